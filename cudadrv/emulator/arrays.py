@@ -181,32 +181,35 @@ def read_format(get: Callable[[], CUarray_format]) -> CUarray_format:
             several planes, compressed blocks or normalised integers.
     """
     try:
-        found = get()
+        channel_format = get()
     except ValueError as error:
         raise invalid_value(f"the format of the channels: {error}") from None
-    if found not in FORMATS:
+    if channel_format not in FORMATS:
         raise CallError(
-            CUresult.CUDA_ERROR_NOT_SUPPORTED, f"the emulator has no arrays of format {found!r}"
+            CUresult.CUDA_ERROR_NOT_SUPPORTED,
+            f"the emulator has no arrays of format {channel_format!r}",
         )
-    return found
+    return channel_format
 
 
 def _check_shape(layout: ArrayLayout) -> None:
     width, height, depth, flags = layout.width, layout.height, layout.depth, layout.flags
-    what = f"an array of {width}, {height}, {depth} with flags {int(flags):#x}"
+    description = f"an array of {width}, {height}, {depth} with flags {int(flags):#x}"
     if not width:
-        raise invalid_value(f"{what}: the width is at least 1")
+        raise invalid_value(f"{description}: the width is at least 1")
     if ArrayFlags.CUBEMAP in flags:
         faces = depth % 6 == 0 if ArrayFlags.LAYERED in flags else depth == 6
         if width != height or not depth or not faces:
-            raise invalid_value(f"{what}: a cubemap is of 6 square faces, a layered one of 6 n")
+            raise invalid_value(
+                f"{description}: a cubemap is of 6 square faces, a layered one of 6 n"
+            )
     elif ArrayFlags.LAYERED in flags:
         if not depth:
-            raise invalid_value(f"{what}: a layered array has at least 1 layer")
+            raise invalid_value(f"{description}: a layered array has at least 1 layer")
     elif depth and not height:
-        raise invalid_value(f"{what}: an array of some depth has a height")
+        raise invalid_value(f"{description}: an array of some depth has a height")
     if ArrayFlags.TEXTURE_GATHER in flags and (not height or depth):
-        raise invalid_value(f"{what}: gathering takes a two-dimensional array")
+        raise invalid_value(f"{description}: gathering takes a two-dimensional array")
 
 
 def _limits(layout: ArrayLayout) -> Iterator[tuple[str, ...]]:
@@ -240,15 +243,15 @@ def _check_limits(layout: ArrayLayout, device: DeviceState) -> None:
             if name
         )
 
-    usual, *others = _limits(layout)
+    usual, *further = _limits(layout)
     good = fits(usual)
-    if others and others[0][0].endswith("ALTERNATE"):
-        alternate = others.pop(0)
+    if further and further[0][0].endswith("ALTERNATE"):
+        alternate = further.pop(0)
         good = good or fits(alternate)
-    if not good or not all(map(fits, others)):
+    if not good or not all(map(fits, further)):
         raise invalid_value(
             f"an array of {extents} is larger than the device takes: see "
-            + ", ".join(f"MAXIMUM_{name}" for names in (usual, *others) for name in names if name)
+            + ", ".join(f"MAXIMUM_{name}" for names in (usual, *further) for name in names if name)
         )
 
 

@@ -17,13 +17,24 @@ from functools import partial
 from ptx.emulate.model.grid_dependency import GridDependency
 
 from ..driver._api import CUresult, CUstreamCaptureMode
-from .call_error import CallError
+from .call_error import CallError, invalid_value
 from .contexts import Context
-from .device_state import DeviceState
+from .device_state import DeviceState, GraphAllocation
 from .driver_state import DriverState
 from .events import Event
 from .host_memory import HostRange
 from .node_kind import NodeKind, Run
+from .pools import (
+    ANYWHERE,
+    DEVICE,
+    HOST,
+    HOST_NUMA,
+    HOST_NUMA_CURRENT,
+    MANAGED,
+    PINNED,
+    Location,
+    PoolLocation,
+)
 from .streams import Stream, StreamCapture
 from .timeline.host_watch import OrderWarning
 from .timeline.queues import QueuedOperation
@@ -50,7 +61,7 @@ class CallRules(DriverState):
         capture = stream.capture
         if capture is None:
             if self._captures:
-                self._refuse_if_implicit(stream)
+                self._reject_if_implicit(stream)
             if self._accesses is not None:
                 run = self._accesses.timed(stream, kind, run, host)
             timeline = self._timeline
@@ -61,12 +72,12 @@ class CallRules(DriverState):
             self._queued.execute(stream, run)
             return None
         with self._lock:
-            self._refuse_if_invalid(capture)
+            self._reject_if_invalid(capture)
             capture.add(stream, kind, run, host=host)
         return None
 
     @staticmethod
-    def _refuse_if_invalid(capture: StreamCapture) -> None:
+    def _reject_if_invalid(capture: StreamCapture) -> None:
         if capture.invalid:
             raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
@@ -81,7 +92,7 @@ class CallRules(DriverState):
             capture.invalid = True
         return CallError(code, text)
 
-    def _refuse_if_implicit(self, stream: Stream, *, invalidates: bool = True) -> None:
+    def _reject_if_implicit(self, stream: Stream, *, invalidates: bool = True) -> None:
         """Reject a wait of the legacy stream for a capturing stream that blocks with it.
 
         That invalidates the capture, except for a call that only queries.
@@ -102,15 +113,15 @@ class CallRules(DriverState):
                     "created with CU_STREAM_NON_BLOCKING",
                 )
 
-    def _refuse_unsafe(self) -> None:
-        """Refuse a call that may synchronise while a capture forbids such calls.
+    def _reject_unsafe(self) -> None:
+        """Reject a call that may synchronise while a capture forbids such calls.
 
         A capture does so if this thread began it and its mode is not relaxed, or any thread began
         it in global mode. cuThreadExchangeStreamCaptureMode can relax this for the thread.
         """
         if not self._captures:
             return
-        own, wants = threading.get_ident(), self._thread.capture_mode
+        this_thread, wants = threading.get_ident(), self._thread.capture_mode
         if wants == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED:
             return
         minds_others = wants == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
@@ -120,11 +131,11 @@ class CallRules(DriverState):
                 for capture in self._captures
                 if (
                     capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
-                    and (minds_others or capture.thread == own)
+                    and (minds_others or capture.thread == this_thread)
                 )
                 or (
                     capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-                    and capture.thread == own
+                    and capture.thread == this_thread
                 )
             ]
             if forbidding:
@@ -135,13 +146,13 @@ class CallRules(DriverState):
                     "the capture is now invalid",
                 )
 
-    def _refuse_in_capture(self, stream: Stream) -> None:
+    def _reject_in_capture(self, stream: Stream) -> None:
         """Reject a call that a capturing stream does not accept, in any mode."""
         capture = stream.capture
         if capture is None:
             return
         with self._lock:
-            self._refuse_if_invalid(capture)
+            self._reject_if_invalid(capture)
             raise self._invalidate(
                 [capture],
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
@@ -149,22 +160,22 @@ class CallRules(DriverState):
                 "invalid",
             )
 
-    def _refuse_sync_in_capture(self, context: Context) -> None:
-        """Reject synchronising a context that has a capturing stream, whatever the mode."""
+    def _reject_sync_in_capture(self, context: Context) -> None:
+        """Reject synchronising a context that has a capturing stream, in every capture mode."""
         with self._lock:
-            own = [
+            captures = [
                 capture
                 for capture in self._captures
                 if any(stream.context is context for stream in capture.streams)
             ]
-            if own:
+            if captures:
                 raise self._invalidate(
-                    own,
+                    captures,
                     CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                     "a stream of the context is capturing, which does not allow to synchronise; "
                     "the capture is now invalid",
                 )
-        self._refuse_unsafe()
+        self._reject_unsafe()
 
     def _drop_capture(self, stream: Stream) -> None:
         """Abandon the capture of a stream that is being destroyed."""
@@ -263,10 +274,61 @@ class CallRules(DriverState):
         self._host_has_waited(stream)
         self._synchronised(stream.context)
 
+    def _graph_allocation(
+        self, device: DeviceState, nbytes: int, location: PoolLocation
+    ) -> GraphAllocation:
+        """Reserve memory at a location for a graph.
+
+        Raises:
+            CallError: CUDA_ERROR_OUT_OF_MEMORY.
+        """
+        if location.kind == DEVICE and not location.is_managed:
+            return GraphAllocation(nbytes, location, self._devices[location.number])
+        return GraphAllocation(nbytes, location, device, (self._host, self._lock))
+
+    def _pool_location(self, location: Location | None, typename: int) -> PoolLocation:
+        """Return the pool location of a location and a type of allocation.
+
+        The codes were measured with driver 580.
+
+        Raises:
+            CallError: there are no such pools.
+        """
+        if location is None:
+            raise invalid_value("the location of the pool is null")
+        kind, number = int(location.type), int(location.id)
+        is_managed = int(typename) == MANAGED
+        if not is_managed and int(typename) != PINNED:
+            raise invalid_value(f"memory of type {int(typename)} has no pool")
+        if kind == DEVICE:
+            if not 0 <= number < len(self._devices):
+                raise invalid_value(f"there is no device {number} of {len(self._devices)}")
+            return PoolLocation(kind, number, is_managed)
+        if kind == HOST_NUMA and number:
+            raise invalid_value(f"the emulated host has NUMA node 0, and no node {number}")
+        if kind in (HOST, HOST_NUMA) or (is_managed and kind in (ANYWHERE, HOST_NUMA_CURRENT)):
+            return PoolLocation(kind, 0, is_managed)
+        raise invalid_value(f"there are no pools of memory at locations of type {kind}")
+
+    def _wait_if_synchronous(self, *addresses: int) -> None:
+        """Wait for the default stream if an address has CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
+
+        Raises:
+            CallError: some of its work failed.
+        """
+        if self._timeline is None:
+            return
+        for address in addresses:
+            device = self._device_of(address)
+            piece = device.piece_at(address) if device is not None else self._host.find(address)
+            if piece is not None and piece.is_synchronous:
+                self._wait_for_stream(self._stream(self._thread.default_stream))
+                return
+
     def _wait_for(self, operations: Iterable[QueuedOperation], context: Context) -> None:
         self._queued.need(operations)
         self._usable(context)
-        self._late_errors.raise_kept(context)
+        self._late_errors.raise_stored(context)
 
     def _let_others_see(self, event: Event) -> None:
         """Complete a record that other processes may wait for: they cannot run operations here.
@@ -297,7 +359,7 @@ class CallRules(DriverState):
         Raises:
             CallError: an operation was not executed.
         """
-        self._late_errors.raise_kept(context)
+        self._late_errors.raise_stored(context)
         with context.device.lock:
             for pool in list(context.device.account.pools.values()):
                 pool.synchronised()

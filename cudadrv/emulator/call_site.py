@@ -24,10 +24,10 @@ def user_call_site() -> str:
     return ""
 
 
-def host_place(what: str, place: str) -> Place:
+def host_place(access: str, call_site: str) -> Place:
     """Return the place for a result of `user_call_site`; other text is the name of a file."""
-    file, _, line = place.rpartition(":")
+    file, _, line = call_site.rpartition(":")
     try:
-        return Place(what, file or None, int(line))
+        return Place(access, file or None, int(line))
     except ValueError:
-        return Place(what, place or None, None)
+        return Place(access, call_site or None, None)

@@ -75,12 +75,15 @@ class RejectedModule:
 
     def __str__(self) -> str:
         rejects = f"{self.assembler} rejects it"
-        more = len(self.errors) - _MOST_SHOWN
-        shown = [*self.errors[:_MOST_SHOWN], *([f"and {more} more errors"] if more > 0 else [])]
+        hidden_count = len(self.errors) - _MOST_SHOWN
+        messages = [
+            *self.errors[:_MOST_SHOWN],
+            *([f"and {hidden_count} more errors"] if hidden_count > 0 else []),
+        ]
         return "\n  ".join(
             (
                 f"assemble: GPUs of {self.arch} do not load this module: {rejects}",
-                *shown,
+                *messages,
                 f"loaded at {self.loaded_at or 'an unknown place'}",
             )
         )
@@ -109,9 +112,9 @@ class ModuleAssembly:
         if assembly.skipped:
             _warn(assembly.skipped)
         elif assembly.errors:
-            found = _rejected(module, arch, version, assembly.errors)
-            if all((each.arch, each.errors) != (arch, found.errors) for each in self.found):
-                self.found.append(found)
+            rejection = _rejected(module, arch, version, assembly.errors)
+            if all((known.arch, known.errors) != (arch, rejection.errors) for known in self.found):
+                self.found.append(rejection)
 
 
 def module_assembly() -> ModuleAssembly:
@@ -202,23 +205,27 @@ class Suppression:
     def __str__(self) -> str:
         return f"{self.place}: {self.text}"
 
-    def meets(self, found: Found) -> bool:
+    def meets(self, finding: Found) -> bool:
         """Return whether it matches this finding."""
-        return fnmatchcase(found.check, self.check) and all(
-            any(fnmatchcase(each, pattern) for each in _texts(found, key))
+        return fnmatchcase(finding.check, self.check) and all(
+            any(fnmatchcase(text, pattern) for text in _texts(finding, key))
             for key, pattern in self.patterns.items()
         )
 
 
-def _texts(found: Found, key: str) -> list[str]:
+def _texts(finding: Found, key: str) -> list[str]:
     """Return the texts of a finding that a pattern of a key is compared with."""
     if key == "kernel":
-        return [found.kernel]
+        return [finding.kernel]
     if key == "variable":
-        return [found.variable]
-    parts = [(*Path(e.file).parts[:-1], f"{Path(e.file).name}:{e.line}") for e in found.places
+        return [finding.variable]
+    parts = [(*Path(e.file).parts[:-1], f"{Path(e.file).name}:{e.line}") for e in finding.places
              if e.file is not None]  # fmt: skip
-    return ["/".join(each[start:]) for each in parts for start in range(len(each))]
+    return [
+        "/".join(parts_of_path[start:])
+        for parts_of_path in parts
+        for start in range(len(parts_of_path))
+    ]
 
 
 @dataclass(slots=True)
@@ -235,20 +242,20 @@ class Suppressions:
 
     def visible(self, every: Sequence[Found]) -> tuple[Found, ...]:
         """Return the findings that no suppression matches; matching suppressions count as used."""
-        left = tuple(each for each in every if not self._hides(each))
-        self.hidden = len(every) - len(left)
-        return left
+        findings = tuple(finding for finding in every if not self._hides(finding))
+        self.hidden = len(every) - len(findings)
+        return findings
 
-    def _hides(self, found: Found) -> bool:
-        meeting = [each for each in self.each if each.meets(found)]
-        for each in meeting:
-            each.is_used = True
+    def _hides(self, finding: Found) -> bool:
+        meeting = [suppression for suppression in self.each if suppression.meets(finding)]
+        for suppression in meeting:
+            suppression.is_used = True
         return bool(meeting)
 
     @property
     def unused(self) -> tuple[str, ...]:
         """Return the suppressions that have matched no finding yet."""
-        return tuple(str(each) for each in self.each if not each.is_used)
+        return tuple(str(suppression) for suppression in self.each if not suppression.is_used)
 
 
 def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
@@ -257,36 +264,36 @@ def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
     Raises:
         ArgumentValueError: the file cannot be read, or a line is invalid.
     """
-    named = (
+    path = (
         os.environ.get(_SUPPRESSIONS_VARIABLE, "").strip()
         if file is None
         else border.path("suppressions", file)
     )
-    if not named:
+    if not path:
         return Suppressions()
     try:
-        lines = Path(named).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise ArgumentValueError(f"the suppressions of {named} cannot be read: {error}") from None
-    found = Suppressions()
+        raise ArgumentValueError(f"the suppressions of {path} cannot be read: {error}") from None
+    suppressions = Suppressions()
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
         if text:
-            found.each.append(_suppression(f"{named}:{number}", text))
-    return found
+            suppressions.each.append(_suppression(f"{path}:{number}", text))
+    return suppressions
 
 
-def _suppression(place: str, text: str) -> Suppression:
-    check, *rest = text.split()
-    patterns = dict(each.partition("=")[::2] for each in rest)
-    if not rest or "=" in check or not all(patterns.get(key) for key in patterns) or (
-        not set(patterns) <= set(_KEYS) or len(patterns) != len(rest)
+def _suppression(location: str, text: str) -> Suppression:
+    check, *fields = text.split()
+    patterns = dict(field.partition("=")[::2] for field in fields)
+    if not fields or "=" in check or not all(patterns.get(key) for key in patterns) or (
+        not set(patterns) <= set(_KEYS) or len(patterns) != len(fields)
     ):  # fmt: skip
         raise ArgumentValueError(
-            f"{place}: {text!r} is no suppression: give a check or *, and one or more of "
+            f"{location}: {text!r} is no suppression: give a check or *, and one or more of "
             "kernel=NAME, line=FILE:LINE, variable=NAME"
         )
-    return Suppression(place, text, check, patterns)
+    return Suppression(location, text, check, patterns)
 
 
 @dataclass
@@ -311,16 +318,16 @@ class Checks:
 
     def note(self, fault: EmulationFault) -> None:
         """Record a kernel's fault."""
-        found = of_fault(fault)
-        if found is not None and found.check in self.names:
-            self.faults.append(found)
+        finding = of_fault(fault)
+        if finding is not None and finding.check in self.names:
+            self.faults.append(finding)
 
     def found(self, others: Sequence[Found]) -> tuple[Found, ...]:
         """Return all findings that are not suppressed; `others` are those of the order checks."""
         findings = self.limits.findings or self.limits.unwritten
-        found = () if findings is None else tuple(findings.found)
+        races = () if findings is None else tuple(findings.found)
         rejected = () if self.assembly is None else self.assembly.found
-        return self.suppressions.visible((*rejected, *found, *self.faults, *others, *self.leaks))
+        return self.suppressions.visible((*rejected, *races, *self.faults, *others, *self.leaks))
 
 
 def default_checks() -> tuple[CheckName, ...]:
@@ -328,7 +335,7 @@ def default_checks() -> tuple[CheckName, ...]:
     try:
         module_assembly()
     except ArgumentValueError:
-        return tuple(each for each in CHECKS if each != "assemble")
+        return tuple(name for name in CHECKS if name != "assemble")
     return CHECKS
 
 
@@ -339,15 +346,15 @@ def read_checks(checks: str | Sequence[str]) -> tuple[CheckName, ...]:
         ArgumentValueError: there is no such check.
     """
     if isinstance(checks, str):
-        checks = [each.strip() for each in checks.split(",") if each.strip()]
-    known: dict[str, CheckName] = {each: each for each in CHECKS}
+        checks = [name.strip() for name in checks.split(",") if name.strip()]
+    checks_by_name: dict[str, CheckName] = {name: name for name in CHECKS}
     names = border.several("Emulator: check", checks, str)
-    for each in names:
-        if each not in known:
+    for name in names:
+        if name not in checks_by_name:
             raise ArgumentValueError(
-                f"{each!r} is no check of kernels: one of {', '.join(CHECKS)}, in {VARIABLE} too"
+                f"{name!r} is no check of kernels: one of {', '.join(CHECKS)}, in {VARIABLE} too"
             )
-    return tuple(known[each] for each in names)
+    return tuple(checks_by_name[name] for name in names)
 
 
 def chosen_checks(

@@ -72,27 +72,29 @@ class SmRange:
             return resource
         resource.type = _SM
         resource.sm.smCount = self.count
-        least, step = steps(device, ignore=False)
+        min_count, step = steps(device, ignore=False)
         if hasattr(resource.sm, "minSmPartitionSize"):  # from CUDA 13 on
-            resource.sm.minSmPartitionSize = least
+            resource.sm.minSmPartitionSize = min_count
             resource.sm.smCoscheduledAlignment = step
         data = _FORM.pack(_MARK, self.ordinal, self.start, self.count, self.part, self.is_whole)
         resource._internal_padding = data.ljust(len(resource._internal_padding), b"\0")
         return resource
 
-    def divided(self, least: int, groups: int | None) -> tuple[list[SmRange], SmRange]:
-        """Return parts of at least `least`, the most possible if `groups` is None, and the rest."""
-        most = self.count // least
-        made = most if groups is None else min(groups, most)
+    def divided(self, group_size: int, groups: int | None) -> tuple[list[SmRange], SmRange]:
+        """Return parts of `group_size`, as many as possible if `groups` is None, and the rest."""
+        group_count = self.count // group_size
+        count = group_count if groups is None else min(groups, group_count)
         parts = [
-            SmRange(self.ordinal, self.start + least * n, least, least, is_whole=False)
-            for n in range(made)
+            SmRange(
+                self.ordinal, self.start + group_size * n, group_size, group_size, is_whole=False
+            )
+            for n in range(count)
         ]
-        rest = replace(
-            self, start=self.start + least * made, count=self.count - least * made,
-            part=least, is_whole=False,
+        remainder = replace(
+            self, start=self.start + group_size * count, count=self.count - group_size * count,
+            part=group_size, is_whole=False,
         )  # fmt: skip
-        return parts, rest
+        return parts, remainder
 
 
 def steps(device: DeviceState, *, ignore: bool) -> tuple[int, int]:
@@ -107,14 +109,18 @@ def together(ranges: Iterable[SmRange]) -> tuple[SmRange, ...]:
     Raises:
         CallError: they overlap, are of several devices or of different divisions.
     """
-    found = tuple(sorted(ranges, key=lambda each: each.start))
-    apart = any(a.start + a.count > b.start for a, b in pairwise(found))
-    if not found or apart or len({(each.ordinal, each.part) for each in found}) > 1:
+    in_order = tuple(sorted(ranges, key=lambda sm_range: sm_range.start))
+    overlap = any(a.start + a.count > b.start for a, b in pairwise(in_order))
+    if (
+        not in_order
+        or overlap
+        or len({(sm_range.ordinal, sm_range.part) for sm_range in in_order}) > 1
+    ):
         raise CallError(
             CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
             "the resources are none, overlap, or do not come from one division of one device",
         )
-    return found
+    return in_order
 
 
 @dataclass(eq=False, slots=True)
@@ -126,10 +132,12 @@ class Context:
 
     Attributes:
         retained: how often a primary context is retained.
+        attached: how often cuCtxAttach was called for a created one, and not undone.
         settings: limits that were set, by their number.
         cache_config: its kernels' cache preference, which has no effect.
         peers: contexts of other devices whose memory its kernels can access.
         sms: the multiprocessors of a green context; empty for others.
+        coredump: its own settings of core dumps, by their number.
     """
 
     handle: int
@@ -137,37 +145,59 @@ class Context:
     flags: int
     primary: bool
     retained: int = 0
+    attached: int = 0
     destroyed: bool = False
     peers: list[Context] = field(default_factory=list)
     settings: dict[int, int] = field(default_factory=dict)
     cache_config: int = 0
     sms: tuple[SmRange, ...] = ()
+    coredump: dict[int, bool | int | bytes] = field(default_factory=dict)
 
     @property
     def sm_count(self) -> int:
         """The number of multiprocessors that its kernels run on."""
-        return sum(each.count for each in self.sms) or self.device.profile.sm_count
+        return sum(sm_range.count for sm_range in self.sms) or self.device.profile.sm_count
+
+    def shares_objects_with(self, other: Context) -> bool:
+        """Return whether events of one may be recorded in streams of the other.
+
+        The regular context of a green one is its device's primary one (CUDA Driver API,
+        cuStreamGetCtx_v2).
+        """
+        if self is other or self.device is not other.device:
+            return self is other
+        return bool((self.sms and (other.sms or other.primary)) or (other.sms and self.primary))
 
     def peer_memories(self) -> list[tuple[DeviceState, PeerMemory]]:
         """Return other devices with memory that kernels of the context can access, in order."""
-        found = []
+        memories = []
         for device in self.device.others:
             opened = any(
                 self.device.ordinal in pool.peers for pool in device.account.pools.values()
             )
-            if opened or self._peers_of(device):
-                is_open = partial(self._reaches, device)
-                found.append((device, PeerMemory(device.memory, is_open)))
-        return found
+            mapped = any(
+                self.device.ordinal in piece.devices
+                for reservation in list(device.reservations.values())
+                for piece in list(reservation.pieces.values())
+            )
+            in_team = device in self.device.teams
+            if opened or mapped or in_team or self._peers_of(device):
+                is_open = partial(self.reaches, device)
+                memories.append((device, PeerMemory(device.memory, is_open)))
+        return memories
 
     def _peers_of(self, device: DeviceState) -> list[int]:
         return [peer.handle for peer in self.peers if peer.device is device and not peer.destroyed]
 
-    def _reaches(self, device: DeviceState, allocation: Allocation) -> bool:
-        """Return whether kernels can access another device's memory: an open pool's or a peer's."""
+    def reaches(self, device: DeviceState, allocation: Allocation) -> bool:
+        """Return whether kernels can access memory of another device: pooled, mapped, a peer's."""
         piece = device.pieces.get(allocation.address)
         if piece is not None and piece.owner in (Owner.POOL, Owner.GRAPH):
             return self.device.ordinal in (piece.pool or device.pool).peers
+        for reservation in list(device.reservations.values()):
+            mapped = reservation.pieces.get(allocation.address)
+            if mapped is not None:
+                return self.device.ordinal in mapped.devices
         peers = self._peers_of(device)
         # An allocation that is not a piece is a variable of a module.
         return bool(peers) if piece is None else piece.context in peers

@@ -31,7 +31,7 @@ from .call_rules import CallRules
 from .device_state import DeviceState
 from .host_memory import HostRange
 from .node_kind import NodeKind
-from .streams import LEGACY_HANDLE, Stream
+from .streams import Stream
 
 Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
 """Addresses and sizes, on a device or the host."""
@@ -46,7 +46,6 @@ _COPY_BYTES: Final = 200  # sizeof(CUDA_MEMCPY3D), and of CUDA_MEMCPY3D_PEER
 _CONTEXTS: Final = (64, 152)  # of contexts in the latter, where the former has nothing
 Box: TypeAlias = tuple[int, int, int]
 """Bytes of a row, rows, slices."""
-LEGACY: Final = CUstream(LEGACY_HANDLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +67,13 @@ class ReadyCopy(NamedTuple):
     """A copy that is ready to run.
 
     Attributes:
-        places: rejects impossible copies, and returns the host addresses of source and target; its
-            argument is whether that happens later than the call. Locks are held.
+        host_addresses: rejects impossible copies, and returns the host addresses of source and
+            target; its argument is whether that happens later than the call. Locks are held.
         run: copies, from the staged bytes if the source was staged.
         source, target: the two sides.
     """
 
-    places: Callable[[bool], tuple[int, int]]
+    host_addresses: Callable[[bool], tuple[int, int]]
     run: Callable[[bool, Staged | None], None]
     source: End
     target: End
@@ -130,51 +129,51 @@ def copy_bytes(
     """Copy bytes in the order of a stream, or record the copy."""
     stream = driver._stream(h_stream)
     if nbytes > 0:
-        move = move_of_bytes(driver, dst, src, nbytes, to_host=to_host, from_host=from_host)
-        _submit_move(driver, stream, move)
+        move = copy_of_bytes(driver, dst, src, nbytes, to_host=to_host, from_host=from_host)
+        _submit_ready(driver, stream, move)
         if stream.capture is not None:
-            _tell_of_copy(stream, _flat(move))
+            _record_copy_parameters(stream, _flat(move))
 
 
-def _tell_of_copy(stream: Stream, copy: bytes) -> None:
+def _record_copy_parameters(stream: Stream, copy: bytes) -> None:
     """Store the recorded parameters: a CUDA_MEMCPY_NODE_PARAMS with this CUDA_MEMCPY3D."""
     if stream.capture is not None:
-        stream.capture.tell(stream, struct.pack("<8xQ", stream.context.handle) + copy)
+        stream.capture.set_params(stream, struct.pack("<8xQ", stream.context.handle) + copy)
 
 
-def move_of_bytes(
+def copy_of_bytes(
     driver: CallRules, dst: int, src: int, nbytes: int, *, to_host: bool, from_host: bool
 ) -> ReadyCopy:
     """Return a copy of bytes; `to_host` and `from_host` allow any memory of the host."""
     dst_device, src_device = driver._device_of(dst), driver._device_of(src)
 
     if not from_host:
-        _refuse_host_pool(driver, src_device, src)
+        _reject_host_pool(driver, src_device, src)
     if not to_host:
-        _refuse_host_pool(driver, dst_device, dst)
+        _reject_host_pool(driver, dst_device, dst)
 
-    def places(later: bool) -> tuple[int, int]:
+    def host_addresses(later: bool) -> tuple[int, int]:
         return (
-            place_of(driver, src_device, src, nbytes, from_host, later),
-            place_of(driver, dst_device, dst, nbytes, to_host, later),
+            host_address_of(driver, src_device, src, nbytes, from_host, later),
+            host_address_of(driver, dst_device, dst, nbytes, to_host, later),
         )
 
     def run(later: bool, staged: Staged | None) -> None:
         first, second = locks_of(dst_device, src_device)
         with first, second:
-            of, to = places(later)
-            ctypes.memmove(to, of if staged is None else staged, nbytes)
+            source_address, target_address = host_addresses(later)
+            ctypes.memmove(target_address, source_address if staged is None else staged, nbytes)
             if dst_device is not None:
                 flags = _flags_of(driver, src_device, src, nbytes)
                 _copy_flags(dst_device, dst, flags, nbytes)
-        note_move(driver, (src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
+        record_copy(driver, (src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
-    return ReadyCopy(places, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
+    return ReadyCopy(host_addresses, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
 
 
-def _submit_move(driver: CallRules, stream: Stream, move: ReadyCopy) -> None:
+def _submit_ready(driver: CallRules, stream: Stream, copy: ReadyCopy) -> None:
     """Copy bytes in the order of a stream, and wait as the driver does."""
-    _, run, source, target = move
+    _, run, source, target = copy
     recording = stream.capture is not None
     if driver._timeline is None and not recording:
         operation = driver._submit(stream, NodeKind.COPY, lambda: run(False, None))
@@ -182,13 +181,13 @@ def _submit_move(driver: CallRules, stream: Stream, move: ReadyCopy) -> None:
             driver._wait_for([operation], stream.context)
         _wait_if_it_blocks(driver, stream, source, target)
         return
-    look_at(move, later=recording)
-    of = host_side(driver, *source, is_written=False)
-    to = host_side(driver, *target, is_written=True)
+    look_at(copy, later=recording)
+    source_side = host_side(driver, *source, is_written=False)
+    target_side = host_side(driver, *target, is_written=True)
     staged = None
-    if not recording and of.is_pageable:
+    if not recording and source_side.is_pageable:
         staged = ctypes.create_string_buffer(ctypes.string_at(*source[1:]))
-    _submit_copy(driver, stream, lambda: run(True, staged), of, to)
+    _submit_copy(driver, stream, lambda: run(True, staged), source_side, target_side)
 
 
 def _wait_if_it_blocks(
@@ -202,15 +201,15 @@ def _wait_if_it_blocks(
         driver._host_has_waited(stream)
 
 
-def note_move(driver: CallRules, read: Ranges, written: Ranges) -> None:
+def record_copy(driver: CallRules, read: Ranges, written: Ranges) -> None:
     """Record the accesses of a copy or a fill, if accesses are compared."""
     if driver._accesses is None:
         return
-    known = [
+    known_ranges = [
         [r for r in ranges if device is not None or driver._host.find(r[0]) is not None]
         for device, ranges in (read, written)
     ]
-    driver._accesses.moved(*known)
+    driver._accesses.moved(*known_ranges)
 
 
 def host_side(
@@ -249,7 +248,7 @@ def _submit_copy(
     synchronization behavior").
     """
     recording = stream.capture is not None
-    used = tuple(
+    host_ranges = tuple(
         replace(
             side.range,
             is_watched=side.range.is_watched and (recording or not side.is_pageable),
@@ -257,16 +256,16 @@ def _submit_copy(
         for side in (source, target)
         if side.range is not None
     )
-    waits = not recording and (target.is_pageable or len(used) == 2)
+    waits = not recording and (target.is_pageable or len(host_ranges) == 2)
     if waits:
-        driver._queued.refuse_to_wait(stream)
-    operation = driver._submit(stream, NodeKind.COPY, run, used)
+        driver._queued.reject_to_wait(stream)
+    operation = driver._submit(stream, NodeKind.COPY, run, host_ranges)
     if operation is not None and waits:
         driver._wait_for([operation], stream.context)
         driver._host_has_waited(stream)
 
 
-def place_of(
+def host_address_of(
     driver: CallRules,
     device: DeviceState | None,
     address: int,
@@ -316,32 +315,34 @@ def look_at(move: ReadyCopy, *, later: bool) -> tuple[int, int]:
     """
     first, second = locks_of(move.source[0], move.target[0])
     with first, second:
-        return move.places(later)
+        return move.host_addresses(later)
 
 
-def _copy_flags(to: DeviceState, dst: int, flags: NDArray[np.uint8] | None, nbytes: int) -> None:
+def _copy_flags(
+    device: DeviceState, dst: int, flags: NDArray[np.uint8] | None, nbytes: int
+) -> None:
     """Copy the unwritten flags of the source to the target."""
-    written = to.memory.written
+    written = device.memory.written
     if written is None:
         return
     if flags is None:
-        written.mark(dst - to.memory.base, nbytes)
+        written.mark(dst - device.memory.base, nbytes)
     else:
-        written.put(dst - to.memory.base, flags)
+        written.put(dst - device.memory.base, flags)
 
 
 def locks_of(
-    one: DeviceState | None, other: DeviceState | None
+    first: DeviceState | None, second: DeviceState | None
 ) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
     """Return the locks of the devices, in the order of ordinals, for one `with`.
 
     It takes no lock itself, so that an exception between two lines cannot lose one.
     """
-    if one is other:
-        other = None
-    if one is not None and other is not None and one.ordinal > other.ordinal:
-        one, other = other, one
-    return lock_of(one), lock_of(other)
+    if first is second:
+        second = None
+    if first is not None and second is not None and first.ordinal > second.ordinal:
+        first, second = second, first
+    return lock_of(first), lock_of(second)
 
 
 def lock_of(device: DeviceState | None) -> AbstractContextManager[object]:
@@ -355,65 +356,65 @@ def copy_boxes(driver: CallRules, copy: BoxCopy, stream: Stream) -> None:
     if 0 in box:
         return
     source, target = _source_of(driver, copy, box), _target_of(driver, copy, box)
-    _submit_move(driver, stream, move_of_box(driver, source, target, box))
+    _submit_ready(driver, stream, copy_of_box(driver, source, target, box))
     if stream.capture is not None:
-        told = bytearray(ctypes.string_at(copy.getPtr(), _COPY_BYTES))
-        for at in _CONTEXTS:
-            told[at : at + 8] = bytes(8)
-        _tell_of_copy(stream, bytes(told))
+        description = bytearray(ctypes.string_at(copy.getPtr(), _COPY_BYTES))
+        for offset in _CONTEXTS:
+            description[offset : offset + 8] = bytes(8)
+        _record_copy_parameters(stream, bytes(description))
 
 
-def move_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -> ReadyCopy:
+def copy_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -> ReadyCopy:
     """Return a copy of a box from one side to the other."""
     devices = driver._device_of(source.address), driver._device_of(target.address)
 
-    def places(later: bool) -> tuple[int, int]:
+    def host_addresses(later: bool) -> tuple[int, int]:
         return (
-            _place_of_side(driver, source, devices[0], box, later),
-            _place_of_side(driver, target, devices[1], box, later),
+            _host_address_of_side(driver, source, devices[0], box, later),
+            _host_address_of_side(driver, target, devices[1], box, later),
         )
 
     def run(later: bool, staged: Staged | None) -> None:
         first, second = locks_of(*devices)
         with first, second:
-            of, to = places(later)
+            source_address, target_address = host_addresses(later)
             if staged is not None:
-                of = ctypes.addressof(staged)
-            _copy_box(of, source, to, target, box)
+                source_address = ctypes.addressof(staged)
+            _copy_box(source_address, source, target_address, target, box)
             flags = _flags_of(driver, devices[0], source.address, source.span(box))
             _copy_flags_of_box(flags, source, devices[1], target, box)
-        note_move(driver, (devices[0], source.ranges(box)), (devices[1], target.ranges(box)))
+        record_copy(driver, (devices[0], source.ranges(box)), (devices[1], target.ranges(box)))
 
-    of = devices[0], source.address, source.span(box)
-    to = devices[1], target.address, target.span(box)
-    return ReadyCopy(places, run, of, to)
+    source_span = devices[0], source.address, source.span(box)
+    target_span = devices[1], target.address, target.span(box)
+    return ReadyCopy(host_addresses, run, source_span, target_span)
 
 
 def _source_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
-    at = int(copy.srcXInBytes), int(copy.srcY), int(copy.srcZ)
+    start = int(copy.srcXInBytes), int(copy.srcY), int(copy.srcZ)
     try:
         kind = copy.srcMemoryType
     except ValueError as error:
         raise invalid_value(f"the kind of the source: {error}") from None
     if kind == CUmemorytype.CU_MEMORYTYPE_ARRAY:
-        return side_in_array(driver, copy.srcArray, int(copy.srcLOD), at, box)
+        return side_in_array(driver, copy.srcArray, int(copy.srcLOD), start, box)
     pitch, height = int(copy.srcPitch), int(copy.srcHeight)
-    return _in_memory(kind, int(copy.srcHost), copy.srcDevice, pitch, height, at, box)
+    return _in_memory(kind, int(copy.srcHost), copy.srcDevice, pitch, height, start, box)
 
 
 def _target_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
-    at = int(copy.dstXInBytes), int(copy.dstY), int(copy.dstZ)
+    start = int(copy.dstXInBytes), int(copy.dstY), int(copy.dstZ)
     try:
         kind = copy.dstMemoryType
     except ValueError as error:
         raise invalid_value(f"the kind of the destination: {error}") from None
     if kind == CUmemorytype.CU_MEMORYTYPE_ARRAY:
-        return side_in_array(driver, copy.dstArray, int(copy.dstLOD), at, box)
+        return side_in_array(driver, copy.dstArray, int(copy.dstLOD), start, box)
     pitch, height = int(copy.dstPitch), int(copy.dstHeight)
-    return _in_memory(kind, int(copy.dstHost), copy.dstDevice, pitch, height, at, box)
+    return _in_memory(kind, int(copy.dstHost), copy.dstDevice, pitch, height, start, box)
 
 
-def side_in_array(driver: CallRules, handle: CUarray, level: int, at: Box, box: Box) -> BoxSide:
+def side_in_array(driver: CallRules, handle: CUarray, level: int, start: Box, box: Box) -> BoxSide:
     """Return the side of a copy that lies in an array."""
     array = driver._arrays.get(int(handle))
     if array is None:
@@ -422,24 +423,24 @@ def side_in_array(driver: CallRules, handle: CUarray, level: int, at: Box, box: 
         raise invalid_value(f"level {level} of an array that is not mipmapped")
     layout = array.layout
     row = layout.width * layout.texel_bytes
-    whole = row, layout.rows, layout.slices
-    if any(start + n > most for start, n, most in zip(at, box, whole, strict=True)):
+    extents = row, layout.rows, layout.slices
+    if any(first + n > limit for first, n, limit in zip(start, box, extents, strict=True)):
         raise invalid_value(
-            f"a box of {box} (bytes, rows, slices) at {at} goes beyond the array of {whole}"
+            f"a box of {box} (bytes, rows, slices) at {start} goes beyond the array of {extents}"
         )
-    x, y, z = at
+    x, y, z = start
     step = row * layout.rows
     return BoxSide(array.address + z * step + y * row + x, row, step, array)
 
 
-def _place_of_side(
+def _host_address_of_side(
     driver: CallRules, side: BoxSide, device: DeviceState | None, box: Box, recording: bool
 ) -> int:
     if side.array is not None and side.array.destroyed:
         raise invalid_value("the array of the copy was destroyed")
     if not side.any_host:
-        _refuse_host_pool(driver, device, side.address)
-    return place_of(driver, device, side.address, side.span(box), side.any_host, recording)
+        _reject_host_pool(driver, device, side.address)
+    return host_address_of(driver, device, side.address, side.span(box), side.any_host, recording)
 
 
 def _in_memory(
@@ -448,16 +449,16 @@ def _in_memory(
     device: CUdeviceptr,
     pitch: int,
     height: int,
-    at: Box,
+    corner: Box,
     box: Box,
 ) -> BoxSide:
-    (x, y, z), (width, rows, slices) = at, box
+    (x, y, z), (width, rows, slices) = corner, box
     pitch = pitch or x + width
     height = height or y + rows
     if x + width > pitch or (y + rows > height and (slices > 1 or z)):
         raise invalid_value(
-            f"a box of {box} (bytes, rows, slices) at {at} goes beyond rows of {pitch} bytes and "
-            f"slices of {height} rows"
+            f"a box of {box} (bytes, rows, slices) at {corner} goes beyond rows of {pitch} bytes "
+            f"and slices of {height} rows"
         )
     is_host = kind == CUmemorytype.CU_MEMORYTYPE_HOST
     address = host if is_host else int(device)
@@ -468,15 +469,17 @@ def _in_memory(
     return BoxSide(start, pitch, pitch * height, any_host=any_host)
 
 
-def _copy_box(of: int, source: BoxSide, to: int, target: BoxSide, box: Box) -> None:
+def _copy_box(
+    source_address: int, source: BoxSide, target_address: int, target: BoxSide, box: Box
+) -> None:
     width, height, depth = box
     packed = width * height * depth
     if source.span(box) == target.span(box) == packed:
-        ctypes.memmove(to, of, packed)
+        ctypes.memmove(target_address, source_address, packed)
         return
     written, read = (
         side.rows(memoryview((ctypes.c_ubyte * side.span(box)).from_address(address)), box)
-        for address, side in ((to, target), (of, source))
+        for address, side in ((target_address, target), (source_address, source))
     )
     np.copyto(written, read)
 
@@ -484,19 +487,19 @@ def _copy_box(of: int, source: BoxSide, to: int, target: BoxSide, box: Box) -> N
 def _copy_flags_of_box(
     read: NDArray[np.uint8] | None,
     source: BoxSide,
-    to: DeviceState | None,
+    device: DeviceState | None,
     target: BoxSide,
     box: Box,
 ) -> None:
     """Copy the unwritten flags of the source to the target."""
-    if to is None or to.memory.written is None:
+    if device is None or device.memory.written is None:
         return
-    flags = to.memory.written.of(target.address - to.memory.base, target.span(box))
+    flags = device.memory.written.of(target.address - device.memory.base, target.span(box))
     target.rows(flags.data, box)[...] = 1 if read is None else source.rows(read.data, box)
-    to.memory.written.version += 1
+    device.memory.written.version += 1
 
 
-def _refuse_host_pool(driver: CallRules, device: DeviceState | None, address: int) -> None:
+def _reject_host_pool(driver: CallRules, device: DeviceState | None, address: int) -> None:
     """Reject page-locked memory of a pool as the device's side of a copy.
 
     Driver 580 does so too, whichever device has access; it accepts a pool's managed memory.

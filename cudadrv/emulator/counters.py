@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ptx.emulate.count.counts import Counts, Line
 
 from .. import border
 from ..errors import KernelNotFoundError
+
+if TYPE_CHECKING:
+    from ptx.emulate.count.access_log import AccessLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class CountedLaunch:
     Attributes:
         kernel: its name in the PTX; `device`: the ordinal.
         total: its total; `lines`: by line.
+        ptx: the PTX of its module.
     """
 
     kernel: str
@@ -50,13 +55,22 @@ class CountedLaunch:
     occupancy: Occupancy
     total: Counts
     lines: Mapping[Line, Counts]
+    ptx: str = field(repr=False)
 
 
 @dataclass(slots=True)
 class Counters:
-    """The counted launches, in the order in which they ran."""
+    """The counted launches, in the order in which they ran.
+
+    Attributes:
+        failed: launches that a fault ended, with their counts up to the fault; they are not among
+            `launches`, nor in any sum.
+        access_log: records accesses of further launches, too; None records none.
+    """
 
     launches: list[CountedLaunch] = field(default_factory=list)
+    failed: list[CountedLaunch] = field(default_factory=list)
+    access_log: AccessLog | None = field(default=None, repr=False)
 
     def __getitem__(self, kernel: str) -> Counts:
         """Return the sum of all launches of a kernel.
@@ -64,31 +78,31 @@ class Counters:
         Raises:
             KernelNotFoundError: there is none.
         """
-        found = [each.total for each in self.launches if each.kernel == kernel]
-        if not found:
+        totals = [launch.total for launch in self.launches if launch.kernel == kernel]
+        if not totals:
             names = tuple(self.kernels)
             text = f"no launch of {border.shown(kernel)} was counted, but of {list(names)}"
             raise KernelNotFoundError(text, name=kernel, available=names)
-        return sum(found, Counts())
+        return sum(totals, Counts())
 
     @property
     def kernels(self) -> dict[str, Counts]:
         """Return the sums of all launches, by kernel."""
-        found: defaultdict[str, Counts] = defaultdict(Counts)
-        for each in self.launches:
-            found[each.kernel] += each.total
-        return dict(found)
+        sums: defaultdict[str, Counts] = defaultdict(Counts)
+        for launch in self.launches:
+            sums[launch.kernel] += launch.total
+        return dict(sums)
 
     @property
     def lines(self) -> dict[tuple[str, Line], Counts]:
         """Return the sums of all launches, by kernel and line."""
-        found: defaultdict[tuple[str, Line], Counts] = defaultdict(Counts)
+        sums: defaultdict[tuple[str, Line], Counts] = defaultdict(Counts)
         for launch in self.launches:
             for line, counts in launch.lines.items():
-                found[launch.kernel, line] += counts
-        return dict(sorted(found.items()))
+                sums[launch.kernel, line] += counts
+        return dict(sorted(sums.items()))
 
     @property
     def total(self) -> Counts:
         """Return the sum of all launches."""
-        return sum((each.total for each in self.launches), Counts())
+        return sum((launch.total for launch in self.launches), Counts())

@@ -1,7 +1,7 @@
 """One emulated device at run time: its memory, its statistics, its state.
 
 The driver's allocations in it are `Piece`s. `GraphAllocation` belongs to graphs (CUDA Driver API,
-cuDeviceGetGraphMemAttribute). `PhysicalMemory` has no address until it is mapped (cuMemCreate).
+cuDeviceGetGraphMemAttribute).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
@@ -23,8 +24,9 @@ from ptx.emulate.threads.device_model import DeviceModel
 from ..driver._api import CUresult
 from .call_error import CallError, Failure, invalid_value
 from .call_site import user_call_site
+from .host_memory import HostMemory, HostPiece
 from .memory_patterns import FREED, FRESH, fill
-from .pools import DeviceAccount, Pool
+from .pools import DeviceAccount, GraphMemory, Pool
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice, device_attributes
 from .shared_file import SharedFile, SharedPages
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
 _ALIGNMENT = 512
+# The driver maps large memory in pages of this size. Programs build on that: Taichi does.
+_LARGE_PAGE = 2 << 20
 # Device addresses lie above a host process's addresses (2**48) and below the limit of exact float64
 # integers (2**53). Each emulator uses a part of its own, so that an old emulator's pointer is not
 # mistaken for one of the next.
@@ -50,6 +54,7 @@ class Owner(Enum):
     ARRAY = "cuArray3DCreate"
     MIPMAP = "cuMipmappedArrayCreate"
     OPENED = "cuIpcOpenMemHandle"
+    EXTERNAL = "cuExternalMemoryGetMappedBuffer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,72 +62,32 @@ class Piece:
     """An allocation in use, as the driver sees it.
 
     Attributes:
-        held: bytes with the allocator's rounding.
+        rounded: bytes with the allocator's rounding.
         context: handle of the context that owns it; 0 for memory of a pool.
         number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
         graph: the graph allocation, of a GRAPH piece.
         pool: the pool, of a POOL piece.
         is_foreign: whether it belongs to another process, and is only mapped here.
+        is_synchronous: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
     """
 
     address: int
     nbytes: int
-    held: int
+    rounded: int
     owner: Owner
     context: int
     number: int
     graph: GraphAllocation | None = None
     pool: Pool | None = None
     is_foreign: bool = False
-
-
-@dataclass(slots=True)
-class PhysicalMemory:
-    """Physical memory, as cuMemCreate makes it.
-
-    Attributes:
-        mapped_at: its mapped address; 0 if it is not mapped.
-        references: how many handles refer to it; at 0 it is freed once it is mapped nowhere.
-        content: its bytes while it is unmapped after a mapping; a file holds them itself.
-        file: its file, if other processes may open it.
-        is_foreign: whether it belongs to another process, and uses none of this device's memory.
-    """
-
-    nbytes: int
-    mapped_at: int = 0
-    references: int = 1
-    content: NDArray[np.uint8] | None = None
-    file: SharedFile | None = None
-    is_foreign: bool = False
-
-    def map(self, memory: DeviceMemory, address: int) -> None:
-        """Map it at an address."""
-        self.mapped_at = address
-        if self.content is not None:
-            memory.data[address - memory.base :][: self.nbytes] = self.content
-            memory.mark_written(address, self.nbytes)
-            self.content = None
-
-    def unmap(self, memory: DeviceMemory) -> None:
-        """Unmap it."""
-        if self.references and self.file is None:
-            self.content = memory.data[self.mapped_at - memory.base :][: self.nbytes].copy()
-        self.mapped_at = 0
-
-    def settle(self, memory: DeviceMemory) -> bool:
-        """Free it if nothing refers to it; return whether it was freed."""
-        if self.references or self.mapped_at:
-            return False
-        if not self.is_foreign:
-            memory.used_bytes -= self.nbytes
-        if self.file is not None:
-            self.file.close()
-        return True
+    is_synchronous: bool = False
 
 
 class GraphAccount:
-    """Bytes that graphs use now, and bytes that launches allocated and no call has trimmed.
+    """Bytes that launches of graphs allocated, and no call has trimmed.
 
+    CUDA Programming Guide, "Graph Memory Nodes": used memory is that which a graph maps, also after
+    its free. The memory of each allocation is its graph's alone, so all that is reserved is used.
     Callers hold the device's lock.
 
     Attributes:
@@ -134,20 +99,17 @@ class GraphAccount:
         self.reserved_high: int = 0
 
     @staticmethod
-    def now(pieces: Iterable[Piece]) -> tuple[int, int]:
-        """Return used and reserved bytes of all allocations of the device."""
-        used = reserved = 0
-        for piece in pieces:
-            if piece.graph is not None and piece.graph.is_reserved:
-                reserved += piece.nbytes
-                used += piece.nbytes if piece.graph.live else 0
-        return used, reserved
+    def now(pieces: Iterable[Piece]) -> int:
+        """Return the used bytes, all of them reserved, of all allocations of the device."""
+        return sum(
+            piece.nbytes for piece in pieces if piece.graph is not None and piece.graph.is_reserved
+        )
 
     def note(self, pieces: Iterable[Piece]) -> None:
         """Record a new allocation."""
-        used, reserved = self.now(pieces)
+        used = self.now(pieces)
         self.used_high = max(self.used_high, used)
-        self.reserved_high = max(self.reserved_high, reserved)
+        self.reserved_high = max(self.reserved_high, used)
 
     @staticmethod
     def trim(pieces: Iterable[Piece]) -> None:
@@ -158,43 +120,63 @@ class GraphAccount:
 
 
 @dataclass(eq=False, slots=True)
-class GraphAllocation:
-    """An allocation recorded by a capture.
+class GraphAllocation(GraphMemory):
+    """An allocation of a graph.
 
-    The bytes are reserved when it is captured, and freed when the graph and all its executables are
+    The bytes are reserved when it is recorded, and freed when the graph and all its executables are
     destroyed and the memory is free.
 
     Attributes:
-        live: allocated by a launch and not freed since.
+        device: the device of the memory; for memory of the host, or managed memory, one whose
+            graphs use it.
+        host: the memory of the host with its lock, if it is not the device's own.
         is_reserved: whether a launch has allocated it, without a trim since.
         owners: the number of graphs and executables that own it.
+        lock: guards it.
     """
 
     device: DeviceState
-    nbytes: int
-    live: bool = False
+    host: tuple[HostMemory, threading.RLock] | None = None
     is_reserved: bool = False
     owners: int = 1
-    piece: Piece = field(init=False)
+    piece: Piece | HostPiece = field(init=False)
+    lock: threading.RLock = field(init=False)
 
     def __post_init__(self) -> None:
-        with self.device.lock:
-            self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
+        self.lock = self.device.lock if self.host is None else self.host[1]
+        with self.lock:
+            if self.host is None:
+                self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
+            else:
+                self.piece = self._of_host(self.host[0])
+
+    def _of_host(self, host: HostMemory) -> HostPiece:
+        try:
+            return host.allocate(
+                self.nbytes, 0, self.device.ordinal, managed=self.location.is_managed, graph=self
+            )
+        except (OSError, ValueError, OverflowError) as error:
+            raise CallError(
+                CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+                f"out of memory: {self.nbytes} bytes of host memory asked for ({error})",
+            ) from error
 
     def allocate(self) -> None:
         """Allocate, as the node does."""
-        with self.device.lock:
-            self.refuse_if_live()
+        with self.lock:
+            self.reject_if_live()
             self.mark_live()
-            self.device.begin(self.piece)
+            if isinstance(self.piece, Piece):
+                self.device.begin(self.piece)
 
     def mark_live(self) -> None:
         """Mark it as allocated; this updates the device's high-water marks."""
-        with self.device.lock:
+        with self.lock:
             self.live = self.is_reserved = True
-            self.device.graph_account.note(self.device.pieces.values())
+            if self.host is None:
+                self.device.graph_account.note(self.device.pieces.values())
 
-    def refuse_if_live(self) -> None:
+    def reject_if_live(self) -> None:
         """Reject a launch while memory of an earlier one is allocated.
 
         Raises:
@@ -207,9 +189,13 @@ class GraphAllocation:
             )
 
     def fill(self, pattern: int) -> None:
-        """Write a pattern, as the nodes do with a timeline."""
-        with self.device.lock:
-            self.device.fill(self.piece, pattern)
+        """Write a pattern, as the nodes do with a timeline.
+
+        Memory of the host gets none: fills that are queued after it would look overwritten.
+        """
+        with self.lock:
+            if isinstance(self.piece, Piece):
+                self.device.fill(self.piece, pattern)
 
     def free(self) -> None:
         """Free, as the node does, or a free outside the graph.
@@ -217,9 +203,9 @@ class GraphAllocation:
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
         """
-        with self.device.lock:
+        with self.lock:
             self._end()
-            self._give_back()
+            self._free_if_unused()
 
     def free_later(self) -> None:
         """Mark it as freed by its user; `freed` is called when the stream executes the free.
@@ -227,7 +213,7 @@ class GraphAllocation:
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
         """
-        with self.device.lock:
+        with self.lock:
             self._end()
             self.owners += 1
 
@@ -235,29 +221,33 @@ class GraphAllocation:
         """Mark it as freed by its user; the lock is held."""
         if not self.live:
             raise invalid_value(f"the graph's memory at {self.piece.address:#x} is not allocated")
-        self.live = False
+        self.live: bool = False
 
     def freed(self) -> None:
         """Complete the free, which the stream has executed."""
-        with self.device.lock:
+        with self.lock:
             if not self.live:
-                self.device.fill(self.piece, FREED)
+                self.fill(FREED)
             self.release()
 
     def retain(self) -> None:
         """Add an owner."""
-        with self.device.lock:
+        with self.lock:
             self.owners += 1
 
     def release(self) -> None:
         """Remove an owner."""
-        with self.device.lock:
+        with self.lock:
             self.owners -= 1
-            self._give_back()
+            self._free_if_unused()
 
-    def _give_back(self) -> None:
-        if self.owners == 0 and not self.live:
+    def _free_if_unused(self) -> None:
+        if self.owners or self.live:
+            return
+        if isinstance(self.piece, Piece):
             self.device.free(self.piece)
+        elif self.host is not None:
+            self.host[0].leave_for_good(self.piece)
 
 
 def _nobody(fault: EmulationFault) -> None:
@@ -284,7 +274,9 @@ class DeviceState:
         counters: objects that each count all launches; empty unless requested.
         has_patterns: whether fresh and freed memory hold patterns.
         others: the emulator's other devices.
+        teams: the devices that ever bound memory to a multicast object with this one.
         note_fault: called with each fault of a kernel.
+        keeps_faults: whether a fault makes later calls fail, as on a GPU.
     """
 
     def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
@@ -310,7 +302,6 @@ class DeviceState:
         self.account: DeviceAccount = DeviceAccount(self.memory, profile.total_memory, self.pool)
         self.graph_account: GraphAccount = GraphAccount()
         self.reservations: dict[int, Reservation] = {}
-        self.physical: dict[int, PhysicalMemory] = {}
         self.shared: SharedPages = SharedPages(self.memory)
         self.opened: dict[tuple[int, bytes], tuple[int, int]] = {}
         self.fault: Failure | None = None
@@ -320,10 +311,12 @@ class DeviceState:
         self._leaving: deque[Piece] = deque()
         self.has_patterns = False
         self.others: tuple[DeviceState, ...] = ()
+        self.teams: set[DeviceState] = set()
         self.counters: tuple[Counters, ...] = ()
         self.note_fault: Callable[[EmulationFault], None] = _nobody
+        self.keeps_faults: bool = True
 
-    def refuse_if_broken(self) -> None:
+    def reject_if_broken(self) -> None:
         """Raise the fault that broke the device, if one did."""
         if self.fault is not None:
             raise CallError(self.fault.code, self.fault.text, self.fault.cause)
@@ -337,9 +330,9 @@ class DeviceState:
             return work()
         finally:
             self._is_busy = False
-            self._settle()
+            self._free_delayed()
 
-    def _settle(self) -> None:
+    def _free_delayed(self) -> None:
         """Free the memory whose free was delayed."""
         while self._leaving:
             piece = self._leaving.popleft()
@@ -348,18 +341,20 @@ class DeviceState:
                 self._free(piece)
             finally:
                 self._is_busy = False
-            self.account.give(piece.nbytes, piece.held, piece.pool)
+            self.account.give(piece.nbytes, piece.rounded, piece.pool)
 
     def _free(self, piece: Piece) -> None:
         """Free memory; its addresses are quarantined for a while."""
         if piece.is_foreign:
-            self.opened = {k: each for k, each in self.opened.items() if each[0] != piece.address}
+            self.opened = {
+                k: entry for k, entry in self.opened.items() if entry[0] != piece.address
+            }
             self.shared.remove(piece.address, piece.nbytes)
             return
         if self.has_patterns:
             self.fill(piece, FREED)
         if piece.pool is not None and piece.pool.file is not None:
-            self.shared.hide(piece.address, piece.held)
+            self.shared.hide(piece.address, piece.rounded)
         self.memory.free(piece.address)
 
     def share(self, piece: Piece) -> tuple[SharedFile, int]:
@@ -405,7 +400,7 @@ class DeviceState:
         return piece
 
     def begin(self, piece: Piece) -> None:
-        """Mark the memory as unwritten, whatever used it before."""
+        """Mark the memory as unwritten, also after earlier uses."""
         if self.memory.written is not None:
             self.memory.written.begin(piece.address - self.memory.base, piece.nbytes)
 
@@ -435,6 +430,17 @@ class DeviceState:
     def holds(self, address: int) -> bool:
         """Return whether an address lies in this device's memory."""
         return 0 <= address - self.memory.base < self.memory.nbytes
+
+    def piece_at(self, address: int) -> Piece | None:
+        """Return the allocation that contains an address."""
+        with self.lock:
+            allocation = self.memory.find(address)
+            return None if allocation is None else self.pieces.get(allocation.address)
+
+    def set_synchronous(self, piece: Piece, value: bool) -> None:
+        """Set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of an allocation."""
+        with self.lock:
+            self.pieces[piece.address] = replace(piece, is_synchronous=value)
 
     def can_be_reached_by(self, other: DeviceState) -> bool:
         """Return whether kernels of another device can be given access to this one's memory."""
@@ -466,29 +472,36 @@ class DeviceState:
         graph: GraphAllocation | None,
         pool: Pool | None,
     ) -> Piece:
-        before = self.memory.used_bytes
+        used_before = self.memory.used_bytes
         if nbytes > self.account.capacity:
             raise self._out_of_memory(nbytes)
-        place = user_call_site()
-        origin = f"{owner.value} at {place}" if place else owner.value
+        call_site = user_call_site()
+        origin = f"{owner.value} at {call_site}" if call_site else owner.value
         file = None if pool is None else pool.file
         unit = GRANULE if file is None else PAGE
         try:
-            address = self.memory.allocate(nbytes, origin=origin, alignment=_ALIGNMENT, unit=unit)
+            address = self._place(nbytes, origin, unit)
         except OutOfMemory as error:
             raise self._out_of_memory(nbytes) from error
-        held = self.memory.used_bytes - before
-        if not self.account.take(nbytes, held, pool):
+        rounded = self.memory.used_bytes - used_before
+        if not self.account.take(nbytes, rounded, pool):
             self.memory.free(address)
             raise self._out_of_memory(nbytes)
         if file is not None:
-            self.shared.show(address, held, file, address - self.memory.base)
+            self.shared.show(address, rounded, file, address - self.memory.base)
         self._numbered += 1
-        piece = Piece(address, nbytes, held, owner, context, self._numbered, graph, pool)
+        piece = Piece(address, nbytes, rounded, owner, context, self._numbered, graph, pool)
         self.pieces[address] = piece
         if self.has_patterns and owner not in (Owner.POOL, Owner.GRAPH):
             self.fill(piece, FRESH)
         return piece
+
+    def _place(self, nbytes: int, origin: str, unit: int) -> int:
+        """Return the address of fresh memory: a page's, if it is large and there is room."""
+        if nbytes >= _LARGE_PAGE:
+            with suppress(OutOfMemory):
+                return self.memory.allocate(nbytes, origin=origin, alignment=_LARGE_PAGE, unit=unit)
+        return self.memory.allocate(nbytes, origin=origin, alignment=_ALIGNMENT, unit=unit)
 
     def hand_over(self, piece: Piece) -> Piece:
         """Give memory a new owner, valid when the former owner's free has executed."""
@@ -498,23 +511,23 @@ class DeviceState:
 
     def _out_of_memory(self, nbytes: int) -> CallError:
         return CallError(
-            CUresult.CUDA_ERROR_OUT_OF_MEMORY, self.account.refusal(nbytes, self.ordinal)
+            CUresult.CUDA_ERROR_OUT_OF_MEMORY, self.account.out_of_memory(nbytes, self.ordinal)
         )
 
     def free(self, piece: Piece) -> None:
         """Free memory; the lock is held."""
         self.drop(piece)
-        self.give_back(piece)
+        self.free_addresses(piece)
 
     def drop(self, piece: Piece) -> None:
         """Mark memory as without an owner; the lock is held."""
         del self.pieces[piece.address]
 
-    def give_back(self, piece: Piece) -> None:
+    def free_addresses(self, piece: Piece) -> None:
         """Free memory without an owner; the lock is held."""
         self._leaving.append(piece)
         if not self._is_busy:
-            self._settle()
+            self._free_delayed()
 
     def why_not_free(self, address: int) -> str:
         """Return the reason why nothing can be freed at an address."""
@@ -537,19 +550,19 @@ class DeviceState:
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one live allocation.
         """
-        found = self.memory.find(address)
-        if found is None:
+        allocation = self.memory.find(address)
+        if allocation is None:
             freed = self.memory.find_freed(address)
             nearest = self.memory.nearest(address)
             raise invalid_value(
                 f"{address:#x} is not in a live allocation of device {self.ordinal}; "
                 + (f"it was in {freed}, now freed" if freed else f"the nearest is {nearest}")
             )
-        if address + nbytes > found.end:
+        if address + nbytes > allocation.end:
             raise invalid_value(
-                f"{nbytes} bytes at {address:#x} go beyond the allocation of {found}"
+                f"{nbytes} bytes at {address:#x} go beyond the allocation of {allocation}"
             )
-        piece = self.pieces.get(found.address)
+        piece = self.pieces.get(allocation.address)
         if piece is not None and piece.graph is not None and not (in_graph or piece.graph.live):
             raise invalid_value(f"the graph's memory at {address:#x} is not allocated")
         return self.host_address + (address - self.memory.base)
@@ -581,7 +594,7 @@ class LentMemory:
         for device in self._devices:
             if device.holds(address):
                 memory = device.memory
-                memory.given_back.pop(address, None)
+                memory.freed_by_owner.pop(address, None)
                 if memory.at(address) is None:
                     with device.lock:
                         allocation = memory.find(address)
@@ -597,4 +610,4 @@ class LentMemory:
             if device.holds(address):
                 allocation = device.memory.at(address)
                 if allocation is not None:
-                    device.memory.given_back[address] = allocation
+                    device.memory.freed_by_owner[address] = allocation

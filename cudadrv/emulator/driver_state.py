@@ -6,11 +6,11 @@ Locks:
   their streams and events, references to user objects, and planned faults. It also guards the
   number of a graph's executables, the retentions of a primary context, the destruction of contexts,
   and the table of host memory and its pools.
-- `Timeline._lock`, one per emulator. It guards the queues, and is held over bookkeeping only. An
-  operation runs without it, in the thread of a call that needs it.
-- `ConcurrentAccesses._lock`, one per emulator that checks races. It guards the accesses of
-  operations, is held over bookkeeping only, and taken at the end of a launch under its device's
-  lock.
+
+  The timeline uses the same lock for its queues, and the race check for the accesses of operations.
+  An operation runs without it, in the thread of a call that needs it. The race check takes it at
+  the end of a launch, under the device's lock.
+
 - `DeviceState.lock`, one per device. It guards the device's memory, its pool, the state of graphs'
   memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
   runs under it, so calls on its device wait for it; a queued kernel releases it after each of its
@@ -21,8 +21,11 @@ that must happen once is done under the lock of the removed object. Handles are 
 never reused, so that a dead one refers to nothing. Only a primary context has one permanent handle,
 as on a GPU.
 
-No call takes one of these locks while it holds another. Exceptions are a copy between two devices
-and a kernel that accesses memory of others, which take theirs in the order of ordinals.
+- `DriverState._mapping_lock`, one per emulator. It guards memory of cuMemCreate, its mappings and
+  multicast objects. Only their calls take it, before a device's lock.
+
+No other call takes one of these locks while it holds another. Exceptions are a copy between two
+devices and a kernel that accesses memory of others, which take theirs in the order of ordinals.
 
 No lock is held while a host function or the destructor of a user object runs. The locks are
 re-entrant, because a collection may call finalizers at any allocation, in a thread that holds one.
@@ -41,6 +44,8 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ptx.emulate.check.findings import Found
+from ptx.emulate.memory.mapped_memory import MappedHostMemory
+from ptx.emulate.threads.limits import Limits
 from ptx.errors import PtxError
 
 from .. import border
@@ -59,15 +64,18 @@ from ..driver._api import (
 )
 from ..errors import ArgumentValueError
 from .call_error import CallError, invalid_handle, invalid_value
+from .checkpoint_lock import CheckpointLock
 from .checks import Checks
-from .contexts import Context
+from .contexts import Context, SmRange
 from .device_state import DeviceState, LentMemory, device_states
 from .events import Event
-from .graphs import Conditions
+from .graphs import Conditions, Graph, Node, UserObject
 from .host_memory import HostMemory
 from .leaks import LeakWatch
+from .message_log import ErrorLog
+from .modules import KernelFunction, Library, LibraryKernel, Module, PendingLink
 from .node_kind import NodeKind
-from .pools import HostPools
+from .pools import HostPools, Pool
 from .profiles import MAX_DEVICES, EmulatedDevice
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Stream, StreamCapture
 from .thread import CallingThread
@@ -77,16 +85,11 @@ from .timeline.schedule import Schedule
 from .timeline.timeline import LateErrors, Timeline
 
 if TYPE_CHECKING:
-    from ptx.emulate.memory.mapped_memory import MappedHostMemory
-    from ptx.emulate.threads.limits import Limits
-
     from .arrays import Array, MipmappedArray
-    from .contexts import SmRange
     from .executables import Executable
+    from .external_resources import ExternalMemory, ExternalSemaphore
     from .fault_injection import ScheduledFault
-    from .graphs import Graph, Node, UserObject
-    from .modules import KernelFunction, Library, LibraryKernel, Module, PendingLink
-    from .pools import Pool
+    from .physical_memory import MulticastObject, PhysicalMemory
 
 
 _WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
@@ -122,6 +125,12 @@ class DriverState:
         self._libraries: dict[int, Library] = {}
         self._kernels: dict[int, LibraryKernel] = {}
         self._links: dict[int, PendingLink] = {}
+        self._external_memory: dict[int, ExternalMemory] = {}
+        self._external_semaphores: dict[int, ExternalSemaphore] = {}
+        # Guarded by `_mapping_lock`, as is all that they contain.
+        self._physical: dict[int, PhysicalMemory] = {}
+        self._multicasts: dict[int, MulticastObject] = {}
+        self._mapping_lock = threading.RLock()
         self._green: dict[int, Context] = {}
         self._descriptions: dict[int, tuple[SmRange, ...]] = {}
         self._functions: dict[int, KernelFunction] = {}
@@ -142,14 +151,17 @@ class DriverState:
         self.limits: Limits = checks.limits
         self._thread = CallingThread()
         self._lock = threading.RLock()
+        self._log = ErrorLog()
+        self._coredump: dict[int, bool | int | bytes] = {}
         self._late_errors = LateErrors(order)
         self._order = order
         self._is_immediate = order.name == "immediate"
-        self._queued = Timeline(order, self._late_errors, self._thread)
+        self._queued = Timeline(order, self._late_errors, self._thread, self._lock)
         self._freed = None if self._is_immediate else FreedMemory(self._queued)
         self._launches = itertools.count()
         self._pid: int | None = None
         self._schedule: dict[str, list[ScheduledFault]] = {}
+        self._process = CheckpointLock()
         self._host = HostMemory()
         self._host_pools = HostPools(self._handles)
         self._accesses = self._concurrent_accesses()
@@ -164,7 +176,7 @@ class DriverState:
         if findings is None:
             return None
         return ConcurrentAccesses(
-            findings, self._allocation_at, self._host, is_late=not self._is_immediate
+            findings, self._allocation_at, self._host, self._lock, is_late=not self._is_immediate
         )
 
     @property
@@ -184,8 +196,9 @@ class DriverState:
         self._host.has_flags = has_flags
         for device in self._devices:
             device.model.host = partial(self._reachable_host_memory, device)
+            device.model.multicast = partial(self._members_at, device)
             device.model.set_condition = self._conditions.set
-            device.others = tuple(each for each in self._devices if each is not device)
+            device.others = tuple(other for other in self._devices if other is not device)
             device.has_patterns = has_patterns
             device.note_fault = self.checks.note
             if self._accesses is not None:
@@ -196,6 +209,18 @@ class DriverState:
     def _reachable_host_memory(self, device: DeviceState, address: int) -> MappedHostMemory | None:
         """Return the host memory at an address, as kernels of a device access it."""
         return self._host.reachable(address, device.ordinal)
+
+    def _members_at(self, device: DeviceState, address: int, nbytes: int) -> list[int] | None:
+        """Return where bytes of a multicast object lie, for a kernel of a device with access."""
+        for multicast in list(self._multicasts.values()):
+            for start, owner in list(multicast.mapped.items()):
+                if not start <= address <= start + multicast.nbytes - nbytes:
+                    continue
+                for reservation in list(owner.reservations.values()):
+                    piece = reservation.pieces.get(start)
+                    if piece is not None and device.ordinal in piece.devices:
+                        return multicast.members(address - start, nbytes)
+        return None
 
     def _watch(self) -> LeakWatch:
         """Watch all tables from now on."""
@@ -265,8 +290,8 @@ class DriverState:
         destination. Empty under "immediate", and for a broken device, which executes nothing more.
         """
         return tuple(
-            each.text for each in self._queued.pending()
-            if each.kind in _WORK and each.stream.context.device.fault is None
+            operation.text for operation in self._queued.pending()
+            if operation.kind in _WORK and operation.stream.context.device.fault is None
         )  # fmt: skip
 
     @property
@@ -295,6 +320,8 @@ class DriverState:
                 CUresult.CUDA_ERROR_NOT_PERMITTED,
                 f"a host function in a stream makes no CUDA calls, and this one called {name}",
             )
+        if self._process.state and not always:
+            self._process.wait(name)
         scheduled = self._schedule.get(name)
         if scheduled:
             with self._lock:
@@ -333,8 +360,8 @@ class DriverState:
         device = self._device_of(address)
         if device is not None:
             with device.lock:
-                found = device.memory.find(address) or device.memory.find_freed(address)
-            return None if found is None else (found.address, str(found))
+                allocation = device.memory.find(address) or device.memory.find_freed(address)
+            return None if allocation is None else (allocation.address, str(allocation))
         piece = self._host.find(address)
         if piece is None:
             return None
@@ -350,8 +377,8 @@ class DriverState:
     def _context(self, handle: CUcontext) -> Context:
         """Return the context of a handle; of destroyed ones only a primary one."""
         number = int(handle)
-        found = self._contexts.get(number)
-        if found is None:
+        context = self._contexts.get(number)
+        if context is None:
             if number & 15 == 8 and self._first_context <= number < self._next_context:
                 raise CallError(
                     CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed"
@@ -359,13 +386,13 @@ class DriverState:
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, f"{int(handle):#x} is no context's handle"
             )
-        return found
+        return context
 
     def _usable(self, context: Context) -> Context:
         """Return the context, if calls may still use it."""
         if context.destroyed:
             raise CallError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-        context.device.refuse_if_broken()
+        context.device.reject_if_broken()
         return context
 
     def _top(self) -> Context:
@@ -397,8 +424,8 @@ class DriverState:
 
     def _streams_among(self, arguments: Iterable[object]) -> dict[int, Stream]:
         """Return the streams among the arguments of a call, by their handles."""
-        numbers = [int(each) for each in arguments if isinstance(each, CUstream)]
-        return {each: self._streams[each] for each in numbers if each in self._streams}
+        numbers = [int(argument) for argument in arguments if isinstance(argument, CUstream)]
+        return {number: self._streams[number] for number in numbers if number in self._streams}
 
     def _default_stream(self, context: Context, number: int) -> Stream:
         """Return a context's legacy stream, or its stream of the calling thread."""
@@ -454,10 +481,10 @@ class DriverState:
         return CUgraph(graph.handle)
 
     def _node(self, handle: CUgraphNode) -> Node:
-        found = self._nodes.get(int(handle))
-        if found is None:
+        node = self._nodes.get(int(handle))
+        if node is None:
             raise invalid_value(f"{int(handle):#x} is no live node of a graph")
-        return found
+        return node
 
     def _handle_of(self, node: Node) -> CUgraphNode:
         """Return the handle of a node, made at the first request."""

@@ -14,21 +14,28 @@ from ..driver._api import CUresult
 from ..driver.driver_api import DriverApi
 from ..errors import ArgumentValueError
 from .call_error import RESULT_TEXTS, Failure
+from .calls.array_copy import ArrayCopyCalls
 from .calls.checkpoint import CheckpointCalls
 from .calls.context import ContextCalls
+from .calls.coredump import CoredumpCalls
 from .calls.device import DeviceCalls
+from .calls.error_log import ErrorLogCalls
 from .calls.event import EventCalls
 from .calls.execution import ExecutionCalls
+from .calls.external_resource import ExternalResourceCalls
 from .calls.graph import GraphCalls
 from .calls.graph_node import GraphNodeCalls
 from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
+from .calls.legacy_launch import LegacyLaunchCalls
 from .calls.library import LibraryCalls
 from .calls.memory import ArrayCalls, MemoryCalls
 from .calls.memory_copy import CopyCalls
 from .calls.memory_fill import FillCalls
 from .calls.module import ModuleCalls
+from .calls.opengl import OpenGLCalls
 from .calls.stream import StreamCalls
+from .calls.stream_memory_operation import StreamMemoryOperationCalls
 from .calls.stream_ordered_memory import StreamOrderedMemoryCalls
 from .calls.tensor_map import TensorMapCalls
 from .calls.texture import TextureCalls
@@ -64,21 +71,28 @@ class Emulator(
     ModuleCalls,
     LibraryCalls,
     ExecutionCalls,
+    LegacyLaunchCalls,
     MemoryCalls,
     CopyCalls,
+    ArrayCopyCalls,
     FillCalls,
     ArrayCalls,
     VirtualMemoryCalls,
     StreamOrderedMemoryCalls,
     UnifiedAddressingCalls,
     StreamCalls,
+    StreamMemoryOperationCalls,
     EventCalls,
     GraphCalls,
     GraphNodeCalls,
     TextureCalls,
     TensorMapCalls,
     InterprocessCalls,
+    ExternalResourceCalls,
+    OpenGLCalls,
     CheckpointCalls,
+    CoredumpCalls,
+    ErrorLogCalls,
 ):
     """The driver API, executed on the PTX emulator.
 
@@ -157,13 +171,18 @@ class Emulator(
         with_: int = int(CUresult.CUDA_ERROR_UNKNOWN),
         text: str = "",
     ) -> ScheduledFault:
-        """Make the `nth` call of a driver function, counted from now, return `with_`.
+        """Make calls of a driver function fail; they do nothing but return an error.
 
-        `with_` is a CUresult or its number, and `text` the result of cuGetErrorString then. The
-        call does nothing else. Calls of all threads count. Without a limit `times` (None) every
-        call from the nth on fails. A fault of cuLaunchKernel also applies to cuLaunchKernelEx,
-        which cudadrv calls to launch; a fault of cuFuncGetAttribute to cuKernelGetAttribute, and so
-        on.
+        A fault of cuLaunchKernel also applies to cuLaunchKernelEx, which cudadrv calls. The same
+        holds for other functions with variants, such as cuFuncGetAttribute and
+        cuKernelGetAttribute.
+
+        Args:
+            function: its name, such as "cuMemAlloc".
+            nth: the first call that fails, from now on, of any thread.
+            times: the number of calls that fail; None for all from the nth on.
+            with_: the error, a CUresult or its number.
+            text: the text of the error in cuGetErrorString.
 
         Raises:
             ValueError: no such function, or a number out of range.
@@ -178,7 +197,7 @@ class Emulator(
         code = result_named("Emulator.fail: with_", with_)
         border.text("Emulator.fail: text", text)
         names = (function, *_ALSO.get(function, ()))
-        said = text or RESULT_TEXTS.get(int(code), code.name)
+        message = text or RESULT_TEXTS.get(int(code), code.name)
 
         def remove() -> None:
             with self._lock:
@@ -187,7 +206,7 @@ class Emulator(
                     if fault in planned:
                         planned.remove(fault)
 
-        fault = ScheduledFault(remove, function, nth, times, (code, said))
+        fault = ScheduledFault(remove, function, nth, times, (code, message))
         with self._lock:
             for name in names:
                 self._schedule.setdefault(name, []).append(fault)
@@ -228,11 +247,13 @@ class Emulator(
         code = result_named("Emulator.break_device: with_", with_)
         border.text("Emulator.break_device: text", text)
         former = device.fault
-        own = Failure("break_device", code, text or RESULT_TEXTS.get(int(code), code.name), None)
-        device.fault = own
+        failure = Failure(
+            "break_device", code, text or RESULT_TEXTS.get(int(code), code.name), None
+        )
+        device.fault = failure
 
         def remove() -> None:
-            if device.fault is own:
+            if device.fault is failure:
                 device.fault = former
 
         return BadDevice(remove)

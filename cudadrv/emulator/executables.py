@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..driver._api import CUgraphExecUpdateResult
 from .call_error import invalid_value
-from .graphs import Graph, Node, Work
+from .graphs import Graph, Node, References, Work, next_number
 from .memory_patterns import FREED, FRESH
 from .node_kind import NodeKind, Run
-from .timeline.queues import nothing
+from .timeline.queues import QueuedOperation, nothing
 
 if TYPE_CHECKING:
     from .device_state import GraphAllocation
-    from .graphs import References
-    from .timeline.queues import QueuedOperation
     from .timeline.timestamp import Track
 
 
@@ -83,13 +82,13 @@ def _add(graph: Graph, start: frozenset[int], steps: list[ExecutableStep]) -> fr
     """Add the steps of a graph that begins after `start`; return its last steps."""
     numbers: dict[Node, int] = {}
     for node in graph.ordered():
-        after = frozenset(numbers[each] for each in node.after) or start
+        dependencies = frozenset(numbers[dependency] for dependency in node.after) or start
         if node.work.child is not None:
-            after = _add(node.work.child, after, steps) or after
+            dependencies = _add(node.work.child, dependencies, steps) or dependencies
         bodies = tuple(steps_of(body) for body in node.work.bodies)
         numbers[node] = len(steps)
-        steps.append(ExecutableStep(node.work, after, node, bodies=bodies))
-    inner = {each for node in graph.nodes for each in node.after}
+        steps.append(ExecutableStep(node.work, dependencies, node, bodies=bodies))
+    inner = {dependency for node in graph.nodes for dependency in node.after}
     return frozenset(number for node, number in numbers.items() if node not in inner)
 
 
@@ -101,34 +100,51 @@ def all_steps(steps: Sequence[ExecutableStep]) -> Iterator[ExecutableStep]:
             yield from all_steps(body)
 
 
-def difference(own: Sequence[ExecutableStep], other: Sequence[ExecutableStep]) -> str:
-    """Return why steps cannot replace others, in words; "" if they can."""
-    if len(own) != len(other):
-        return f"the executable has {len(own)} nodes, the graph {len(other)}"
-    for number, (former, new) in enumerate(zip(own, other, strict=True)):
+_TOPOLOGY: Final = CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED
+_TYPE: Final = CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED
+_NOT_SUPPORTED: Final = CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED
+
+
+class Difference(NamedTuple):
+    """Why steps cannot replace others: the driver's result of the update, and words."""
+
+    result: CUgraphExecUpdateResult
+    text: str
+
+
+def difference(
+    former_steps: Sequence[ExecutableStep], new_steps: Sequence[ExecutableStep]
+) -> Difference | None:
+    """Return why steps cannot replace others; None if they can."""
+    if len(former_steps) != len(new_steps):
+        text = f"the executable has {len(former_steps)} nodes, the graph {len(new_steps)}"
+        return Difference(_TOPOLOGY, text)
+    for number, (former, new) in enumerate(zip(former_steps, new_steps, strict=True)):
         if former.kind is not new.kind:
-            return f"node {number} is a {former.kind.value}, in the graph a {new.kind.value}"
+            text = f"node {number} is a {former.kind.value}, in the graph a {new.kind.value}"
+            return Difference(_TYPE, text)
         if former.after != new.after:
-            return f"node {number} depends on other nodes in the graph"
+            return Difference(_TOPOLOGY, f"node {number} depends on other nodes in the graph")
         if former.work.memory is not None:
-            return f"node {number} is a {former.kind.value}, which cannot be updated"
-        if len(former.bodies) != len(new.bodies) or (
-            former.work.condition is not new.work.condition
-        ):
-            return f"node {number} is a conditional node with another condition"
-        for one, another in zip(former.bodies, new.bodies, strict=True):
-            why = difference(one, another)
-            if why:
-                return f"in a body of node {number}, {why}"
-    return ""
+            text = f"node {number} is a {former.kind.value}, which cannot be updated"
+            return Difference(_NOT_SUPPORTED, text)
+        kinds = {step.work.condition and step.work.condition.kind for step in (former, new)}
+        if len(former.bodies) != len(new.bodies) or len(kinds) > 1:
+            text = f"node {number} is a conditional node of another kind or size"
+            return Difference(_TOPOLOGY, text)
+        for body, new_body in zip(former.bodies, new.bodies, strict=True):
+            reason = difference(body, new_body)
+            if reason is not None:
+                return Difference(reason.result, f"in a body of node {number}, {reason.text}")
+    return None
 
 
-def take_over(own: Sequence[ExecutableStep], other: Sequence[ExecutableStep]) -> None:
+def take_over(former_steps: Sequence[ExecutableStep], new_steps: Sequence[ExecutableStep]) -> None:
     """Copy the work of other steps to matching ones."""
-    for former, new in zip(own, other, strict=True):
+    for former, new in zip(former_steps, new_steps, strict=True):
         former.work = new.work
-        for one, another in zip(former.bodies, new.bodies, strict=True):
-            take_over(one, another)
+        for body, new_body in zip(former.bodies, new.bodies, strict=True):
+            take_over(body, new_body)
 
 
 @dataclass(eq=False, slots=True)
@@ -140,6 +156,7 @@ class Executable:
         user_objects: its references, as many as the graph had.
         last: the end of its last launch, which the next one waits for.
         clock, tracks: the same in the logical time, and the chains of its nodes.
+        number: the result of cuGraphExecGetId.
     """
 
     handle: int
@@ -150,9 +167,10 @@ class Executable:
     last: QueuedOperation | None = None
     clock: dict[int, int] = field(default_factory=dict)
     tracks: list[Track] = field(default_factory=list)
+    number: int = field(default_factory=next_number)
 
-    def why_not(self, graph: Graph) -> str:
-        """Return why a graph cannot replace this one, in words; "" if it can."""
+    def why_not(self, graph: Graph) -> Difference | None:
+        """Return why a graph cannot replace this one; None if it can."""
         return difference(self.steps, steps_of(graph))
 
     def update(self, graph: Graph) -> None:
@@ -210,7 +228,7 @@ class Executable:
             if allocation.live and self.frees_on_launch:
                 allocation.free()
         for allocation in memory:
-            allocation.refuse_if_live()
+            allocation.reject_if_live()
 
     def close(self) -> None:
         """Release its memory; this takes the device's lock."""

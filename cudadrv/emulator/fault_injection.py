@@ -51,7 +51,7 @@ class ScheduledFault(Planned):
         function: str,
         nth: int,
         times: int | None,
-        refusal: tuple[CUresult, str],
+        error: tuple[CUresult, str],
     ) -> None:
         super().__init__(remove)
         self.function = function
@@ -59,7 +59,7 @@ class ScheduledFault(Planned):
         self.hits: int = 0
         self._nth = nth
         self._times = times
-        self._code, self._text = refusal
+        self._code, self._text = error
 
     def count(self) -> bool:
         """Count a call. Return True if this one must fail."""

@@ -6,6 +6,7 @@ CUDA Programming Guide, "Conditional Graph Nodes", "CUDA User Objects".
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -22,8 +23,14 @@ if TYPE_CHECKING:
     from .device_state import GraphAllocation
     from .host_memory import HostRange
     from .launch import KernelCall, ShownParameters
+_NUMBERS: Final = itertools.count(1)
 # One run of a body costs the emulator at least as much as this many steps of a kernel.
 _STEPS_OF_A_RUN: Final = 20
+
+
+def next_number() -> int:
+    """Return a number that no other graph or executable has."""
+    return next(_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,7 @@ class Work:
         child: of CHILD, the node's own copy of the graph.
         condition: of CONDITIONAL, selects which of the graphs `bodies` runs, and how often.
         launch: the launch of KERNEL.
-        told: of COPY, SET and HOST the driver's structure of its parameters, for queries.
+        native_params: of COPY, SET and HOST the driver's structure of its parameters, for queries.
     """
 
     kind: NodeKind
@@ -49,7 +56,7 @@ class Work:
     condition: ConditionState | None = None
     bodies: tuple[Graph, ...] = ()
     launch: KernelCall | None = None
-    told: bytes = b""
+    native_params: bytes = b""
 
 
 @dataclass(eq=False, slots=True)
@@ -57,6 +64,7 @@ class Node:
     """A node of a graph.
 
     Attributes:
+        number: its number within its graph.
         handle: 0 until it is requested.
         original: the node that it is a copy of.
         shown: the parameters of its kernel, once they were queried.
@@ -66,6 +74,7 @@ class Node:
     work: Work
     graph: Graph
     after: dict[Node, None]
+    number: int = 0
     handle: int = 0
     original: Node | None = None
     shown: ShownParameters | None = None
@@ -94,30 +103,49 @@ class Graph:
         nodes: in the order of their creation.
         executables: how many of it exist; with allocations or conditions there can be only one.
         user_objects: its references.
-        is_body: whether it is a body of a conditional node.
+        outer: the graph of the conditional node whose body it is.
         is_child: whether it is the graph of a child graph node.
         conditions: the conditions made for its nodes.
+        number: the result of cuGraphGetId.
+        made: how many nodes it has had.
     """
 
     handle: int = 0
     nodes: list[Node] = field(default_factory=list)
     executables: int = 0
     user_objects: References = field(default_factory=dict)
-    is_body: bool = False
+    outer: Graph | None = None
     is_child: bool = False
     conditions: list[ConditionState] = field(default_factory=list)
+    number: int = field(default_factory=next_number)
+    made: int = 0
 
-    def add(self, work: Work, after: Iterable[Node]) -> Node:
+    @property
+    def is_body(self) -> bool:
+        """Whether it is a body of a conditional node."""
+        return self.outer is not None
+
+    def knows(self, condition: ConditionState) -> bool:
+        """Return whether a condition was made for it, or for a graph around it."""
+        graph: Graph | None = self
+        while graph is not None:
+            if any(own is condition for own in graph.conditions):
+                return True
+            graph = graph.outer
+        return False
+
+    def add(self, work: Work, dependencies: Iterable[Node]) -> Node:
         """Add a node."""
-        node = Node(work, self, dict.fromkeys(after))
+        node = Node(work, self, dict.fromkeys(dependencies), number=self.made)
+        self.made += 1
         self.nodes.append(node)
         return node
 
     def remove(self, node: Node) -> None:
         """Remove a node, with its edges."""
         self.nodes.remove(node)
-        for other in self.nodes:
-            other.after.pop(node, None)
+        for dependent in self.nodes:
+            dependent.after.pop(node, None)
 
     def ordered(self) -> list[Node]:
         """Return the nodes, each after its dependencies, and otherwise in their order.
@@ -125,35 +153,39 @@ class Graph:
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if some wait for each other.
         """
-        places = {node: place for place, node in enumerate(self.nodes)}
-        if all(places[other] < place for node, place in places.items() for other in node.after):
+        indices = {node: index for index, node in enumerate(self.nodes)}
+        if all(
+            indices[earlier] < index for node, index in indices.items() for earlier in node.after
+        ):
             return list(self.nodes)
-        self._refuse_circles()
-        found: dict[Node, None] = {}
+        self._reject_circles()
+        ordered: dict[Node, None] = {}
         for node in self.nodes:
             waiting = [node]
             while waiting:
-                first = [each for each in waiting[-1].after if each not in found]
+                first = [
+                    dependency for dependency in waiting[-1].after if dependency not in ordered
+                ]
                 if first:
                     waiting += first
                 else:
-                    found[waiting.pop()] = None
-        return list(found)
+                    ordered[waiting.pop()] = None
+        return list(ordered)
 
-    def _refuse_circles(self) -> None:
+    def _reject_circles(self) -> None:
         waiting = {node: len(node.after) for node in self.nodes}
         followers: dict[Node, list[Node]] = {}
         for node in self.nodes:
-            for each in node.after:
-                followers.setdefault(each, []).append(node)
+            for dependency in node.after:
+                followers.setdefault(dependency, []).append(node)
         ready = [node for node, count in waiting.items() if not count]
         while ready:
             node = ready.pop()
             del waiting[node]
-            for each in followers.get(node, ()):
-                waiting[each] -= 1
-                if not waiting[each]:
-                    ready.append(each)
+            for follower in followers.get(node, ()):
+                waiting[follower] -= 1
+                if not waiting[follower]:
+                    ready.append(follower)
         if waiting:
             raise invalid_value(f"{len(waiting)} nodes of the graph wait for each other")
 
@@ -167,11 +199,11 @@ class Graph:
 
     def references(self) -> References:
         """Return its references to user objects, with those of graphs in it."""
-        found: References = {}
+        references: References = {}
         for part in self.parts():
-            for each, count in part.user_objects.items():
-                found[each] = found.get(each, 0) + count
-        return found
+            for user_object, count in part.user_objects.items():
+                references[user_object] = references.get(user_object, 0) + count
+        return references
 
     @property
     def memory(self) -> tuple[GraphAllocation, ...]:
@@ -236,9 +268,9 @@ class ConditionState:
                 bodies[0]()
             raise self._endless()
         # The second body of an if runs if the condition is 0.
-        which = int(not self.value) if self.kind is ConditionKind.IF else self.value
-        if which < len(bodies):
-            bodies[which]()
+        index = int(not self.value) if self.kind is ConditionKind.IF else self.value
+        if index < len(bodies):
+            bodies[index]()
 
     def _endless(self) -> CallError:
         text = (
@@ -264,8 +296,8 @@ class Conditions:
 
     def add(self, handle: int, default: int | None, most_steps: int) -> ConditionState:
         """Add a condition."""
-        found = self._known[handle] = ConditionState(handle, default, most_steps)
-        return found
+        condition = self._known[handle] = ConditionState(handle, default, most_steps)
+        return condition
 
     def free_one(self, handle: int) -> ConditionState:
         """Return a condition that no node uses yet.
@@ -273,19 +305,19 @@ class Conditions:
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if there is none of this handle.
         """
-        found = self._known.get(handle)
-        if found is None:
+        condition = self._known.get(handle)
+        if condition is None:
             raise invalid_value(f"{handle:#x} is no handle of a condition")
-        if found.kind is not None:
+        if condition.kind is not None:
             raise invalid_value(f"another node has the condition {handle:#x} already")
-        return found
+        return condition
 
     def set(self, handle: int, value: int) -> bool:
         """Set a condition, as `cudaGraphSetConditional` does; False if it does not exist."""
-        found = self._known.get(handle)
-        if found is not None:
-            found.value = value
-        return found is not None
+        condition = self._known.get(handle)
+        if condition is not None:
+            condition.value = value
+        return condition is not None
 
 
 @dataclass(eq=False, slots=True)

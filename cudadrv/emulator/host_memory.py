@@ -11,13 +11,13 @@ import mmap
 import struct
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from ptx.emulate.memory.mapped_memory import MappedHostMemory
 
 from .memory_patterns import FREED, FRESH, MOST_BYTES, PatternedBytes, fill
-from .pools import Pool
+from .pools import GraphMemory, Pool
 
 _PAGE: Final = 4096
 _LARGEST_NUMBER: Final = 8
@@ -59,31 +59,31 @@ class ManagedRanges:
     def __init__(self, nbytes: int, preferred: MemoryLocation | None) -> None:
         # The first page of each part, and its advice; the last part has no pages.
         self._starts = [0, _pages(nbytes)]
-        self._told = [PageAdvice(preferred=preferred)]
+        self._advice = [PageAdvice(preferred=preferred)]
 
     def change(self, offset: int, nbytes: int, change: Callable[[PageAdvice], PageAdvice]) -> None:
         """Change the advice for bytes, which applies to their pages."""
         first, end = self._cut(offset // _PAGE), self._cut(_pages(offset + nbytes))
-        self._told[first:end] = [change(each) for each in self._told[first:end]]
+        self._advice[first:end] = [change(advice) for advice in self._advice[first:end]]
 
     def _cut(self, page: int) -> int:
         """Split a part at a page; return the index of the part that begins there."""
-        for at, start in enumerate(self._starts):
+        for index, start in enumerate(self._starts):
             if start == page:
-                return at
+                return index
             if start > page:
-                self._starts.insert(at, page)
-                self._told.insert(at, self._told[at - 1])
-                return at
-        return len(self._told)
+                self._starts.insert(index, page)
+                self._advice.insert(index, self._advice[index - 1])
+                return index
+        return len(self._advice)
 
     def of(self, offset: int, nbytes: int) -> list[PageAdvice]:
         """Return all advice for some bytes."""
         first, end = offset // _PAGE, _pages(offset + nbytes)
         bounds = zip(self._starts, self._starts[1:], strict=False)
         return [
-            told
-            for told, (start, stop) in zip(self._told, bounds, strict=True)
+            advice
+            for advice, (start, stop) in zip(self._advice, bounds, strict=True)
             if start < end and first < stop
         ]
 
@@ -102,7 +102,9 @@ class HostPiece:
         pages, view: keep it alive, unless it is the caller's.
         written: which bytes were written, if that is checked.
         pool: the pool that it was allocated from.
-        told: the advice for its parts, if it is managed memory.
+        graph: the allocation of a graph that it is of.
+        advice: the advice for its parts, if it is managed memory.
+        is_synchronous: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
     """
 
     address: int
@@ -117,7 +119,9 @@ class HostPiece:
     view: ctypes.Array[ctypes.c_char] | None = None
     written: PatternedBytes | None = None
     pool: Pool | None = None
-    told: ManagedRanges | None = None
+    graph: GraphMemory | None = None
+    advice: ManagedRanges | None = None
+    is_synchronous: bool = False
 
     @property
     def kind(self) -> str:
@@ -202,6 +206,7 @@ class HostMemory:
         managed: bool = False,
         flags: int = 0,
         pool: Pool | None = None,
+        graph: GraphMemory | None = None,
     ) -> HostPiece:
         """Allocate whole pages that hold `nbytes`, zeroed or with a pattern.
 
@@ -218,8 +223,8 @@ class HostMemory:
             fill(address, nbytes, FRESH)
         piece = HostPiece(
             address, nbytes, context, ordinal, self._numbered, managed, flags,
-            pages=pages, view=view, written=written, pool=pool,
-            told=ManagedRanges(nbytes, _preferred(pool)) if managed else None,
+            pages=pages, view=view, written=written, pool=pool, graph=graph,
+            advice=ManagedRanges(nbytes, _preferred(pool, graph)) if managed else None,
         )  # fmt: skip
         self._add(piece)
         return piece
@@ -250,7 +255,7 @@ class HostMemory:
         piece = self.pieces.get(address)
         if piece is None or (piece.managed, piece.is_registered) != (managed, registered):
             return False
-        if piece.pool is not None:
+        if piece.pool is not None or piece.graph is not None:
             return False
         self._remove(address)
         return True
@@ -270,7 +275,7 @@ class HostMemory:
         self._leaving.add(piece.address)
 
     def leave_for_good(self, piece: HostPiece) -> None:
-        """Free memory that no stream uses any more."""
+        """Free memory of a pool or a graph that no stream uses any more."""
         self._leaving.discard(piece.address)
         if self.has_patterns and piece.written is None:
             fill(piece.address, piece.nbytes, FREED)
@@ -292,17 +297,24 @@ class HostMemory:
             origin += f" of a pool, which cuMemPoolSetAccess opens to device {ordinal}"
         return MappedHostMemory(piece.address, piece.nbytes, origin, piece.written, is_open=is_open)
 
+    def set_synchronous(self, piece: HostPiece, value: bool) -> None:
+        """Set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of an allocation."""
+        self.pieces[piece.address] = replace(piece, is_synchronous=value)
+
     def find(self, address: int) -> HostPiece | None:
         """Return the allocation that holds an address."""
         starts = self._starts
-        at = bisect_right(starts, address) - 1
-        piece = self.pieces.get(starts[at]) if at >= 0 else None
+        index = bisect_right(starts, address) - 1
+        piece = self.pieces.get(starts[index]) if index >= 0 else None
         if piece is None or address >= piece.address + piece.nbytes:
             return None
         return piece
 
 
-def _preferred(pool: Pool | None) -> MemoryLocation | None:
-    """Return the preferred location of a pool's memory."""
-    place = None if pool is None else pool.place
-    return MemoryLocation(place.kind, place.number) if place is not None and place.kind else None
+def _preferred(pool: Pool | None, graph: GraphMemory | None) -> MemoryLocation | None:
+    """Return the preferred location of memory of a pool or a graph."""
+    owner = pool if pool is not None else graph
+    location = None if owner is None else owner.location
+    if location is None or not location.kind:
+        return None
+    return MemoryLocation(location.kind, location.number)

@@ -38,7 +38,7 @@ from ptx.isa import PtxSyntaxError
 from ..driver._api import CUdevice_attribute, CUresult
 from .call_error import CallError, Failure, invalid_handle, invalid_value
 from .call_site import user_call_site
-from .modules import NO_CLUSTER, Shape, registers_of, resident_blocks
+from .modules import NO_CLUSTER, KernelFunction, Shape, registers_of, resident_blocks
 
 if TYPE_CHECKING:
     from ptx.emulate.count.counts import Counts, Line
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from .counters import CountedLaunch
     from .device_state import DeviceState
-    from .modules import KernelFunction
 
 
 _NON_PORTABLE_CLUSTER: Final = 16
@@ -95,9 +94,9 @@ class ShownParameters:
         self.launch: KernelCall = launch
         self._block = ctypes.create_string_buffer(launch.parameters, len(launch.parameters) + 1)
         start = ctypes.addressof(self._block)
-        places = [start + each.offset for each in launch.function.signature.params]
-        self.pointers: ctypes.Array[ctypes.c_size_t] = (ctypes.c_size_t * (len(places) + 1))(
-            *places
+        addresses = [start + param.offset for param in launch.function.signature.params]
+        self.pointers: ctypes.Array[ctypes.c_size_t] = (ctypes.c_size_t * (len(addresses) + 1))(
+            *addresses
         )
 
 
@@ -121,17 +120,17 @@ def check(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
 
 
 def _check_extents(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
-    for what, extents, name in (
+    for noun, extents, name in (
         ("grid", shape.grid, "MAX_GRID_DIM"),
         ("block", shape.block, "MAX_BLOCK_DIM"),
     ):
-        most = tuple(
+        limits = tuple(
             device.attributes[int(getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}_{a}"))]
             for a in "XYZ"
         )
-        if any(not 1 <= extent <= limit for extent, limit in zip(extents, most, strict=True)):
+        if any(not 1 <= extent <= limit for extent, limit in zip(extents, limits, strict=True)):
             raise invalid_value(
-                f"kernel {function.shown}: the {what} {extents} is not within 1 and {most}"
+                f"kernel {function.shown}: the {noun} {extents} is not within 1 and {limits}"
             )
     threads = shape.block[0] * shape.block[1] * shape.block[2]
     limit = min(
@@ -168,17 +167,17 @@ def _check_cluster(function: KernelFunction, shape: Shape, device: DeviceState) 
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
             f"devices of compute capability {device.profile.compute_capability} have no clusters",
         )
-    most = _NON_PORTABLE_CLUSTER if function.non_portable else portable
+    max_blocks = _NON_PORTABLE_CLUSTER if function.non_portable else portable
     blocks = cluster[0] * cluster[1] * cluster[2]
     if (
-        not 1 <= blocks <= most
+        not 1 <= blocks <= max_blocks
         or (any(function.cluster) and cluster != function.cluster)
         or any(extent % part for extent, part in zip(shape.grid, cluster, strict=True))
     ):
         raise CallError(
             CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE,
             f"kernel {function.shown}: clusters of {cluster} do not divide the grid {shape.grid} "
-            f"or are not of 1 to {most} blocks"
+            f"or are not of 1 to {max_blocks} blocks"
             + (f"; the kernel requires {function.cluster}" if any(function.cluster) else ""),
         )
 
@@ -344,7 +343,7 @@ def _reached(
         raise invalid_handle(f"invalid resource handle: the module of {function.shown} is unloaded")
     peers = context.peer_memories()
     devices = sorted((device, *(peer for peer, _ in peers)), key=attrgetter("ordinal"))
-    return [each.lock for each in devices], tuple(memory for _, memory in peers)
+    return [reached.lock for reached in devices], tuple(memory for _, memory in peers)
 
 
 def _holding(locks: Sequence[threading.RLock], work: Callable[[], None]) -> None:
@@ -366,7 +365,7 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
         CallError: with the code of the kernel's error, or of the fault that broke the device
             before.
     """
-    device.refuse_if_broken()
+    device.reject_if_broken()
     model, former = device.model, device.model.peers
     try:
         model.peers = memories
@@ -391,21 +390,29 @@ def _launch(
     if device.counters:
         from ptx.emulate.count.launch_counts import LaunchCounts  # only if launches are counted
 
-        counts = LaunchCounts()
-    kernel.launch(
-        shape.grid,
-        shape.block,
-        parameters,
-        shared_bytes=shape.shared_bytes,
-        cooperative=shape.cooperative,
-        cluster=shape.cluster,
-        limits=limits,
-        counts=counts,
-    )
-    if counts is not None:
-        launch = _counted(function, shape, device, kernel.lines_of(counts))
-        for counters in device.counters:
-            counters.launches.append(launch)
+        counts = LaunchCounts(next((c.access_log for c in device.counters if c.access_log), None))
+
+    def record(*, is_over: bool) -> None:
+        if counts is not None:
+            launch = _counted(function, shape, device, kernel.lines_of(counts))
+            for counters in device.counters:
+                (counters.launches if is_over else counters.failed).append(launch)
+
+    try:
+        kernel.launch(
+            shape.grid,
+            shape.block,
+            parameters,
+            shared_bytes=shape.shared_bytes,
+            cooperative=shape.cooperative,
+            cluster=shape.cluster,
+            limits=limits,
+            counts=counts,
+        )
+    except EmulationFault:
+        record(is_over=False)
+        raise
+    record(is_over=True)
 
 
 def _counted(
@@ -433,6 +440,7 @@ def _counted(
         ),
         sum(lines.values(), Counts()),
         lines,
+        function.module.program.module.text,
     )
 
 
@@ -440,21 +448,22 @@ def _spoil(device: DeviceState, error: EmulationFault) -> CallError:
     code = next(code for kind, code in _CODES if isinstance(error, kind))
     text = f"{error}{_of_another_device(error, device)}"
     told_later = f"{text}\n  which was launched at {user_call_site() or 'an unknown place'}"
-    refusal = CallError(code, text, error)
-    device.fault = Failure("cuLaunchKernel", code, told_later, error)
+    call_error = CallError(code, text, error)
+    if device.keeps_faults:
+        device.fault = Failure("cuLaunchKernel", code, told_later, error)
     device.note_fault(error)
-    return refusal
+    return call_error
 
 
 def _of_another_device(fault: EmulationFault, device: DeviceState) -> str:
     """Return advice for an access to another device's memory without permission."""
     if isinstance(fault, OutOfBounds):
         for other in device.others:
-            found = other.memory.find(fault.address) if other.holds(fault.address) else None
-            if found is not None:
+            allocation = other.memory.find(fault.address) if other.holds(fault.address) else None
+            if allocation is not None:
                 return (
-                    f"\n  the address is in memory of device {other.ordinal}, {found}: its kernels "
-                    f"alone reach it, unless Context.enable_peer_access opens it to device "
+                    f"\n  the address is in memory of device {other.ordinal}, {allocation}: its "
+                    f"kernels alone reach it, unless Context.enable_peer_access opens it to device "
                     f"{device.ordinal}"
                 )
     return ""

@@ -27,7 +27,7 @@ _LIBRARYS_OWN: Final = (
     ("driver/stream_handle.py", "take_event"),
     ("memory/staging.py", ""),
     ("memory/pinned.py", "_wait"),
-    ("memory/strided_copy.py", "_loaded"),
+    ("memory/copy_kernel.py", "_load"),
     ("interop/ordering.py", ""),
     ("stream/context_and_stream.py", "default_stream"),
     ("runtime/", ""),
@@ -40,7 +40,7 @@ _LIBRARYS_OWN: Final = (
 
 
 # Other objects are destroyed with their array or graph.
-_OF_USERS: Final = (Owner.PLAIN, Owner.POOL, Owner.OPENED)
+_OF_USERS: Final = (Owner.PLAIN, Owner.POOL, Owner.OPENED, Owner.EXTERNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,16 @@ class MadeAt(dict[int, _T]):
         super().__init__(table)
         self.places: dict[int, str | None] = {}
 
-    def __setitem__(self, handle: int, thing: _T) -> None:
-        super().__setitem__(handle, thing)
+    def __setitem__(self, handle: int, item: _T) -> None:
+        super().__setitem__(handle, item)
         self.places[handle] = None if _is_librarys() else user_call_site()
 
     def left(self) -> Iterator[tuple[int, _T, str]]:
         """Yield existing objects that the program made, in the order of their making."""
-        for handle, place in self.places.copy().items():
-            thing = self.get(handle)
-            if thing is not None and place is not None:
-                yield handle, thing, place
+        for handle, call_site in self.places.copy().items():
+            item = self.get(handle)
+            if item is not None and call_site is not None:
+                yield handle, item, call_site
 
 
 def _is_librarys() -> bool:
@@ -109,8 +109,8 @@ def _is_librarys() -> bool:
         code = frame.f_code
         if code.co_filename.startswith(PACKAGE):
             file = code.co_filename[len(PACKAGE) :].replace(os.sep, "/")
-            for where, name in _LIBRARYS_OWN:
-                if file.startswith(where) and name in ("", code.co_name):
+            for folder, name in _LIBRARYS_OWN:
+                if file.startswith(folder) and name in ("", code.co_name):
                     return True
     return False
 
@@ -123,10 +123,10 @@ class LeakWatch:
         self._memory: list[MadeAt[Piece]] = []
         self._host: list[MadeAt[HostPiece]] = []
 
-    def handles(self, what: str, table: dict[int, _T]) -> dict[int, _T]:
+    def handles(self, kind: str, table: dict[int, _T]) -> dict[int, _T]:
         """Return the table, watched."""
         watched = MadeAt(table)
-        self._handles.append((what, watched))
+        self._handles.append((kind, watched))
         return watched
 
     def memory(self, pieces: dict[int, Piece]) -> dict[int, Piece]:
@@ -142,13 +142,13 @@ class LeakWatch:
     def left(self) -> Iterator[Leak]:
         """Yield existing objects as leaks."""
         for pieces in self._memory:
-            for address, piece, place in pieces.left():
+            for address, piece, call_site in pieces.left():
                 if piece.owner in _OF_USERS:
-                    yield Leak("device memory", piece.nbytes, address, place)
+                    yield Leak("device memory", piece.nbytes, address, call_site)
         for allocations in self._host:
-            for address, host, place in allocations.left():
-                what = "managed memory" if host.managed else "pinned memory"
-                yield Leak(what, host.nbytes, address, place)
-        for what, table in self._handles:
-            for handle, _, place in table.left():
-                yield Leak(what, 0, handle, place)
+            for address, host, call_site in allocations.left():
+                kind = "managed memory" if host.managed else "pinned memory"
+                yield Leak(kind, host.nbytes, address, call_site)
+        for kind, table in self._handles:
+            for handle, _, call_site in table.left():
+                yield Leak(kind, 0, handle, call_site)

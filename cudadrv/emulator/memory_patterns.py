@@ -45,9 +45,9 @@ class PatternedBytes(WrittenBytes):
             memoryview((ctypes.c_uint8 * nbytes).from_address(address)), np.uint8
         )
         self._now[:] = _pattern(0, nbytes)
-        rest = nbytes % _WORD
-        if rest < _LEAST:
-            self.mark(nbytes - rest, rest)
+        tail = nbytes % _WORD
+        if tail < _LEAST:
+            self.mark(nbytes - tail, tail)
 
     def settle(self) -> None:
         """Mark changed words as written."""
@@ -55,21 +55,21 @@ class PatternedBytes(WrittenBytes):
 
     def settled(self, start: int, nbytes: int) -> NDArray[np.uint8]:
         """Return the current flags of some bytes."""
-        found = self.of(start, nbytes)
-        if not found.all():
+        flags = self.of(start, nbytes)
+        if not flags.all():
             self._settle(start // _WORD, start + nbytes)
-        return found
+        return flags
 
     def _settle(self, first: int, end: int) -> None:
         """Update from word number `first` to a byte, or a little further."""
         end = min(-(-end // _WORD) * _WORD, len(self._now))
-        start, whole = first * _WORD, end // _WORD * _WORD
+        start, whole_words_end = first * _WORD, end // _WORD * _WORD
         changed = self._now[start:end] != _pattern(first, end - start)
         changed &= self.of(start, end - start) == 0  # kernels mark their writes themselves
-        words = changed[: whole - start].view(np.uint64) != 0
-        self.elements(_WORD)[first : whole // _WORD][words] = WRITTEN[_WORD]
-        if changed[whole - start :].any():
-            self.mark(whole, end - whole)
+        words = changed[: whole_words_end - start].view(np.uint64) != 0
+        self.elements(_WORD)[first : whole_words_end // _WORD][words] = WRITTEN[_WORD]
+        if changed[whole_words_end - start :].any():
+            self.mark(whole_words_end, end - whole_words_end)
 
 
 def _pattern(first: int, nbytes: int) -> NDArray[np.uint8]:

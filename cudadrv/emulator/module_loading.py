@@ -13,8 +13,9 @@ from ptx.emulate.program import Program
 from ptx.emulate.requirements.check import UnsupportedTarget, check_requirements
 from ptx.emulate.requirements.needs import version_of
 from ptx.emulate.requirements.sizes import check_sizes
-from ptx.errors import PtxError
+from ptx.errors import ImageFormatError, PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
+from ptx.isa.fatbin import MAGIC, fatbin_ptx
 from ptx.isa.signature import signature_of
 from ptx.signature import KernelSignature
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .contexts import Context
 
 _ELF = b"\x7fELF"
-_FATBIN = b"\x50\xed\x55\xba"
 _LTO_IR = b"\xed\x43\x4e\x7f"
 _STRING = re.compile(r'"[^"]*"')
 _STATIC_DEFAULT = 49152  # shared memory that a block may use without a setting
@@ -69,32 +69,53 @@ def new_function(handle: int, module: Module, signature: KernelSignature) -> Ker
     )
 
 
-def read_image(image: bytes) -> PtxModule:
-    """Parse the module of an image.
+def read_image(image: bytes, capability: tuple[int, int]) -> PtxModule:
+    """Parse the module of an image, PTX or a fatbin with PTX for devices of a capability.
+
+    The driver compiles every function at once, so an error in any of them rejects the module.
 
     Raises:
         CallError: with the driver's code for an image that is not PTX, or is wrong.
     """
-    if image.startswith((_ELF, _FATBIN, _LTO_IR)):
-        raise CallError(
-            CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
+    if image.startswith((_ELF, _LTO_IR)):
+        error = ImageFormatError(
             "the image is machine code or LTO-IR, and the emulator executes PTX: compile for "
-            'a target such as ptx.Target.ptx("compute_90")',
+            'a target such as ptx.Target.ptx("compute_90")'
         )
-    text = image.rstrip(b"\0").decode(errors="replace")
+        raise CallError(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, str(error), error)
+    if image.startswith(MAGIC):
+        text = ptx_of_fatbin(image, capability)
+    else:
+        text = image.rstrip(b"\0").decode(errors="replace")
     if ".version" not in text:
         raise CallError(
             CUresult.CUDA_ERROR_INVALID_IMAGE, "the image is no PTX: it has no .version directive"
         )
     if not text.isascii():
-        _refuse_other_characters(text)
+        _reject_other_characters(text)
     try:
-        return parse(text)
+        module = parse(text)
+        for function in module.functions.values():
+            if function.span is not None:
+                module.body(function.name)
     except PtxSyntaxError as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+    return module
 
 
-def _refuse_other_characters(text: str) -> None:
+def ptx_of_fatbin(image: bytes, capability: tuple[int, int]) -> str:
+    """Return the PTX of a fatbin for devices of a capability.
+
+    Raises:
+        CallError: CUDA_ERROR_NO_BINARY_FOR_GPU, if it has none that can be read.
+    """
+    try:
+        return fatbin_ptx(image, capability)
+    except ImageFormatError as error:
+        raise CallError(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, str(error), error) from None
+
+
+def _reject_other_characters(text: str) -> None:
     """Reject characters outside ASCII, as driver 580 does (measured), except in strings.
 
     Raises:
@@ -135,10 +156,10 @@ def check_target(
             f"unsupported .address_size {module.address_size}: the driver takes 64",
         )
     digits = module.target.removeprefix("sm_").rstrip("af")
-    wanted = (int(digits[:-1]), int(digits[-1]))
-    exact = module.target.endswith("a") and wanted != capability
-    family = module.target.endswith("f") and wanted[0] != capability[0]
-    if wanted > capability or exact or family:
+    required = (int(digits[:-1]), int(digits[-1]))
+    exact = module.target.endswith("a") and required != capability
+    family = module.target.endswith("f") and required[0] != capability[0]
+    if required > capability or exact or family:
         raise CallError(
             CUresult.CUDA_ERROR_INVALID_PTX,
             f"the PTX is for .target {module.target}, the device has compute capability "
@@ -157,11 +178,13 @@ def checked_signatures(module: PtxModule) -> list[KernelSignature]:
         CallError: CUDA_ERROR_INVALID_PTX.
     """
     try:
-        found = [signature_of(module, each) for each in module.entries if each.span is not None]
-        check_sizes(module, found)
+        signatures = [
+            signature_of(module, entry) for entry in module.entries if entry.span is not None
+        ]
+        check_sizes(module, signatures)
     except PtxError as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
-    return found
+    return signatures
 
 
 def load_program(module: PtxModule, context: Context, name: str) -> Program:

@@ -27,13 +27,45 @@ NO_CLUSTER: Final = (1, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A launch without its parameters; `cluster` is `NO_CLUSTER` where it has no clusters."""
+    """A launch without its parameters.
+
+    Attributes:
+        cluster: `NO_CLUSTER` where it has no clusters.
+        hints: the number and the bytes of each launch attribute that has no effect here.
+    """
 
     grid: Dim3
     block: Dim3
     shared_bytes: int
     cooperative: bool = False
     cluster: Dim3 = NO_CLUSTER
+    hints: tuple[tuple[int, bytes], ...] = ()
+
+
+MAX_PARAMETER_BYTES: Final = 32764
+"""The most bytes of a kernel's parameters (PTX ISA, "Kernel Function Parameters")."""
+
+
+@dataclass(slots=True)
+class LegacyLaunch:
+    """The settings of a kernel for its launches.
+
+    Attributes:
+        parameters: their bytes, of which the first `nbytes` are passed.
+    """
+
+    block: tuple[int, int, int] = (1, 1, 1)
+    shared_bytes: int = 0
+    nbytes: int = 0
+    parameters: bytearray = field(default_factory=bytearray)
+
+    def put(self, offset: int, data: bytes) -> None:
+        """Set bytes of the parameters."""
+        end = offset + len(data)
+        if offset < 0 or end > MAX_PARAMETER_BYTES:
+            raise invalid_value(f"{len(data)} bytes of parameters at {offset}")
+        self.parameters.extend(bytes(max(0, end - len(self.parameters))))
+        self.parameters[offset:end] = data
 
 
 @dataclass(eq=False, slots=True)
@@ -45,6 +77,7 @@ class KernelFunction:
         carveout: preferred share of shared memory in the L1, -1 for the default; without effect.
         cluster: required cluster shape, zeros if no shape is required.
         approved: launch shapes that passed the checks.
+        legacy: the settings for launches that name none, once there are any.
     """
 
     handle: int
@@ -56,6 +89,7 @@ class KernelFunction:
     cluster: tuple[int, int, int] = (0, 0, 0)
     closed: bool = False
     approved: set[Shape] = field(default_factory=set)
+    legacy: LegacyLaunch | None = None
     _kernel: EmulatedKernel | None = None
 
     @property
@@ -116,12 +150,12 @@ class Module:
             CallError: CUDA_ERROR_NOT_FOUND, if there is none of this name.
         """
         text = bytes(name).decode(errors="replace")
-        found = self.program.globals.get(text)
-        if found is None:
+        variable = self.program.globals.get(text)
+        if variable is None:
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: no variable is {text!r}"
             )
-        return found
+        return variable
 
     def holds(self, address: int) -> bool:
         """Return whether a variable of the module starts at an address."""
@@ -176,9 +210,9 @@ def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
 
 
 _WARP = 32
-_REGISTERS_AT_ONCE = 256  # a warp's registers are allocated in these units
-_WARPS_AT_ONCE = 4
-_SHARED_AT_ONCE = 128
+REGISTERS_AT_ONCE: Final = 256  # a warp's registers are allocated in these units
+WARPS_AT_ONCE: Final = 4
+SHARED_AT_ONCE: Final = 128
 _MOST_REGISTERS: Final = 255
 _LEAST_REGISTERS: Final = 16
 _MAX_DYNAMIC: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
@@ -191,7 +225,8 @@ _SCHEDULING: Final = int(
 )
 
 
-def _up(value: int, step: int) -> int:
+def rounded_up(value: int, step: int) -> int:
+    """Return the next multiple of `step`."""
     return -(-value // step) * step
 
 
@@ -202,9 +237,9 @@ def most_registers(attributes: Mapping[int, int], threads: int, blocks: int) -> 
         int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)
     ]
     warps = -(-threads // _WARP)
-    together = _up(warps * blocks, _WARPS_AT_ONCE)
-    each = min(block // warps, shared // together)  # of a warp
-    return each // _REGISTERS_AT_ONCE * _REGISTERS_AT_ONCE // _WARP
+    together = rounded_up(warps * blocks, WARPS_AT_ONCE)
+    registers = min(block // warps, shared // together)  # of a warp
+    return registers // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE // _WARP
 
 
 def blocks_per_sm(
@@ -214,33 +249,40 @@ def blocks_per_sm(
 
     `registers` is per thread; `shared_bytes` static and dynamic shared memory of a block.
     """
-
-    def attribute(which: CUdevice_attribute) -> int:
-        return attributes[int(which)]
-
-    if threads > attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK):
+    if threads > attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)]:
         return 0
+    return min(block_limits(attributes, threads, registers, shared_bytes).values())
+
+
+def block_limits(
+    attributes: Mapping[int, int], threads: int, registers: int, shared_bytes: int
+) -> dict[str, int]:
+    """Return how many blocks each resource of a multiprocessor allows, by the resource."""
+
+    def attribute(attribute_key: CUdevice_attribute) -> int:
+        return attributes[int(attribute_key)]
+
     warps = -(-threads // _WARP)
-    most = [
-        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
-        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+    limits = {
+        "blocks": attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+        "threads": attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
         // _WARP
         // warps,
-    ]
+    }
     if registers:
         all_registers = attribute(
             CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR
         )
-        held = all_registers // _up(registers * _WARP, _REGISTERS_AT_ONCE)
-        most.append(held // _WARPS_AT_ONCE * _WARPS_AT_ONCE // warps)
+        warps_of_registers = all_registers // rounded_up(registers * _WARP, REGISTERS_AT_ONCE)
+        limits["registers"] = warps_of_registers // WARPS_AT_ONCE * WARPS_AT_ONCE // warps
     reserved = attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
-    shared = _up(shared_bytes + reserved, _SHARED_AT_ONCE)
+    shared = rounded_up(shared_bytes + reserved, SHARED_AT_ONCE)
     if shared:
-        most.append(
+        limits["shared memory"] = (
             attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
             // shared
         )
-    return min(most)
+    return limits
 
 
 def resident_blocks(
@@ -264,9 +306,9 @@ def registers_of(function: KernelFunction, device: DeviceState) -> int:
     directives = function.directives
     threads = function.signature.max_threads or device.model.max_threads_per_block
     (blocks,) = directives.get("minnctapersm", (1,))
-    (most,) = directives.get("maxnreg", (_MOST_REGISTERS,))
-    room = most_registers(device.attributes, threads, max(blocks, 1))
-    return max(min(function.kernel().registers, most, room), _LEAST_REGISTERS)
+    (max_registers,) = directives.get("maxnreg", (_MOST_REGISTERS,))
+    fitting = most_registers(device.attributes, threads, max(blocks, 1))
+    return max(min(function.kernel().registers, max_registers, fitting), _LEAST_REGISTERS)
 
 
 def attribute_of(function: KernelFunction, number: int) -> int:
@@ -276,14 +318,14 @@ def attribute_of(function: KernelFunction, number: int) -> int:
         CallError: there is no such attribute.
     """
     device = function.module.context.device
-    own = function.kernel().attributes
+    kernel_attributes = function.kernel().attributes
     target = function.module.program.module.target.removeprefix("sm_").rstrip("af")
     major, minor = device.profile.compute_capability
-    named = {
-        "MAX_THREADS_PER_BLOCK": own.max_threads,
-        "SHARED_SIZE_BYTES": own.shared_bytes,
-        "CONST_SIZE_BYTES": own.const_bytes,
-        "LOCAL_SIZE_BYTES": own.local_bytes,
+    values_by_name = {
+        "MAX_THREADS_PER_BLOCK": kernel_attributes.max_threads,
+        "SHARED_SIZE_BYTES": kernel_attributes.shared_bytes,
+        "CONST_SIZE_BYTES": kernel_attributes.const_bytes,
+        "LOCAL_SIZE_BYTES": kernel_attributes.local_bytes,
         "NUM_REGS": registers_of(function, device),
         "PTX_VERSION": int(target) if target.isdecimal() else 0,
         "BINARY_VERSION": 10 * major + minor,
@@ -299,7 +341,7 @@ def attribute_of(function: KernelFunction, number: int) -> int:
     }
     values = {
         int(getattr(CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")): value
-        for name, value in named.items()
+        for name, value in values_by_name.items()
     }
     if number not in values:
         raise invalid_value(f"there is no function attribute {number}")
@@ -314,10 +356,10 @@ def set_attribute(function: KernelFunction, number: int, value: int) -> None:
     """
     if number == _MAX_DYNAMIC:
         model = function.module.context.device.model
-        most = model.max_shared_per_block - function.signature.shared_bytes
-        if not 0 <= value <= most:
+        limit = model.max_shared_per_block - function.signature.shared_bytes
+        if not 0 <= value <= limit:
             raise invalid_value(
-                f"kernel {function.shown} can have 0 to {most} bytes of dynamic shared memory, "
+                f"kernel {function.shown} can have 0 to {limit} bytes of dynamic shared memory, "
                 f"not {value}"
             )
         function.max_dynamic = value

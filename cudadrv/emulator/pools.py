@@ -19,13 +19,15 @@ DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
 HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
 HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
 HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+PINNED, MANAGED = 1, 2  # CU_MEM_ALLOCATION_TYPE_PINNED, _MANAGED
+ANYWHERE: Final = 0  # CU_MEM_LOCATION_TYPE_NONE, of managed memory
 CHUNK = 32 << 20  # a pool allocates and frees memory in pieces of this size
 _PAGE: Final = 4096
 _ENDLESS: Final = 1 << 62  # bytes: the host's allocator reports when memory is exhausted
 
 
 @dataclass(frozen=True, slots=True)
-class PoolPlace:
+class PoolLocation:
     """The location of a pool's memory, and its kind.
 
     Attributes:
@@ -37,6 +39,20 @@ class PoolPlace:
     kind: int
     number: int = 0
     is_managed: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class GraphMemory:
+    """Memory that a node of a graph allocates.
+
+    Attributes:
+        location: where it is, and its kind.
+        live: allocated by a launch and not freed since.
+    """
+
+    nbytes: int
+    location: PoolLocation
+    live: bool = field(default=False, kw_only=True)
 
 
 def _in_chunks(nbytes: int) -> int:
@@ -53,7 +69,7 @@ class Pool:
         is_open: whether it was not destroyed; its memory outlives it.
         threshold: bytes that a synchronisation leaves reserved.
         used: bytes allocated and not freed.
-        held: the same, with the rounding of the allocator.
+        rounded: the same, with the rounding of the allocator.
         reserved: bytes allocated from the device, used or not.
         used_high, reserved_high: the highest values since they were reset.
         reuse: the three reuse policies, by attribute number; stored without effect.
@@ -62,7 +78,7 @@ class Pool:
         file: the file of its memory, if other processes may open it: an offset there equals the
             address's offset in the device.
         is_foreign: whether it belongs to another process, and allocates no memory here.
-        place: the place of its memory, unless it is a device's own.
+        location: the location of its memory, unless it is a device's own.
     """
 
     handle: int
@@ -71,49 +87,49 @@ class Pool:
     threshold: int = 0
     used: int = 0
     used_high: int = 0
-    held: int = 0
+    rounded: int = 0
     reserved: int = 0
     reserved_high: int = 0
     reuse: dict[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 1})
     peers: set[int] = field(default_factory=set)
     file: SharedFile | None = None
     is_foreign: bool = False
-    place: PoolPlace | None = None
+    location: PoolLocation | None = None
 
     @property
     def slack(self) -> int:
         """Bytes that are reserved and not used."""
-        return self.reserved - self.held
+        return self.reserved - self.rounded
 
-    def growth(self, held: int, available: int) -> int | None:
-        """Return bytes to reserve for an allocation of `held`; None if `available` is too little.
+    def growth(self, rounded: int, available: int) -> int | None:
+        """Return bytes to reserve for an allocation; None if `available` is too little.
 
         A multiple of the chunk size if it fits, else just the bytes needed.
         """
         if self.most:
             available = min(available, _in_chunks(self.most) - self.reserved)
-        missing = held - self.slack
+        missing = rounded - self.slack
         if missing <= 0:
             return 0
-        whole = _in_chunks(missing)
-        return whole if whole <= available else (missing if missing <= available else None)
+        in_chunks = _in_chunks(missing)
+        return in_chunks if in_chunks <= available else (missing if missing <= available else None)
 
-    def take(self, nbytes: int, held: int, growth: int) -> None:
+    def take(self, nbytes: int, rounded: int, growth: int) -> None:
         """Count an allocation."""
         self.used += nbytes
-        self.held += held
+        self.rounded += rounded
         self.reserved += growth
         self.used_high = max(self.used_high, self.used)
         self.reserved_high = max(self.reserved_high, self.reserved)
 
-    def give(self, nbytes: int, held: int) -> None:
+    def give(self, nbytes: int, rounded: int) -> None:
         """Count a free: the memory stays reserved."""
         self.used -= nbytes
-        self.held -= held
+        self.rounded -= rounded
 
     def trim(self, keep: int) -> None:
         """Release unused memory, down to `keep` bytes (cuMemPoolTrimTo)."""
-        self.reserved = min(self.reserved, _in_chunks(max(self.held, keep)))
+        self.reserved = min(self.reserved, _in_chunks(max(self.rounded, keep)))
 
     def synchronised(self) -> None:
         """Release memory above the threshold, as a synchronisation does."""
@@ -131,60 +147,60 @@ class HostPools:
     def __init__(self, handles: Iterator[int]) -> None:
         self._handles = handles
         self.by_handle: dict[int, Pool] = {}
-        self._defaults: dict[PoolPlace, Pool] = {}
-        self._in_use: dict[PoolPlace, Pool] = {}
+        self._defaults: dict[PoolLocation, Pool] = {}
+        self._in_use: dict[PoolLocation, Pool] = {}
 
-    def made(self, place: PoolPlace, most: int = 0) -> Pool:
+    def create(self, location: PoolLocation, max_bytes: int = 0) -> Pool:
         """Make a pool."""
-        pool = Pool(next(self._handles), most, place=place)
+        pool = Pool(next(self._handles), max_bytes, location=location)
         self.by_handle[pool.handle] = pool
         return pool
 
-    def default(self, place: PoolPlace) -> Pool:
-        """Return the default pool of a place."""
-        found = self._defaults.get(place)
-        if found is None:
-            found = self._defaults[place] = self.made(place)
-        return found
+    def default(self, location: PoolLocation) -> Pool:
+        """Return the default pool of a location."""
+        pool = self._defaults.get(location)
+        if pool is None:
+            pool = self._defaults[location] = self.create(location)
+        return pool
 
-    def in_use(self, place: PoolPlace) -> Pool:
-        """Return the pool that was chosen for a place, or the default one."""
-        return self._in_use.get(place) or self.default(place)
+    def in_use(self, location: PoolLocation) -> Pool:
+        """Return the pool that was chosen for a location, or the default one."""
+        return self._in_use.get(location) or self.default(location)
 
-    def use(self, place: PoolPlace, pool: Pool) -> None:
-        """Choose a pool for its place."""
-        self._in_use[place] = pool
+    def use(self, location: PoolLocation, pool: Pool) -> None:
+        """Choose a pool for its location."""
+        self._in_use[location] = pool
 
     def is_default(self, pool: Pool) -> bool:
-        """Return whether it is a place's default pool."""
+        """Return whether it is a location's default pool."""
         return pool in self._defaults.values()
 
     def take(self, pool: Pool, nbytes: int) -> bool:
         """Count an allocation; False if the pool's limit is exceeded."""
-        held = _held(nbytes)
-        growth = pool.growth(held, _ENDLESS)
+        rounded = _rounded(nbytes)
+        growth = pool.growth(rounded, _ENDLESS)
         if growth is None:
             return False
-        pool.take(nbytes, held, growth)
+        pool.take(nbytes, rounded, growth)
         return True
 
     def give(self, pool: Pool, nbytes: int) -> None:
         """Count a free; the last one of a destroyed pool removes it."""
-        pool.give(nbytes, _held(nbytes))
+        pool.give(nbytes, _rounded(nbytes))
         if not pool.is_open:
             self._drop(pool)
 
     def destroy(self, pool: Pool) -> None:
         """Destroy a pool; its memory outlives it."""
         pool.is_open = False
-        for place, chosen in self._in_use.copy().items():
+        for location, chosen in self._in_use.copy().items():
             if chosen is pool:
-                del self._in_use[place]
+                del self._in_use[location]
         self._drop(pool)
 
     def _drop(self, pool: Pool) -> None:
-        pool.reserved = pool.held
-        if not pool.held:
+        pool.reserved = pool.rounded
+        if not pool.rounded:
             self.by_handle.pop(pool.handle, None)
 
     def synchronised(self) -> None:
@@ -193,7 +209,7 @@ class HostPools:
             pool.synchronised()
 
 
-def _held(nbytes: int) -> int:
+def _rounded(nbytes: int) -> int:
     """Return bytes rounded up to pages."""
     return -(-nbytes // _PAGE) * _PAGE
 
@@ -227,29 +243,29 @@ class DeviceAccount:
         """Bytes that pools reserve and do not use."""
         return sum(pool.slack for pool in self.pools.values())
 
-    def take(self, nbytes: int, held: int, pool: Pool | None) -> bool:
-        """Count `held` bytes, already allocated; False if they exceed the capacity."""
-        left = self.capacity - (self._memory.used_bytes - held) - self._slack
-        growth = None if pool is None else pool.growth(held, left)
-        if growth is None and held > left:
+    def take(self, nbytes: int, rounded: int, pool: Pool | None) -> bool:
+        """Count `rounded` bytes, already allocated; False if they exceed the capacity."""
+        available = self.capacity - (self._memory.used_bytes - rounded) - self._slack
+        growth = None if pool is None else pool.growth(rounded, available)
+        if growth is None and rounded > available:
             # The driver frees the unused reserves of others before it reports failure.
             for other in self.pools.values():
                 if other is not pool:
-                    left += other.slack
+                    available += other.slack
                     other.trim(0)
-                    left -= other.slack
-            growth = None if pool is None else pool.growth(held, left)
+                    available -= other.slack
+            growth = None if pool is None else pool.growth(rounded, available)
         if pool is None:
-            return held <= left
+            return rounded <= available
         if growth is None:
             return False
-        pool.take(nbytes, held, growth)
+        pool.take(nbytes, rounded, growth)
         return True
 
-    def give(self, nbytes: int, held: int, pool: Pool | None) -> None:
+    def give(self, nbytes: int, rounded: int, pool: Pool | None) -> None:
         """Count a free; the last one of a destroyed pool removes it."""
         if pool is not None:
-            pool.give(nbytes, held)
+            pool.give(nbytes, rounded)
             if not pool.is_open:
                 self._drop(pool)
 
@@ -259,13 +275,13 @@ class DeviceAccount:
         self._drop(pool)
 
     def _drop(self, pool: Pool) -> None:
-        pool.reserved = pool.held
-        if not pool.held:
+        pool.reserved = pool.rounded
+        if not pool.rounded:
             self.pools.pop(pool.handle, None)
             if pool.file is not None:
                 pool.file.close()
 
-    def refusal(self, nbytes: int, ordinal: int) -> str:
+    def out_of_memory(self, nbytes: int, ordinal: int) -> str:
         """Return the reason why an allocation fails."""
         return (
             f"out of memory: {nbytes} bytes asked for on device {ordinal}, "

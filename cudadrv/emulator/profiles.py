@@ -26,6 +26,8 @@ class ArchitectureLimits:
 
     Attributes:
         double_ratio: single-precision throughput over double-precision throughput.
+        single_lanes: single-precision operations that a multiprocessor begins per clock cycle
+            (CUDA Programming Guide, "Throughput of Native Arithmetic Instructions").
         reserved_shared: shared memory of each block that the system reserves.
         max_cluster: largest portable cluster, in blocks; 0 without clusters.
     """
@@ -35,12 +37,20 @@ class ArchitectureLimits:
     shared_per_sm: int
     shared_per_block_optin: int
     double_ratio: int
+    single_lanes: int
     reserved_shared: int = 1024
     max_cluster: int = 0
 
 
 def _architecture(
-    threads: int, blocks: int, shared: int, optin: int, ratio: int, *, cluster: int = 0
+    threads: int,
+    blocks: int,
+    shared: int,
+    optin: int,
+    ratio: int,
+    *,
+    cluster: int = 0,
+    lanes: int = 128,
 ) -> ArchitectureLimits:
     return ArchitectureLimits(
         threads_per_sm=threads,
@@ -48,16 +58,17 @@ def _architecture(
         shared_per_sm=shared * _KIB,
         shared_per_block_optin=optin * _KIB,
         double_ratio=ratio,
+        single_lanes=lanes,
         reserved_shared=0 if shared == optin else _KIB,
         max_cluster=cluster,
     )
 
 
 ARCHITECTURES: dict[tuple[int, int], ArchitectureLimits] = {
-    (7, 0): _architecture(2048, 32, 96, 96, 2),
-    (7, 2): _architecture(2048, 32, 96, 96, 2),
-    (7, 5): _architecture(1024, 16, 64, 64, 32),
-    (8, 0): _architecture(2048, 32, 164, 163, 2),
+    (7, 0): _architecture(2048, 32, 96, 96, 2, lanes=64),
+    (7, 2): _architecture(2048, 32, 96, 96, 2, lanes=64),
+    (7, 5): _architecture(1024, 16, 64, 64, 32, lanes=64),
+    (8, 0): _architecture(2048, 32, 164, 163, 2, lanes=64),
     (8, 6): _architecture(1536, 16, 100, 99, 32),
     (8, 7): _architecture(1536, 16, 164, 163, 32),
     (8, 9): _architecture(1536, 24, 100, 99, 64),
@@ -127,10 +138,10 @@ class EmulatedDevice:
             border.integer("EmulatedDevice: an attribute", attribute)
             border.whole(f"EmulatedDevice: {attribute!r}", value, -(2**31), 2**31 - 1)
         if self.compute_capability not in ARCHITECTURES:
-            known = ", ".join(f"{major}.{minor}" for major, minor in ARCHITECTURES)
+            supported = ", ".join(f"{major}.{minor}" for major, minor in ARCHITECTURES)
             raise ArgumentValueError(
                 f"no architecture has compute capability {self.compute_capability}: use one of "
-                f"{known}"
+                f"{supported}"
             )
         if not 1 <= self.sm_count < 1 << 31:
             raise ArgumentValueError(f"sm_count is {self.sm_count}: a device has at least one")
@@ -142,7 +153,7 @@ class EmulatedDevice:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
     def __reduce__(self) -> tuple[object, ...]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         # Python pickles no view of a dictionary.
         return partial(EmulatedDevice, **{**values, "attributes": dict(self.attributes)}), ()
 
@@ -348,18 +359,19 @@ _COMMON = {
     "IPC_EVENT_SUPPORTED": 1,
     "UNIFIED_FUNCTION_POINTERS": 1,
     "HOST_NUMA_MEMORY_POOLS_SUPPORTED": 1,
+    "HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED": 1,
     "HOST_MEMORY_POOLS_SUPPORTED": 1,
     "NUMA_ID": -1,
 }
-# The value is 0 for features that the emulator does not have: pageable memory in kernels,
-# multicast, RDMA. The same holds for every attribute not listed.
+# The value is 0 for features that the emulator does not have: pageable memory in kernels, RDMA. The
+# same holds for every attribute not listed.
 
 
 def device_attributes(device: EmulatedDevice, ordinal: int) -> dict[int, int]:
     """Return the value by number of every attribute that the installed binding knows."""
     limits = device.architecture
     major, minor = device.compute_capability
-    own = {
+    attributes = {
         "CLOCK_RATE": device.clock_khz,
         "MULTIPROCESSOR_COUNT": device.sm_count,
         "ECC_ENABLED": int(device.ecc),
@@ -378,14 +390,20 @@ def device_attributes(device: EmulatedDevice, ordinal: int) -> dict[int, int]:
         "MAX_BLOCKS_PER_MULTIPROCESSOR": limits.blocks_per_sm,
         "RESERVED_SHARED_MEMORY_PER_BLOCK": limits.reserved_shared,
         "CLUSTER_LAUNCH": int(limits.max_cluster > 0),
+        "HANDLE_TYPE_FABRIC_SUPPORTED": int(device.compute_capability >= (9, 0)),
+        "MULTICAST_SUPPORTED": int(device.compute_capability >= (9, 0)),
         "TENSOR_MAP_ACCESS_SUPPORTED": int(device.compute_capability >= (9, 0)),
+        # The shares of an H100.
+        "MAX_PERSISTING_L2_CACHE_SIZE": device.l2_bytes * 5 // 8 if major >= 8 else 0,
+        "MAX_ACCESS_POLICY_WINDOW_SIZE": 1 << 27 if major >= 8 else 0,
+        "MEM_SYNC_DOMAIN_COUNT": 4 if major >= 9 else 1,
     }
     values = {
         int(attribute): 0
         for attribute in CUdevice_attribute
         if attribute.name != "CU_DEVICE_ATTRIBUTE_MAX"
     }
-    for name, value in (_COMMON | own).items():
+    for name, value in (_COMMON | attributes).items():
         attribute = getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}", None)
         if attribute is not None:  # the bindings of CUDA 12 lack some
             values[int(attribute)] = value

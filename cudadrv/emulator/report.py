@@ -32,32 +32,32 @@ def still_queued(queued: Sequence[str], when: str) -> str:
     if not queued:
         return ""
     order = sorted(queued, key=lambda text: "\n" not in text)
-    shown = [f"  {text}".replace("\n", "\n  ") for text in order[:_MOST_SHOWN]]
-    more = len(order) - len(shown)
-    shown += [f"  and {more} more"] if more else []
-    return "\n".join([f"{when}, this work was queued and had not run. Is a wait missing?", *shown])
+    lines = [f"  {text}".replace("\n", "\n  ") for text in order[:_MOST_SHOWN]]
+    hidden_count = len(order) - len(lines)
+    lines += [f"  and {hidden_count} more"] if hidden_count else []
+    return "\n".join([f"{when}, this work was queued and had not run. Is a wait missing?", *lines])
 
 
-def as_json(found: Found) -> Json:
+def as_json(finding: Found) -> Json:
     """Return a finding's fields, text and places, in one form for every check."""
-    own = dataclasses.asdict(found)
+    fields = dataclasses.asdict(finding)
     return {
-        **own,
-        "check": found.check,
-        "kernel": found.kernel,
-        "variable": found.variable,
-        "benign": found.benign,
-        "is_told": found.is_told,
-        "text": str(found),
-        "places": [dataclasses.asdict(each) for each in found.places],
+        **fields,
+        "check": finding.check,
+        "kernel": finding.kernel,
+        "variable": finding.variable,
+        "benign": finding.benign,
+        "is_told": finding.is_told,
+        "text": str(finding),
+        "places": [dataclasses.asdict(place) for place in finding.places],
     }
 
 
-def as_sarif(found: Sequence[Found], *, version: str, succeeded: bool) -> Json:
+def as_sarif(findings: Sequence[Found], *, version: str, succeeded: bool) -> Json:
     """Return the log of one run; likely intentional findings are notes.
 
     Args:
-        found: the findings.
+        findings: the findings of the run.
         version: of this package.
         succeeded: whether the script that was checked ended well.
     """
@@ -75,20 +75,20 @@ def as_sarif(found: Sequence[Found], *, version: str, succeeded: bool) -> Json:
                     "driver": {"name": "cudadrv check", "version": version, "rules": rules},
                 },
                 "invocations": [{"executionSuccessful": succeeded}],
-                "results": [_result(each, names.index(each.check)) for each in found],
+                "results": [_result(finding, names.index(finding.check)) for finding in findings],
             }
         ],
     }
 
 
-def _result(found: Found, rule: int) -> Json:
-    first, *others = found.places
-    related = [{"id": at, **_location(each)} for at, each in enumerate(others, 1)]
+def _result(finding: Found, rule: int) -> Json:
+    first, *further = finding.places
+    related = [{"id": number, **_location(place)} for number, place in enumerate(further, 1)]
     return {
-        "ruleId": found.check,
+        "ruleId": finding.check,
         "ruleIndex": rule,
-        "level": "note" if found.benign else "warning" if found.check == "leak" else "error",
-        "message": {"text": str(found)},
+        "level": "note" if finding.benign else "warning" if finding.check == "leak" else "error",
+        "message": {"text": str(finding)},
         "locations": [_location(first)],
         **({"relatedLocations": related} if related else {}),
     }

@@ -58,10 +58,10 @@ class FileName:
     @classmethod
     def read(cls, link: str) -> FileName | None:
         """Return the name of the target of a link of /proc; None if it is no such file."""
-        found = _NAME.match(link)
-        if found is None:
+        match = _NAME.match(link)
+        if match is None:
             return None
-        kind, token, device = found.groups()
+        kind, token, device = match.groups()
         return cls(kind, bytes.fromhex(token), bytes.fromhex(device))
 
     def __str__(self) -> str:
@@ -100,8 +100,8 @@ class SharedFile:
     @classmethod
     def of_process(cls, process: int, number: int, kind: str, token: bytes) -> SharedFile | None:
         """Open a file of another process; None if that has ended or closed it."""
-        found = cls._opened(f"/proc/{process}/fd/{number}", kind)
-        return found if found is not None and found.name.token == token else None
+        file = cls._opened(f"/proc/{process}/fd/{number}", kind)
+        return file if file is not None and file.name.token == token else None
 
     @classmethod
     def _opened(cls, path: str, kind: str) -> SharedFile | None:
@@ -157,17 +157,17 @@ class SharedPages:
         Raises:
             OSError: the system reported an error.
         """
-        memory, at = self._memory, address - self._memory.base
+        memory, offset = self._memory, address - self._memory.base
         if self.file is None:
             size = whole_pages(memory.nbytes)
             self._is_in_file = np.zeros(size // PAGE, np.bool_)
             self.file = SharedFile.made("memory", device, size)
-        first, end = at // PAGE, whole_pages(at + nbytes) // PAGE
+        first, end = offset // PAGE, whole_pages(offset + nbytes) // PAGE
         if end * PAGE > memory.nbytes:
             raise OSError(errno.EINVAL, "the device's memory ends in the middle of a page")
         for start in range(first, end, _AT_ONCE):
             self._move(start, min(start + _AT_ONCE, end), self.file)
-        return self.file, at
+        return self.file, offset
 
     def _move(self, first: int, end: int, file: SharedFile) -> None:
         """Move some pages to the file, with their contents.
@@ -182,9 +182,9 @@ class SharedPages:
         outside &= words.max(axis=1) != 0  # zeros use no memory
         if outside.any():
             with mmap.mmap(file.number, size, offset=start) as pages:
-                there = np.frombuffer(pages, np.uint64).reshape(words.shape)
-                there[outside] = words[outside]
-                del there  # before the pages
+                shared_words = np.frombuffer(pages, np.uint64).reshape(words.shape)
+                shared_words[outside] = words[outside]
+                del shared_words  # before the pages
         show_file(self._memory, self._memory.base + start, size, file.number, start)
         self._is_in_file[first:end] = True
 
@@ -205,10 +205,10 @@ class SharedPages:
     def _forget(self, address: int, size: int) -> None:
         """Remove the contents of these pages from the file: later pages there find zeros."""
         start = address - self._memory.base
-        here = self._is_in_file[start // PAGE : (start + size) // PAGE]
-        if self.file is None or not here.any():
+        in_file = self._is_in_file[start // PAGE : (start + size) // PAGE]
+        if self.file is None or not in_file.any():
             return
-        here[:] = False
+        in_file[:] = False
         with mmap.mmap(self.file.number, size, offset=start) as pages:
             pages.madvise(_MADV_REMOVE)
 
@@ -221,13 +221,13 @@ class SharedPages:
         """
         start = offset // PAGE * PAGE
         size = whole_pages(offset + nbytes) - start
-        where = self._memory.reserve(size, PAGE)
+        mapped = self._memory.reserve(size, PAGE)
         try:
-            self.show(where, size, file, start)
+            self.show(mapped, size, file, start)
         except OSError:
-            self._memory.unreserve(where, size)
+            self._memory.unreserve(mapped, size)
             raise
-        address = where + offset - start
+        address = mapped + offset - start
         self._memory.show(address, nbytes, origin)
         self._memory.mark_written(address, nbytes)  # the other process has the details
         if self._memory.allocated is not None:
@@ -236,11 +236,11 @@ class SharedPages:
 
     def remove(self, address: int, nbytes: int) -> None:
         """Unmap memory of another process."""
-        where = self._memory.base + (address - self._memory.base) // PAGE * PAGE
-        size = whole_pages(address - where + nbytes)
+        mapped = self._memory.base + (address - self._memory.base) // PAGE * PAGE
+        size = whole_pages(address - mapped + nbytes)
         self._memory.hide(address)
-        self.hide(where, size)
-        self._memory.unreserve(where, size)
+        self.hide(mapped, size)
+        self._memory.unreserve(mapped, size)
 
 
 def new_shared_file(kind: str, device: bytes, nbytes: int) -> SharedFile:
@@ -253,5 +253,5 @@ def new_shared_file(kind: str, device: bytes, nbytes: int) -> SharedFile:
         raise not_supported("the emulator shares memory between processes on Linux alone")
     try:
         return SharedFile.made(kind, device, whole_pages(nbytes))
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         raise CallError(CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"making a file: {error}") from error

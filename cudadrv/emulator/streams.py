@@ -103,10 +103,10 @@ class StreamCapture:
         return node
 
     @staticmethod
-    def tell(stream: Stream, told: bytes) -> None:
+    def set_params(stream: Stream, native_params: bytes) -> None:
         """Store the driver's parameters of the operation that a stream recorded last."""
         for node in stream.tip:
-            node.work = replace(node.work, told=told)
+            node.work = replace(node.work, native_params=native_params)
 
     def join(self, stream: Stream, tip: Tip) -> None:
         """Let later operations of a stream depend on `tip`; a stream from outside joins."""
@@ -114,6 +114,11 @@ class StreamCapture:
             stream.capture, stream.tip = self, frozenset()
             self.streams.add(stream)
         stream.tip = stream.tip | tip
+
+    def leave(self, stream: Stream) -> None:
+        """Release one stream; its recorded work stays, and must be joined."""
+        self.streams.discard(stream)
+        stream.capture, stream.tip = None, frozenset()
 
     def end(self) -> None:
         """Release the streams."""
@@ -134,16 +139,16 @@ class StreamCapture:
     @property
     def is_joined(self) -> bool:
         """Return whether the origin depends, at its end, on every recorded node."""
-        found = self._ancestors(self.origin.tip)
-        return all(node in found for node in self.nodes)
+        ancestors = self._ancestors(self.origin.tip)
+        return all(node in ancestors for node in self.nodes)
 
     @staticmethod
     def _ancestors(tip: Iterable[Node]) -> set[Node]:
-        seen: set[Node] = set()
+        ancestors: set[Node] = set()
         waiting = list(tip)
         while waiting:
             node = waiting.pop()
-            if node not in seen:
-                seen.add(node)
+            if node not in ancestors:
+                ancestors.add(node)
                 waiting += node.after
-        return seen
+        return ancestors

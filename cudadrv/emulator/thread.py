@@ -11,6 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from ..driver._api import CUstream
 from ..errors import CudaError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from .streams import Stream
     from .timeline.queues import QueuedOperation
 
+LEGACY: Final = CUstream(1)
+"""CU_STREAM_LEGACY."""
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -37,6 +40,8 @@ class CallingThread(threading.local):
         runs_host_function: whether it runs one, which must make no calls.
         capture_mode: which captures keep it from unsafe calls, a CUstreamCaptureMode.
         depth: how many nested calls are under way.
+        default_stream: the stream of copies and fills that name none: the legacy one, or the
+            thread's own in calls of C functions with the suffix `_ptds`.
         executing: the stream whose operation runs at its call, without a queue.
         below: that operation, once a nested call has queued an operation or waited.
     """
@@ -48,6 +53,7 @@ class CallingThread(threading.local):
     runs_host_function: bool = False
     capture_mode: int = 0
     depth: int = 0
+    default_stream: CUstream = LEGACY
     executing: Stream | None = None
     below: QueuedOperation | None = None
     _makes_up = False
@@ -104,7 +110,7 @@ class CallingThread(threading.local):
                 finally:
                     self.stack, self.failure = now, failure
                 if isinstance(result, tuple) and result[0]:
-                    error = _refused(call, result[0])
+                    error = _rejection(call, result[0])
                     # The call that this one waited for returned the error, or a call of another
                     # thread that found the device broken first.
                     returned = failure is not None and failure.code == result[0]
@@ -172,7 +178,7 @@ class _Unraisable:
         raise self.error
 
 
-def _refused(call: Callable[[], object], code: int) -> CudaError:
+def _rejection(call: Callable[[], object], code: int) -> CudaError:
     """Return the error of a deferred call, which has no caller."""
     name = call.func.__name__ if isinstance(call, partial) else ""
     doing = "giving back what a finalizer let go of in the middle of another call"

@@ -16,6 +16,8 @@ from cudadrv.driver._api import (
     CUdevice,
     CUdeviceptr,
     CUfunction,
+    CUgraph,
+    CUgraphExec,
     CUmodule,
     CUpointer_attribute,
     CUresult,
@@ -59,6 +61,9 @@ class OpenApi(DriverApi, Protocol):
     def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]: ...
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]: ...
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuGraphInstantiate(
+        self, h_graph: CUgraph, flags: int, /
+    ) -> tuple[CUresult, CUgraphExec]: ...
     def cuLaunchKernel(
         self,
         f: CUfunction,
@@ -73,6 +78,9 @@ class OpenApi(DriverApi, Protocol):
         kernel_params: int,
         extra: int,
         /,
+    ) -> tuple[CUresult]: ...
+    def cuPointerSetAttribute(
+        self, value: bool | int, attribute: CUpointer_attribute, ptr: int, /
     ) -> tuple[CUresult]: ...
 
 

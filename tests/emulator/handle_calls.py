@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from cudadrv.driver._api import (
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
+    CUDA_GRAPH_INSTANTIATE_PARAMS,
     CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_PEER,
     CUarray,
@@ -46,6 +49,7 @@ from .handles import (
     a_graph,
     a_node,
     a_piece,
+    a_semaphore,
     a_stream,
     a_user_object,
     an_array,
@@ -131,6 +135,18 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "stream", lambda api, h: api.cuStreamWaitEvent(h, an_event(api), 0)),
     ("cuStreamWaitEvent", "h_event"): (
         "event", lambda api, h: api.cuStreamWaitEvent(a_stream(api), h, 0)),
+    ("cuSignalExternalSemaphoresAsync", "stream"): (
+        "stream",
+        lambda api, h: api.cuSignalExternalSemaphoresAsync(
+            [a_semaphore(api)], [CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS()], 1, h
+        ),
+    ),
+    ("cuWaitExternalSemaphoresAsync", "stream"): (
+        "stream",
+        lambda api, h: api.cuWaitExternalSemaphoresAsync(
+            [a_semaphore(api)], [CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS()], 1, h
+        ),
+    ),
     ("cuStreamBeginCapture", "h_stream"): ("stream", capture),
     ("cuStreamEndCapture", "h_stream"): ("stream", capture),
     ("cuStreamIsCapturing", "h_stream"): ("stream", lambda api, h: api.cuStreamIsCapturing(h)),
@@ -278,6 +294,9 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     **GRAPH_CALLS,
     **BATCH_CALLS,
     ("cuGraphInstantiate", "h_graph"): ("graph", lambda api, h: api.cuGraphInstantiate(h, 0)),
+    ("cuGraphInstantiateWithParams", "h_graph"): (
+        "graph",
+        lambda api, h: api.cuGraphInstantiateWithParams(h, CUDA_GRAPH_INSTANTIATE_PARAMS())),
     ("cuGraphExecUpdate", "h_graph_exec"): (
         "executable", lambda api, h: api.cuGraphExecUpdate(h, graph_of(api, a_node(api)))),
     ("cuGraphExecUpdate", "h_graph"): (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,10 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from cudadrv.driver._api import (
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
     CUarray,
     CUcontext,
     CUdeviceptr,
     CUevent,
+    CUexternalSemaphore,
+    CUexternalSemaphoreHandleType,
     CUfunction,
     CUgraph,
     CUgraphExec,
@@ -224,6 +228,14 @@ def a_piece(api: Emulator) -> CUmemGenericAllocationHandle:
     properties.type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     return api.cuMemCreate(2 << 20, properties, 0)[1]
+
+
+def a_semaphore(api: Emulator) -> CUexternalSemaphore:
+    """One that is signalled."""
+    description = CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC()
+    description.type = CUexternalSemaphoreHandleType.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD
+    description.handle.fd = os.eventfd(1)
+    return ok(api.cuImportExternalSemaphore(description))
 
 
 def to_own_device() -> list[CUmemAccessDesc]:

@@ -17,6 +17,15 @@ INCREMENT = """
   ld.global.u32 %r1, [%rd1]; add.s32 %r1, %r1, 1; st.global.u32 [%rd1], %r1;
   ret;
 }"""
+OWN_ELEMENT = """
+.visible .entry own_element(.param .u64 p) {
+  .reg .b64 %rd<3>; .reg .b32 %r<5>;
+  ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1;
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+  mad.lo.u32 %r4, %r1, %r2, %r3; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd1, %rd1, %rd2;
+  st.global.u32 [%rd1], %r4;
+  ret;
+}"""
 FETCH = """
 .visible .entry fetch(.param .u64 p, .param .u64 t) {
   .reg .b64 %rd<4>; .reg .f32 %f<5>; .reg .b32 %r<2>;

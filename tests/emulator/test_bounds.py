@@ -82,13 +82,13 @@ def beyond_a_part_of_a_capture_arena(stream: cudadrv.Stream, kernel: cudadrv.Ker
 
 
 WRONG: dict[str, tuple[Program, type[OutOfBounds], str]] = {
-    "beyond": (beyond, OutOfBounds, r"bytes behind 256 bytes at .*test_bounds\.py:\d+"),
+    "beyond": (beyond, OutOfBounds, r"bytes past the end of 256 bytes at .*test_bounds\.py:\d+"),
     "block": (use_of_a_block_that_was_given_back, UseAfterFree, "was given back to its allocator"),
     "slab": (use_of_a_slab_that_was_released, UseAfterFree, "was given back to its allocator"),
     "part": (
         beyond_a_part_of_a_capture_arena,
         OutOfBounds,
-        "bytes behind 256 bytes at .* in 16384",
+        "bytes past the end of 256 bytes at .* in 16384",
     ),
 }
 

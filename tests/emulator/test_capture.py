@@ -408,6 +408,27 @@ def test_a_destroyed_stream_gives_its_capture_up(api: OpenApi, context: CUcontex
     assert code(api.cuMemAlloc(64)) == 0
 
 
+def test_a_forked_stream_that_is_destroyed_leaves_its_work_in_the_capture(
+    api: OpenApi, stream: CUstream, module: CUmodule
+) -> None:
+    (empty,) = functions(api, module, "empty")
+    other = fork_and_join(api, stream, empty)
+    assert code(api.cuStreamDestroy(other)) == 0
+    assert ok(api.cuStreamIsCapturing(stream)) == ACTIVE
+    ok(launch(api, empty, stream=stream))
+    assert node_count(api, end(api, stream)) == 3
+
+
+def test_the_work_of_a_destroyed_stream_must_be_joined(
+    api: OpenApi, stream: CUstream, module: CUmodule
+) -> None:
+    (empty,) = functions(api, module, "empty")
+    other = fork_and_join(api, stream, empty)
+    ok(launch(api, empty, stream=other))
+    assert code(api.cuStreamDestroy(other)) == 0
+    assert code(api.cuStreamEndCapture(stream)) == 904
+
+
 def in_thread(api: OpenApi, context: CUcontext, work: Callable[[], None]) -> None:
     """Run `work` in another thread with a current context; its failure is this test's."""
     failures: list[BaseException] = []

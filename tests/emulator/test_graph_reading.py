@@ -9,6 +9,7 @@ import pytest
 
 from cudadrv.driver._api import (
     CUcontext,
+    CUdeviceptr,
     CUgraph,
     CUgraphConditionalNodeType,
     CUgraphNode,
@@ -19,15 +20,20 @@ from cudadrv.driver._api import (
     CUmemAllocationType,
     CUmemLocationType,
     CUmemorytype,
+    CUpointer_attribute as P,
     CUresult,
 )
 from cudadrv.emulator import Emulator
 
-from .calls import Parameters, code, functions, launch, load, ok, text
+from .calls import LEGACY, Parameters, attribute, code, functions, launch, load, ok, text
 from .handles import ADDRESS, RELAXED, a_node, a_stream, an_event, graph_of, params as empty
 from .kernels import EMPTY, FILL
 
 COOPERATIVE = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+NEEDS_MANAGED_POOLS = pytest.mark.skipif(
+    not hasattr(CUmemAllocationType, "CU_MEM_ALLOCATION_TYPE_MANAGED"),
+    reason="needs pools of managed memory in cuda.bindings",
+)
 CLUSTER = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 
@@ -197,6 +203,57 @@ def test_conditional_nodes_tell_their_condition_and_bodies(api: Emulator) -> Non
     assert [int(each) for each in told.phGraph_out] == bodies
 
 
+def conditional(api: Emulator, graph: CUgraph, owner: CUgraph, *, size: int = 2) -> CUresult:
+    """Add a switch to a graph, whose condition was made for `owner`."""
+    context = ok(api.cuCtxGetCurrent())
+    given = of_type(T.CU_GRAPH_NODE_TYPE_CONDITIONAL)
+    given.conditional.handle = ok(api.cuGraphConditionalHandleCreate(owner, context, 0, 0))
+    given.conditional.type = CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH
+    given.conditional.size, given.conditional.ctx = size, context
+    return CUresult(code(api.cuGraphAddNode(graph, None, None, 0, given)))
+
+
+def test_a_condition_belongs_to_the_graph_that_it_was_made_for(api: Emulator) -> None:
+    graph, other = ok(api.cuGraphCreate(0)), ok(api.cuGraphCreate(0))
+    assert conditional(api, graph, other) == CUresult.CUDA_ERROR_INVALID_VALUE
+    assert conditional(api, graph, graph) == CUresult.CUDA_SUCCESS
+
+
+def test_a_condition_of_a_graph_serves_in_its_bodies(api: Emulator) -> None:
+    graph, other = ok(api.cuGraphCreate(0)), ok(api.cuGraphCreate(0))
+    inner = graph
+    for _ in range(3):
+        assert conditional(api, inner, graph, size=1) == CUresult.CUDA_SUCCESS
+        _, nodes, _ = api.cuGraphGetNodes(inner, 1)
+        params = shown(api, (nodes or [])[0])
+        (inner,) = params.conditional.phGraph_out
+    assert conditional(api, inner, other) == CUresult.CUDA_ERROR_INVALID_VALUE
+
+
+def test_an_update_brings_the_graphs_own_conditions(api: Emulator) -> None:
+    graphs = [ok(api.cuGraphCreate(0)) for _ in range(3)]
+    for graph, size in zip(graphs, (2, 2, 3), strict=True):
+        conditional(api, graph, graph, size=size)
+    executable = ok(api.cuGraphInstantiate(graphs[0], 0))
+    assert code(api.cuGraphExecUpdate(executable, graphs[1])) == 0
+    assert code(api.cuGraphExecUpdate(executable, graphs[2])) == 910
+
+
+def test_nodes_and_edges_of_a_graph_with_memory_stay(api: Emulator) -> None:
+    graph = ok(api.cuGraphCreate(0))
+    first, second = added(api, graph, empty()), added(api, graph, empty())
+    edge = ([first], [second], None, 1)
+    ok(api.cuGraphAddDependencies(graph, *edge))
+    take = of_type(T.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+    take.alloc.bytesize = 1000
+    take.alloc.poolProps.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    take.alloc.poolProps.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    added(api, graph, take)
+    assert code(api.cuGraphDestroyNode(second)) == CUresult.CUDA_ERROR_NOT_SUPPORTED
+    removed = api.cuGraphRemoveDependencies(graph, *edge)
+    assert code(removed) == CUresult.CUDA_ERROR_NOT_SUPPORTED
+
+
 def test_nodes_tell_what_they_come_after_and_what_comes_after_them(api: Emulator) -> None:
     first = a_node(api)
     graph = graph_of(api, first)
@@ -265,10 +322,65 @@ def test_attributes_of_a_kernels_node_are_told_and_copied(api: Emulator) -> None
     assert code(api.cuGraphKernelNodeGetAttribute(a_node(api), COOPERATIVE)) == 1
 
 
-def test_memory_of_graphs_is_that_of_devices(api: Emulator) -> None:
+def allocation(kind: int, where: int) -> CUgraphNodeParams:
+    """A node of 64 bytes; the enumerations of CUDA 12 lack managed memory."""
+    take = of_type(T.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+    place = (ctypes.c_int * 4).from_address(take.getPtr() + 16)
+    place[:] = [kind, 0, where, 0]
+    take.alloc.bytesize = 64
+    return take
+
+
+@NEEDS_MANAGED_POOLS
+@pytest.mark.parametrize(("kind", "where"), [(1, 2), (2, 0), (2, 1), (2, 2)])
+def test_a_graph_allocates_memory_of_the_host_and_managed_memory(
+    api: Emulator, kind: int, where: int
+) -> None:
+    graph, take = ok(api.cuGraphCreate(0)), allocation(kind, where)
+    node = added(api, graph, take)
+    address = int(take.alloc.dptr)
+    managed = P.CU_POINTER_ATTRIBUTE_IS_MANAGED
+    params = shown(api, node)
+    found = params.alloc
+    assert (int(found.poolProps.allocType), int(found.poolProps.location.type)) == (kind, where)
+    assert (found.bytesize, int(found.dptr)) == (64, address)
+    assert attribute(api, P.CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) == 0
+    assert code(api.cuMemFree(CUdeviceptr(address))) == 1
+    executable = ok(api.cuGraphInstantiate(graph, 0))
+    stream = a_stream(api)
+    for _ in range(2):
+        ok(api.cuGraphLaunch(executable, stream))
+        ok(api.cuMemsetD32Async(CUdeviceptr(address), 7, 16, stream))
+        ok(api.cuStreamSynchronize(stream))
+        assert ctypes.c_uint.from_address(address + 60).value == 7
+        assert attribute(api, managed, address) is (kind == 2)
+        assert code(api.cuGraphLaunch(executable, stream)) == 1
+        ok(api.cuMemFreeAsync(CUdeviceptr(address), stream))
+        ok(api.cuStreamSynchronize(stream))
+    assert code(api.cuMemFree(CUdeviceptr(address))) == 1
+    ok(api.cuGraphExecDestroy(executable))
+    ok(api.cuGraphDestroy(graph))
+    assert api._host.find(address) is None
+
+
+@NEEDS_MANAGED_POOLS
+def test_a_graph_frees_managed_memory_that_it_allocates(api: Emulator) -> None:
+    graph, take = ok(api.cuGraphCreate(0)), allocation(2, 0)
+    node = added(api, graph, take)
+    give = of_type(T.CU_GRAPH_NODE_TYPE_MEM_FREE)
+    give.free.dptr = take.alloc.dptr
+    ok(api.cuGraphAddNode(graph, [node], None, 1, give))
+    executable = ok(api.cuGraphInstantiate(graph, 0))
+    for _ in range(2):
+        ok(api.cuGraphLaunch(executable, LEGACY))
+        ok(api.cuCtxSynchronize())
+        assert attribute(api, P.CU_POINTER_ATTRIBUTE_RANGE_SIZE, int(take.alloc.dptr)) == 0
+
+
+def test_a_graph_allocates_no_memory_at_an_impossible_place(api: Emulator) -> None:
     take = of_type(T.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
     take.alloc.bytesize = 64
     take.alloc.poolProps.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-    take.alloc.poolProps.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
-    assert code(api.cuGraphAddNode(ok(api.cuGraphCreate(0)), None, None, 0, take)) == 801
-    assert b"devices alone" in (api.cuGetErrorString(CUresult.CUDA_ERROR_NOT_SUPPORTED)[1] or b"")
+    take.alloc.poolProps.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    take.alloc.poolProps.location.id = 9
+    assert code(api.cuGraphAddNode(ok(api.cuGraphCreate(0)), None, None, 0, take)) == 1

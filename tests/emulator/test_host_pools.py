@@ -312,9 +312,15 @@ def rows_between(target: CUdeviceptr, source: CUdeviceptr) -> CUDA_MEMCPY3D:
     return found
 
 
-def test_graphs_refuse_memory_of_the_host_and_say_what_to_do(api: Emulator) -> None:
+def test_a_capture_records_allocations_of_host_memory(api: Emulator) -> None:
     pool, stream = made(api, PINNED, HOST), a_stream(api)
     ok(api.cuStreamBeginCapture(stream, RELAXED))
-    assert code(api.cuMemAllocFromPoolAsync(64, pool, stream)) == 801
-    assert "before the capture" in why(api, CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    ok(api.cuStreamEndCapture(stream))
+    memory = ok(api.cuMemAllocFromPoolAsync(64, pool, stream))
+    ok(api.cuMemsetD32Async(memory, 5, 16, stream))
+    graph = ok(api.cuStreamEndCapture(stream))
+    assert account(api, pool)[2] == 0  # a graph has memory of its own
+    ok(api.cuGraphLaunch(ok(api.cuGraphInstantiate(graph, 0)), stream))
+    ok(api.cuStreamSynchronize(stream))
+    assert ctypes.c_uint.from_address(int(memory) + 60).value == 5
+    ok(api.cuMemFreeAsync(memory, stream))
+    assert code(api.cuMemFreeAsync(memory, stream)) == 1

@@ -65,6 +65,7 @@ def test_what_a_library_has_can_be_asked(emulator: Emulator) -> None:
     assert ok(emulator.cuLibraryGetKernelCount(library)) == 2
     assert [ok(emulator.cuKernelGetName(each)) for each in kernels] == [b"fill", b"increment"]
     assert {ok(emulator.cuKernelGetLibrary(each)) for each in kernels} == {library}
+    assert code(emulator.cuKernelGetName(0)) == CUresult.CUDA_ERROR_INVALID_VALUE
     absent = emulator.cuLibraryGetKernel(library, b"absent")
     assert code(absent) == CUresult.CUDA_ERROR_NOT_FOUND
 
@@ -76,6 +77,19 @@ def test_an_attribute_of_a_kernel_holds_on_its_device_alone(emulator: Emulator) 
     ok(emulator.cuKernelSetAttribute(_DYNAMIC, 60_000, kernel, 0))
     assert ok(emulator.cuKernelGetAttribute(_DYNAMIC, kernel, 0)) == 60_000
     assert ok(emulator.cuKernelGetAttribute(_DYNAMIC, kernel, 1)) == before
+
+
+def test_attributes_of_a_kernel_need_no_context(emulator: Emulator) -> None:
+    kernel = ok(emulator.cuLibraryGetKernel(library_of(emulator, STATIC_SHARED), b"statics"))
+    before = emulator._devices[1].memory.used_bytes
+    shared = CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+    assert ok(emulator.cuKernelGetAttribute(shared, kernel, 1)) > 0
+    ok(emulator.cuKernelSetAttribute(_DYNAMIC, 50_000, kernel, 1))
+    assert ok(emulator.cuKernelGetAttribute(_DYNAMIC, kernel, 1)) == 50_000
+    assert ok(emulator.cuKernelGetAttribute(_DYNAMIC, kernel, 0)) < 50_000
+    assert emulator._devices[1].memory.used_bytes == before
+    contexts(emulator)
+    assert ok(emulator.cuKernelGetAttribute(_DYNAMIC, kernel, 1)) == 50_000
 
 
 def test_an_attribute_holds_in_contexts_that_load_the_library_later(emulator: Emulator) -> None:

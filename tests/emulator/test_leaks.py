@@ -11,6 +11,7 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.emulator import Leak
+from cudadrv.emulator.leaks import _LIBRARYS_OWN
 from cudadrv.errors import CheckError
 from tests.ptx.emulate.kernel_runner import ptx_text
 
@@ -136,3 +137,11 @@ def test_what_is_let_go_is_no_leak(make: Callable[[cudadrv.Stream], object]) -> 
     with emulator.session(check=("leak",)) as machine:
         program()
     assert machine.findings == ()
+
+
+def test_files_and_functions_of_the_librarys_own_objects_exist() -> None:
+    root = Path(cudadrv.__file__).parent
+    for name, function in _LIBRARYS_OWN:
+        path = root / name
+        assert path.exists(), name
+        assert not function or f"def {function}" in path.read_text(), (name, function)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from ctypes import c_uint64
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
 
 from cudadrv.driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.timeline.queues import Queues
+from cudadrv.emulator.timeline.timeline import Timeline
+from ptx.emulate.exec import collection
 from tests.several_threads import all_at_once
 
 from .calls import LEGACY, Parameters, code, functions, launch, load, ok
@@ -151,7 +155,7 @@ def test_a_finalizer_may_free_memory_while_memory_is_allocated(
     monkeypatch.setattr(device.memory, "allocate", freeing(emulator, dead, device.memory.allocate))
     kept = ok(emulator.cuMemAllocAsync(MIB, LEGACY))
     assert device.pool.used == MIB
-    assert device.pool.held == device.memory.used_bytes
+    assert device.pool.rounded == device.memory.used_bytes
     ok(emulator.cuMemFreeAsync(kept, LEGACY))
     ok(emulator.cuCtxSynchronize())
     free, total = ok(emulator.cuMemGetInfo())
@@ -179,6 +183,82 @@ def test_a_finalizer_may_free_memory_while_a_kernel_runs(
     ok(launch(emulator, increment, Parameters(c_uint64(int(memory)))))
     assert seen == [before]
     assert device.memory.used_bytes < before
+
+
+def in_two_threads(context: CUcontext, emulator: Emulator, *works: Callable[[], object]) -> None:
+    """Do each in a thread of its own, with the context current; fail if one waits forever."""
+
+    def work(do: Callable[[], object]) -> None:
+        ok(emulator.cuCtxSetCurrent(context))
+        do()
+
+    threads = [threading.Thread(target=work, args=[each], daemon=True) for each in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def meeting() -> Callable[[], None]:
+    """A function that waits a moment for the other thread, the first time that each calls it."""
+    both, met = threading.Barrier(2), threading.local()
+
+    def meet() -> None:
+        if not hasattr(met, "done"):
+            met.done = True
+            with suppress(threading.BrokenBarrierError):
+                both.wait(0.2)  # one of them waits for the other's lock
+
+    return meet
+
+
+def test_finalizers_may_come_while_two_threads_hold_locks(
+    emulator: Emulator, context: CUcontext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One changes the queues, the other one the emulator's tables; each finalizer uses both.
+    stream, event = ok(emulator.cuStreamCreateWithPriority(1, 0)), ok(emulator.cuEventCreate(0))
+    meet, add, called = meeting(), Queues.add, threading.local()
+
+    def with_finalizer(queues: Queues, *given: Any) -> None:
+        meet()
+        if not hasattr(called, "once"):  # the wait itself is added while the event is pending
+            called.once = True
+            emulator.cuStreamWaitEvent(stream, event, 0)
+        add(queues, *given)
+
+    def in_a_call() -> None:
+        emulator._thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
+
+    def in_the_tables() -> None:
+        with emulator._lock:
+            meet()
+            in_a_call()
+
+    monkeypatch.setattr(Queues, "add", with_finalizer)
+    in_two_threads(context, emulator, in_a_call, in_the_tables)
+
+
+def test_a_finalizer_may_come_while_a_pause_of_the_collector_begins(
+    emulator: Emulator, context: CUcontext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, event = ok(emulator.cuStreamCreateWithPriority(1, 0)), ok(emulator.cuEventCreate(0))
+    meet, forget = meeting(), Timeline._forget_interrupted_change
+
+    def in_a_call() -> None:
+        emulator._thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
+
+    def in_a_pause() -> None:
+        with collection._lock:
+            meet()
+            in_a_call()
+
+    def with_a_moment(timeline: Timeline) -> None:
+        meet()  # the timeline's lock is held
+        forget(timeline)
+
+    monkeypatch.setattr(Timeline, "_forget_interrupted_change", with_a_moment)
+    in_two_threads(context, emulator, in_a_call, in_a_pause)
 
 
 def test_one_of_two_threads_destroys(emulator: Emulator, context: CUcontext) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cudadrv.driver._api import (
@@ -56,6 +57,13 @@ def test_an_allocation_is_aligned_as_the_driver_aligns(
     for nbytes in (1, 100, 512, 513, 5000):
         assert int(ok(api.cuMemAlloc(nbytes))) % 512 == 0
         assert int(ok(api.cuMemAllocAsync(nbytes, stream))) % 512 == 0
+
+
+def test_large_memory_begins_at_a_page_of_the_driver_where_there_is_room() -> None:
+    api = small(8 * MIB)
+    ok(api.cuMemAlloc(512))
+    assert int(ok(api.cuMemAlloc(2 * MIB))) % (2 * MIB) == 0
+    assert 0 < int(ok(api.cuMemAlloc(3 * MIB))) % (2 * MIB) < MIB
 
 
 def test_only_the_start_of_a_live_allocation_is_freed(api: OpenApi, context: CUcontext) -> None:
@@ -247,6 +255,24 @@ def test_attributes_are_asked_for_together(api: OpenApi, context: CUcontext) -> 
     assert ok(api.cuPointerGetAttributes(2, asked, start)) == [1000, 0]
     assert ok(api.cuPointerGetAttributes(1, asked[:1], start)) == [1000]
     assert code(api.cuPointerGetAttributes(0, asked, start)) == 1
+
+
+@pytest.mark.parametrize("allocate", ["cuMemAlloc", "cuMemAllocManaged", "cuMemHostAlloc"])
+def test_the_flag_of_synchronous_copies_is_set_and_cleared(
+    api: OpenApi, context: CUcontext, allocate: str
+) -> None:
+    flags = (1,) if allocate != "cuMemAlloc" else ()
+    start = int(ok(getattr(api, allocate)(100, *flags)))
+    for value in (True, False):
+        ok(api.cuPointerSetAttribute(value, P.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, start + 5))
+        assert attribute(api, P.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, start) is value
+
+
+def test_only_that_flag_of_memory_can_be_set(api: OpenApi, context: CUcontext) -> None:
+    start = int(ok(api.cuMemAlloc(100)))
+    assert code(api.cuPointerSetAttribute(1, P.CU_POINTER_ATTRIBUTE_MAPPED, start)) == 1
+    assert code(api.cuPointerSetAttribute(1, P.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, start + 512)) == 1
+    assert code(api.cuPointerSetAttribute(1, P.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, 0)) == 1
 
 
 def test_a_variable_of_a_module_is_device_memory_that_cannot_be_freed(

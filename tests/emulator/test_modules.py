@@ -2,12 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from cudadrv.driver._api import CUcontext, CUfunction, CUjit_option, CUmodule
+from cudadrv.driver._api import (
+    CUcontext,
+    CUfunction,
+    CUjit_option,
+    CUjitInputType,
+    CUmodule,
+    CUresult,
+)
 from cudadrv.emulator import EmulatedDevice, Emulator
 from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.isa import PtxSyntaxError
 
 from .calls import OpenApi, code, download, functions, launch, load, ok, text
+from .fatbins import fatbin
 from .kernels import EMPTY, FILL, INCREMENT, TRAP, UNKNOWN_OPCODE, VARIABLE
 
 BROKEN = b".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k() { ret;\n"
@@ -247,15 +255,44 @@ def test_a_module_outlives_no_variable(emulator: Emulator) -> None:
     assert ok(emulator.cuMemGetInfo()) == before
 
 
-def test_a_broken_body_refuses_its_kernel_when_it_is_taken(emulator: Emulator) -> None:
-    """Bodies are read late, so that a large module is ready soon; the driver refuses the module."""
+def test_a_broken_body_refuses_its_module_and_is_told_in_the_log(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    broken = ".visible .entry broken() {\n .reg .b32 %r<3>;\n add.s32 %r1 %r2, %r1;\n ret; }"
-    module = load(emulator, EMPTY, broken)
-    assert code(emulator.cuModuleGetFunction(module, b"broken")) == 218
-    assert isinstance(emulator.last_fault, PtxSyntaxError)
-    assert emulator.last_fault.line == 7
+    broken = text(
+        EMPTY, ".visible .entry broken() {\n .reg .b32 %r<3>;\n add.s32 %r1 %r2, %r1;\n ret; }"
+    )
+    options = (
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    )
+    for load_it in (
+        lambda given: emulator.cuModuleLoadDataEx(broken, 2, options, given),
+        lambda given: emulator.cuLibraryLoadData(broken, options, given, 2, (), (), 0),
+    ):
+        log = bytearray(1024)
+        assert code(load_it((log, len(log)))) == 218
+        assert isinstance(emulator.last_fault, PtxSyntaxError)
+        assert emulator.last_fault.line == 7
+        assert str(emulator.last_fault).encode() in bytes(log)
+
+
+@pytest.mark.parametrize("is_library", [False, True])
+def test_the_ptx_of_a_fatbin_is_loaded_and_linked(emulator: Emulator, is_library: bool) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    image = fatbin((2, 80, b"\x7fELF"), (1, 70, text(EMPTY)))
+    if is_library:
+        library = ok(emulator.cuLibraryLoadData(image, (), (), 0, (), (), 0))
+        module = ok(emulator.cuLibraryGetModule(library))
+    else:
+        module = ok(emulator.cuModuleLoadData(image))
     assert code(emulator.cuModuleGetFunction(module, b"empty")) == 0
+    link = ok(emulator.cuLinkCreate(0, (), ()))
+    kind = CUjitInputType.CU_JIT_INPUT_FATBINARY
+    assert code(emulator.cuLinkAddData(link, kind, image, len(image), b"", 0, (), ())) == 0
+    refused = fatbin((2, 80, b"\x7fELF"))
+    assert code(emulator.cuModuleLoadData(refused)) == 209
+    said = ok(emulator.cuGetErrorString(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU))
+    assert said is not None
+    assert b"machine code for sm_80" in said
 
 
 def test_an_undefined_function_refuses_its_kernel_and_says_what_to_link(

@@ -13,6 +13,7 @@ from cudadrv.driver._api import (
     CUmemAccessDesc,
     CUmemLocationType,
     CUmemoryPool,
+    CUpointer_attribute,
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import Emulator
@@ -108,12 +109,30 @@ def test_another_context_of_a_peers_device_is_no_peer(two: Two) -> None:
     assert two.increment(two.plain) == 700
 
 
-def test_a_copy_with_another_device_current_takes_memory_of_an_opened_pool(two: Two) -> None:
+@pytest.mark.parametrize("name", ["cuMemcpyDtoD", "cuMemcpyDtoDAsync", "cuMemcpy", "cuMemcpyAsync"])
+def test_a_copy_with_another_device_current_takes_memory_of_an_opened_pool(
+    two: Two, name: str
+) -> None:
     here = ok(two.api.cuMemAllocAsync(4, LEGACY))
-    assert code(two.api.cuMemcpyDtoDAsync(here, two.pooled, 4, LEGACY)) == 1
+    stream = (LEGACY,) if name.endswith("Async") else ()
+    copy = getattr(two.api, name)
+    assert code(copy(here, two.pooled, 4, *stream)) == 1
     grant(two.api, two.pool, access(0))
-    assert code(two.api.cuMemcpyDtoDAsync(here, two.pooled, 4, LEGACY)) == 0
+    assert code(copy(here, two.pooled, 4, *stream)) == 0
     assert download(two.api, here, 1).tolist() == [7]
+
+
+def test_an_address_tells_what_the_current_device_may_do_there(two: Two) -> None:
+    api, flags = two.api, [CUpointer_attribute.CU_POINTER_ATTRIBUTE_ACCESS_FLAGS]
+
+    def told(*memory: CUdeviceptr) -> list[object]:
+        return [ok(api.cuPointerGetAttributes(1, flags, int(each)))[0] for each in memory]
+
+    managed, own = ok(api.cuMemAllocManaged(64, 1)), ok(api.cuMemAlloc(64))
+    assert told(managed, own, two.pooled, two.plain, CUdeviceptr(1)) == [3, 3, 0, 0, 0]
+    grant(api, two.pool, access(0))
+    ok(api.cuCtxEnablePeerAccess(two.there, 0))
+    assert told(two.pooled, two.plain) == [3, 3]
 
 
 def test_what_is_no_peer_is_refused_with_the_drivers_code(two: Two) -> None:

@@ -203,6 +203,24 @@ def test_the_environment_says_how_many_steps_a_kernel_may_take(steps: str, said:
     assert said in found
 
 
+@pytest.mark.parametrize(
+    ("threads", "said"), [("3", "3"), ("0", "use a number of threads"), ("", "0")]
+)
+def test_the_environment_says_how_many_threads_run_a_launch(threads: str, said: str) -> None:
+    found = run(
+        """
+        from cudadrv.driver.driver_selection import emulated_limits
+        from cudadrv.errors import CudadrvError
+        try:
+            print(emulated_limits().threads)
+        except CudadrvError as error:
+            print(error)
+        """,
+        CUDADRV_EMULATOR_THREADS=threads,
+    )
+    assert said in found
+
+
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
@@ -227,7 +245,7 @@ HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 )  # fmt: skip
 def test_a_module_that_fails_leaves_nothing_of_its_session(image: str) -> None:
     """A collection frees the emulator, though the error went through frames that hold it."""
-    _refuse(image)
+    _reject(image)
     gc.collect()  # takes the launchers and streams
     gc.collect()  # takes the emulator, whose driver is named by nothing since
     # A weak reference is no proof: a collection clears it, even if it frees the object later.
@@ -235,7 +253,7 @@ def test_a_module_that_fails_leaves_nothing_of_its_session(image: str) -> None:
     assert not [each for each in emulators if each.devices[0].name == "of a failed module"]
 
 
-def _refuse(image: str) -> None:
+def _reject(image: str) -> None:
     """A session in which a module was not loaded, or its kernel failed."""
     with session(name="of a failed module", total_memory=1 << 24):
         stream = cudadrv.cuda_context_for(0).new_stream()

@@ -49,6 +49,34 @@ def test_groups_have_the_counts_that_were_asked_for(api: Emulator) -> None:
     assert ok(api.cuGreenCtxGetDevResource(green, SM)).sm.smCount == 26
 
 
+def test_events_serve_the_streams_of_green_contexts_and_their_primary_one(api: Emulator) -> None:
+    groups, _ = ok(api.cuDevSmResourceSplit(1, whole(api), 0, [Group(16)]))
+    green = ok(api.cuGreenCtxCreate(ok(api.cuDevResourceGenerateDesc(groups, 1)), CUdevice(0), 1))
+    own = ok(api.cuCtxCreate(None, 0, CUdevice(0)))
+    of_own = ok(api.cuEventCreate(0))
+    contexts = ok(api.cuDevicePrimaryCtxRetain(CUdevice(0))), ok(api.cuCtxFromGreenCtx(green))
+    in_green, events = ok(api.cuGreenCtxStreamCreate(green, 1, 0)), []
+    for context in contexts:
+        ok(api.cuCtxSetCurrent(context))
+        events.append(ok(api.cuEventCreate(0)))
+    ok(api.cuCtxSetCurrent(contexts[0]))
+    in_primary = ok(api.cuStreamCreate(1))
+    for stream in (in_green, in_primary):
+        for event in events:
+            ok(api.cuEventRecord(event, stream))
+        assert code(api.cuEventRecord(of_own, stream)) == 400
+    assert ok(api.cuEventElapsedTime(*events)) >= 0
+    ok(api.cuCtxDestroy(own))
+
+
+def test_a_stream_has_the_multiprocessors_of_its_context(api: Emulator) -> None:
+    groups, _ = ok(api.cuDevSmResourceSplit(1, whole(api), 0, [Group(16)]))
+    green = ok(api.cuGreenCtxCreate(ok(api.cuDevResourceGenerateDesc(groups, 1)), CUdevice(0), 1))
+    ok(api.cuCtxSetCurrent(ok(api.cuDevicePrimaryCtxRetain(CUdevice(0)))))
+    streams = ok(api.cuGreenCtxStreamCreate(green, 1, 0)), ok(api.cuStreamCreate(1))
+    assert [ok(api.cuStreamGetDevResource(each, SM)).sm.smCount for each in streams] == [16, 44]
+
+
 def test_a_count_that_is_not_given_is_told(api: Emulator) -> None:
     given = [Group(8, 8), Group(0, 8)]
     assert counts(ok(api.cuDevSmResourceSplit(2, whole(api), 0, given))) == [8, 32, 4]
@@ -74,5 +102,5 @@ def test_groups_that_cannot_be_are_refused(api: Emulator) -> None:
     assert code(api.cuDevSmResourceSplit(1, None, 0, [Group(8)])) == 1
     # Where only the counts are asked for, a group may have none.
     none = Group(0, 46)
-    assert code(api._look_at_groups(1, resource, 0, [none])) == 0
+    assert code(api._size_groups(1, resource, 0, [none])) == 0
     assert none.smCount == 0

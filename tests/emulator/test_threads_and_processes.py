@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import warnings
@@ -9,13 +10,16 @@ from ctypes import c_uint64
 
 import pytest
 
-from cudadrv.driver._api import CUcontext, CUdevice_attribute, CUresult
+from cudadrv.driver._api import CUcontext, CUdevice_attribute, CUdeviceptr, CUresult
 from cudadrv.emulator import Emulator
 from cudadrv.emulator.node_kind import NodeKind
+from ptx.emulate.exec.launch import Launch
+from ptx.emulate.memory.chunk_accesses import AccessesOfChunks
+from ptx.emulate.threads.limits import Limits
 from tests.several_threads import running
 
 from .calls import LEGACY, Parameters, code, download, functions, launch, load, ok
-from .kernels import INCREMENT
+from .kernels import INCREMENT, OWN_ELEMENT
 
 
 def test_launches_of_one_device_do_not_mix() -> None:
@@ -36,6 +40,49 @@ def test_launches_of_one_device_do_not_mix() -> None:
         for done in [pool.submit(work) for _ in range(4)]:
             done.result()
     assert download(emulator, memory, 1).tolist() == [200]
+
+
+class Garbage:
+    """Frees memory of the device when a collection finds it."""
+
+    def __init__(self, emulator: Emulator, memory: CUdeviceptr) -> None:
+        self._self = self
+        self._emulator = emulator
+        self._memory = memory
+
+    def __del__(self) -> None:
+        self._emulator.cuMemFree(self._memory)
+
+
+def test_a_collection_during_a_launch_in_several_threads_waits_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A finalizer in a thread of the launch would wait for the device, and the device for it."""
+    emulator = Emulator(limits=Limits(threads=3, chunk_threads=64))
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    (own_element,) = functions(emulator, load(emulator, OWN_ELEMENT), "own_element")
+    memory = ok(emulator.cuMemAlloc(4 * 64 * 40))
+    unused = [ok(emulator.cuMemAlloc(4)) for _ in range(20)]
+    caller, former = threading.current_thread(), Launch.run_some
+
+    def run_some(self: Launch, size: int, turn: int, accesses: AccessesOfChunks) -> None:
+        while threading.current_thread() is not caller and unused:
+            Garbage(emulator, unused.pop())
+        former(self, size, turn, accesses)
+
+    monkeypatch.setattr(Launch, "run_some", run_some)
+    before, threshold = threading.active_count(), gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        parameters = Parameters(c_uint64(int(memory)))
+        ok(launch(emulator, own_element, parameters, grid=(40, 1, 1), block=(64, 1, 1)))
+    finally:
+        gc.set_threshold(*threshold)
+    gc.collect()
+    assert not unused
+    assert download(emulator, memory, 64 * 40).tolist() == list(range(64 * 40))
+    assert threading.active_count() == before
 
 
 def test_devices_work_in_threads_of_their_own() -> None:

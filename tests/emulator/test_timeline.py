@@ -13,6 +13,7 @@ import pytest
 import cudadrv
 from cudadrv.driver._api import (
     CUdeviceptr,
+    CUpointer_attribute,
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import CheckName, EarlyRead, Emulator, HostChange, OrderWarning, session
@@ -54,6 +55,21 @@ def test_a_wait_runs_what_it_needs_and_nothing_else(late: Machine) -> None:
     late.fill(y, 6, late.b)
     ok(late.api.cuStreamSynchronize(late.b))
     assert late.kernels() == ["2 kernel on stream 2"]
+
+
+def test_synchronous_fills_and_copies_of_flagged_memory_wait(late: Machine) -> None:
+    x, y = late.memory(), late.memory()
+    flag = CUpointer_attribute.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+    ok(late.api.cuMemsetD32(x, 5, 1))
+    done = [len(late.api.executed)]
+    ok(late.api.cuPointerSetAttribute(True, flag, x))
+    ok(late.api.cuMemsetD32(x, 6, 1))
+    done.append(len(late.api.executed))
+    ok(late.api.cuMemcpyDtoD(y, x, 4))
+    done.append(len(late.api.executed))
+    ok(late.api.cuPointerSetAttribute(False, flag, x))
+    ok(late.api.cuMemcpyDtoD(y, x, 4))
+    assert [*done, len(late.api.executed)] == [0, 2, 3, 3]
 
 
 def test_a_stream_runs_after_the_event_that_it_waits_for(late: Machine) -> None:

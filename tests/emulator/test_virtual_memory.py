@@ -17,6 +17,7 @@ from cudadrv.driver._api import (
     CUmemLocationType,
 )
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.call import pointer_to
 
 from .calls import LEGACY, code, ok
 from .test_copies import past
@@ -131,13 +132,13 @@ def test_ranges_are_held_to_their_rules(api: Emulator) -> None:
     assert code(api.cuMemCreate(1 << 50, properties(), 0)) == 2
     assert code(api.cuMemMap(place, UNIT, 0, other, 0)) == 1  # something is there
     assert code(api.cuMemMap(past(place, 4 * UNIT), UNIT, 0, other, 0)) == 1
-    assert code(api.cuMemMap(past(place, UNIT), UNIT, 0, memory, 0)) == 801  # mapped already
+    assert code(api.cuMemMap(past(place, UNIT), UNIT, 1, memory, 0)) == 1
     assert code(api.cuMemUnmap(place, UNIT // 2)) == 1
     assert code(api.cuMemSetAccess(place, 2 * UNIT, access(), 1)) == 1
     assert code(api.cuMemSetAccess(place, UNIT, access(1), 1)) == 801
     assert code(api.cuMemAddressFree(place, 4 * UNIT)) == 1
     exported = properties()
-    exported.requestedHandleTypes = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
+    exported.requestedHandleTypes = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_WIN32
     assert code(api.cuMemCreate(UNIT, exported, 0)) == 801
 
 
@@ -159,6 +160,7 @@ def test_memory_made_to_be_shared_is_mapped_where_it_is_imported(api: Emulator) 
     place = ok(api.cuMemAddressReserve(4 * UNIT, 0, 0, 0))
     memory = ok(api.cuMemCreate(UNIT, shared, 0))
     number = ok(api.cuMemExportToShareableHandle(memory, files, 0))
+    assert isinstance(number, int)
     assert code(api.cuMemExportToShareableHandle(memory, files, 1)) == 1
     again = ok(api.cuMemImportFromShareableHandle(number, files))
     os.close(number)
@@ -181,3 +183,74 @@ def test_memory_made_to_be_shared_is_mapped_where_it_is_imported(api: Emulator) 
     assert code(api.cuMemExportToShareableHandle(private, files, 0)) == 1
     with open("/dev/null") as file:
         assert code(api.cuMemImportFromShareableHandle(file.fileno(), files)) == 1
+
+
+def test_memory_has_several_addresses(api: Emulator) -> None:
+    free, _ = ok(api.cuMemGetInfo())
+    place = ok(api.cuMemAddressReserve(2 * UNIT, 0, 0, 0))
+    memory = mapped(api, place, UNIT)
+    ok(api.cuMemSetAccess(place, UNIT, access(), 1))
+    ok(api.cuMemsetD8Async(place, 5, UNIT, LEGACY))
+    again = past(place, UNIT)
+    ok(api.cuMemMap(again, UNIT, 0, memory, 0))
+    ok(api.cuMemSetAccess(again, UNIT, access(), 1))
+    assert ok(api.cuMemGetInfo())[0] == free - UNIT
+    found = np.zeros(UNIT, np.uint8)
+    ok(api.cuMemcpyDtoH(found.ctypes.data, again, UNIT))
+    assert (found == 5).all()
+    ok(api.cuMemsetD8Async(again, 6, UNIT, LEGACY))
+    ok(api.cuMemUnmap(again, UNIT))
+    ok(api.cuMemcpyDtoH(found.ctypes.data, place, UNIT))
+    assert (found == 6).all()
+    ok(api.cuMemUnmap(place, UNIT))
+    ok(api.cuMemMap(again, UNIT, 0, memory, 0))
+    ok(api.cuMemSetAccess(again, UNIT, access(), 1))
+    ok(api.cuMemcpyDtoH(found.ctypes.data, again, UNIT))
+    assert (found == 6).all()
+    ok(api.cuMemUnmap(again, UNIT))
+    ok(api.cuMemRelease(memory))
+    assert ok(api.cuMemGetInfo())[0] == free
+
+
+def test_memory_of_the_host_uses_no_device_memory(api: Emulator) -> None:
+    free, _ = ok(api.cuMemGetInfo())
+    of_host = properties()
+    of_host.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
+    of_host.location.id = 1
+    assert code(api.cuMemCreate(UNIT, of_host, 0)) == 1  # the host has one node
+    of_host.location.id = 0
+    memory = ok(api.cuMemCreate(UNIT, of_host, 0))
+    assert ok(api.cuMemGetInfo())[0] == free
+    seen = ok(api.cuMemGetAllocationPropertiesFromHandle(memory))
+    assert (int(seen.location.type), seen.location.id) == (int(of_host.location.type), 0)
+    place = ok(api.cuMemAddressReserve(UNIT, 0, 0, 0))
+    ok(api.cuMemMap(place, UNIT, 0, memory, 0))
+    assert ok(api.cuMemGetAccess(access()[0].location, place)) == 0
+    ok(api.cuMemSetAccess(place, UNIT, access(), 1))
+    assert ok(api.cuMemGetAccess(access()[0].location, place)) == 3
+    ok(api.cuMemsetD8Async(place, 5, UNIT, LEGACY))
+    ok(api.cuMemUnmap(place, UNIT))
+    ok(api.cuMemRelease(memory))
+    assert code(api.cuMemGetAllocationPropertiesFromHandle(memory)) == 1
+
+
+def test_a_fabric_handle_opens_memory_while_its_owner_has_it(api: Emulator) -> None:
+    fabric = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
+    shared = properties()
+    shared.requestedHandleTypes = fabric
+    memory = ok(api.cuMemCreate(UNIT, shared, 0))
+    exported = ok(api.cuMemExportToShareableHandle(memory, fabric, 0))
+    again = ok(api.cuMemImportFromShareableHandle(pointer_to(exported), fabric))
+    places = [ok(api.cuMemAddressReserve(UNIT, 0, 0, 0)) for _ in range(2)]
+    for place, handle in zip(places, (memory, again), strict=True):
+        ok(api.cuMemMap(place, UNIT, 0, handle, 0))
+        ok(api.cuMemSetAccess(place, UNIT, access(), 1))
+        ok(api.cuMemRelease(handle))
+    ok(api.cuMemsetD8Async(places[0], 7, UNIT, LEGACY))
+    found = np.zeros(UNIT, np.uint8)
+    ok(api.cuMemcpyDtoH(found.ctypes.data, places[1], UNIT))
+    assert (found == 7).all()
+    for place in places:
+        ok(api.cuMemUnmap(place, UNIT))
+    assert code(api.cuMemImportFromShareableHandle(pointer_to(exported), fabric)) == 1
+    assert code(api.cuMemImportFromShareableHandle(0, fabric)) == 1

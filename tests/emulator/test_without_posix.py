@@ -30,6 +30,9 @@ def lines_of_a_session(folder: Path) -> dict[str, str]:
 def test_a_session_needs_nothing_that_windows_lacks(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     printed = lines_of_a_session(folder)
+    assert printed["graph"] == "[0, 4, 8, 12] [0, 4, 8, 12]"
+    assert printed["copy"] == "True"
+    assert printed["doctor"] == "ready"
     assert printed["launch"] == "[0, 2, 4, 6]"
     assert printed["scatter"] == "28"
     assert printed["check"].startswith("race: kernel race, 4 bytes of global memory")
@@ -40,4 +43,7 @@ def test_a_session_needs_nothing_that_windows_lacks(tmp_path: Path) -> None:
     assert printed["event"].startswith("NotSupportedError | sharing an event")
     assert printed["executor"].startswith(
         "NotSupportedError | GpuExecutor.local: Windows starts no"
+    )
+    assert printed["stand_in"].startswith(
+        "DriverSelectionError | nothing stands in for libcuda.so.1 on win32"
     )

@@ -45,10 +45,11 @@ def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
             thread.depth = depth + 1
             self._enter(name, always)
             return function(self, *args, **kwargs)
-        except CallError as refusal:
-            thread.failure = Failure(name, refusal.code, refusal.text, refusal.cause)
+        except CallError as error:
+            thread.failure = Failure(name, error.code, error.text, error.cause)
+            self._log.add(f"[CUDA][E] {name}: {error.text or error.code.name}")
             # The Nones replace the declared values, as in cuda.bindings.
-            return cast(_R, (refusal.code, *[None] * value_count(function)))
+            return cast(_R, (error.code, *[None] * value_count(function)))
         finally:
             # After any interrupt; another can come only at a call.
             thread.depth = depth

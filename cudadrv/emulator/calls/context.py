@@ -15,6 +15,7 @@ from ...driver._api import (
     CUctx_flags,
     CUctxCreateParams,
     CUdevice,
+    CUdevice_attribute,
     CUfunc_cache,
     CUlimit,
     CUresult,
@@ -30,6 +31,10 @@ _SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)
 _SCHEDULES: Final = (0, 1, 2, 4)
 _API_VERSION: Final = 3020
 _HEAP: Final = int(CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE)
+# An H100 rounds up to a tenth of its most, and begins with three tenths.
+_L2_PARTS: Final = 10
+_MAX_PERSISTING: Final = int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE)
+_PERSISTING_L2: Final = int(CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
 # The initial values of an H100's driver, except the stack: there it grows by itself.
 _FIRST: Final = {
     int(CUlimit.CU_LIMIT_STACK_SIZE): DEFAULT_LIMITS.stack_bytes,
@@ -63,7 +68,7 @@ class ContextCalls(CallRules):
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
             )
-        device.refuse_if_broken()
+        device.reject_if_broken()
         with self._lock:
             context = Context(self._context_handle(), device, flags=flags, primary=False)
             self._contexts[context.handle] = context
@@ -88,6 +93,32 @@ class ContextCalls(CallRules):
         stack = self._thread.stack
         if stack and stack[-1] is context:
             stack.pop()
+        return OK
+
+    @call
+    def cuCtxAttach(self, flags: int, /) -> tuple[CUresult, CUcontext]:
+        """Return the current context, which needs one more cuCtxDetach from now on."""
+        if flags:
+            raise invalid_value(f"cuCtxAttach takes flags 0, not {flags:#x}")
+        context = self._current()
+        with self._lock:
+            context.attached += 1
+        return SUCCESS, CUcontext(context.handle)
+
+    @call
+    def cuCtxDetach(self, ctx: CUcontext, /) -> tuple[CUresult]:
+        """Undo one cuCtxAttach, or the creation: then the context is destroyed."""
+        context = self._current()
+        if context.handle != int(ctx):
+            raise CallError(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT, f"{int(ctx):#x} is not the current context"
+            )
+        with self._lock:
+            context.attached -= 1
+            is_last = context.attached < 0
+        if is_last and not (context.primary or context.sms):
+            end_context(self, context)
+            self._thread.stack.pop()
         return OK
 
     @call
@@ -144,7 +175,7 @@ class ContextCalls(CallRules):
         """Run all queued work; rejected while a stream of the context is capturing."""
         context = self._current()
         if self._captures:
-            self._refuse_sync_in_capture(context)
+            self._reject_sync_in_capture(context)
         self._wait_for_context(context)
         return OK
 
@@ -246,6 +277,9 @@ class ContextCalls(CallRules):
     def cuCtxGetLimit(self, limit: CUlimit, /) -> tuple[CUresult, int]:
         """Return the stack, heap or print buffer size."""
         context, number = self._current(), int(limit)
+        if number == _PERSISTING_L2:
+            limit_bytes = _most_persisting(context, number)
+            return SUCCESS, context.settings.get(number, 3 * (limit_bytes // _L2_PARTS))
         if number == _HEAP:
             return SUCCESS, context.device.model.heap.limit
         if number not in _FIRST:
@@ -264,6 +298,14 @@ class ContextCalls(CallRules):
                 heap.limit = value
         elif number in _FIRST:
             context.settings[number] = value
+        elif number == _PERSISTING_L2:
+            limit_bytes = _most_persisting(context, number)
+            if value > limit_bytes:
+                raise invalid_value(
+                    f"{value} bytes of persisting L2 cache; the device has {limit_bytes}"
+                )
+            part = limit_bytes // _L2_PARTS
+            context.settings[number] = max(1, -(-value // part)) * part
         else:
             raise _unsupported(number)
         return OK
@@ -287,7 +329,7 @@ def retain_primary(driver: CallRules, device: DeviceState) -> Context:
     with driver._lock:
         context = driver._primaries.get(device.ordinal)
         if context is None or context.destroyed:
-            device.refuse_if_broken()
+            device.reject_if_broken()
             handle = context.handle if context is not None else driver._context_handle()
             context = Context(handle, device, flags=0, primary=True)
             driver._contexts[handle] = driver._primaries[device.ordinal] = context
@@ -375,6 +417,14 @@ def _forget_default_streams(driver: CallRules, context: Context) -> None:
         if stream.context is context:
             driver._drop_capture(stream)
             del driver._default_streams[key]
+
+
+def _most_persisting(context: Context, number: int) -> int:
+    """Return the most L2 cache that persisting accesses may have, in bytes."""
+    nbytes = context.device.attributes[_MAX_PERSISTING]
+    if not nbytes:
+        raise _unsupported(number)
+    return nbytes
 
 
 def _unsupported(number: int) -> CallError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +20,10 @@ from ..call_rules import CallRules
 from ..device_state import DeviceState
 from .call import call, pointer_to
 
+_PCI_BUS_ID: Final = re.compile(
+    r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?", re.IGNORECASE
+)
+"""Domain, bus, device and function, in hexadecimal digits."""
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
@@ -54,7 +59,7 @@ class DeviceCalls(CallRules):
     def _show_devices(self, devices: Sequence[DeviceState]) -> None:
         for ordinal, device in enumerate(devices):
             device.ordinal = ordinal
-            device.others = tuple(each for each in devices if each is not device)
+            device.others = tuple(other for other in devices if other is not device)
         self._devices = tuple(devices)
 
     @call
@@ -108,6 +113,24 @@ class DeviceCalls(CallRules):
         return SUCCESS, text.ljust(length, b"\0")
 
     @call
+    def cuDeviceGetByPCIBusId(self, pci_bus_id: bytes, /) -> tuple[CUresult, CUdevice]:
+        """Return the device at a PCI address; its domain and its function may be left out."""
+        text = pci_bus_id.decode("ascii", "replace")
+        address = pci_address(text)
+        if address is None:
+            raise invalid_value(f"{text!r} is no PCI address, such as 0000:01:00.0")
+        for device in self._devices:
+            if pci_address(device.pci_bus_id) == address:
+                return SUCCESS, CUdevice(device.ordinal)
+        raise CallError(CUresult.CUDA_ERROR_INVALID_DEVICE, f"no device has the address {text}")
+
+    @call
+    def cuDeviceComputeCapability(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
+        """Return the major and the minor number."""
+        major, minor = self._device(dev).profile.compute_capability
+        return SUCCESS, major, minor
+
+    @call
     def cuDeviceTotalMem(self, dev: CUdevice, /) -> tuple[CUresult, int]:
         """Return the bytes of device memory."""
         return SUCCESS, self._device(dev).profile.total_memory
@@ -128,6 +151,15 @@ class DeviceCalls(CallRules):
         return SUCCESS, int(self._device(peer_dev).can_be_reached_by(self._device(dev)))
 
 
+def pci_address(text: str) -> tuple[int, int, int, int] | None:
+    """Return domain, bus, device and function of a PCI address; None if it is none."""
+    match = _PCI_BUS_ID.fullmatch(text)
+    if match is None:
+        return None
+    domain, bus, device, function = (int(part or "0", 16) for part in match.groups())
+    return domain, bus, device, function
+
+
 def visible_devices(devices: Sequence[DeviceState], text: str | None) -> Sequence[DeviceState]:
     """Return the devices that a text lists by number or by the beginning of their UUID, in order.
 
@@ -138,17 +170,17 @@ def visible_devices(devices: Sequence[DeviceState], text: str | None) -> Sequenc
     """
     if text is None:
         return devices
-    found: list[DeviceState] = []
+    visible: list[DeviceState] = []
     for word in text.split(","):
-        named = [device for device in devices if _is_named(device, word.strip())]
-        if len(named) != 1:
+        matches = [device for device in devices if _is_named(device, word.strip())]
+        if len(matches) != 1:
             break
-        if named[0] in found:
+        if matches[0] in visible:
             return ()
-        found += named
+        visible += matches
         if word.strip().startswith("MIG-"):
             break
-    return found
+    return visible
 
 
 def _is_named(device: DeviceState, word: str) -> bool:

@@ -13,6 +13,7 @@ from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..events import Event
 from ..node_kind import NodeKind
+from ..streams import Stream
 from ..timeline.queues import nothing
 from .call import call
 
@@ -35,7 +36,7 @@ class EventCalls(CallRules):
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator captures no external record"
             )
-        self._record(h_event, h_stream)
+        record(self, h_event, self._stream(h_stream))
         return OK
 
     @call
@@ -63,38 +64,14 @@ class EventCalls(CallRules):
     @call
     def cuEventRecord(self, h_event: CUevent, h_stream: CUstream, /) -> tuple[CUresult]:
         """Record the position in the stream; in a capturing stream, the position in the capture."""
-        self._record(h_event, h_stream)
+        record(self, h_event, self._stream(h_stream))
         return OK
-
-    def _record(self, h_event: CUevent, h_stream: CUstream) -> None:
-        event = self._event(h_event)
-        stream = self._stream(h_stream)
-        if event.context is not stream.context:
-            raise invalid_handle(
-                "invalid resource handle: the event and the stream belong to different contexts"
-            )
-        if stream.capture is None:
-            if self._captures:
-                self._refuse_if_implicit(stream)
-            event.capture, event.tip = None, frozenset()
-            event.clock = None if self._accesses is None else self._accesses.now(stream)
-            timeline = self._timeline
-            if timeline is None:
-                event.time_ns, event.operation = time.perf_counter_ns(), None
-            else:
-                event.operation = timeline.submit(stream, NodeKind.RECORD, nothing)
-                self._let_others_see(event)
-            return
-        with self._lock:
-            self._refuse_if_invalid(stream.capture)
-            event.capture, event.tip = stream.capture, stream.tip
-            event.time_ns = event.operation = event.clock = None
 
     @call
     def cuEventQuery(self, h_event: CUevent, /) -> tuple[CUresult]:
         """Return whether the last record was reached; success if there was none."""
         event = self._event(h_event)
-        self._refuse_if_captured(event)
+        self._reject_if_captured(event)
         if event.operation is not None and self._is_pending([event.operation], event.context):
             return (CUresult.CUDA_ERROR_NOT_READY,)
         self._host_has_waited_for(event)
@@ -104,7 +81,7 @@ class EventCalls(CallRules):
     def cuEventSynchronize(self, h_event: CUevent, /) -> tuple[CUresult]:
         """Run the work before the last record."""
         event = self._event(h_event)
-        self._refuse_if_captured(event)
+        self._reject_if_captured(event)
         if event.operation is not None:
             self._wait_for([event.operation], event.context)
         self._host_has_waited_for(event)
@@ -115,9 +92,9 @@ class EventCalls(CallRules):
         if self._accesses is not None and event.clock is not None:
             self._accesses.host_waits(event.clock)
 
-    def _refuse_if_captured(self, event: Event) -> None:
+    def _reject_if_captured(self, event: Event) -> None:
         if event.capture is None:
-            self._refuse_unsafe()
+            self._reject_unsafe()
             return
         with self._lock:
             if event.capture.ended:
@@ -148,6 +125,31 @@ class EventCalls(CallRules):
         started, ended = start.reached_ns, end.reached_ns
         if started is None or ended is None:
             raise invalid_handle("invalid resource handle: an event was not recorded")
-        if start.context is not end.context:
+        if not start.context.shares_objects_with(end.context):
             raise invalid_handle("invalid resource handle: the events belong to different contexts")
         return SUCCESS, (ended - started) / 1e6
+
+
+def record(driver: CallRules, h_event: CUevent, stream: Stream) -> None:
+    """Record an event at the present position of a stream or of its capture."""
+    event = driver._event(h_event)
+    if not event.context.shares_objects_with(stream.context):
+        raise invalid_handle(
+            "invalid resource handle: the event and the stream belong to different contexts"
+        )
+    if stream.capture is None:
+        if driver._captures:
+            driver._reject_if_implicit(stream)
+        event.capture, event.tip = None, frozenset()
+        event.clock = None if driver._accesses is None else driver._accesses.now(stream)
+        timeline = driver._timeline
+        if timeline is None:
+            event.time_ns, event.operation = time.perf_counter_ns(), None
+        else:
+            event.operation = timeline.submit(stream, NodeKind.RECORD, nothing)
+            driver._let_others_see(event)
+        return
+    with driver._lock:
+        driver._reject_if_invalid(stream.capture)
+        event.capture, event.tip = stream.capture, stream.tip
+        event.time_ns = event.operation = event.clock = None

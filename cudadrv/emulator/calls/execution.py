@@ -6,6 +6,7 @@ is captured.
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ptx.emulate.model.grid_dependency import GridDependency
 
 from ...driver._api import (
+    CUevent,
     CUfunction,
     CUfunction_attribute,
     CUlaunchAttributeID,
@@ -39,17 +41,19 @@ from ..modules import (
 )
 from ..node_kind import NodeKind, Run
 from .call import call
+from .event import record
 from .library import function_of
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
 
 
+VALUE_BYTES: Final = 64  # of a CUlaunchAttributeValue
 _STACK: Final = int(CUlimit.CU_LIMIT_STACK_SIZE)
 _EARLY: Final = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-_NEEDS_EVENT: Final = (
+_BEGUN: Final = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
+_NOT_SUPPORTED: Final = (
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
-    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
 )
 
@@ -95,8 +99,8 @@ class ExecutionCalls(CallRules):
         """Return the most blocks of a cluster; threads and memory of a block do not matter here."""
         function = function_of(self, func)
         self._current()
-        most = function.module.context.device.profile.architecture.max_cluster
-        return SUCCESS, 16 if function.non_portable and most else most
+        max_blocks = function.module.context.device.profile.architecture.max_cluster
+        return SUCCESS, 16 if function.non_portable and max_blocks else max_blocks
 
     @call
     def cuOccupancyMaxActiveClusters(
@@ -111,12 +115,11 @@ class ExecutionCalls(CallRules):
             if attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
                 extents = attribute.value.clusterDim
                 size = extents.x * extents.y * extents.z
-        if not size:
-            raise invalid_value("the configuration has no clusters")
         device = function.module.context.device
         threads = config.blockDimX * config.blockDimY * config.blockDimZ
         blocks = resident_blocks(function, device, threads, config.sharedMemBytes)
-        return SUCCESS, blocks * device.profile.sm_count // size
+        # Without clusters a block counts as one.
+        return SUCCESS, blocks * device.profile.sm_count // max(size, 1)
 
     @call
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(
@@ -200,7 +203,7 @@ class ExecutionCalls(CallRules):
             shared_mem_bytes,
             cooperative=True,
         )
-        self._launch(f, shape, h_stream, kernel_params, 0)
+        submit_launch(self, f, shape, h_stream, kernel_params, 0)
         return OK
 
     @call
@@ -225,7 +228,7 @@ class ExecutionCalls(CallRules):
             (block_dim_x, block_dim_y, block_dim_z),
             shared_mem_bytes,
         )
-        self._launch(f, shape, h_stream, kernel_params, extra)
+        submit_launch(self, f, shape, h_stream, kernel_params, extra)
         return OK
 
     @call
@@ -234,9 +237,11 @@ class ExecutionCalls(CallRules):
     ) -> tuple[CUresult]:
         """Launch a kernel, cooperatively or in clusters if attributes request it.
 
-        Attributes that only hint at scheduling have no effect; those with events are not supported.
+        A launch completion event is recorded before the kernel: that is the earliest time at
+        which a GPU may complete it, so work after it cannot rely on the kernel's results.
+        Attributes that only hint at scheduling have no effect.
         """
-        is_early = False
+        is_early, event = False, 0
         shape = Shape(
             (config.gridDimX, config.gridDimY, config.gridDimZ),
             (config.blockDimX, config.blockDimY, config.blockDimZ),
@@ -245,48 +250,26 @@ class ExecutionCalls(CallRules):
         for attribute in config.attrs[: config.numAttrs]:
             if attribute.id == _EARLY:
                 is_early = bool(attribute.value.programmaticStreamSerializationAllowed)
-            elif attribute.id in _NEEDS_EVENT:
+            elif attribute.id == _BEGUN:
+                event = int(attribute.value.launchCompletionEvent.event)
+            elif attribute.id in _NOT_SUPPORTED:
                 raise CallError(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
                     f"the emulator takes no launch attribute {int(attribute.id)}",
                 )
             else:
                 shape = with_attribute(shape, attribute.id, attribute.value)
-        self._launch(f, shape, config.hStream, kernel_params, extra, is_early=is_early)
+        submit_launch(
+            self,
+            f,
+            shape,
+            config.hStream,
+            kernel_params,
+            extra,
+            is_early=is_early,
+            completion_event=event,
+        )
         return OK
-
-    def _launch(
-        self, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int, extra: int,
-        *, is_early: bool = False,
-    ) -> None:  # fmt: skip
-        stream = self._stream(h_stream)
-        function = function_of(self, handle, stream.context)
-        context = function.module.context
-        if stream.context is not context:
-            raise invalid_handle(
-                f"invalid resource handle: kernel {function.shown} and the stream belong to "
-                "different contexts"
-            )
-        try:
-            shape = _checked(function, shape)
-            ready = KernelCall(function, shape, read_parameters(function, kernel_params, extra))
-        except CallError:
-            if stream.capture is not None:
-                stream.capture.invalid = True
-            raise
-        queued = stream.capture is None and self._timeline is not None
-        dependency = GridDependency() if queued else None
-        run = _running(self, ready, dependency)
-        host = () if self._accesses is None else _host_memory_of(self, ready.parameters)
-        if stream.capture is None:
-            self._submit(
-                stream, NodeKind.KERNEL, run, host, dependency=dependency, is_early=is_early
-            )
-        else:
-            work = Work(NodeKind.KERNEL, run, host=host, launch=ready)
-            with self._lock:
-                self._refuse_if_invalid(stream.capture)
-                stream.capture.add_work(stream, work)
 
     @call
     def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
@@ -297,18 +280,54 @@ class ExecutionCalls(CallRules):
             raise invalid_value("the host function is null")
         self._submit(stream, NodeKind.HOST, lambda: self._thread.call_host(function, argument))
         if stream.capture is not None:
-            stream.capture.tell(stream, host_params(function, argument))
+            stream.capture.set_params(stream, host_params(function, argument))
         return OK
 
 
+def submit_launch(
+    driver: CallRules, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int,
+    extra: int, *, is_early: bool = False, completion_event: int = 0,
+) -> None:  # fmt: skip
+    """Run, queue or record a launch; `completion_event` is 0 if it has none."""
+    stream = driver._stream(h_stream)
+    function = function_of(driver, handle, stream.context)
+    context = function.module.context
+    if stream.context is not context:
+        raise invalid_handle(
+            f"invalid resource handle: kernel {function.shown} and the stream belong to "
+            "different contexts"
+        )
+    try:
+        shape = _checked(function, shape)
+        ready = KernelCall(function, shape, read_parameters(function, kernel_params, extra))
+    except CallError:
+        if stream.capture is not None:
+            stream.capture.invalid = True
+        raise
+    queued = stream.capture is None and driver._timeline is not None
+    dependency = GridDependency() if queued else None
+    run = _running(driver, ready, dependency)
+    host = () if driver._accesses is None else _host_memory_of(driver, ready.parameters)
+    if completion_event:
+        record(driver, CUevent(completion_event), stream)
+    if stream.capture is None:
+        driver._submit(stream, NodeKind.KERNEL, run, host, dependency=dependency, is_early=is_early)
+    else:
+        work = Work(NodeKind.KERNEL, run, host=host, launch=ready)
+        with driver._lock:
+            driver._reject_if_invalid(stream.capture)
+            stream.capture.add_work(stream, work)
+
+
 def with_attribute(shape: Shape, attribute: int, value: CUlaunchAttributeValue) -> Shape:
-    """Return a launch's shape with an attribute: cooperative or clusters; others have no effect."""
+    """Return a launch's shape with an attribute; all but two have no effect here."""
     if attribute == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         return replace(shape, cooperative=bool(value.cooperative))
     if attribute == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         extents = value.clusterDim
         return replace(shape, cluster=(extents.x, extents.y, extents.z))
-    return shape
+    hints = dict(shape.hints) | {int(attribute): ctypes.string_at(value.getPtr(), VALUE_BYTES)}
+    return replace(shape, hints=tuple(hints.items()))
 
 
 def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | None = None) -> Run:
@@ -327,9 +346,9 @@ def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | 
         if order is None:
             execute(function, shape, parameters, device, limits)
             return None
-        own = limits if dependency is None else replace(limits, dependency=dependency)
-        turns = execute_in_turns(function, shape, parameters, device, own, order)
-        return turns if dependency is None else _after_what_is_ahead(turns, dependency)
+        launch_limits = limits if dependency is None else replace(limits, dependency=dependency)
+        turns = execute_in_turns(function, shape, parameters, device, launch_limits, order)
+        return turns if dependency is None else _finish_after_dependency(turns, dependency)
 
     return run
 
@@ -337,10 +356,10 @@ def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | 
 def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ...]:
     """Return the host memory that parameters may point to; its use is unknown."""
     words = struct.unpack_from(f"{len(parameters) // 8}Q", parameters)
-    found = {piece.address: piece for word in words if (piece := driver._host.find(word))}
+    pieces = {piece.address: piece for word in words if (piece := driver._host.find(word))}
     return tuple(
         HostRange(piece.address, piece.nbytes, is_written=False, piece=piece, is_watched=False)
-        for piece in found.values()
+        for piece in pieces.values()
     )
 
 
@@ -357,8 +376,8 @@ def kernel_work(
     return Work(NodeKind.KERNEL, _running(driver, ready), host=host, launch=ready)
 
 
-def _after_what_is_ahead(turns: Turns, dependency: GridDependency) -> Turns:
-    """Yield the turns of a launch, which ends after the one that it depends on."""
+def _finish_after_dependency(turns: Turns, dependency: GridDependency) -> Turns:
+    """Yield the turns of a launch, which ends after its dependency."""
     yield from turns
     while not dependency.may_go_on:
         yield True

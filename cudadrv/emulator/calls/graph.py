@@ -13,10 +13,12 @@ from functools import partial
 from typing import Final
 
 from ...driver._api import (
+    CUDA_GRAPH_INSTANTIATE_PARAMS,
     CUdevice,
     CUgraph,
     CUgraphExec,
     CUgraphExecUpdateResultInfo,
+    CUgraphInstantiateResult,
     CUgraphNode,
     CUresult,
     CUstream,
@@ -35,7 +37,7 @@ from ..timeline.queues import QueuedOperation
 from ..timeline.timeline import Timeline
 from .call import call
 
-_AUTO_FREE: Final = 1
+_AUTO_FREE, _UPLOAD, _DEVICE_LAUNCH = 1, 2, 4
 # Also device launch and node priorities, which need no extra work; uploading takes parameters.
 _INSTANTIATION_FLAGS: Final = (0, 1, 4, 8, 9, 12, 13)
 _IN_BODIES: Final = frozenset(
@@ -46,9 +48,27 @@ _IN_BODIES: Final = frozenset(
 )  # fmt: skip
 _NO_DESTRUCTOR_SYNC: Final = 1
 _MOVE: Final = 1
+_DOT_HANDLES: Final = 1 << 10  # CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES
 _INT_MAX: Final = (1 << 31) - 1
 _USED, _USED_HIGH, _RESERVED, _RESERVED_HIGH = range(4)  # CUgraphMem_attribute
 UNCOPIED: Final = frozenset({NodeKind.ALLOC, NodeKind.FREE, NodeKind.CONDITIONAL})
+
+
+_ON_DEVICE: Final = frozenset({NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.CHILD})
+_Result = CUgraphInstantiateResult
+_NODE_NOT_SUPPORTED: Final = _Result.CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
+
+
+class _UnsupportedNodeError(CallError):
+    """A node keeps a graph from being instantiated.
+
+    Attributes:
+        node: the node.
+    """
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(CUresult.CUDA_ERROR_NOT_SUPPORTED, f"a {node.kind.value} {why}")
+        self.node = node
 
 
 class GraphCalls(CallRules):
@@ -60,11 +80,36 @@ class GraphCalls(CallRules):
 
         It requires any current context (measured with driver 580).
         """
+        return SUCCESS, self._instantiate(h_graph, flags)
+
+    @call
+    def cuGraphInstantiateWithParams(
+        self, h_graph: CUgraph, instantiate_params: CUDA_GRAPH_INSTANTIATE_PARAMS | None, /
+    ) -> tuple[CUresult, CUgraphExec]:
+        """Make an executable, and upload it; the parameters receive why and where that failed."""
+        if instantiate_params is None:
+            raise invalid_value("the parameters of the instantiation are null")
+        flags = int(instantiate_params.flags)
+        instantiate_params.hErrNode_out = CUgraphNode(0)
+        instantiate_params.result_out = _Result.CUDA_GRAPH_INSTANTIATE_ERROR
+        if flags & _UPLOAD:
+            upload = instantiate_params.hUploadStream
+            self._stream(upload if int(upload) else self._thread.default_stream)
+        try:
+            executable = self._instantiate(h_graph, flags & ~_UPLOAD)
+        except _UnsupportedNodeError as error:
+            instantiate_params.hErrNode_out = self._handle_of(error.node)
+            instantiate_params.result_out = _NODE_NOT_SUPPORTED
+            raise
+        instantiate_params.result_out = _Result.CUDA_GRAPH_INSTANTIATE_SUCCESS
+        return SUCCESS, executable
+
+    def _instantiate(self, h_graph: CUgraph, flags: int) -> CUgraphExec:
         self._graph(h_graph)
         self._current()
         if flags not in _INSTANTIATION_FLAGS:
             raise invalid_value(f"invalid instantiation flags {flags:#x}")
-        self._refuse_unsafe()
+        self._reject_unsafe()
         with self._lock:
             graph = self._graph(h_graph)
             if graph.executables and (graph.memory or graph.has_conditions):
@@ -76,7 +121,9 @@ class GraphCalls(CallRules):
             if graph.is_body:
                 raise invalid_value("a body of a conditional node cannot be instantiated")
             steps = steps_of(graph)
-            refuse_bodies(graph)
+            check_bodies(graph)
+            if flags & _DEVICE_LAUNCH:
+                _reject_host_work(graph)
             executable = Executable(
                 next(self._handles),
                 graph,
@@ -88,7 +135,7 @@ class GraphCalls(CallRules):
             self._executables[executable.handle] = executable
         for memory in graph.memory:
             memory.retain()
-        return SUCCESS, CUgraphExec(executable.handle)
+        return CUgraphExec(executable.handle)
 
     @call
     def cuGraphExecUpdate(
@@ -100,12 +147,12 @@ class GraphCalls(CallRules):
         """
         self._executable(h_graph_exec)
         self._graph(h_graph)
-        self._refuse_unsafe()
+        self._reject_unsafe()
         with self._lock:
             executable, graph = self._executable(h_graph_exec), self._graph(h_graph)
             why = executable.why_not(graph)
-            if why:
-                raise CallError(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
+            if why is not None:
+                raise CallError(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why.text)
             executable.update(graph)
             former = executable.user_objects
             executable.user_objects = retain(graph.references())
@@ -121,8 +168,8 @@ class GraphCalls(CallRules):
         executable = self._executable(h_graph_exec)
         stream = self._stream(h_stream)
         if self._captures:
-            self._refuse_if_implicit(stream)
-            self._refuse_in_capture(stream)
+            self._reject_if_implicit(stream)
+            self._reject_in_capture(stream)
         with self._lock:
             executable = self._executable(h_graph_exec)
             in_flight = retain(executable.user_objects)
@@ -142,9 +189,11 @@ class GraphCalls(CallRules):
         accesses = self._accesses
         if accesses is None:
             return runs
-        for at, step in enumerate(executable.steps):
+        for index, step in enumerate(executable.steps):
             if step.work.memory is not None:
-                runs[at] = partial(_noted, accesses, step.work.memory, step.kind, runs[at])
+                runs[index] = partial(
+                    _run_recorded, accesses, step.work.memory, step.kind, runs[index]
+                )
         return accesses.timed_graph(executable, stream, runs, self._events)
 
     def _launch_later(
@@ -175,11 +224,11 @@ class GraphCalls(CallRules):
         def add_steps(add: Callable[..., QueuedOperation]) -> None:
             added: list[QueuedOperation] = []
             for step in executable.steps:
-                before = [added[number] for number in sorted(step.after)]
+                dependencies = [added[number] for number in sorted(step.after)]
                 event = self._events.get(step.work.event)
                 if event is not None and step.kind is NodeKind.WAIT and event.operation is not None:
-                    before.append(event.operation)
-                added.append(add(step.kind, runs[len(added)], tuple(before), step.work.host))
+                    dependencies.append(event.operation)
+                added.append(add(step.kind, runs[len(added)], tuple(dependencies), step.work.host))
                 if event is not None and step.kind is NodeKind.RECORD:
                     event.capture, event.tip, event.operation = None, frozenset(), added[-1]
 
@@ -210,7 +259,7 @@ class GraphCalls(CallRules):
     def cuGraphExecDestroy(self, h_graph_exec: CUgraphExec, /) -> tuple[CUresult]:
         """Destroy an executable."""
         self._executable(h_graph_exec)
-        self._refuse_unsafe()
+        self._reject_unsafe()
         with self._lock:
             executable = self._executable(h_graph_exec)
             del self._executables[executable.handle]
@@ -228,8 +277,34 @@ class GraphCalls(CallRules):
         count = len(graph.nodes)
         if num_nodes <= 0:
             return SUCCESS, [], count
-        found = [self._handle_of(node) for node in graph.nodes[:num_nodes]]
-        return SUCCESS, found + [CUgraphNode(0)] * (num_nodes - len(found)), len(found)
+        handles = [self._handle_of(node) for node in graph.nodes[:num_nodes]]
+        return SUCCESS, handles + [CUgraphNode(0)] * (num_nodes - len(handles)), len(handles)
+
+    @call
+    def cuGraphGetId(self, h_graph: CUgraph, /) -> tuple[CUresult, int]:
+        """Return a number that no other graph has."""
+        return SUCCESS, self._graph(h_graph).number
+
+    @call
+    def cuGraphExecGetId(self, h_graph_exec: CUgraphExec, /) -> tuple[CUresult, int]:
+        """Return a number that no other executable has."""
+        return SUCCESS, self._executable(h_graph_exec).number
+
+    @call
+    def cuGraphNodeGetLocalId(self, h_node: CUgraphNode, /) -> tuple[CUresult, int]:
+        """Return a number that no other node of the graph has."""
+        return SUCCESS, self._node(h_node).number
+
+    @call
+    def cuGraphNodeGetToolsId(self, h_node: CUgraphNode, /) -> tuple[CUresult, int]:
+        """Return a number that no other node of any graph has."""
+        node = self._node(h_node)
+        return SUCCESS, node.graph.number << 32 | node.number
+
+    @call
+    def cuGraphNodeGetContainingGraph(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraph]:
+        """Return the graph of a node."""
+        return SUCCESS, self._handle_of_graph(self._node(h_node).graph)
 
     @call
     def cuGraphCreate(self, flags: int, /) -> tuple[CUresult, CUgraph]:
@@ -249,8 +324,8 @@ class GraphCalls(CallRules):
         self._executable(h_graph_exec)
         stream = self._stream(h_stream)
         if self._captures:
-            self._refuse_if_implicit(stream)
-            self._refuse_in_capture(stream)
+            self._reject_if_implicit(stream)
+            self._reject_in_capture(stream)
         return OK
 
     @call
@@ -259,7 +334,8 @@ class GraphCalls(CallRules):
         graph = self._graph(h_graph)
         try:
             with open(path, "w", encoding="utf-8") as file:
-                file.write(f"digraph graph_{graph.handle:#x} {{\n{_dot(graph, '')}}}\n")
+                nodes = _dot(graph, "", bool(flags & _DOT_HANDLES))
+                file.write(f"digraph graph_{graph.handle:#x} {{\n{nodes}}}\n")
         except OSError as error:
             raise CallError(
                 CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"writing {path!r}: {error}"
@@ -279,9 +355,11 @@ class GraphCalls(CallRules):
                 f"a user object takes flags CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, not {flags:#x}"
             )
         count = _count(initial_refcount)
-        found = UserObject(next(self._handles), int(ptr), destructor, owned=count, count=count)
-        self._user_objects[found.handle] = found
-        return SUCCESS, CUuserObject(found.handle)
+        user_object = UserObject(
+            next(self._handles), int(ptr), destructor, owned=count, count=count
+        )
+        self._user_objects[user_object.handle] = user_object
+        return SUCCESS, CUuserObject(user_object.handle)
 
     @call
     def cuUserObjectRelease(self, object: CUuserObject, count: int, /) -> tuple[CUresult]:
@@ -292,9 +370,9 @@ class GraphCalls(CallRules):
         """
         number = _count(count)
         with self._lock:
-            found = self._user_object(object)
-            _give_up(found, number)
-        release(self, {found: number}, here=True)
+            user_object = self._user_object(object)
+            _give_up(user_object, number)
+        release(self, {user_object: number}, here=True)
         return OK
 
     @call
@@ -307,12 +385,12 @@ class GraphCalls(CallRules):
             raise invalid_value(f"a graph retains a user object with flags 0 or 1, not {flags:#x}")
         with self._lock:
             holder = self._graph(graph)
-            found = self._user_object(object)
+            user_object = self._user_object(object)
             if flags & _MOVE:
-                _give_up(found, number)
+                _give_up(user_object, number)
             else:
-                found.count += number
-            holder.user_objects[found] = holder.user_objects.get(found, 0) + number
+                user_object.count += number
+            holder.user_objects[user_object] = holder.user_objects.get(user_object, 0) + number
         return OK
 
     @call
@@ -322,34 +400,34 @@ class GraphCalls(CallRules):
         """Remove references from a graph; its executables keep theirs."""
         number = _count(count)
         with self._lock:
-            holder, found = self._graph(graph), self._user_object(object)
-            has = holder.user_objects.get(found, 0)
-            if number > has:
-                raise invalid_value(f"{number} references are more than the graph's {has}")
-            holder.user_objects[found] = has - number
-            if has == number:
-                del holder.user_objects[found]
-        release(self, {found: number})
+            holder, user_object = self._graph(graph), self._user_object(object)
+            references = holder.user_objects.get(user_object, 0)
+            if number > references:
+                raise invalid_value(f"{number} references are more than the graph's {references}")
+            holder.user_objects[user_object] = references - number
+            if references == number:
+                del holder.user_objects[user_object]
+        release(self, {user_object: number})
         return OK
 
     def _user_object(self, handle: CUuserObject) -> UserObject:
-        found = self._user_objects.get(int(handle))
-        if found is None:
+        user_object = self._user_objects.get(int(handle))
+        if user_object is None:
             raise invalid_value(f"{int(handle):#x} is no live user object")
-        return found
+        return user_object
 
     @call
     def cuDeviceGetGraphMemAttribute(
         self, device: CUdevice, attr: int, /
     ) -> tuple[CUresult, cuuint64_t]:
         """Return the bytes used or reserved, current or highest."""
-        found = self._device(device)
-        account = found.graph_account
-        with found.lock:
-            used, reserved = account.now(found.pieces.values())
+        state = self._device(device)
+        account = state.graph_account
+        with state.lock:
+            used = account.now(state.pieces.values())
         values = {
             _USED: used, _USED_HIGH: account.used_high,
-            _RESERVED: reserved, _RESERVED_HIGH: account.reserved_high,
+            _RESERVED: used, _RESERVED_HIGH: account.reserved_high,
         }  # fmt: skip
         if int(attr) not in values:
             raise invalid_value(f"there is no attribute {int(attr)} of graphs' memory")
@@ -360,23 +438,23 @@ class GraphCalls(CallRules):
         self, device: CUdevice, attr: int, value: cuuint64_t | int, /
     ) -> tuple[CUresult]:
         """Reset a high-water mark: only 0 can be set."""
-        found = self._device(device)
+        state = self._device(device)
         if int(attr) not in (_USED_HIGH, _RESERVED_HIGH) or int(value):
             raise invalid_value(f"attribute {int(attr)} cannot be set to {int(value)}")
-        with found.lock:
-            used, reserved = found.graph_account.now(found.pieces.values())
+        with state.lock:
+            used = state.graph_account.now(state.pieces.values())
             if int(attr) == _USED_HIGH:
-                found.graph_account.used_high = used
+                state.graph_account.used_high = used
             else:
-                found.graph_account.reserved_high = reserved
+                state.graph_account.reserved_high = used
         return OK
 
     @call
     def cuDeviceGraphMemTrim(self, device: CUdevice, /) -> tuple[CUresult]:
         """Free memory of graphs that they do not use."""
-        found = self._device(device)
-        with found.lock:
-            found.graph_account.trim(found.pieces.values())
+        state = self._device(device)
+        with state.lock:
+            state.graph_account.trim(state.pieces.values())
         return OK
 
 
@@ -388,13 +466,15 @@ def forget_graph(driver: CallRules, graph: Graph) -> None:
             driver._nodes.pop(node.handle, None)
 
 
-def _noted(accesses: ConcurrentAccesses, memory: GraphAllocation, kind: NodeKind, run: Run) -> None:
+def _run_recorded(
+    accesses: ConcurrentAccesses, memory: GraphAllocation, kind: NodeKind, run: Run
+) -> None:
     """Allocate or free memory of a graph, and record it."""
     run()
     accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)
 
 
-def refuse_bodies(graph: Graph) -> None:
+def check_bodies(graph: Graph) -> None:
     """Reject bodies of conditional nodes with forbidden contents.
 
     CUDA Programming Guide, "Conditional Node Body Graph Requirements".
@@ -402,49 +482,69 @@ def refuse_bodies(graph: Graph) -> None:
     for part in graph.parts():
         for node in part.nodes:
             for body in node.work.bodies:
-                for inner in (each for inside in body.parts() for each in inside.nodes):
+                for inner in (n for inner_part in body.parts() for n in inner_part.nodes):
                     if inner.kind not in _IN_BODIES:
-                        raise CallError(
-                            CUresult.CUDA_ERROR_NOT_SUPPORTED,
-                            f"a {inner.kind.value} cannot be in a body of a conditional node",
+                        raise _UnsupportedNodeError(
+                            inner, "cannot be in a body of a conditional node"
                         )
 
 
-def _dot(graph: Graph, prefix: str) -> str:
+def _reject_host_work(graph: Graph) -> None:
+    """Reject nodes that a graph for launches of the device cannot have.
+
+    CUDA Driver API, cuGraphInstantiateWithParams: kernels, copies, fills and child graphs, and at
+    least one node.
+    """
+    nodes = [node for part in graph.parts() for node in part.nodes]
+    for node in nodes:
+        if node.kind not in _ON_DEVICE:
+            raise _UnsupportedNodeError(node, "cannot be in a graph that the device launches")
+    if all(node.kind is NodeKind.CHILD for node in nodes):
+        raise invalid_value("a graph that the device launches has a kernel, a copy or a fill")
+
+
+def _dot(graph: Graph, prefix: str, has_handles: bool) -> str:
     """Return the nodes and edges of a graph, with those of graphs in it."""
     lines = []
     names = {node: f"{prefix}{number}" for number, node in enumerate(graph.nodes)}
     for node, name in names.items():
         launch = node.work.launch
-        what = node.kind.value if launch is None else launch.function.name
-        lines.append(f'  "{name}" [label="{what}"];\n')
+        label = node.kind.value if launch is None else launch.function.name
+        if has_handles:
+            label += f" {node.handle:#x}"
+        lines.append(f'  "{name}" [label="{label}"];\n')
         lines += [f'  "{names[first]}" -> "{name}";\n' for first in node.after]
         for part in (node.work.child, *node.work.bodies):
             if part is not None:
                 inner = f"{name}_{len(lines)}_"
-                lines.append(f'  subgraph "cluster_{inner}" {{\n{_dot(part, inner)}  }}\n')
+                lines.append(
+                    f'  subgraph "cluster_{inner}" {{\n{_dot(part, inner, has_handles)}  }}\n'
+                )
     return "".join(lines)
 
 
 def retain(references: References) -> References:
     """Add the same references once more, for another holder; `_lock` is held."""
-    for found, count in references.items():
-        found.count += count
+    for user_object, count in references.items():
+        user_object.count += count
     return dict(references)
 
 
 def release(driver: CallRules, references: References, *, here: bool = False) -> None:
     """Release a holder's references and destroy objects without any; hold no lock."""
-    gone = []
+    unreferenced = []
     with driver._lock:
-        for found, count in references.items():
-            found.count -= count
-            if not found.count and driver._user_objects.pop(found.handle, None) is not None:
-                gone.append(found)
-    if gone:  # destructors report nothing to the race check
+        for user_object, count in references.items():
+            user_object.count -= count
+            if (
+                not user_object.count
+                and driver._user_objects.pop(user_object.handle, None) is not None
+            ):
+                unreferenced.append(user_object)
+    if unreferenced:  # destructors report nothing to the race check
         driver._host_has_waited(None)
-    for found in gone:
-        driver._thread.call_host(found.destructor, found.pointer, here=here)
+    for user_object in unreferenced:
+        driver._thread.call_host(user_object.destructor, user_object.pointer, here=here)
 
 
 def _count(count: int) -> int:
@@ -453,13 +553,13 @@ def _count(count: int) -> int:
     return count
 
 
-def _give_up(found: UserObject, count: int) -> None:
+def _give_up(user_object: UserObject, count: int) -> None:
     """Remove the caller's references; they still count."""
-    if count > found.owned:
+    if count > user_object.owned:
         raise invalid_value(
-            f"{count} references are more than the {found.owned} that the caller has"
+            f"{count} references are more than the {user_object.owned} that the caller has"
         )
-    found.owned -= count
+    user_object.owned -= count
 
 
 def copied_graph(driver: CallRules, graph: Graph) -> Graph:
@@ -469,15 +569,15 @@ def copied_graph(driver: CallRules, graph: Graph) -> Graph:
         CallError: CUDA_ERROR_NOT_SUPPORTED, if it has nodes that cannot be copied.
     """
     copy = Graph()
-    made: dict[Node, Node] = {}
+    copies: dict[Node, Node] = {}
     for node in graph.ordered():
         work = node.work
         if work.kind in UNCOPIED:
             raise not_supported(f"a graph with a {work.kind.value} is not copied")
         if work.child is not None:
             work = replace(work, child=copied_graph(driver, work.child))
-        made[node] = copy.add(work, [made[each] for each in node.after])
-        made[node].original = node
+        copies[node] = copy.add(work, [copies[dependency] for dependency in node.after])
+        copies[node].original = node
     with driver._lock:
         copy.user_objects = retain(graph.user_objects)
     return copy

@@ -37,16 +37,16 @@ from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..copies import copy_boxes
-from ..device_state import GraphAllocation
 from ..events import Event
 from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import KernelCall, ShownParameters, read_parameters
 from ..modules import NO_CLUSTER, KernelFunction, Shape
 from ..node_kind import NodeKind
+from ..pools import DEVICE, MANAGED, PINNED
 from ..streams import NON_BLOCKING, Stream, StreamCapture
 from ..timeline.queues import nothing
 from .call import call, pointer_to
-from .execution import host_params, kernel_work, with_attribute
+from .execution import VALUE_BYTES, host_params, kernel_work, with_attribute
 from .graph import UNCOPIED, copied_graph, forget_graph, release
 from .library import function_of
 from .memory_fill import Rows, fill_rows
@@ -78,7 +78,6 @@ CONDITION_TYPES: Final = {kind: int(number) for number, (kind, _) in _CONDITIONS
 _MOST_BODIES: Final = 1 << 16  # CUDA names no limit; each body is a graph
 _BODIES_OFFSET: Final = 16  # of phGraph_out in CUDA_CONDITIONAL_NODE_PARAMS
 _ASSIGN_DEFAULT: Final = 1
-_PINNED, _OF_DEVICE = 1, 1  # CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
 _FIXED: Final = UNCOPIED | {NodeKind.CHILD}
 _UNION: Final = 16  # offset of one kind's parameters in CUgraphNodeParams
 _KERNEL: Final = struct.Struct("<Q7I4xQQQQ")  # CUDA_KERNEL_NODE_PARAMS_v3, as far as it is used
@@ -93,19 +92,16 @@ class GraphNodeCalls(CallRules):
     def cuGraphDestroyNode(self, h_node: CUgraphNode, /) -> tuple[CUresult]:
         """Remove a node, with its edges."""
         node = self._node(h_node)
-        if node.kind in (NodeKind.ALLOC, NodeKind.FREE):
-            raise CallError(
-                CUresult.CUDA_ERROR_NOT_SUPPORTED, f"a {node.kind.value} stays in its graph"
-            )
+        _reject_if_allocating(node.graph)
         with self._lock:
             node.graph.remove(node)
             del self._nodes[node.handle]
-            parts = [each for each in (node.work.child, *node.work.bodies) if each is not None]
+            parts = [part for part in (node.work.child, *node.work.bodies) if part is not None]
             references = [part.references() for part in parts]
             for part in parts:
                 forget_graph(self, part)
-        for each in references:
-            release(self, each)
+        for held_references in references:
+            release(self, held_references)
         return OK
 
     @call
@@ -139,6 +135,7 @@ class GraphNodeCalls(CallRules):
     ) -> tuple[CUresult]:
         """Remove edges between nodes."""
         graph = self._graph(h_graph)
+        _reject_if_allocating(graph)
         with self._lock:
             for first, then in self._edges(graph, from_, to, num_dependencies):
                 if first not in then.after:
@@ -157,8 +154,8 @@ class GraphNodeCalls(CallRules):
         for number in range(count):
             if from_ is None or to is None or number >= min(len(from_), len(to)):
                 raise invalid_value("fewer edges are given than their number says")
-            (first,) = self._several(graph, from_[number : number + 1], 1)
-            (then,) = self._several(graph, to[number : number + 1], 1)
+            (first,) = self._dependencies(graph, from_[number : number + 1], 1)
+            (then,) = self._dependencies(graph, to[number : number + 1], 1)
             yield first, then
 
     @call
@@ -221,12 +218,12 @@ class GraphNodeCalls(CallRules):
     ) -> tuple[CUresult, CUgraphNode]:
         """Add a node of any kind; the parameters receive its allocation or body."""
         graph = self._graph(h_graph)
-        after = self._several(graph, dependencies, num_dependencies)
+        predecessors = self._dependencies(graph, dependencies, num_dependencies)
         if node_params is None:
             raise invalid_value("the node's parameters are null")
         kind = _kind_of(node_params)
         if kind is NodeKind.CONDITIONAL:
-            work = self._conditional(node_params.conditional)
+            work = self._conditional(graph, node_params.conditional)
         elif kind is NodeKind.ALLOC:
             work = self._allocation(graph, node_params)
         elif kind is NodeKind.CHILD:
@@ -238,7 +235,7 @@ class GraphNodeCalls(CallRules):
         else:
             work = self._work(kind, node_params)
         with self._lock:
-            node = graph.add(work, after)
+            node = graph.add(work, predecessors)
         return SUCCESS, self._handle_of(node)
 
     @call
@@ -297,17 +294,17 @@ class GraphNodeCalls(CallRules):
         graph.conditions.append(self._conditions.add(handle, default, self.limits.max_steps))
         return SUCCESS, CUgraphConditionalHandle(handle)
 
-    def _several(
+    def _dependencies(
         self, graph: Graph, handles: Sequence[CUgraphNode] | None, count: int
     ) -> list[Node]:
         """Return nodes of a graph, which must be different."""
-        found = [self._node(handle) for handle in (handles or ())[:count]]
-        if len(found) < count or len(set(found)) < count:
-            raise invalid_value(f"{count} dependencies: {len(set(found))} different ones are given")
-        for node in found:
+        nodes = [self._node(handle) for handle in (handles or ())[:count]]
+        if len(nodes) < count or len(set(nodes)) < count:
+            raise invalid_value(f"{count} dependencies: {len(set(nodes))} different ones are given")
+        for node in nodes:
             if node.graph is not graph:
                 raise invalid_value("a dependency is a node of another graph")
-        return found
+        return nodes
 
     def _changed(self, work: Work, params: CUgraphNodeParams | None) -> Work:
         if params is None:
@@ -334,7 +331,7 @@ class GraphNodeCalls(CallRules):
             if not function:
                 raise invalid_value("the host function is null")
             run = partial(self._thread.call_host, function, argument)
-            return Work(kind, run, told=host_params(function, argument))
+            return Work(kind, run, native_params=host_params(function, argument))
         if kind is NodeKind.RECORD:
             event = self._event(params.eventRecord.event)
             return Work(kind, lambda: _record(event), event=event.handle)
@@ -389,12 +386,11 @@ class GraphNodeCalls(CallRules):
         if graph.is_body:
             raise not_supported("a body of a conditional node allocates no memory")
         props = params.alloc.poolProps
-        if int(props.allocType) != _PINNED or int(props.location.type) != _OF_DEVICE:
-            raise not_supported("the emulator's graphs allocate memory of devices alone")
-        device = self._device_at(int(props.location.id))
+        location = self._pool_location(props.location, int(props.allocType))
         if int(params.alloc.bytesize) <= 0:
             raise invalid_value("an allocation node of no bytes")
-        memory = GraphAllocation(device, int(params.alloc.bytesize))
+        device = self._devices[location.number if location.kind == DEVICE else 0]
+        memory = self._graph_allocation(device, int(params.alloc.bytesize), location)
         params.alloc.dptr = memory.piece.address
         return Work(NodeKind.ALLOC, memory.allocate, memory)
 
@@ -408,10 +404,10 @@ class GraphNodeCalls(CallRules):
             f"{address:#x} was not allocated in this graph, or a node frees it already"
         )
 
-    def _conditional(self, params: CUDA_CONDITIONAL_NODE_PARAMS) -> Work:
+    def _conditional(self, graph: Graph, params: CUDA_CONDITIONAL_NODE_PARAMS) -> Work:
         """Make a node with empty bodies, and write their handles to the parameters' address."""
-        known = _CONDITIONS.get(params.type)
-        if known is None or not 1 <= params.size <= known[1]:
+        condition_kind = _CONDITIONS.get(params.type)
+        if condition_kind is None or not 1 <= params.size <= condition_kind[1]:
             raise invalid_value(
                 f"a conditional node of kind {int(params.type)} with {params.size} bodies"
             )
@@ -421,12 +417,14 @@ class GraphNodeCalls(CallRules):
             text = f"the emulator has no memory for {params.size} bodies of a conditional node"
             raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, text)
         condition = self._conditions.free_one(int(params.handle))
-        condition.kind = known[0]
-        bodies = tuple(Graph(next(self._handles), is_body=True) for _ in range(params.size))
+        if not graph.knows(condition):
+            raise invalid_value(f"the condition {condition.handle:#x} was made for another graph")
+        condition.kind = condition_kind[0]
+        bodies = tuple(Graph(next(self._handles), outer=graph) for _ in range(params.size))
         self._graphs |= {body.handle: body for body in bodies}
         handles = (ctypes.c_size_t * len(bodies))(*(body.handle for body in bodies))
-        place = ctypes.c_size_t.from_address(params.getPtr() + _BODIES_OFFSET)
-        place.value = ctypes.addressof(handles)
+        handles_field = ctypes.c_size_t.from_address(params.getPtr() + _BODIES_OFFSET)
+        handles_field.value = ctypes.addressof(handles)
         condition.handles = handles
         return Work(NodeKind.CONDITIONAL, nothing, condition=condition, bodies=bodies)
 
@@ -434,11 +432,11 @@ class GraphNodeCalls(CallRules):
     def cuGraphNodeGetParams(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeParams]:
         """Return the parameters of a node; memory they point to is valid until they are changed."""
         node = self._node(h_node)
-        found = CUgraphNodeParams()
-        found.type = TYPES[node.kind]
-        told = self._told_of(node)
-        ctypes.memmove(pointer_to(found) + _UNION, told, len(told))
-        return SUCCESS, found
+        params = CUgraphNodeParams()
+        params.type = TYPES[node.kind]
+        native = self._native_params(node)
+        ctypes.memmove(pointer_to(params) + _UNION, native, len(native))
+        return SUCCESS, params
 
     @call
     def cuGraphNodeGetDependencies(
@@ -461,16 +459,16 @@ class GraphNodeCalls(CallRules):
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
         """Same for the nodes without dependencies."""
         roots = [node for node in self._graph(h_graph).nodes if not node.after]
-        code, found, _, count = self._listed(roots, num_root_nodes)
-        return code, found, count
+        code, handles, _, count = self._listed(roots, num_root_nodes)
+        return code, handles, count
 
     def _listed(
-        self, nodes: Sequence[Node], room: int
+        self, nodes: Sequence[Node], limit: int
     ) -> tuple[CUresult, list[CUgraphNode], list[CUgraphEdgeData], int]:
-        if room <= 0:
+        if limit <= 0:
             return SUCCESS, [], [], len(nodes)
-        found = [self._handle_of(node) for node in nodes[:room]]
-        return SUCCESS, found, [CUgraphEdgeData() for _ in found], len(found)
+        handles = [self._handle_of(node) for node in nodes[:limit]]
+        return SUCCESS, handles, [CUgraphEdgeData() for _ in handles], len(handles)
 
     @call
     def cuGraphChildGraphNodeGetGraph(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraph]:
@@ -500,25 +498,33 @@ class GraphNodeCalls(CallRules):
     def cuGraphKernelNodeGetAttribute(
         self, h_node: CUgraphNode, attr: CUkernelNodeAttrID, /
     ) -> tuple[CUresult, CUkernelNodeAttrValue]:
-        """Return whether a kernel's node launches cooperatively, or its clusters; else zeros."""
+        """Return a launch attribute of a kernel's node; zeros if it was not set."""
         shape = self._launch_of(self._node(h_node)).shape
-        found = CUkernelNodeAttrValue()
+        attribute = CUkernelNodeAttrValue()
         if int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-            found.cooperative = int(shape.cooperative)
+            attribute.cooperative = int(shape.cooperative)
         elif int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
             cluster = (0, 0, 0) if shape.cluster == NO_CLUSTER else shape.cluster
-            extents = found.clusterDim
+            extents = attribute.clusterDim
             extents.x, extents.y, extents.z = cluster
-        return SUCCESS, found
+        else:
+            value = dict(shape.hints).get(int(attr), bytes(VALUE_BYTES))
+            ctypes.memmove(attribute.getPtr(), value, VALUE_BYTES)
+        return SUCCESS, attribute
 
     @call
     def cuGraphKernelNodeCopyAttributes(
         self, dst: CUgraphNode, src: CUgraphNode, /
     ) -> tuple[CUresult]:
         """Copy the launch attributes of one kernel's node to another."""
-        target, given = self._node(dst), self._launch_of(self._node(src)).shape
+        target, source = self._node(dst), self._launch_of(self._node(src)).shape
         launch = self._launch_of(target)
-        shape = replace(launch.shape, cooperative=given.cooperative, cluster=given.cluster)
+        shape = replace(
+            launch.shape,
+            cooperative=source.cooperative,
+            cluster=source.cluster,
+            hints=source.hints,
+        )
         target.work = kernel_work(self, launch.function, shape, launch.parameters)
         return OK
 
@@ -528,7 +534,7 @@ class GraphNodeCalls(CallRules):
             raise invalid_value(f"the node is a {node.kind.value}, and no kernel")
         return node.work.launch
 
-    def _told_of(self, node: Node) -> bytes:
+    def _native_params(self, node: Node) -> bytes:
         """Return the structure of the node's kind.
 
         Raises:
@@ -536,7 +542,7 @@ class GraphNodeCalls(CallRules):
         """
         work, kind = node.work, node.kind
         if work.launch is not None:
-            return self._told_of_kernel(node, work.launch)
+            return self._native_kernel_params(node, work.launch)
         if kind in (NodeKind.RECORD, NodeKind.WAIT):
             return struct.pack("<Q", work.event)
         if work.child is not None:
@@ -545,22 +551,28 @@ class GraphNodeCalls(CallRules):
             return struct.pack("<Q", work.memory.piece.address)
         if work.memory is not None:
             memory = work.memory
-            place = _PINNED, 0, _OF_DEVICE, memory.device.ordinal
-            return _ALLOCATION.pack(*place, 0, 0, memory.nbytes, memory.piece.address)
+            location = memory.location
+            pool_fields = (
+                MANAGED if location.is_managed else PINNED,
+                0,
+                location.kind,
+                location.number,
+            )
+            return _ALLOCATION.pack(*pool_fields, 0, 0, memory.nbytes, memory.piece.address)
         condition = work.condition
         if condition is not None:
             bodies = ctypes.addressof(condition.handles) if condition.handles is not None else 0
             assert condition.kind is not None  # set when its node was made
             number = CONDITION_TYPES[condition.kind]
             return _CONDITION.pack(condition.handle, number, len(work.bodies), bodies, 0)
-        if kind is not NodeKind.EMPTY and not work.told:
+        if kind is not NodeKind.EMPTY and not work.native_params:
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 f"the emulator does not keep the parameters of this {kind.value}",
             )
-        return work.told
+        return work.native_params
 
-    def _told_of_kernel(self, node: Node, launch: KernelCall) -> bytes:
+    def _native_kernel_params(self, node: Node, launch: KernelCall) -> bytes:
         function, shape = launch.function, launch.shape
         if node.shown is None or node.shown.launch is not launch:
             node.shown = ShownParameters(launch)
@@ -594,3 +606,19 @@ def _record(event: Event) -> None:
     """
     event.capture, event.tip = None, frozenset()
     event.time_ns = time.perf_counter_ns()
+
+
+def _reject_if_allocating(graph: Graph) -> None:
+    """Keep the nodes and edges of a graph that allocates memory.
+
+    CUDA Driver API, "cuGraphDestroyNode", "cuGraphRemoveDependencies".
+
+    Raises:
+        CallError: the graph has a node that allocates or frees.
+    """
+    node = next((n for n in graph.nodes if n.kind in (NodeKind.ALLOC, NodeKind.FREE)), None)
+    if node is not None:
+        raise CallError(
+            CUresult.CUDA_ERROR_NOT_SUPPORTED,
+            f"nodes and edges of a graph with a {node.kind.value} stay in it",
+        )

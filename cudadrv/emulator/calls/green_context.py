@@ -72,45 +72,48 @@ class GreenContextCalls(CallRules):
         self, nb_groups: int, input: CUdevResource | None, flags: int, min_count: int, /
     ) -> tuple[CUresult, list[CUdevResource], int, CUdevResource]:
         """Divide multiprocessors; for 0 groups only return how many are possible."""
-        given = SmRange.read(input)
-        device = self._device_at(given.ordinal)
+        available = SmRange.read(input)
+        device = self._device_at(available.ordinal)
         if flags & ~_IGNORE:
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 f"the emulator divides by flags 0 and 1, not {flags:#x}: its clusters are not "
                 "bound to neighbours",
             )
-        if not given.is_whole:
+        if not available.is_whole:
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
                 "what a division gave is divided once a green context has it",
             )
-        least, step = steps(device, ignore=bool(flags & _IGNORE))
-        size = max(least, -(-min_count // step) * step)
-        if not 0 <= min_count <= given.count or size > given.count:
+        minimum, step = steps(device, ignore=bool(flags & _IGNORE))
+        size = max(minimum, -(-min_count // step) * step)
+        if not 0 <= min_count <= available.count or size > available.count:
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                f"{min_count} of {given.count} multiprocessors, in steps of {step} from {least} on",
+                f"{min_count} of {available.count} multiprocessors, in steps of {step} from "
+                f"{minimum} on",
             )
-        parts, rest = given.divided(size, nb_groups or None)
-        found = [part.native(device) for part in parts] if nb_groups else []
+        parts, remainder = available.divided(size, nb_groups or None)
+        groups = [part.native(device) for part in parts] if nb_groups else []
         # The bindings return as many as requested; those after the last are empty.
-        found += [CUdevResource() for _ in range(nb_groups - len(found))]
-        return SUCCESS, found, len(parts), rest.native(device)
+        groups += [CUdevResource() for _ in range(nb_groups - len(groups))]
+        return SUCCESS, groups, len(parts), remainder.native(device)
 
     @call
     def cuDevResourceGenerateDesc(
         self, resources: Sequence[CUdevResource] | None, nb_resources: int, /
     ) -> tuple[CUresult, CUdevResourceDesc]:
         """Describe the multiprocessors of a green context."""
-        found = together(SmRange.read(each) for each in (resources or ())[:nb_resources])
+        described = together(
+            SmRange.read(resource) for resource in (resources or ())[:nb_resources]
+        )
         # No function releases a description, so equal ones are one object.
         with self._lock:
-            for handle, known in self._descriptions.items():
-                if known == found:
+            for handle, ranges in self._descriptions.items():
+                if ranges == described:
                     return SUCCESS, CUdevResourceDesc(handle)
             handle = next(self._handles)
-            self._descriptions[handle] = found
+            self._descriptions[handle] = described
             return SUCCESS, CUdevResourceDesc(handle)
 
     @call
@@ -125,8 +128,8 @@ class GreenContextCalls(CallRules):
             raise invalid_value("a green context is made with CU_GREEN_CTX_DEFAULT_STREAM")
         try:
             retain_primary(self, device)
-        except CallError as refusal:
-            raise CallError(refusal.code, "the primary context cannot be retained") from None
+        except CallError as error:
+            raise CallError(error.code, "the primary context cannot be retained") from None
         with self._lock:
             context = Context(self._context_handle(), device, flags=0, primary=False, sms=ranges)
             self._contexts[context.handle] = context
@@ -168,15 +171,24 @@ class GreenContextCalls(CallRules):
             raise invalid_value("a stream of a green context is made with CU_STREAM_NON_BLOCKING")
         return SUCCESS, new_stream(self, context, flags, priority)
 
+    @call
+    def cuStreamGetDevResource(
+        self, h_stream: CUstream, kind: CUdevResourceType, /
+    ) -> tuple[CUresult, CUdevResource]:
+        """Return the multiprocessors that a stream's kernels run on."""
+        context = self._stream(h_stream).context
+        _require_sm(kind)
+        return SUCCESS, _of_context(context)
+
     def _regular_and_green(self, context: int) -> tuple[int, int]:
         """Return the handles of a context's regular and green one, 0 if it has none.
 
         The regular one of a green context is its device's primary one (CUDA Driver API,
         cuStreamGetCtx_v2).
         """
-        for handle, found in self._green.copy().items():
-            if found.handle == context:
-                return self._primaries[found.device.ordinal].handle, handle
+        for handle, green in self._green.copy().items():
+            if green.handle == context:
+                return self._primaries[green.device.ordinal].handle, handle
         return context, 0
 
     def _green_context(self, handle: CUgreenCtx) -> Context:
@@ -198,14 +210,14 @@ class GreenContextCalls(CallRules):
 
         A group without a given count gets all that are left, and its count is written back.
         """
-        groups, rest = self._groups(nb_groups, input, flags, group_params)
+        groups, remainder = self._groups(nb_groups, input, flags, group_params)
         if any(not group.count for group in groups):
-            raise _refused("there are no multiprocessors left for a group")
-        device = self._device_at(rest.ordinal)
-        return SUCCESS, [each.native(device) for each in groups], rest.native(device)
+            raise _rejection("there are no multiprocessors left for a group")
+        device = self._device_at(remainder.ordinal)
+        return SUCCESS, [group.native(device) for group in groups], remainder.native(device)
 
     @call
-    def _look_at_groups(
+    def _size_groups(
         self,
         nb_groups: int,
         input: CUdevResource | None,
@@ -224,27 +236,29 @@ class GreenContextCalls(CallRules):
         flags: int,
         params: Sequence[GroupParams] | None,
     ) -> tuple[list[SmRange], SmRange]:
-        given = SmRange.read(resource)
+        available = SmRange.read(resource)
         if flags or not params or not 0 < count <= len(params):
             raise invalid_value(f"{count} groups with flags {flags:#x}: give one or more, and 0")
-        if not given.is_whole:
-            raise _refused("a group is divided once a green context has it")
-        step = steps(self._device_at(given.ordinal), ignore=False)[1]
+        if not available.is_whole:
+            raise _rejection("a group is divided once a green context has it")
+        step = steps(self._device_at(available.ordinal), ignore=False)[1]
         groups: list[SmRange] = []
-        left = given
-        for each in params[:count]:
-            size = _size_of(each, step, left.count)
-            each.smCount = size
-            groups.append(replace(left, count=size, part=_OF_GROUPS, is_whole=False))
-            left = replace(left, start=left.start + size, count=left.count - size)
-        return groups, left
+        remainder = available
+        for group in params[:count]:
+            size = _size_of(group, step, remainder.count)
+            group.smCount = size
+            groups.append(replace(remainder, count=size, part=_OF_GROUPS, is_whole=False))
+            remainder = replace(
+                remainder, start=remainder.start + size, count=remainder.count - size
+            )
+        return groups, remainder
 
 
 def _of_context(context: Context) -> CUdevResource:
     """Return the multiprocessors of a context, which may be divided again."""
     device = context.device
     ranges = context.sms or (SmRange.of(device),)
-    count = sum(each.count for each in ranges)
+    count = sum(sm_range.count for sm_range in ranges)
     return SmRange(device.ordinal, ranges[0].start, count).native(device)
 
 
@@ -256,7 +270,7 @@ def _require_sm(kind: CUdevResourceType) -> None:
         )
 
 
-def _size_of(params: GroupParams, step: int, left: int) -> int:
+def _size_of(params: GroupParams, step: int, available: int) -> int:
     """Return how many multiprocessors a group has."""
     together, size = int(params.coscheduledSmCount) or step, int(params.smCount)
     if int(params.flags) & ~_BACKFILL:
@@ -266,18 +280,18 @@ def _size_of(params: GroupParams, step: int, left: int) -> int:
             "are one locality domain",
         )
     if together % _EVEN:
-        raise _refused(f"{together} multiprocessors together: an even number will do")
+        raise _rejection(f"{together} multiprocessors together: an even number will do")
     unit = _EVEN if int(params.flags) & _BACKFILL else together
     if not size:
-        found = left // unit * unit
-        return found if found >= together else 0
-    if size % unit or size > left or size < together:
-        raise _refused(
-            f"a group of {size} multiprocessors, {together} of them together, of {left} that are "
-            f"left: a multiple of {unit} will do"
+        largest = available // unit * unit
+        return largest if largest >= together else 0
+    if size % unit or size > available or size < together:
+        raise _rejection(
+            f"a group of {size} multiprocessors, {together} of them together, of {available} that "
+            f"are left: a multiple of {unit} will do"
         )
     return size
 
 
-def _refused(text: str) -> CallError:
+def _rejection(text: str) -> CallError:
     return CallError(CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, text)

@@ -128,10 +128,10 @@ class InterprocessCalls(CallRules):
             ) from error
         if device.memory.written is not None:  # from now on others write too
             device.memory.mark_written(piece.address, piece.nbytes)
-        made = ProcessHandle(
+        handle = ProcessHandle(
             os.getpid(), file.number, file.name.token, device.uuid, piece.nbytes, offset
         )
-        return SUCCESS, of_opaque_bytes(CUipcMemHandle, made.packed)
+        return SUCCESS, of_opaque_bytes(CUipcMemHandle, handle.packed)
 
     @call
     def cuIpcOpenMemHandle(
@@ -141,17 +141,17 @@ class InterprocessCalls(CallRules):
         context = self._current()
         if flags != _LAZY_PEERS:
             raise invalid_value(f"cuIpcOpenMemHandle takes flags {_LAZY_PEERS}, not {flags}")
-        self._refuse_unsafe()
+        self._reject_unsafe()
         packed = opaque_bytes(handle)
         device = context.device
         with device.lock:
             key = (context.handle, packed)
             address, count = device.opened.get(key, (0, 0))
             if not count:
-                found, file = self._of_other_process(packed, "memory", context)
+                exported, file = self._of_other_process(packed, "memory", context)
                 try:
                     address = device.open(
-                        file, found.offset, found.nbytes, Owner.OPENED, context=context.handle
+                        file, exported.offset, exported.nbytes, Owner.OPENED, context=context.handle
                     ).address
                 finally:
                     file.close()
@@ -164,7 +164,7 @@ class InterprocessCalls(CallRules):
         device, piece = self._piece_at(int(dptr))
         if piece.owner is not Owner.OPENED or piece.address != int(dptr):
             raise invalid_value(f"{int(dptr):#x} was not given by cuIpcOpenMemHandle")
-        self._refuse_unsafe()
+        self._reject_unsafe()
         self._finish_context_of(piece.context)
         with device.lock:
             for key, (address, count) in device.opened.copy().items():
@@ -177,22 +177,22 @@ class InterprocessCalls(CallRules):
     @call
     def cuIpcGetEventHandle(self, event: CUevent, /) -> tuple[CUresult, CUipcEventHandle]:
         """Return a handle of an event that was made for several processes."""
-        found = self._event(event)
-        if not found.flags & INTERPROCESS:
+        state = self._event(event)
+        if not state.flags & INTERPROCESS:
             raise invalid_handle("the event was not made with CU_EVENT_INTERPROCESS")
-        if self._current() is not found.context:
+        if self._current() is not state.context:
             # Here the driver of CUDA 13.0 ends the process.
-            said = "the event is of another context than the current one"
-            raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, said)
-        device = found.context.device
+            reason = "the event is of another context than the current one"
+            raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, reason)
+        device = state.context.device
         with self._lock:
-            if found.file is None:
-                found.file = new_shared_file("event", device.uuid, 0)
-            file = found.file
-        found.is_shared = True
-        self._let_others_see(found)
-        made = ProcessHandle(os.getpid(), file.number, file.name.token, device.uuid)
-        return SUCCESS, of_opaque_bytes(CUipcEventHandle, made.packed)
+            if state.file is None:
+                state.file = new_shared_file("event", device.uuid, 0)
+            file = state.file
+        state.is_shared = True
+        self._let_others_see(state)
+        handle = ProcessHandle(os.getpid(), file.number, file.name.token, device.uuid)
+        return SUCCESS, of_opaque_bytes(CUipcEventHandle, handle.packed)
 
     @call
     def cuIpcOpenEventHandle(self, handle: CUipcEventHandle, /) -> tuple[CUresult, CUevent]:
@@ -209,10 +209,10 @@ class InterprocessCalls(CallRules):
         self, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: int, /
     ) -> tuple[CUresult, int]:
         """Return a descriptor of the pool's file, which the caller owns."""
-        _, found = self._pool(pool)
-        if flags or int(handle_type) != DESCRIPTORS or found.file is None or found.is_foreign:
+        _, state = self._pool(pool)
+        if flags or int(handle_type) != DESCRIPTORS or state.file is None or state.is_foreign:
             raise invalid_value("the pool was not made to be shared by file descriptors")
-        return SUCCESS, found.file.duplicate()
+        return SUCCESS, state.file.duplicate()
 
     @call
     def cuMemPoolImportFromShareableHandle(
@@ -241,22 +241,27 @@ class InterprocessCalls(CallRules):
             raise invalid_value(f"{int(ptr):#x} begins no memory of a pool that is shared")
         device.memory.mark_written(piece.address, piece.nbytes)  # others write from now on
         offset = piece.address - device.memory.base
-        made = PoolPointer(file.name.token, offset, piece.nbytes)
-        return SUCCESS, of_opaque_bytes(CUmemPoolPtrExportData, made.packed)
+        exported = PoolPointer(file.name.token, offset, piece.nbytes)
+        return SUCCESS, of_opaque_bytes(CUmemPoolPtrExportData, exported.packed)
 
     @call
     def cuMemPoolImportPointer(
         self, pool: CUmemoryPool, share_data: CUmemPoolPtrExportData | None, /
     ) -> tuple[CUresult, CUdeviceptr]:
         """Open memory of an imported pool; it is freed like memory of any pool."""
-        device, found = self._pool(pool)
-        named = None if share_data is None else PoolPointer.read(opaque_bytes(share_data))
-        file = found.file
-        if named is None or file is None or not found.is_foreign or named.token != file.name.token:
+        device, state = self._pool(pool)
+        exported = None if share_data is None else PoolPointer.read(opaque_bytes(share_data))
+        file = state.file
+        if (
+            exported is None
+            or file is None
+            or not state.is_foreign
+            or exported.token != file.name.token
+        ):
             raise invalid_value("that names no memory of the pool, or the pool was not imported")
         assert device is not None  # another process's pool always has a device
         with device.lock:
-            piece = device.open(file, named.offset, named.nbytes, Owner.POOL, pool=found)
+            piece = device.open(file, exported.offset, exported.nbytes, Owner.POOL, pool=state)
         return SUCCESS, CUdeviceptr(piece.address)
 
     def _piece_at(self, address: int) -> tuple[DeviceState, Piece]:
@@ -268,8 +273,8 @@ class InterprocessCalls(CallRules):
         device = self._device_of(address)
         if device is not None:
             with device.lock:
-                found = device.memory.find(address)
-                piece = None if found is None else device.pieces.get(found.address)
+                allocation = device.memory.find(address)
+                piece = None if allocation is None else device.pieces.get(allocation.address)
             if piece is not None:
                 return device, piece
         raise invalid_value(f"{address:#x} is in no allocation")
@@ -283,16 +288,16 @@ class InterprocessCalls(CallRules):
         Raises:
             CallError: it is of this process, of another device, or of a destroyed object.
         """
-        found = ProcessHandle.read(packed)
-        if found is None:
+        handle = ProcessHandle.read(packed)
+        if handle is None:
             raise invalid_value("that is no handle of an emulator")
-        if found.process == os.getpid():
+        if handle.process == os.getpid():
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, "the handle is of this very process"
             )
-        if found.device != context.device.uuid:
+        if handle.device != context.device.uuid:
             raise not_supported("the emulator opens what is of the current context's device")
-        file = found.opened(kind)
+        file = handle.opened(kind)
         if file is None:
-            raise invalid_handle(f"process {found.process} has closed it, or has ended")
-        return found, file
+            raise invalid_handle(f"process {handle.process} has closed it, or has ended")
+        return handle, file

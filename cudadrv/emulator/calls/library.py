@@ -6,7 +6,8 @@ there (CUDA_MODULE_LOADING=LAZY).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule, CUresult
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
@@ -22,7 +23,7 @@ from ..modules import (
     set_attribute,
 )
 from .call import call
-from .module import forget_module
+from .module import forget_module, write_log
 
 
 class LibraryCalls(CallRules):
@@ -43,31 +44,39 @@ class LibraryCalls(CallRules):
         """Read an image and report its errors, except those of a device that rejects it."""
         from ..module_loading import read_image  # as in `ModuleCalls`
 
-        library = Library(next(self._handles), read_image(bytes(code)))
+        stack = self._thread.stack
+        device = stack[-1].device if stack else self._devices[0]
+        try:
+            image = read_image(bytes(code), device.profile.compute_capability)
+        except CallError as error:
+            options = zip(jit_options, jit_option_values, strict=False)
+            write_log({int(option): value for option, value in options}, error.text)
+            raise
+        library = Library(next(self._handles), image)
         for entry in library.image.entries:
             if entry.span is not None:
                 kernel = LibraryKernel(next(self._handles), library, entry.name)
                 library.kernels[entry.name] = kernel
                 self._kernels[kernel.handle] = kernel
         self._libraries[library.handle] = library
-        if self._thread.stack:
+        if stack:
             _loaded(self, library, self._current())
         return SUCCESS, library.handle
 
     @call
     def cuLibraryUnload(self, library: int, /) -> tuple[CUresult]:
         """Unload it in every context."""
-        found = self._library(library)
-        self._refuse_unsafe()
-        for context in list(found.modules):
+        state = self._library(library)
+        self._reject_unsafe()
+        for context in list(state.modules):
             if not context.destroyed:
                 self._finish_context(context)
         with self._lock:
             self._library(library)  # another thread may have unloaded it
-            del self._libraries[found.handle]
-            for kernel in found.kernels.values():
+            del self._libraries[state.handle]
+            for kernel in state.kernels.values():
                 del self._kernels[kernel.handle]
-            modules = list(found.modules.values())
+            modules = list(state.modules.values())
             for module in modules:
                 forget_module(self, module)
         for module in modules:
@@ -95,8 +104,8 @@ class LibraryCalls(CallRules):
     ) -> tuple[CUresult, list[int]]:
         """Return its first kernels; requested entries after the last are null."""
         kernels = self._library(library).kernels.values()
-        found = [kernel.handle for kernel in kernels] + [0] * num_kernels
-        return SUCCESS, found[:num_kernels]
+        handles = [kernel.handle for kernel in kernels] + [0] * num_kernels
+        return SUCCESS, handles[:num_kernels]
 
     @call
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
@@ -118,7 +127,9 @@ class LibraryCalls(CallRules):
 
     @call
     def cuKernelGetName(self, kernel: int, /) -> tuple[CUresult, bytes]:
-        """Return its name in the PTX."""
+        """Return its name in the PTX; as with a function, a null handle is an invalid value."""
+        if not int(kernel):
+            raise invalid_value("the kernel is null")
         return SUCCESS, self._kernel(kernel).name.encode()
 
     @call
@@ -137,25 +148,22 @@ class LibraryCalls(CallRules):
         self, attrib: CUfunction_attribute, kernel: int, dev: int, /
     ) -> tuple[CUresult, int]:
         """Return an attribute on a device."""
-        found = self._kernel(kernel)
-        function = _in_context(self, found, self._context_on(int(dev)))
-        return SUCCESS, attribute_of(function, int(attrib))
+        state = self._kernel(kernel)
+        with self._function_on(state, int(dev)) as function:
+            return SUCCESS, attribute_of(function, int(attrib))
 
     @call
     def cuKernelSetAttribute(
         self, attrib: CUfunction_attribute, val: int, kernel: int, dev: int, /
     ) -> tuple[CUresult]:
         """Set an attribute on a device, in all of its contexts."""
-        found, device = self._kernel(kernel), int(dev)
-        functions = [_in_context(self, found, self._context_on(device))]
-        functions += [
-            module.functions[found.name]
-            for context, module in found.library.modules.copy().items()
-            if context.device.ordinal == device and not module.context.destroyed
-        ]
-        for function in functions:
-            set_attribute(function, int(attrib), val)
-        found.attributes[device, int(attrib)] = val
+        state, device = self._kernel(kernel), int(dev)
+        with self._function_on(state, device) as checked:
+            set_attribute(checked, int(attrib), val)
+        for context, module in state.library.modules.copy().items():
+            if context.device.ordinal == device and not context.destroyed:
+                set_attribute(module.functions[state.name], int(attrib), val)
+        state.attributes[device, int(attrib)] = val
         return OK
 
     @call
@@ -181,18 +189,26 @@ class LibraryCalls(CallRules):
             )
         return kernel
 
-    def _context_on(self, ordinal: int) -> Context:
-        """Return a context of a device: the current one if it fits, else the primary one."""
+    @contextmanager
+    def _function_on(self, kernel: LibraryKernel, ordinal: int) -> Iterator[KernelFunction]:
+        """Yield a kernel on a device: in its context, else in one for this call alone."""
         device = self._device_at(ordinal)
         stack = self._thread.stack
-        if stack and stack[-1].device is device:
-            return self._current()
         primary = self._primaries.get(ordinal)
-        if primary is None or primary.destroyed:
-            raise CallError(
-                CUresult.CUDA_ERROR_INVALID_CONTEXT, f"device {ordinal} has no active context"
-            )
-        return self._usable(primary)
+        if stack and stack[-1].device is device:
+            yield _in_context(self, kernel, self._current())
+        elif primary is not None and not primary.destroyed:
+            yield _in_context(self, kernel, self._usable(primary))
+        else:
+            device.reject_if_broken()
+            context = Context(0, device, flags=0, primary=False)
+            module = _placed(self, kernel.library, context)
+            try:
+                yield module.functions[kernel.name]
+            finally:
+                with self._lock:
+                    forget_module(self, module)
+                module.close()
 
 
 def function_of(
@@ -222,16 +238,19 @@ def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
         with context.device.lock:
             module = library.modules.get(context)
             if module is None:
-                from ..module_loading import place_module
+                module = library.modules[context] = _placed(driver, library, context)
+    return module
 
-                module = place_module(driver, library.image, context)
-                ordinal = context.device.ordinal
-                for kernel in library.kernels.values():
-                    function = module.functions[kernel.name]
-                    for (device, attribute), value in kernel.attributes.items():
-                        if device == ordinal:
-                            set_attribute(function, attribute, value)
-                library.modules[context] = module
+
+def _placed(driver: CallRules, library: Library, context: Context) -> Module:
+    """Load a library as a new module, whose functions have the attributes that were set."""
+    from ..module_loading import place_module
+
+    module = place_module(driver, library.image, context)
+    for kernel in library.kernels.values():
+        for (device, attribute), value in kernel.attributes.items():
+            if device == context.device.ordinal:
+                set_attribute(module.functions[kernel.name], attribute, value)
     return module
 
 

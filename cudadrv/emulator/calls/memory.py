@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUdeviceptr, CUmipmappedArray, CUresult
+from ...driver._api import (
+    CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_ARRAY_DESCRIPTOR,
+    CUarray,
+    CUdeviceptr,
+    CUmipmappedArray,
+    CUresult,
+)
 from ..arrays import Array, ArrayLayout, MipmappedArray, read_layout
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import Owner
 from .call import call
-from .stream_ordered_memory import free_device_memory, free_of_host_pool
+from .stream_ordered_memory import free_device_memory, free_of_host
 
+_PITCH_BYTES: Final = 512
+_ELEMENT_SIZES: Final = (4, 8, 16)
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
 _REGISTER_FLAGS: Final = 15  # CU_MEMHOSTREGISTER_PORTABLE, _DEVICEMAP, _IOMEMORY, _READ_ONLY
@@ -36,12 +45,29 @@ class MemoryCalls(CallRules):
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Allocate memory of the current context."""
         context = self._current()
-        self._refuse_unsafe()
+        self._reject_unsafe()
         if bytesize <= 0:
             raise invalid_value("cuMemAlloc was asked for no bytes")
         with context.device.lock:
             piece = context.device.allocate(bytesize, Owner.PLAIN, context=context.handle)
         return SUCCESS, CUdeviceptr(piece.address)
+
+    @call
+    def cuMemAllocPitch(
+        self, width_in_bytes: int, height: int, element_size_bytes: int, /
+    ) -> tuple[CUresult, CUdeviceptr, int]:
+        """Allocate rows, and return the bytes from one to the next, a multiple of 512."""
+        if element_size_bytes not in _ELEMENT_SIZES or width_in_bytes <= 0 or height <= 0:
+            raise invalid_value(
+                f"{height} rows of {width_in_bytes} bytes, with elements of {element_size_bytes}: "
+                "elements have 4, 8 or 16 bytes"
+            )
+        context = self._current()
+        self._reject_unsafe()
+        pitch = -(-width_in_bytes // _PITCH_BYTES) * _PITCH_BYTES
+        with context.device.lock:
+            piece = context.device.allocate(pitch * height, Owner.PLAIN, context=context.handle)
+        return SUCCESS, CUdeviceptr(piece.address), pitch
 
     @call
     def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
@@ -55,8 +81,8 @@ class MemoryCalls(CallRules):
 
     def _free_anywhere(self, address: int) -> None:
         host = self._host.find(address)
-        if host is not None and host.pool is not None:
-            free_of_host_pool(self, address)
+        if host is not None and (host.pool is not None or host.graph is not None):
+            free_of_host(self, address)
             return
         if host is not None and host.managed and host.address == address:
             self._finish_context_of(host.context)
@@ -83,7 +109,7 @@ class MemoryCalls(CallRules):
 
     def _allocate_host(self, nbytes: int, *, managed: bool = False, flags: int = 0) -> int:
         context = self._current()
-        self._refuse_unsafe()
+        self._reject_unsafe()
         try:
             with self._lock:
                 piece = self._host.allocate(
@@ -105,7 +131,7 @@ class MemoryCalls(CallRules):
             return OK
         if self._thread.stack:
             self._usable(self._top())
-        self._refuse_unsafe()
+        self._reject_unsafe()
         host = self._host.find(p)
         if host is not None and host.address == p and not host.managed:
             self._finish_context_of(host.context)
@@ -123,7 +149,7 @@ class MemoryCalls(CallRules):
     def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]:
         """Page-lock memory that the caller still owns."""
         context = self._current()
-        self._refuse_unsafe()
+        self._reject_unsafe()
         if flags & ~_REGISTER_FLAGS or not p or bytesize <= 0:
             raise invalid_value(f"cannot page-lock {bytesize} bytes at {p:#x} with flags {flags}")
         with self._lock:
@@ -141,7 +167,7 @@ class MemoryCalls(CallRules):
     def cuMemHostUnregister(self, p: int, /) -> tuple[CUresult]:
         """Undo the registration, when the work of its context is done."""
         self._current()
-        self._refuse_unsafe()
+        self._reject_unsafe()
         piece = self._host.find(p)
         if piece is not None and piece.is_registered:
             if piece.address != p:
@@ -185,9 +211,9 @@ class MemoryCalls(CallRules):
         device = self._device_of(address)
         if device is not None:
             with device.lock:
-                found = device.memory.find(address)
-            if found is not None:
-                return SUCCESS, CUdeviceptr(found.address), found.nbytes
+                allocation = device.memory.find(address)
+            if allocation is not None:
+                return SUCCESS, CUdeviceptr(allocation.address), allocation.nbytes
         raise CallError(
             CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: {address:#x} is no memory"
         )
@@ -201,9 +227,12 @@ class ArrayCalls(CallRules):
         self, allocate_array: CUDA_ARRAY3D_DESCRIPTOR | None, /
     ) -> tuple[CUresult, CUarray]:
         """Create an array of the current context; packed here, so smaller than a GPU's."""
+        return self._create_array(allocate_array)
+
+    def _create_array(self, descriptor: CUDA_ARRAY3D_DESCRIPTOR | None) -> tuple[CUresult, CUarray]:
         context = self._current()
-        layout = read_layout(allocate_array, context.device)
-        self._refuse_unsafe()
+        layout = read_layout(descriptor, context.device)
+        self._reject_unsafe()
         with context.device.lock:
             piece = context.device.allocate(layout.nbytes, Owner.ARRAY, context=context.handle)
         array = Array(next(self._handles), context, layout, piece.address, piece)
@@ -211,10 +240,25 @@ class ArrayCalls(CallRules):
         return SUCCESS, CUarray(array.handle)
 
     @call
+    def cuArrayCreate(
+        self, allocate_array: CUDA_ARRAY_DESCRIPTOR | None, /
+    ) -> tuple[CUresult, CUarray]:
+        """Create an array of one or two dimensions; a height of 0 means one."""
+        if allocate_array is None:
+            raise invalid_value("the descriptor of the array is null")
+        full = CUDA_ARRAY3D_DESCRIPTOR()
+        full.Width, full.Height = allocate_array.Width, allocate_array.Height
+        try:
+            full.Format, full.NumChannels = allocate_array.Format, allocate_array.NumChannels
+        except ValueError as error:
+            raise invalid_value(f"the format of the array: {error}") from None
+        return self._create_array(full)
+
+    @call
     def cuArrayDestroy(self, h_array: CUarray, /) -> tuple[CUresult]:
         """Free an array, whichever context is current; a level of another is left unchanged."""
         array = self._array(h_array)
-        self._refuse_unsafe()
+        self._reject_unsafe()
         if array.piece is not None:
             self._finish_context(array.context)
             with array.context.device.lock:
@@ -239,7 +283,7 @@ class ArrayCalls(CallRules):
         context = self._current()
         layout = read_layout(mipmapped_array_desc, context.device)
         self._check_mipmaps(layout, context)
-        self._refuse_unsafe()
+        self._reject_unsafe()
         largest = max(layout.width, layout.height, 0 if layout.is_layered else layout.depth)
         layouts = [layout]
         for _ in range(1, min(num_mipmap_levels, largest.bit_length())):
@@ -265,10 +309,11 @@ class ArrayCalls(CallRules):
         attributes = context.device.attributes
         if layout.depth:
             return
-        most = (attributes[73], attributes[74]) if layout.height else (attributes[77], 0)
-        if layout.width > most[0] or layout.height > most[1]:
+        largest = (attributes[73], attributes[74]) if layout.height else (attributes[77], 0)
+        if layout.width > largest[0] or layout.height > largest[1]:
             raise invalid_value(
-                f"a mipmapped array of {layout.width}, {layout.height} is above the limit of {most}"
+                f"a mipmapped array of {layout.width}, {layout.height} is above the limit of "
+                f"{largest}"
             )
 
     @call
@@ -285,7 +330,7 @@ class ArrayCalls(CallRules):
     def cuMipmappedArrayDestroy(self, h_mipmapped_array: CUmipmappedArray, /) -> tuple[CUresult]:
         """Free a mipmapped array with its levels."""
         mipmapped = self._mipmapped_array(h_mipmapped_array)
-        self._refuse_unsafe()
+        self._reject_unsafe()
         self._finish_context(mipmapped.context)
         with mipmapped.context.device.lock:
             self._mipmapped_array(h_mipmapped_array)  # another thread may have destroyed it
@@ -300,11 +345,11 @@ class ArrayCalls(CallRules):
         number = int(handle)
         if not number:
             raise invalid_handle("invalid resource handle: the mipmapped array is null")
-        found = self._mipmapped_arrays.get(number)
-        if found is None:
+        mipmap = self._mipmapped_arrays.get(number)
+        if mipmap is None:
             raise CallError(
                 CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
                 f"{number:#x} is no live mipmapped array",
             )
-        self._usable(found.context)
-        return found
+        self._usable(mipmap.context)
+        return mipmap

@@ -13,6 +13,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from ptx.emulate.memory.device_memory import MappedPiece
+
 from ...driver._api import (
     CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_BATCH_OP,
@@ -27,17 +29,16 @@ from ...driver._api import (
 from ..call_error import OK, CallError, invalid_value
 from ..call_rules import CallRules
 from ..copies import (
-    LEGACY,
     Box,
     BoxCopy,
     BoxSide,
     ReadyCopy,
     copy_boxes,
     copy_bytes,
+    copy_of_box,
+    copy_of_bytes,
     host_side,
     look_at,
-    move_of_box,
-    move_of_bytes,
     side_in_array,
 )
 from ..device_state import DeviceState
@@ -58,7 +59,7 @@ class CopyCalls(CallRules):
         self, dst_device: CUdeviceptr, src_host: int, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Copy from host to device."""
-        self._refuse_by_context(byte_count, int(dst_device))
+        self._reject_by_context(byte_count, int(dst_device))
         copy_bytes(self, int(dst_device), src_host, byte_count, h_stream, from_host=True)
         return OK
 
@@ -67,7 +68,7 @@ class CopyCalls(CallRules):
         self, dst_host: int, src_device: CUdeviceptr, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Copy from device to host."""
-        self._refuse_by_context(byte_count, int(src_device))
+        self._reject_by_context(byte_count, int(src_device))
         copy_bytes(self, dst_host, int(src_device), byte_count, h_stream, to_host=True)
         return OK
 
@@ -81,7 +82,7 @@ class CopyCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Copy from device to device, also between devices."""
-        self._refuse_by_context(byte_count, int(dst_device), int(src_device))
+        self._reject_by_context(byte_count, int(dst_device), int(src_device))
         copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
@@ -97,11 +98,11 @@ class CopyCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Copy between contexts; the pointers select the devices, null contexts are allowed."""
-        self._refuse_dead(dst_context, src_context)
+        self._reject_dead(dst_context, src_context)
         copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
-    def _refuse_dead(self, *contexts: CUcontext) -> None:
+    def _reject_dead(self, *contexts: CUcontext) -> None:
         """Reject contexts that are destroyed or broken; null ones are allowed."""
         for context in contexts:
             if int(context):
@@ -110,7 +111,7 @@ class CopyCalls(CallRules):
     @call
     def cuMemcpy3DAsync(self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /) -> tuple[CUresult]:
         """Copy `WidthInBytes` of `Height` rows of `Depth` slices; an empty box copies nothing."""
-        self._submit_box(copy, h_stream)
+        submit_box(self, copy, h_stream)
         return OK
 
     @call
@@ -119,16 +120,11 @@ class CopyCalls(CallRules):
     ) -> tuple[CUresult]:
         """Same between contexts; the pointers select the devices, null contexts are allowed."""
         if copy is not None:
-            self._refuse_dead(copy.dstContext, copy.srcContext)
-        self._submit_box(copy, h_stream)
+            self._reject_dead(copy.dstContext, copy.srcContext)
+        submit_box(self, copy, h_stream)
         return OK
 
-    def _submit_box(self, copy: BoxCopy | None, h_stream: CUstream) -> None:
-        if copy is None:
-            raise invalid_value("the copy's parameters are null")
-        copy_boxes(self, copy, self._stream(h_stream))
-
-    def _refuse_by_context(self, nbytes: int, *addresses: int) -> None:
+    def _reject_by_context(self, nbytes: int, *addresses: int) -> None:
         """Reject memory that the driver does not accept in the current context.
 
         The stream does not matter. Memory of a pool, and memory mapped into a range, must be
@@ -137,26 +133,28 @@ class CopyCalls(CallRules):
         on one.
         """
         stack = self._thread.stack
-        own = stack[-1].device if stack else None
+        current = stack[-1].device if stack else None
         for address in addresses:
             device = self._device_of(address)
-            if device is None or device is own:
+            if device is None or device is current:
                 continue
             with device.lock:
                 mapped = _mapping_at(device, address)
-                found = device.memory.find(address)
-                piece = None if found is None else device.pieces.get(found.address)
-            if own is None:
-                if mapped is not None and address + nbytes > mapped[0] + mapped[1]:
+                allocation = device.memory.find(address)
+                piece = None if allocation is None else device.pieces.get(allocation.address)
+            if current is None:
+                if mapped is not None and address + nbytes > mapped[0] + mapped[1].nbytes:
                     raise invalid_value(
                         f"{nbytes} bytes at {address:#x} go over the border of two mappings, "
                         "while no context is current"
                     )
-            elif mapped or (piece and piece.pool and own.ordinal not in piece.pool.peers):
-                what = "mapped memory" if mapped else "memory of a pool"
+            elif (mapped and current.ordinal not in mapped[1].devices) or (
+                piece and piece.pool and current.ordinal not in piece.pool.peers
+            ):
+                noun = "mapped memory" if mapped else "memory of a pool"
                 raise invalid_value(
-                    f"{what} of device {device.ordinal} was given while a context of "
-                    f"device {own.ordinal} is current, which cannot reach it"
+                    f"{noun} of device {device.ordinal} was given while a context of "
+                    f"device {current.ordinal} is current, which cannot reach it"
                 )
 
     @call
@@ -164,7 +162,7 @@ class CopyCalls(CallRules):
         self, dst_device: CUdeviceptr, src_host: int, byte_count: int, /
     ) -> tuple[CUresult]:
         """Copy from host to device."""
-        self._refuse_by_context(byte_count, int(dst_device))
+        self._reject_by_context(byte_count, int(dst_device))
         self._copy_and_wait(int(dst_device), src_host, byte_count, from_host=True)
         return OK
 
@@ -173,7 +171,7 @@ class CopyCalls(CallRules):
         self, dst_host: int, src_device: CUdeviceptr, byte_count: int, /
     ) -> tuple[CUresult]:
         """Copy from device to host."""
-        self._refuse_by_context(byte_count, int(src_device))
+        self._reject_by_context(byte_count, int(src_device))
         self._copy_and_wait(dst_host, int(src_device), byte_count, to_host=True)
         return OK
 
@@ -181,9 +179,10 @@ class CopyCalls(CallRules):
     def cuMemcpyDtoD(
         self, dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: int, /
     ) -> tuple[CUresult]:
-        """Copy from device to device; the host does not wait."""
-        self._refuse_by_context(byte_count, int(dst_device), int(src_device))
-        copy_bytes(self, int(dst_device), int(src_device), byte_count, LEGACY)
+        """Copy from device to device; the host does not wait, but for SYNC_MEMOPS."""
+        self._reject_by_context(byte_count, int(dst_device), int(src_device))
+        copy_bytes(self, int(dst_device), int(src_device), byte_count, self._thread.default_stream)
+        self._wait_if_synchronous(int(dst_device), int(src_device))
         return OK
 
     @call
@@ -197,16 +196,25 @@ class CopyCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Copy between contexts; the host does not wait."""
-        self._refuse_dead(dst_context, src_context)
-        copy_bytes(self, int(dst_device), int(src_device), byte_count, LEGACY)
+        self._reject_dead(dst_context, src_context)
+        copy_bytes(self, int(dst_device), int(src_device), byte_count, self._thread.default_stream)
+        self._wait_if_synchronous(int(dst_device), int(src_device))
         return OK
 
     @call
     def cuMemcpy3D(self, copy: CUDA_MEMCPY3D | None, /) -> tuple[CUresult]:
         """Copy a box of bytes."""
-        self._queued.refuse_to_wait(self._stream(LEGACY))
-        self._submit_box(copy, LEGACY)
-        self._wait_for_stream(self._stream(LEGACY))
+        self._queued.reject_to_wait(self._stream(self._thread.default_stream))
+        submit_box(self, copy, self._thread.default_stream)
+        self._wait_for_stream(self._stream(self._thread.default_stream))
+        return OK
+
+    @call
+    def cuMemcpy3DPeer(self, copy: CUDA_MEMCPY3D_PEER | None, /) -> tuple[CUresult]:
+        """Copy a box between contexts; the host does not wait."""
+        if copy is not None:
+            self._reject_dead(copy.dstContext, copy.srcContext)
+        submit_box(self, copy, self._thread.default_stream)
         return OK
 
     @call
@@ -214,12 +222,14 @@ class CopyCalls(CallRules):
         self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Copy between any two addresses."""
+        self._reject_by_context(byte_count, int(dst), int(src))
         copy_bytes(self, int(dst), int(src), byte_count, h_stream, to_host=True, from_host=True)
         return OK
 
     @call
     def cuMemcpy(self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, /) -> tuple[CUresult]:
         """Same, and the host waits."""
+        self._reject_by_context(byte_count, int(dst), int(src))
         self._copy_and_wait(int(dst), int(src), byte_count, to_host=True, from_host=True)
         return OK
 
@@ -228,10 +238,18 @@ class CopyCalls(CallRules):
     ) -> None:
         """Copy in the legacy stream, and wait for the copy."""
         if nbytes > 0:
-            self._queued.refuse_to_wait(self._stream(LEGACY))
-        copy_bytes(self, dst, src, nbytes, LEGACY, to_host=to_host, from_host=from_host)
+            self._queued.reject_to_wait(self._stream(self._thread.default_stream))
+        copy_bytes(
+            self,
+            dst,
+            src,
+            nbytes,
+            self._thread.default_stream,
+            to_host=to_host,
+            from_host=from_host,
+        )
         if nbytes > 0:
-            self._wait_for_stream(self._stream(LEGACY))
+            self._wait_for_stream(self._stream(self._thread.default_stream))
 
     @call
     def cuMemcpyBatchAsync(
@@ -250,17 +268,17 @@ class CopyCalls(CallRules):
         stream = self._stream_of_batch(h_stream)
         if not dsts or not srcs or not 0 < count <= min(len(dsts), len(srcs), len(sizes)):
             raise invalid_value(f"a batch of {count} copies lacks targets, sources or sizes")
-        starts = first_ones("attrsIdxs", attrs_idxs, attrs or (), num_attrs, count)
+        starts = first_indices("attrsIdxs", attrs_idxs, attrs or (), num_attrs, count)
         orders = [0] * count
-        for (start, end), each in zip(pairwise((*starts, count)), attrs or (), strict=False):
-            orders[start:end] = [_order_of(each)] * (end - start)
+        for (start, end), attributes in zip(pairwise((*starts, count)), attrs or (), strict=False):
+            orders[start:end] = [_order_of(attributes)] * (end - start)
         if min(sizes[:count]) <= 0:
             raise invalid_value(f"copy {sizes.index(min(sizes[:count]))} of a batch has no bytes")
-        moves = [
-            (move_of_bytes(self, int(dst), int(src), size, to_host=True, from_host=True), order)
+        copies = [
+            (copy_of_bytes(self, int(dst), int(src), size, to_host=True, from_host=True), order)
             for dst, src, size, order in zip(dsts, srcs, sizes, orders, strict=False)
         ]
-        self._submit_batch(stream, moves)
+        self._submit_batch(stream, copies)
         return OK
 
     @call
@@ -274,7 +292,7 @@ class CopyCalls(CallRules):
             raise invalid_value("the attributes of the copy are null")
         order = _order_of(attr)
         if size > 0:
-            move = move_of_bytes(self, int(dst), int(src), size, to_host=True, from_host=True)
+            move = copy_of_bytes(self, int(dst), int(src), size, to_host=True, from_host=True)
             self._submit_ordered(stream, move, order)
         return OK
 
@@ -291,8 +309,10 @@ class CopyCalls(CallRules):
         stream = self._stream_of_batch(h_stream)
         if not op_list or not 0 < num_ops <= len(op_list) or flags:
             raise invalid_value(f"a batch of {num_ops} copies with flags {flags:#x}")
-        moves = [(self._box_of(each), _order_of(each)) for each in op_list[:num_ops]]
-        self._submit_batch(stream, moves)
+        copies = [
+            (self._box_of(operation), _order_of(operation)) for operation in op_list[:num_ops]
+        ]
+        self._submit_batch(stream, copies)
         return OK
 
     @call
@@ -309,40 +329,44 @@ class CopyCalls(CallRules):
     def _stream_of_batch(self, handle: CUstream) -> Stream:
         if int(handle) in (0, LEGACY_HANDLE):
             raise invalid_value("such a copy needs a stream other than the legacy one")
+        if not self._thread.stack:  # as driver 580 says, though the stream has a context
+            raise invalid_value("a batch of copies needs a current context")
         stream = self._stream(handle)
         if stream.capture is not None:
-            self._refuse_if_invalid(stream.capture)
+            self._reject_if_invalid(stream.capture)
             raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                 "a graph takes no such copy; the capture goes on, as with driver 580",
             )
         return stream
 
-    def _submit_batch(self, stream: Stream, moves: Sequence[tuple[ReadyCopy, int]]) -> None:
-        for move, _ in moves:
-            look_at(move, later=False)
-        for move, order in reversed(moves):
-            self._submit_ordered(stream, move, order)
+    def _submit_batch(self, stream: Stream, copies: Sequence[tuple[ReadyCopy, int]]) -> None:
+        for copy, _ in copies:
+            look_at(copy, later=False)
+        for copy, order in reversed(copies):
+            self._submit_ordered(stream, copy, order)
 
-    def _submit_ordered(self, stream: Stream, move: ReadyCopy, order: int) -> None:
+    def _submit_ordered(self, stream: Stream, copy: ReadyCopy, order: int) -> None:
         """Queue a copy whose source may be read by `order`, and wait for nothing.
 
         A source that may be read early is read at the call, so that a missing wait is found. Host
         memory that must stay unchanged is watched instead.
         """
         if self._timeline is None:
-            self._submit(stream, NodeKind.COPY, partial(move.run, False, None))
+            self._submit(stream, NodeKind.COPY, partial(copy.run, False, None))
             return
-        of = host_side(self, *move.source, is_written=False)
-        to = host_side(self, *move.target, is_written=True)
-        address, _ = look_at(move, later=False)
+        source = host_side(self, *copy.source, is_written=False)
+        target = host_side(self, *copy.target, is_written=True)
+        address, _ = look_at(copy, later=False)
         staged = None
-        if order == _DURING_CALL or (order == _ANY_TIME and of.range is None):
-            nbytes = move.source[2]
+        if order == _DURING_CALL or (order == _ANY_TIME and source.range is None):
+            nbytes = copy.source[2]
             staged = ctypes.create_string_buffer(ctypes.string_at(address, nbytes), nbytes)
-        read = None if staged is not None else of.range
-        used = tuple(each for each in (read, to.range) if each is not None)
-        self._submit(stream, NodeKind.COPY, partial(move.run, True, staged), used)
+        read = None if staged is not None else source.range
+        host_ranges = tuple(
+            host_range for host_range in (read, target.range) if host_range is not None
+        )
+        self._submit(stream, NodeKind.COPY, partial(copy.run, True, staged), host_ranges)
 
     def _box_of(self, op: CUDA_MEMCPY3D_BATCH_OP) -> ReadyCopy:
         """Return a copy of a box, whose extents are elements of an array's size, else bytes."""
@@ -355,7 +379,7 @@ class CopyCalls(CallRules):
         nbytes = sizes.pop() if sizes else 1
         box = extent[0] * nbytes, extent[1], extent[2]
         source, target = (self._side_of(side, nbytes, box) for side in (op.src, op.dst))
-        return move_of_box(self, source, target, box)
+        return copy_of_box(self, source, target, box)
 
     def _element_bytes(self, side: CUmemcpy3DOperand) -> int:
         """Return the element size of its array; 0 for a pointer."""
@@ -366,14 +390,14 @@ class CopyCalls(CallRules):
 
     def _side_of(self, side: CUmemcpy3DOperand, nbytes: int, box: Box) -> BoxSide:
         if _kind_of(side) == _ARRAY:
-            within = side.op.array
-            at = int(within.offset.x) * nbytes, int(within.offset.y), int(within.offset.z)
-            return side_in_array(self, within.array, 0, at, box)
-        given = side.op.ptr
+            array = side.op.array
+            corner = int(array.offset.x) * nbytes, int(array.offset.y), int(array.offset.z)
+            return side_in_array(self, array.array, 0, corner, box)
+        pointer = side.op.ptr
         width, height, _ = box
-        row = int(given.rowLength) * nbytes or width
-        rows = int(given.layerHeight) or height
-        address = int(given.ptr)
+        row = int(pointer.rowLength) * nbytes or width
+        rows = int(pointer.layerHeight) or height
+        address = int(pointer.ptr)
         if not address or row < width or rows < height:
             raise invalid_value(
                 f"rows of {row} bytes and layers of {rows} rows at {address:#x} do not hold a box "
@@ -382,51 +406,58 @@ class CopyCalls(CallRules):
         return BoxSide(address, row, row * rows, any_host=True)
 
 
-def _mapping_at(device: DeviceState, address: int) -> tuple[int, int] | None:
-    """Return the address and size of the memory mapped there into a reserved range."""
-    for found in device.reservations.values():
-        if found.holds(address, 1):
-            return found.piece_at(address)
+def submit_box(driver: CallRules, copy: BoxCopy | None, h_stream: CUstream) -> None:
+    """Copy a box in the order of a stream, or record the copy."""
+    if copy is None:
+        raise invalid_value("the copy's parameters are null")
+    copy_boxes(driver, copy, driver._stream(h_stream))
+
+
+def _mapping_at(device: DeviceState, address: int) -> tuple[int, MappedPiece] | None:
+    """Return the address of the piece mapped there into a reserved range, and the piece."""
+    for reservation in device.reservations.values():
+        if reservation.holds(address, 1):
+            return reservation.piece_at(address)
     return None
 
 
 def _kind_of(side: CUmemcpy3DOperand) -> int:
     try:
         kind = int(side.type)
-    except ValueError:
+    except (TypeError, ValueError):  # older bindings have None for an unknown type
         kind = 0
     if kind not in (_POINTER, _ARRAY):
         raise invalid_value("a side of a copy is a pointer or an array")
     return kind
 
 
-def _order_of(given: CUmemcpyAttributes | CUDA_MEMCPY3D_BATCH_OP) -> int:
+def _order_of(operation: CUmemcpyAttributes | CUDA_MEMCPY3D_BATCH_OP) -> int:
     """Return when the source may be read."""
     try:
-        order = int(given.srcAccessOrder)
-    except ValueError:
+        order = int(operation.srcAccessOrder)
+    except (TypeError, ValueError):
         order = 0
     if order not in (_IN_STREAM, _DURING_CALL, _ANY_TIME):
         raise invalid_value(f"srcAccessOrder {order} says not when a source may be read: 1, 2 or 3")
-    if int(given.flags) & ~_FLAGS:
-        raise invalid_value(f"invalid flags of a copy {int(given.flags):#x}")
+    if int(operation.flags) & ~_FLAGS:
+        raise invalid_value(f"invalid flags of a copy {int(operation.flags):#x}")
     return order
 
 
-def first_ones(
-    what: str, starts: Sequence[int], each: Sequence[object], number: int, count: int
+def first_indices(
+    parameter: str, starts: Sequence[int], attributes: Sequence[object], number: int, count: int
 ) -> Sequence[int]:
     """Return where in a batch of `count` each of `number` attributes begins to apply.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, if they do not begin with 0 and increase.
     """
-    if not 0 < number <= min(len(each), len(starts), count):
+    if not 0 < number <= min(len(attributes), len(starts), count):
         raise invalid_value(f"{number} attributes for a batch of {count}")
-    found = starts[:number]
-    grows = all(one < next_one for one, next_one in pairwise(found))
-    if found[0] or not grows or found[-1] >= count:
+    firsts = starts[:number]
+    grows = all(first < following for first, following in pairwise(firsts))
+    if firsts[0] or not grows or firsts[-1] >= count:
         raise invalid_value(
-            f"{what} is {list(found)}: it begins with 0, grows, and is below {count}"
+            f"{parameter} is {list(firsts)}: it begins with 0, grows, and is below {count}"
         )
-    return found
+    return firsts

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ...driver._api import CUdeviceptr, CUresult, CUstream
 from ..call_error import OK, invalid_value
 from ..call_rules import CallRules
-from ..copies import LEGACY, host_side, lock_of, note_move, place_of
+from ..copies import host_address_of, host_side, lock_of, record_copy
 from ..device_state import DeviceState
 from ..node_kind import NodeKind
 from ..streams import Stream
@@ -40,21 +40,50 @@ class FillCalls(CallRules):
 
     @call
     def cuMemsetD8(self, dst_device: CUdeviceptr, uc: int, n: int, /) -> tuple[CUresult]:
-        """Set `n` bytes; the host does not wait for device memory."""
-        fill_rows(self, int(dst_device), uc, 1, Rows(n), self._stream(LEGACY))
+        """Set `n` bytes; the host does not wait for device memory, but for SYNC_MEMOPS."""
+        self._fill(int(dst_device), uc, 1, Rows(n))
         return OK
 
     @call
     def cuMemsetD16(self, dst_device: CUdeviceptr, us: int, n: int, /) -> tuple[CUresult]:
         """Set `n` 16-bit values."""
-        fill_rows(self, int(dst_device), us, 2, Rows(n), self._stream(LEGACY))
+        self._fill(int(dst_device), us, 2, Rows(n))
         return OK
 
     @call
     def cuMemsetD32(self, dst_device: CUdeviceptr, ui: int, n: int, /) -> tuple[CUresult]:
         """Set `n` 32-bit values."""
-        fill_rows(self, int(dst_device), ui, 4, Rows(n), self._stream(LEGACY))
+        self._fill(int(dst_device), ui, 4, Rows(n))
         return OK
+
+    @call
+    def cuMemsetD2D8(
+        self, dst_device: CUdeviceptr, dst_pitch: int, uc: int, width: int, height: int, /
+    ) -> tuple[CUresult]:
+        """Set `width` bytes of each of `height` rows, `dst_pitch` bytes apart."""
+        self._fill(int(dst_device), uc, 1, Rows(width, height, dst_pitch))
+        return OK
+
+    @call
+    def cuMemsetD2D16(
+        self, dst_device: CUdeviceptr, dst_pitch: int, us: int, width: int, height: int, /
+    ) -> tuple[CUresult]:
+        """Set `width` 16-bit values of each of `height` rows, `dst_pitch` bytes apart."""
+        self._fill(int(dst_device), us, 2, Rows(width, height, dst_pitch))
+        return OK
+
+    @call
+    def cuMemsetD2D32(
+        self, dst_device: CUdeviceptr, dst_pitch: int, ui: int, width: int, height: int, /
+    ) -> tuple[CUresult]:
+        """Set `width` 32-bit values of each of `height` rows, `dst_pitch` bytes apart."""
+        self._fill(int(dst_device), ui, 4, Rows(width, height, dst_pitch))
+        return OK
+
+    def _fill(self, address: int, value: int, width: int, rows: Rows) -> None:
+        """Fill in the default stream."""
+        fill_rows(self, address, value, width, rows, self._stream(self._thread.default_stream))
+        self._wait_if_synchronous(address)
 
     @call
     def cuMemsetD8Async(
@@ -91,7 +120,7 @@ class FillCalls(CallRules):
         h_stream: CUstream,
         /,
     ) -> tuple[CUresult]:
-        """Set `width` bytes of each of `height` rows, which begin `dst_pitch` bytes apart."""
+        """Set `width` bytes of each of `height` rows, `dst_pitch` bytes apart."""
         fill_rows(
             self, int(dst_device), uc, 1, Rows(width, height, dst_pitch), self._stream(h_stream)
         )
@@ -132,7 +161,7 @@ class FillCalls(CallRules):
         return OK
 
 
-def _refuse_if_shut(
+def _reject_if_shut(
     driver: CallRules, device: DeviceState | None, address: int, stream: Stream
 ) -> None:
     """Reject host memory that the stream's device may not access."""
@@ -165,7 +194,7 @@ def fill_rows(
             f"of {width} and no less than a row"
         )
     device, span = driver._device_of(address), pitch * (height - 1) + nbytes
-    _refuse_if_shut(driver, device, address, stream)
+    _reject_if_shut(driver, device, address, stream)
     ranges = [(address + row * pitch, nbytes) for row in range(height)]
     if pitch == nbytes:
         ranges = [(address, span)]
@@ -175,33 +204,33 @@ def fill_rows(
 
     def run() -> None:
         with lock_of(device):
-            place = place_of(driver, device, address, span, False, later)
+            host_address = host_address_of(driver, device, address, span, False, later)
             for start, length in ranges:
-                _set(place + start - address, pattern, length)
+                _set(host_address + start - address, pattern, length)
                 if device is not None:
                     device.memory.mark_written(start, length)
-        note_move(driver, (device, []), (device, ranges))
+        record_copy(driver, (device, []), (device, ranges))
 
     if not later:
         driver._submit(stream, NodeKind.SET, run)
         return
     with lock_of(device):
-        place_of(driver, device, address, span, False, recording)
+        host_address_of(driver, device, address, span, False, recording)
     target = host_side(driver, device, address, span, is_written=True)
     driver._submit(stream, NodeKind.SET, run, () if target.range is None else (target.range,))
     if stream.capture is not None:
-        told = (address, rows.pitch, value, width, count, height, stream.context.handle)
-        stream.capture.tell(stream, _PARAMS.pack(*told))
+        fields = (address, rows.pitch, value, width, count, height, stream.context.handle)
+        stream.capture.set_params(stream, _PARAMS.pack(*fields))
 
 
-def _set(place: int, pattern: bytes, nbytes: int) -> None:
+def _set(host_address: int, pattern: bytes, nbytes: int) -> None:
     """Repeat a pattern over host memory: whole bytes at once, others by doubling."""
     if len(set(pattern)) == 1:
-        ctypes.memset(place, pattern[0], nbytes)
+        ctypes.memset(host_address, pattern[0], nbytes)
         return
-    done = len(pattern)
-    ctypes.memmove(place, pattern, done)
-    while done < nbytes:
-        more = min(done, nbytes - done)
-        ctypes.memmove(place + done, place, more)
-        done += more
+    filled = len(pattern)
+    ctypes.memmove(host_address, pattern, filled)
+    while filled < nbytes:
+        nbytes_more = min(filled, nbytes - filled)
+        ctypes.memmove(host_address + filled, host_address, nbytes_more)
+        filled += nbytes_more

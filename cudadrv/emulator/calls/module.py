@@ -31,7 +31,8 @@ _LAZY: Final = 2  # CU_MODULE_LAZY_LOADING
 _ERROR_LOG: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
 _ERROR_LOG_SIZE: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 _PTX: Final = int(CUjitInputType.CU_JIT_INPUT_PTX)
-_KINDS: Final = {0: "a cubin", 2: "a fatbin", 3: "an object file", 4: "an archive", 5: "LTO-IR"}
+_FATBIN: Final = int(CUjitInputType.CU_JIT_INPUT_FATBINARY)
+_KINDS: Final = {0: "a cubin", 3: "an object file", 4: "an archive", 5: "LTO-IR"}
 _MAX_REGISTERS: Final = int(CUjit_option.CU_JIT_MAX_REGISTERS)
 
 
@@ -45,7 +46,7 @@ class ModuleCalls(CallRules):
 
     @call
     def cuModuleLoadData(self, image: bytes, /) -> tuple[CUresult, CUmodule]:
-        """Load a PTX text into the current context."""
+        """Load a PTX text, or the PTX of a fatbin, into the current context."""
         return SUCCESS, CUmodule(self._load(image).handle)
 
     @call
@@ -60,9 +61,9 @@ class ModuleCalls(CallRules):
         """Same; of the options, the error log is filled, the others have no effect."""
         try:
             return SUCCESS, CUmodule(self._load(image).handle)
-        except CallError as refusal:
-            given = zip(options[:num_options], option_values[:num_options], strict=True)
-            write_log({int(option): value for option, value in given}, refusal.text)
+        except CallError as error:
+            pairs = zip(options[:num_options], option_values[:num_options], strict=True)
+            write_log({int(option): value for option, value in pairs}, error.text)
             raise
 
     def _load(self, image: bytes) -> Module:
@@ -70,13 +71,14 @@ class ModuleCalls(CallRules):
         from ..module_loading import place_module, read_image
 
         context = self._current()
-        return place_module(self, read_image(bytes(image)), context)
+        capability = context.device.profile.compute_capability
+        return place_module(self, read_image(bytes(image), capability), context)
 
     @call
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]:
         """Free the module's variables and functions."""
         module = self._module(hmod)
-        self._refuse_unsafe()
+        self._reject_unsafe()
         self._finish_context(module.context)
         with self._lock:
             self._module(hmod)  # another thread may have unloaded it
@@ -97,9 +99,9 @@ class ModuleCalls(CallRules):
         for names in instance("Emulator.name_kernels: expressions", expressions, Mapping).items():
             for name in names:
                 text("Emulator.name_kernels: expressions", name)
-        found = self._modules.get(int(handle))
-        if found is not None:
-            found.program.shown.update(expressions)
+        state = self._modules.get(int(handle))
+        if state is not None:
+            state.program.shown.update(expressions)
 
     @call
     def cuModuleGetFunction(self, hmod: CUmodule, name: bytes, /) -> tuple[CUresult, CUfunction]:
@@ -161,8 +163,8 @@ class ModuleCalls(CallRules):
         """Begin a link; of the options the error log and the register limit are used."""
         self._current()
         handle = next(self._handles)
-        given = zip(options[:num_options], option_values[:num_options], strict=True)
-        self._links[handle] = PendingLink({int(option): value for option, value in given})
+        pairs = zip(options[:num_options], option_values[:num_options], strict=True)
+        self._links[handle] = PendingLink({int(option): value for option, value in pairs})
         return SUCCESS, CUlinkState(handle)
 
     @call
@@ -178,16 +180,22 @@ class ModuleCalls(CallRules):
         option_values: Sequence[object],
         /,
     ) -> tuple[CUresult]:
-        """Add an input; only PTX is linked."""
+        """Add an input: PTX, or a fatbin with PTX."""
         link = self._link(state)
-        if int(kind) != _PTX:
-            what = _KINDS.get(int(kind), f"an input of kind {int(kind)}")
-            raise self._refused(
+        data = bytes(data)[:size]
+        if int(kind) == _FATBIN:
+            from ..module_loading import ptx_of_fatbin  # as in `_load`
+
+            capability = self._current().device.profile.compute_capability
+            data = ptx_of_fatbin(data, capability).encode()
+        elif int(kind) != _PTX:
+            noun = _KINDS.get(int(kind), f"an input of kind {int(kind)}")
+            raise self._rejection(
                 link,
                 CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
-                f"the emulator executes PTX and links PTX; {bytes(name).decode()!r} is {what}",
+                f"the emulator executes PTX and links PTX; {bytes(name).decode()!r} is {noun}",
             )
-        text = bytes(data)[:size].rstrip(b"\0").decode(errors="replace")
+        text = data.rstrip(b"\0").decode(errors="replace")
         link.inputs.append((bytes(name).decode(errors="replace"), text))
         return OK
 
@@ -202,18 +210,18 @@ class ModuleCalls(CallRules):
             text = link_texts(link.inputs) if link.inputs else ""
             if missing := undefined_in(text):
                 words = f"Undefined reference to {', '.join(map(repr, missing))}"
-                raise self._refused(link, CUresult.CUDA_ERROR_INVALID_PTX, words)
+                raise self._rejection(link, CUresult.CUDA_ERROR_INVALID_PTX, words)
             registers = link.options.get(_MAX_REGISTERS)
             if isinstance(registers, int) and registers:
                 text = with_register_limit(text, registers)
         except PtxError as error:
             code = CUresult.CUDA_ERROR_INVALID_PTX
-            raise self._refused(link, code, str(error), error) from None
+            raise self._rejection(link, code, str(error), error) from None
         link.image = ctypes.create_string_buffer(text.encode())
         return SUCCESS, ctypes.addressof(link.image), len(link.image)
 
     @staticmethod
-    def _refused(
+    def _rejection(
         link: PendingLink, code: CUresult, text: str, cause: PtxError | None = None
     ) -> CallError:
         """Return the error of a link, and write it to the link's log."""

@@ -107,7 +107,7 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamDestroy(self, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Destroy a stream; if it is capturing, its capture is abandoned."""
+        """Destroy a stream, and abandon a capture that began in it; a forked one leaves its own."""
         if int(h_stream) <= 2:
             raise invalid_handle("invalid resource handle: a default stream cannot be destroyed")
         stream = self._stream(h_stream)
@@ -116,14 +116,19 @@ class StreamCalls(CallRules):
                 raise invalid_handle(
                     f"invalid resource handle: {stream.handle:#x} is no live stream"
                 )
-        self._drop_capture(stream)
+        capture = stream.capture
+        if capture is None or capture.origin is stream:
+            self._drop_capture(stream)
+        else:
+            with self._lock:
+                capture.leave(stream)
         return OK
 
     @call
     def cuStreamSynchronize(self, h_stream: CUstream, /) -> tuple[CUresult]:
         """Run all queued work; unused memory above the pool's threshold is released."""
         stream = self._stream(h_stream)
-        self._refuse_wait(stream)
+        self._reject_wait(stream)
         self._wait_for_stream(stream)
         return OK
 
@@ -131,18 +136,18 @@ class StreamCalls(CallRules):
     def cuStreamQuery(self, h_stream: CUstream, /) -> tuple[CUresult]:
         """Return whether all queued work is done."""
         stream = self._stream(h_stream)
-        self._refuse_wait(stream)
+        self._reject_wait(stream)
         timeline = self._timeline
         if timeline is not None and self._is_pending(timeline.tails(stream), stream.context):
             return (CUresult.CUDA_ERROR_NOT_READY,)
         self._host_has_waited(stream)
         return OK
 
-    def _refuse_wait(self, stream: Stream) -> None:
+    def _reject_wait(self, stream: Stream) -> None:
         if self._captures:
-            self._refuse_if_implicit(stream)
-            self._refuse_in_capture(stream)
-            self._refuse_unsafe()
+            self._reject_if_implicit(stream)
+            self._reject_in_capture(stream)
+            self._reject_unsafe()
 
     @call
     def cuStreamGetPriority(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
@@ -173,11 +178,11 @@ class StreamCalls(CallRules):
             raise invalid_handle("an event for several processes is waited for on its own device")
         with self._lock:
             if stream.capture is not None:
-                self._refuse_if_invalid(stream.capture)
+                self._reject_if_invalid(stream.capture)
             if event.capture is not None:
                 self._join(stream, event, event.capture)
             elif stream.capture is None:
-                self._refuse_if_implicit(stream)
+                self._reject_if_implicit(stream)
             elif flags & _WAIT_EXTERNAL:
                 stream.capture.add(stream, NodeKind.WAIT, nothing)
             elif event.time_ns is not None or event.operation is not None:
@@ -190,7 +195,8 @@ class StreamCalls(CallRules):
         if self._accesses is not None and stream.capture is None and event.clock is not None:
             self._accesses.wait(stream, event.clock)
         record = event.operation
-        if stream.capture is None and record is not None and not record.is_done:
+        is_logged = self._queued.log is not None
+        if stream.capture is None and record and (is_logged or not record.is_done):
             self._queued.submit(stream, NodeKind.WAIT, nothing, after=(record,), is_marker=True)
         return OK
 
@@ -210,7 +216,7 @@ class StreamCalls(CallRules):
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_MERGE,
                 "the stream and the event belong to different captures; both are now invalid",
             )
-        self._refuse_if_invalid(capture)
+        self._reject_if_invalid(capture)
         capture.join(stream, event.tip)
 
     @call
@@ -236,10 +242,14 @@ class StreamCalls(CallRules):
         stream = self._stream(h_stream)
         graph = self._graph(h_graph)
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
-        after = [self._nodes.get(handle) for handle in handles]
-        if len(after) < num_dependencies or any(n is None or n.graph is not graph for n in after):
+        predecessors = [self._nodes.get(handle) for handle in handles]
+        if len(predecessors) < num_dependencies or any(
+            n is None or n.graph is not graph for n in predecessors
+        ):
             raise invalid_value("a dependency is no node of the graph")
-        self._begin_capture(stream, mode, graph, frozenset(n for n in after if n is not None))
+        self._begin_capture(
+            stream, mode, graph, frozenset(n for n in predecessors if n is not None)
+        )
         return OK
 
     def _begin_capture(
@@ -247,7 +257,7 @@ class StreamCalls(CallRules):
         stream: Stream,
         mode: CUstreamCaptureMode,
         graph: Graph | None = None,
-        after: Tip = _NOTHING,
+        tip: Tip = _NOTHING,
     ) -> None:
         if mode not in _MODES:
             raise invalid_value(f"invalid capture mode {int(mode)}")
@@ -265,7 +275,7 @@ class StreamCalls(CallRules):
                 stream, mode, threading.get_ident(), graph or Graph(), graph is not None
             )
             capture.number = next(self._handles)
-            capture.join(stream, after)
+            capture.join(stream, tip)
             self._captures.add(capture)
 
     @call
@@ -283,7 +293,7 @@ class StreamCalls(CallRules):
         """Return the stream's capture, its graph, and the nodes that the next one comes after."""
         stream = self._stream(h_stream)
         if self._captures:
-            self._refuse_if_implicit(stream, invalidates=False)
+            self._reject_if_implicit(stream, invalidates=False)
         capture = stream.capture
         status = CUstreamCaptureStatus
         if capture is None or capture.invalid:
@@ -291,8 +301,8 @@ class StreamCalls(CallRules):
                 status.CU_STREAM_CAPTURE_STATUS_NONE,
                 status.CU_STREAM_CAPTURE_STATUS_INVALIDATED,
             )
-            found = none if capture is None else invalid
-            return SUCCESS, found, cuuint64_t(0), CUgraph(0), [], [], 0
+            inactive = none if capture is None else invalid
+            return SUCCESS, inactive, cuuint64_t(0), CUgraph(0), [], [], 0
         graph = capture.graph
         tip = [node for node in graph.nodes if node in stream.tip]
         return (
@@ -322,12 +332,12 @@ class StreamCalls(CallRules):
             raise CallError(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
         nodes = [self._nodes.get(handle) for handle in handles]
-        known = frozenset(n for n in nodes if n is not None and n.graph is capture.graph)
-        if len(known) < num_dependencies or flags & ~1:
+        predecessors = frozenset(n for n in nodes if n is not None and n.graph is capture.graph)
+        if len(predecessors) < num_dependencies or flags & ~1:
             raise invalid_value("a dependency is no node of the capture's graph, or the flags")
         with self._lock:
-            stream.tip = known if flags else stream.tip | known
-            capture.nodes += [node for node in known if node not in capture.nodes]
+            stream.tip = predecessors if flags else stream.tip | predecessors
+            capture.nodes += [node for node in predecessors if node not in capture.nodes]
         return OK
 
     @call
@@ -347,15 +357,15 @@ class StreamCalls(CallRules):
             joined = capture.is_joined
             self._end(capture)
         try:
-            self._refuse_end(capture, joined)
+            self._reject_end(capture, joined)
         except CallError:
             self._give_up(capture)
             raise
         return SUCCESS, self._handle_of_graph(capture.graph)
 
-    def _refuse_end(self, capture: StreamCapture, joined: bool) -> None:
+    def _reject_end(self, capture: StreamCapture, joined: bool) -> None:
         """Reject the graph of a capture that did not end correctly."""
-        self._refuse_if_invalid(capture)
+        self._reject_if_invalid(capture)
         relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         if not relaxed and capture.thread != threading.get_ident():
             raise CallError(
@@ -378,7 +388,7 @@ class StreamCalls(CallRules):
         """
         stream = self._stream(h_stream)
         if self._captures:
-            self._refuse_if_implicit(stream, invalidates=False)
+            self._reject_if_implicit(stream, invalidates=False)
         capture = stream.capture
         if capture is None:
             return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
@@ -393,8 +403,8 @@ class StreamCalls(CallRules):
         """Return the value that was set, or the initial one."""
         stream = self._stream(h_stream)
         value = AttributeValue()
-        told = self._attribute(stream, int(attr))
-        ctypes.memmove(pointer_to(value), told, len(told))
+        data = self._attribute(stream, int(attr))
+        ctypes.memmove(pointer_to(value), data, len(data))
         return SUCCESS, value
 
     @call
@@ -405,8 +415,8 @@ class StreamCalls(CallRules):
         stream = self._stream(h_stream)
         if value is None or int(attr) not in _KNOWN:
             raise invalid_value(f"stream attribute {int(attr)} is none, or its value is null")
-        given = ctypes.string_at(pointer_to(value), _BYTES)
-        self._set_attribute(stream, int(attr), given)
+        data = ctypes.string_at(pointer_to(value), _BYTES)
+        self._set_attribute(stream, int(attr), data)
         return OK
 
     @call

@@ -16,7 +16,6 @@ from ...driver._api import (
     CUmemAccess_flags,
     CUmemAccessDesc,
     CUmemAllocationHandleType,
-    CUmemAllocationType,
     CUmemLocationType,
     CUmemoryPool,
     CUmemPool_attribute,
@@ -34,9 +33,11 @@ from ..pools import (
     HOST,
     HOST_NUMA,
     HOST_NUMA_CURRENT,
+    MANAGED,
+    PINNED,
     Location,
     Pool,
-    PoolPlace,
+    PoolLocation,
     PoolProperties,
 )
 from ..shared_file import DESCRIPTORS, new_shared_file
@@ -51,12 +52,9 @@ _USED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
 _USED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 # Creation parameters of a pool, for which the bindings of CUDA 12 have no names.
 _TYPE, _HANDLE_TYPES, _LOCATION, _LOCATION_TYPE, _MOST, _DECOMPRESSES = range(9, 15)
-_PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
-_MANAGED: Final = 2  # CU_MEM_ALLOCATION_TYPE_MANAGED
 _NO_HANDLES: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
 _NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-_ANYWHERE: Final = 0  # CU_MEM_LOCATION_TYPE_NONE
 _THE_HOST: Final = -1  # among the ordinals that may access a pool
 
 
@@ -79,21 +77,22 @@ class StreamOrderedMemoryCalls(CallRules):
     ) -> tuple[CUresult, CUdeviceptr]:
         """Same for a pool."""
         stream = self._stream(h_stream)
-        device, found = self._pool(pool)
-        if found.is_foreign:
+        device, state = self._pool(pool)
+        if state.is_foreign:
             raise invalid_value("the pool is another process's, which alone has memory of it")
         if device is None:
-            return SUCCESS, self._allocate_of_host(found, stream, bytesize)
-        return SUCCESS, self._allocate_of(device, found, stream, bytesize)
+            return SUCCESS, self._allocate_of_host(state, stream, bytesize)
+        return SUCCESS, self._allocate_of(device, state, stream, bytesize)
 
     def _allocate_of(
         self, device: DeviceState, pool: Pool, stream: Stream, bytesize: int
     ) -> CUdeviceptr:
         if stream.capture is not None:
-            return CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize))
+            location = PoolLocation(DEVICE, device.ordinal)
+            return CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize, location))
         if self._captures:
-            self._refuse_if_implicit(stream)
-            self._refuse_unsafe()
+            self._reject_if_implicit(stream)
+            self._reject_unsafe()
         if bytesize <= 0:
             return CUdeviceptr(0)
         if self._freed is not None:
@@ -105,14 +104,16 @@ class StreamOrderedMemoryCalls(CallRules):
             self._accesses.allocated(stream, piece.address, bytesize)
         return CUdeviceptr(piece.address)
 
-    def _allocate_in(self, capture: StreamCapture, stream: Stream, nbytes: int) -> int:
-        self._refuse_if_invalid(capture)
+    def _allocate_in(
+        self, capture: StreamCapture, stream: Stream, nbytes: int, location: PoolLocation
+    ) -> int:
+        self._reject_if_invalid(capture)
         if nbytes <= 0:
             return 0
-        memory = GraphAllocation(stream.context.device, nbytes)
+        memory = self._graph_allocation(stream.context.device, nbytes, location)
         try:
             with self._lock:
-                self._refuse_if_invalid(capture)
+                self._reject_if_invalid(capture)
                 capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
         except CallError:
             memory.release()
@@ -132,11 +133,11 @@ class StreamOrderedMemoryCalls(CallRules):
             self._free_in(stream.capture, stream, address)
             return OK
         if self._captures:
-            self._refuse_if_implicit(stream)
+            self._reject_if_implicit(stream)
         if address:
             host = self._host.find(address)
-            if host is not None and host.pool is not None:
-                free_of_host_pool(self, address, stream)
+            if host is not None and (host.pool is not None or host.graph is not None):
+                free_of_host(self, address, stream)
                 return OK
             device = self._device_of(address)
             if device is not None and device is not stream.context.device:
@@ -149,7 +150,7 @@ class StreamOrderedMemoryCalls(CallRules):
 
     def _free_in(self, capture: StreamCapture, stream: Stream, address: int) -> None:
         with self._lock:
-            self._refuse_if_invalid(capture)
+            self._reject_if_invalid(capture)
             freed = {id(n.memory) for n in capture.graph.nodes if n.kind is NodeKind.FREE}
             for node in capture.graph.nodes:
                 memory = node.memory
@@ -177,29 +178,29 @@ class StreamOrderedMemoryCalls(CallRules):
         """
         if pool_props is None:
             raise invalid_value("the properties of the pool are null")
-        self._refuse_unsafe()
+        self._reject_unsafe()
         try:
             kind, handles = int(pool_props.allocType), int(pool_props.handleTypes)
-            place = self._place_of_pools(pool_props.location, kind)
+            location = self._pool_location(pool_props.location, kind)
         except ValueError as error:
             raise invalid_value(f"the properties of the pool: {error}") from None
-        most = int(pool_props.maxSize)
+        max_bytes = int(pool_props.maxSize)
         if handles not in (_NO_HANDLES, DESCRIPTORS):
             raise not_supported("the emulator shares pools by POSIX file descriptors alone")
-        if not self._is_of_device(place):
-            return SUCCESS, CUmemoryPool(self._pool_of_host(place, handles, most).handle)
-        device = self._device_at(place.number)
-        pool = Pool(next(self._handles), most)
+        if not self._is_of_device(location):
+            return SUCCESS, CUmemoryPool(self._pool_of_host(location, handles, max_bytes).handle)
+        device = self._device_at(location.number)
+        pool = Pool(next(self._handles), max_bytes)
         if handles == DESCRIPTORS:
             pool.file = new_shared_file("pool", device.uuid, device.profile.total_memory)
         with device.lock:
             device.account.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
 
-    def _pool_of_host(self, place: PoolPlace, handles: int, most: int) -> Pool:
-        if place.is_managed and (handles or most):
+    def _pool_of_host(self, location: PoolLocation, handles: int, max_bytes: int) -> Pool:
+        if location.is_managed and (handles or max_bytes):
             raise invalid_value("a pool of managed memory has no limit, and is not shared")
-        if place.kind == HOST and handles:
+        if location.kind == HOST and handles:
             raise invalid_value("only a pool of a NUMA node of the host is shared")
         if handles:
             raise not_supported(
@@ -207,25 +208,25 @@ class StreamOrderedMemoryCalls(CallRules):
                 "pool without handle types"
             )
         with self._lock:
-            return self._host_pools.made(place, most)
+            return self._host_pools.create(location, max_bytes)
 
     @call
     def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]:
         """Destroy a pool; its memory stays until it is freed. Default pools stay."""
-        device, found = self._pool(pool)
-        self._refuse_unsafe()
+        device, state = self._pool(pool)
+        self._reject_unsafe()
         if device is None:
             with self._lock:
-                if self._host_pools.is_default(found):
+                if self._host_pools.is_default(state):
                     raise invalid_value("a default pool cannot be destroyed")
-                self._host_pools.destroy(found)
+                self._host_pools.destroy(state)
             return OK
-        if found is device.pool:
+        if state is device.pool:
             raise invalid_value("a device's default pool cannot be destroyed")
         with device.lock:
-            if device.pool_in_use is found:
+            if device.pool_in_use is state:
                 device.pool_in_use = device.pool
-            device.account.destroy(found)
+            device.account.destroy(state)
         return OK
 
     @call
@@ -253,7 +254,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]:
         """Release unused memory, down to `min_bytes_to_keep`."""
         device, account = self._pool(pool)
-        self._refuse_unsafe()
+        self._reject_unsafe()
         with self._lock_of_pool(device):
             account.trim(min_bytes_to_keep)
         return OK
@@ -284,7 +285,7 @@ class StreamOrderedMemoryCalls(CallRules):
     ) -> tuple[CUresult, cuuint64_t]:
         """Return a policy, a byte count, or a creation parameter of the pool."""
         device, account = self._pool(pool)
-        place = self._place_of_pool(device, account)
+        location = self._location_of_pool(device, account)
         values = {
             **account.reuse,
             _THRESHOLD: account.threshold,
@@ -292,10 +293,10 @@ class StreamOrderedMemoryCalls(CallRules):
             _RESERVED_HIGH: account.reserved_high,
             _USED: account.used,
             _USED_HIGH: account.used_high,
-            _TYPE: _MANAGED if place.is_managed else _PINNED,
+            _TYPE: MANAGED if location.is_managed else PINNED,
             _HANDLE_TYPES: DESCRIPTORS if account.file and not account.is_foreign else _NO_HANDLES,
-            _LOCATION: place.number,
-            _LOCATION_TYPE: place.kind,
+            _LOCATION: location.number,
+            _LOCATION_TYPE: location.kind,
             _MOST: account.most,
             _DECOMPRESSES: 0,
         }
@@ -313,12 +314,12 @@ class StreamOrderedMemoryCalls(CallRules):
         The codes were measured with driver 580 on two H200s, except for devices that are no peers.
         """
         owner, opened = self._pool(pool)
-        self._refuse_unsafe()
+        self._reject_unsafe()
         if count > len(map):
             raise invalid_value(f"{count} descriptors of access, of which {len(map)} were given")
-        asked = [self._access(owner, opened, each) for each in map[:count]]
+        grants = [self._access(owner, opened, description) for description in map[:count]]
         with self._lock_of_pool(owner):
-            for ordinal, is_granted in asked:
+            for ordinal, is_granted in grants:
                 if is_granted:
                     opened.peers.add(ordinal)
                 else:
@@ -326,10 +327,10 @@ class StreamOrderedMemoryCalls(CallRules):
         return OK
 
     def _access(
-        self, owner: DeviceState | None, pool: Pool, asked: CUmemAccessDesc
+        self, owner: DeviceState | None, pool: Pool, description: CUmemAccessDesc
     ) -> tuple[int, bool]:
         """Return the ordinal that the access is for, and whether it is granted."""
-        flags, kind = int(asked.flags), int(asked.location.type)
+        flags, kind = int(description.flags), int(description.location.type)
         if flags not in (_NO_ACCESS, _READ_AND_WRITE):
             raise not_supported(f"access to a pool is none or to read and write, not {flags}")
         if owner is None and kind in (HOST, HOST_NUMA):
@@ -338,7 +339,7 @@ class StreamOrderedMemoryCalls(CallRules):
             return _THE_HOST, bool(flags)
         if kind != DEVICE:
             raise not_supported("access to a pool of a device is given to devices")
-        device = self._device_at(asked.location.id)
+        device = self._device_at(description.location.id)
         if device is owner and flags == _NO_ACCESS:
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_DEVICE, "a pool's own device has access to it"
@@ -354,46 +355,22 @@ class StreamOrderedMemoryCalls(CallRules):
         """Return the lock for the byte counts of a device's pool, or of one of the host."""
         return self._lock if device is None else device.lock
 
-    def _place_of_pools(self, location: Location | None, typename: int) -> PoolPlace:
-        """Return the place for a location and a type of allocation.
-
-        The codes were measured with driver 580.
-
-        Raises:
-            CallError: there are no such pools.
-        """
-        if location is None:
-            raise invalid_value("the location of the pool is null")
-        kind, number = int(location.type), int(location.id)
-        is_managed = int(typename) == _MANAGED
-        if not is_managed and int(typename) != _PINNED:
-            raise invalid_value(f"memory of type {int(typename)} has no pool")
-        if kind == DEVICE:
-            if not 0 <= number < len(self._devices):
-                raise invalid_value(f"there is no device {number} of {len(self._devices)}")
-            return PoolPlace(kind, number, is_managed)
-        if kind == HOST_NUMA and number:
-            raise invalid_value(f"the emulated host has NUMA node 0, and no node {number}")
-        if kind in (HOST, HOST_NUMA) or (is_managed and kind in (_ANYWHERE, HOST_NUMA_CURRENT)):
-            return PoolPlace(kind, 0, is_managed)
-        raise invalid_value(f"there are no pools of memory at locations of type {kind}")
-
-    def _place_of_chosen_pools(self, location: Location | None, typename: int) -> PoolPlace:
-        """Same, for a place that has a pool in use: that of a thread is not one."""
+    def _selectable_location(self, location: Location | None, typename: int) -> PoolLocation:
+        """Same, for a location that has a pool in use: that of a thread is not one."""
         if location is not None and int(location.type) == HOST_NUMA_CURRENT:
             raise not_supported("the NUMA node of a thread has no pool in use: name the node")
-        return self._place_of_pools(location, typename)
+        return self._pool_location(location, typename)
 
     @staticmethod
-    def _is_of_device(place: PoolPlace) -> bool:
-        return place.kind == DEVICE and not place.is_managed
+    def _is_of_device(location: PoolLocation) -> bool:
+        return location.kind == DEVICE and not location.is_managed
 
     @staticmethod
-    def _place_of_pool(device: DeviceState | None, pool: Pool) -> PoolPlace:
+    def _location_of_pool(device: DeviceState | None, pool: Pool) -> PoolLocation:
         if device is not None:
-            return PoolPlace(DEVICE, device.ordinal)
-        assert pool.place is not None
-        return pool.place
+            return PoolLocation(DEVICE, device.ordinal)
+        assert pool.location is not None
+        return pool.location
 
     @call
     def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
@@ -408,65 +385,62 @@ class StreamOrderedMemoryCalls(CallRules):
     @call
     def cuDeviceSetMemPool(self, dev: CUdevice, pool: CUmemoryPool, /) -> tuple[CUresult]:
         """Let cuMemAllocAsync allocate from another pool of the device."""
-        self._use_pool(PoolPlace(DEVICE, self._device(dev).ordinal), pool)
+        self._use_pool(PoolLocation(DEVICE, self._device(dev).ordinal), pool)
         return OK
 
     @call
     def cuMemGetDefaultMemPool(
         self, location: Location | None, typename: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
-        """Return the default pool of a place for a kind of memory."""
-        place = self._place_of_chosen_pools(location, typename)
-        if self._is_of_device(place):
-            return SUCCESS, CUmemoryPool(self._device_at(place.number).pool.handle)
+        """Return the default pool of a location for a kind of memory."""
+        pool_location = self._selectable_location(location, typename)
+        if self._is_of_device(pool_location):
+            return SUCCESS, CUmemoryPool(self._device_at(pool_location.number).pool.handle)
         with self._lock:
-            return SUCCESS, CUmemoryPool(self._host_pools.default(place).handle)
+            return SUCCESS, CUmemoryPool(self._host_pools.default(pool_location).handle)
 
     @call
     def cuMemGetMemPool(
         self, location: Location | None, typename: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
-        """Return the pool in use for a place and a kind of memory."""
-        place = self._place_of_chosen_pools(location, typename)
-        return SUCCESS, CUmemoryPool(self._pool_in_use(place).handle)
+        """Return the pool in use for a location and a kind of memory."""
+        pool_location = self._selectable_location(location, typename)
+        return SUCCESS, CUmemoryPool(self._pool_in_use(pool_location).handle)
 
     @call
     def cuMemSetMemPool(
         self, location: Location | None, typename: int, pool: CUmemoryPool, /
     ) -> tuple[CUresult]:
-        """Choose a pool for its place and kind of memory."""
-        self._use_pool(self._place_of_chosen_pools(location, typename), pool)
+        """Choose a pool for its location and kind of memory."""
+        self._use_pool(self._selectable_location(location, typename), pool)
         return OK
 
-    def _pool_in_use(self, place: PoolPlace) -> Pool:
-        if self._is_of_device(place):
-            return self._device_at(place.number).pool_in_use
+    def _pool_in_use(self, location: PoolLocation) -> Pool:
+        if self._is_of_device(location):
+            return self._device_at(location.number).pool_in_use
         with self._lock:
-            return self._host_pools.in_use(place)
+            return self._host_pools.in_use(location)
 
-    def _use_pool(self, place: PoolPlace, handle: CUmemoryPool) -> None:
+    def _use_pool(self, location: PoolLocation, handle: CUmemoryPool) -> None:
         device, pool = self._pool(handle)
         if pool.is_foreign:
             raise invalid_value("a pool of another process gives no memory here")
-        if self._place_of_pool(device, pool) != place:
-            raise invalid_value("a pool is used for the place and the kind of memory it is of")
+        if self._location_of_pool(device, pool) != location:
+            raise invalid_value("a pool is used for the location and the kind of memory it is of")
         if device is not None:
             device.pool_in_use = pool
             return
         with self._lock:
-            self._host_pools.use(place, pool)
+            self._host_pools.use(location, pool)
 
     def _allocate_of_host(self, pool: Pool, stream: Stream, nbytes: int) -> CUdeviceptr:
         """Allocate at once; 0 bytes give null, as for a device's pool."""
         if stream.capture is not None:
-            raise CallError(
-                CUresult.CUDA_ERROR_NOT_SUPPORTED,
-                "the emulator's graphs allocate memory of devices alone: allocate this before the "
-                "capture",
-            )
+            assert pool.location is not None  # as of each pool of the host
+            return CUdeviceptr(self._allocate_in(stream.capture, stream, nbytes, pool.location))
         if self._captures:
-            self._refuse_if_implicit(stream)
-            self._refuse_unsafe()
+            self._reject_if_implicit(stream)
+            self._reject_unsafe()
         if nbytes <= 0:
             return CUdeviceptr(0)
         piece = self._host_piece(pool, nbytes)
@@ -475,9 +449,9 @@ class StreamOrderedMemoryCalls(CallRules):
         return CUdeviceptr(piece.address)
 
     def _host_piece(self, pool: Pool, nbytes: int) -> HostPiece:
-        place = pool.place
-        assert place is not None
-        ordinal = place.number if place.kind == DEVICE else 0
+        location = pool.location
+        assert location is not None
+        ordinal = location.number if location.kind == DEVICE else 0
         with self._lock:
             if not self._host_pools.take(pool, nbytes):
                 raise CallError(
@@ -485,7 +459,9 @@ class StreamOrderedMemoryCalls(CallRules):
                     f"out of memory: {nbytes} bytes asked for of a pool of {pool.most} bytes",
                 )
             try:
-                piece = self._host.allocate(nbytes, 0, ordinal, managed=place.is_managed, pool=pool)
+                piece = self._host.allocate(
+                    nbytes, 0, ordinal, managed=location.is_managed, pool=pool
+                )
             except (OSError, ValueError, OverflowError) as error:
                 self._host_pools.give(pool, nbytes)
                 raise CallError(
@@ -500,19 +476,19 @@ def free_device_memory(driver: CallRules, address: int, stream: Stream | None = 
     device = driver._device_of(address)
     if device is None:
         raise invalid_value(f"cannot free {address:#x}: it is no device address")
-    device.refuse_if_broken()
-    driver._refuse_unsafe()
+    device.reject_if_broken()
+    driver._reject_unsafe()
     if driver._accesses is not None:
         with device.lock:
-            found = _freeable(device, address)
+            freed = _freeable(device, address)
         if stream is not None:
-            driver._accesses.freed(stream, address, found.nbytes)
-        elif found.owner is Owner.GRAPH:
+            driver._accesses.freed(stream, address, freed.nbytes)
+        elif freed.owner is Owner.GRAPH:
             driver._finish_device(device)
-        elif found.owner is Owner.POOL:
-            driver._accesses.freed(None, address, found.nbytes)
+        elif freed.owner is Owner.POOL:
+            driver._accesses.freed(None, address, freed.nbytes)
         else:
-            driver._finish_context_of(found.context)
+            driver._finish_context_of(freed.context)
     timeline = driver._timeline
     if stream is not None and timeline is not None:
         # Under "immediate" as well: earlier work of the stream may be queued, or run by another
@@ -565,15 +541,21 @@ def _freeable(device: DeviceState, address: int) -> Piece:
 
 
 def _is_managed(pool: Pool) -> bool:
-    return pool.place is not None and pool.place.is_managed
+    return pool.location is not None and pool.location.is_managed
 
 
-def free_of_host_pool(driver: CallRules, address: int, stream: Stream | None = None) -> None:
-    """Free memory, in the order of a stream if one is given, else without a wait.
+def free_of_host(driver: CallRules, address: int, stream: Stream | None = None) -> None:
+    """Free memory of a pool or a graph, in the order of a stream if one is given.
 
-    The same holds for memory of a device's pool: measured.
+    Without a stream that of a pool is freed without a wait. The same holds for memory of a device's
+    pool: measured.
     """
-    driver._refuse_unsafe()
+    driver._reject_unsafe()
+    host_piece = driver._host.find(address)
+    if host_piece is not None and host_piece.graph is not None and host_piece.address == address:
+        assert isinstance(host_piece.graph, GraphAllocation)
+        _free_of_graph(driver, host_piece.graph, stream)
+        return
     with driver._lock:
         piece = driver._host.of_pool(address)
         if piece is None:
@@ -589,6 +571,20 @@ def free_of_host_pool(driver: CallRules, address: int, stream: Stream | None = N
     else:
         leaving = partial(_leave_pool, driver, piece)
         timeline.submit(stream, NodeKind.FREE, leaving, always=True)
+
+
+def _free_of_graph(driver: CallRules, memory: GraphAllocation, stream: Stream | None) -> None:
+    """Free memory of the host that a launch of a graph allocated."""
+    if stream is None and (driver._accesses is not None or driver._timeline is not None):
+        driver._finish_device(memory.device)
+    elif stream is not None and driver._accesses is not None:
+        driver._accesses.freed(stream, memory.piece.address, memory.nbytes)
+    timeline = driver._timeline
+    if stream is None or timeline is None:
+        memory.free()
+        return
+    memory.free_later()
+    timeline.submit(stream, NodeKind.FREE, memory.freed, always=True)
 
 
 def _leave_pool(driver: CallRules, piece: HostPiece) -> None:

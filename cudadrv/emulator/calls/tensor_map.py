@@ -67,9 +67,9 @@ class Modes(NamedTuple):
     fill: int
 
     @classmethod
-    def of(cls, *given: int) -> Modes:
+    def of(cls, *values: int) -> Modes:
         """Convert integers of Python's or the bindings' types."""
-        return cls(*map(int, given))
+        return cls(*map(int, values))
 
 
 class TensorExtents(NamedTuple):
@@ -137,14 +137,14 @@ class TensorMapCalls(CallRules):
         Raises:
             CallError: always.
         """
-        self._refuse_older_than(_SINCE)
+        self._reject_older_than(_SINCE)
         if self._capability < _WIDE_SINCE:  # as an H200's driver
             raise invalid_value(f"no im2col::w on compute capability {self._capability}")
         tensor = TensorExtents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
             element_strides,
         )  # fmt: skip
-        refuse_im2col_wide(
+        reject_im2col_wide(
             tensor, int(pixel_box_lower_corner_width), int(pixel_box_upper_corner_width),
             int(channels_per_pixel), int(pixels_per_column), int(mode),
             Modes.of(interleave, swizzle, l2_promotion, oob_fill),
@@ -171,14 +171,14 @@ class TensorMapCalls(CallRules):
         self, symbol: bytes, cuda_version: int, flags: int, /
     ) -> tuple[CUresult, int, CUdriverProcAddressQueryResult]:
         """Return a C function's address; cuda.bindings cannot call it, for lack of alignment."""
-        found = self._tensor_map_functions.address(bytes(symbol).decode(errors="replace"))
-        if not found:
+        address = self._tensor_map_functions.address(bytes(symbol).decode(errors="replace"))
+        if not address:
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_FOUND,
                 f"the emulator has no address of {symbol!r}; emulator.stand_in() has",
             )
         status = CUdriverProcAddressQueryResult.CU_GET_PROC_ADDRESS_SUCCESS
-        return SUCCESS, found, status
+        return SUCCESS, address, status
 
     @cached_property
     def _tensor_map_functions(self) -> TensorMapFunctions:
@@ -187,14 +187,14 @@ class TensorMapCalls(CallRules):
     def _modes(self, interleave: int, swizzle: int, promotion: int, fill: int) -> Modes:
         """Return how a tensor is copied, if the device supports it."""
         modes = Modes.of(interleave, swizzle, promotion, fill)
-        self._refuse_older_than(_ATOMS_SINCE if modes.swizzle in LARGER_ATOMS else _SINCE)
+        self._reject_older_than(_ATOMS_SINCE if modes.swizzle in LARGER_ATOMS else _SINCE)
         return modes
 
     @property
     def _capability(self) -> tuple[int, int]:
         return self._current().device.profile.compute_capability
 
-    def _refuse_older_than(self, since: tuple[int, int]) -> None:
+    def _reject_older_than(self, since: tuple[int, int]) -> None:
         capability = self._capability
         if capability < since:
             raise CallError(
@@ -204,9 +204,9 @@ class TensorMapCalls(CallRules):
 
 
 def _encoded(layout: TensorLayout) -> CUtensorMap:
-    found = CUtensorMap()
-    ctypes.memmove(found.getPtr(), layout.encode(), NBYTES)
-    return found
+    native = CUtensorMap()
+    ctypes.memmove(native.getPtr(), layout.encode(), NBYTES)
+    return native
 
 
 def tiled(tensor: TensorExtents, box: Numbers, modes: Modes) -> TensorLayout:
@@ -215,10 +215,10 @@ def tiled(tensor: TensorExtents, box: Numbers, modes: Modes) -> TensorLayout:
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, or CUDA_ERROR_NOT_SUPPORTED if it is not emulated.
     """
-    least = 3 if modes.interleave else 1
-    layout = _layout(tensor, modes, least)
+    min_rank = 3 if modes.interleave else 1
+    layout = _layout(tensor, modes, min_rank)
     layout = replace(layout, box=_numbers("boxDim", box, tensor.rank))
-    if not all(1 <= each <= _MOST_BOX for each in layout.box):
+    if not all(1 <= extent <= _MOST_BOX for extent in layout.box):
         raise invalid_value(f"boxDim {layout.box}: each is 1 to {_MOST_BOX}")
     _check_row(layout, layout.box[0], modes)
     _check_emulated(tensor, modes, layout)
@@ -246,7 +246,7 @@ def im2col(
     return layout
 
 
-def refuse_im2col_wide(
+def reject_im2col_wide(
     tensor: TensorExtents,
     lower: int,
     upper: int,
@@ -263,7 +263,7 @@ def refuse_im2col_wide(
     layout = _layout(tensor, modes, 3)
     if modes.interleave or not modes.swizzle or mode not in (0, 1):
         raise invalid_value("rows of images go with a swizzle, no interleave, and mode 0 or 1")
-    # The corners' range is that of one spatial dimension, whatever the rank.
+    # The corners' range is that of one spatial dimension, for every rank.
     _check_pixels(layout, [(lower,), (upper,)], _CORNERS[3], channels, pixels, modes)
     raise CallError(
         CUresult.CUDA_ERROR_NOT_SUPPORTED,
@@ -278,9 +278,9 @@ def _check_pixels(
     channels: int, pixels: int, modes: Modes,
 ) -> None:  # fmt: skip
     """Check corners and sizes; the corners are of some dimensions from the innermost pixel on."""
-    least, most = allowed
-    if not all(least <= each <= most for corner in corners for each in corner):
-        raise invalid_value(f"the pixel box {corners}: each offset is {least} to {most}")
+    lowest, highest = allowed
+    if not all(lowest <= offset <= highest for corner in corners for offset in corner):
+        raise invalid_value(f"the pixel box {corners}: each offset is {lowest} to {highest}")
     extents = layout.extents[1 : 1 + len(corners[0])]
     if any(n + high <= low for n, low, high in zip(extents, *corners, strict=True)):
         raise invalid_value(f"the pixel box {corners} is empty in an image of {extents}")
@@ -303,15 +303,15 @@ def check_address(address: int, interleave: int) -> None:
         raise invalid_value(f"globalAddress {address:#x} is no multiple of {alignment}")
 
 
-def _layout(tensor: TensorExtents, modes: Modes, least: int) -> TensorLayout:
+def _layout(tensor: TensorExtents, modes: Modes, min_rank: int) -> TensorLayout:
     """Return the tensor without the copied parts."""
     element, rank, address, *sequences = tensor
     if not 0 <= element < _TYPES or modes.swizzle not in _SPANS:
         raise invalid_value(f"tensorDataType {element} or swizzle {modes.swizzle} is none")
     if not 0 <= modes.interleave <= 2 or not 0 <= modes.promotion <= 3 or not 0 <= modes.fill <= 1:
         raise invalid_value("the interleave, L2 promotion or fill is none")
-    if not least <= rank <= MOST_DIMENSIONS:
-        raise invalid_value(f"tensorRank {rank} is not {least} to {MOST_DIMENSIONS}")
+    if not min_rank <= rank <= MOST_DIMENSIONS:
+        raise invalid_value(f"tensorRank {rank} is not {min_rank} to {MOST_DIMENSIONS}")
     check_address(address, modes.interleave)
     if modes.fill and element not in _FLOATS:
         raise invalid_value("only floating-point elements are filled with NaN")
@@ -320,12 +320,12 @@ def _layout(tensor: TensorExtents, modes: Modes, least: int) -> TensorLayout:
     extents = _numbers("globalDim", sequences[0], rank)
     strides = _numbers("globalStrides", sequences[1], rank - 1)
     steps = _numbers("elementStrides", sequences[2], rank)
-    if not all(1 <= each <= _MOST_EXTENT for each in extents):
+    if not all(1 <= extent <= _MOST_EXTENT for extent in extents):
         raise invalid_value(f"globalDim {extents}: each is 1 to 2**31")
     alignment = 32 if modes.interleave == 2 else 16
-    if any(each % alignment or not 0 <= each < _MOST_STRIDE for each in strides):
+    if any(stride % alignment or not 0 <= stride < _MOST_STRIDE for stride in strides):
         raise invalid_value(f"globalStrides {strides}: multiples of {alignment} below 2**40")
-    if not all(1 <= each <= _MOST_STEP for each in steps):
+    if not all(1 <= step <= _MOST_STEP for step in steps):
         raise invalid_value(f"elementStrides {steps}: each is 1 to {_MOST_STEP}")
     swizzle, atomicity = _SWIZZLES.get(modes.swizzle, (0, 0))
     return TensorLayout(
@@ -347,28 +347,30 @@ def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
 
 
 def _check_emulated(tensor: TensorExtents, modes: Modes, layout: TensorLayout) -> None:
-    what = not_copied(layout)
+    unsupported = not_copied(layout)
     if tensor.element not in _ELEMENTS:
-        what = f"tensors of CUtensorMapDataType {tensor.element}, of fewer than 8 bits an element"
+        unsupported = (
+            f"tensors of CUtensorMapDataType {tensor.element}, of fewer than 8 bits an element"
+        )
     elif modes.swizzle not in _SWIZZLES:
-        what = "swizzles that flip halves of 16 bytes"
-    if what:
+        unsupported = "swizzles that flip halves of 16 bytes"
+    if unsupported:
         raise CallError(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
-            f"the emulator copies no {what}"
+            f"the emulator copies no {unsupported}"
             "\n  use another type or mode, or run the kernel on a GPU",
         )
 
 
 def _numbers(name: str, values: Numbers, count: int) -> tuple[int, ...]:
-    found = () if values is None else tuple(int(each) for each in values)
-    if len(found) < count:
-        raise invalid_value(f"{name} has {len(found)} numbers instead of {count}")
-    return found[:count]
+    numbers = () if values is None else tuple(int(value) for value in values)
+    if len(numbers) < count:
+        raise invalid_value(f"{name} has {len(numbers)} numbers instead of {count}")
+    return numbers[:count]
 
 
 _INVALID_VALUE: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
-_GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
+_DEINITIALIZED: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
 _C_TYPES: Final = {"size": ctypes.c_size_t, "uint": ctypes.c_uint, "int": ctypes.c_int}
 
@@ -379,11 +381,11 @@ def encode_tiled(
 ) -> int:  # fmt: skip
     """Call `cuTensorMapEncodeTiled`."""
     count = min(rank, MOST_DIMENSIONS)
-    code, found = api.cuTensorMapEncodeTiled(
+    code, tensor_map = api.cuTensorMapEncodeTiled(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
         _words(box, count), _words(steps, count), *modes,
     )  # fmt: skip
-    return _put(result, code, found)
+    return _write_result(result, code, tensor_map)
 
 
 def encode_im2col(
@@ -392,12 +394,12 @@ def encode_im2col(
 ) -> int:  # fmt: skip
     """Call `cuTensorMapEncodeIm2col`."""
     count = min(rank, MOST_DIMENSIONS)
-    code, found = api.cuTensorMapEncodeIm2col(
+    code, tensor_map = api.cuTensorMapEncodeIm2col(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
         _signed(lower, count - 2), _signed(upper, count - 2), channels, pixels,
         _words(steps, count), *modes,
     )  # fmt: skip
-    return _put(result, code, found)
+    return _write_result(result, code, tensor_map)
 
 
 def replace_address(api: TensorMapCalls, tensor_map: int, address: int) -> int:
@@ -414,11 +416,11 @@ def encode_im2col_wide(
 ) -> int:  # fmt: skip
     """Call `cuTensorMapEncodeIm2colWide`."""
     count = min(rank, MOST_DIMENSIONS)
-    code, found = api.cuTensorMapEncodeIm2colWide(
+    code, tensor_map = api.cuTensorMapEncodeIm2colWide(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1), lower, upper,
         channels, pixels, _words(steps, count), *modes,
     )  # fmt: skip
-    return _put(result, code, found)
+    return _write_result(result, code, tensor_map)
 
 
 FUNCTIONS: Final[dict[str, Callable[..., int]]] = {
@@ -441,32 +443,34 @@ class TensorMapFunctions:
         """Return the address of a function; 0 for an unknown one."""
         if name not in FUNCTIONS:
             return 0
-        made = self._callbacks.get(name)
-        if made is None:
+        callback = self._callbacks.get(name)
+        if callback is None:
             (words,) = (form.parameters for form in forms() if form.symbol == name)
             prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(_C_TYPES[word] for word in words))
-            made = self._callbacks.setdefault(name, prototype(self._answering(FUNCTIONS[name])))
-        return ctypes.cast(made, ctypes.c_void_p).value or 0
+            callback = self._callbacks.setdefault(
+                name, prototype(self._checked_function(FUNCTIONS[name]))
+            )
+        return ctypes.cast(callback, ctypes.c_void_p).value or 0
 
-    def _answering(self, function: Callable[..., int]) -> Callable[..., int]:
+    def _checked_function(self, function: Callable[..., int]) -> Callable[..., int]:
         # Weakly: a reference to the emulator itself would keep it alive.
         api_of = self._api
 
-        def answer(*given: int) -> int:
+        def checked(*arguments: int) -> int:
             api = api_of()
             try:
-                return _GONE if api is None else function(api, *given)
+                return _DEINITIALIZED if api is None else function(api, *arguments)
             except Exception:
                 return _UNKNOWN  # an exception cannot leave a C function
 
-        return answer
+        return checked
 
 
-def _put(result: int, code: CUresult, found: CUtensorMap | None) -> int:
-    if found is not None:
+def _write_result(result: int, code: CUresult, tensor_map: CUtensorMap | None) -> int:
+    if tensor_map is not None:
         if not result:
             return _INVALID_VALUE
-        ctypes.memmove(result, found.getPtr(), NBYTES)
+        ctypes.memmove(result, tensor_map.getPtr(), NBYTES)
     return int(code)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 
@@ -30,11 +30,8 @@ from ..arrays import FORMATS, ArrayFlags, read_format
 from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
+from ..device_state import DeviceState
 from .call import call
-
-if TYPE_CHECKING:
-    from ..device_state import DeviceState
-
 
 _AS_INTEGER: Final = 0x01
 _NORMALIZED: Final = 0x02
@@ -63,7 +60,7 @@ class TextureCalls(CallRules):
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no views of resources"
             )
-        self._refuse_unsafe()
+        self._reject_unsafe()
         handle = next(self._handles)
         context.device.model.textures[handle] = texture
         self._texture_owners[handle] = context
@@ -89,7 +86,7 @@ class TextureCalls(CallRules):
         _, (image,) = self._resource(res_desc, context)
         if ArrayFlags.SURFACE_LDST not in self._array(res_desc.res.array.hArray).layout.flags:
             raise invalid_value("the array was made without CUDA_ARRAY3D_SURFACE_LDST")
-        self._refuse_unsafe()
+        self._reject_unsafe()
         handle = next(self._handles)
         context.device.model.surfaces[handle] = image
         self._texture_owners[handle] = context
@@ -116,7 +113,7 @@ class TextureCalls(CallRules):
         objects = model.textures if kind == "texture" else model.surfaces
         if handle not in objects:
             raise invalid_value(f"{handle:#x} is no live {kind}")
-        self._refuse_unsafe()
+        self._reject_unsafe()
         if self._texture_owners.pop(handle, None) is None:
             raise invalid_value(f"{handle:#x} is no live {kind}")
         timeline = self._timeline
@@ -144,24 +141,24 @@ class TextureCalls(CallRules):
         if kind == CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
             return kind, (self._image(resource.res.array.hArray, context),)
         if kind == CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-            found = self._mipmapped_arrays.get(int(resource.res.mipmap.hMipmappedArray))
-            if found is None:
+            mipmap = self._mipmapped_arrays.get(int(resource.res.mipmap.hMipmappedArray))
+            if mipmap is None:
                 raise invalid_value("the resource is no live mipmapped array")
-            self._refuse_other(found.context, context)
-            return kind, tuple(level.image for level in found.levels)
+            self._reject_other(mipmap.context, context)
+            return kind, tuple(level.image for level in mipmap.levels)
         if kind == CUresourcetype.CU_RESOURCE_TYPE_LINEAR:
             return kind, (linear_image(resource, context.device),)
         return kind, (pitched_image(resource, context.device),)
 
     def _image(self, handle: CUarray, context: Context) -> TexelImage:
-        found = self._arrays.get(int(handle))
-        if found is None:
+        array = self._arrays.get(int(handle))
+        if array is None:
             raise invalid_value(f"the resource {int(handle):#x} is no live array")
-        self._refuse_other(found.context, context)
-        return found.image
+        self._reject_other(array.context, context)
+        return array.image
 
     @staticmethod
-    def _refuse_other(owner: Context, context: Context) -> None:
+    def _reject_other(owner: Context, context: Context) -> None:
         if owner is not context:
             raise CallError(
                 CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,

@@ -31,7 +31,7 @@ from ..node_kind import NodeKind
 from ..pools import DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT, Location
 from ..streams import LEGACY_HANDLE, Stream
 from .call import call
-from .memory_copy import first_ones
+from .memory_copy import first_indices
 
 # The attributes that cuPointerGetAttributes returns for memory unknown to the driver.
 _NULLS: Final[dict[int, object]] = {
@@ -51,9 +51,13 @@ _NULLS: Final[dict[int, object]] = {
         "MAPPED": False,
         "ALLOWED_HANDLE_TYPES": 0,
         "IS_GPU_DIRECT_RDMA_CAPABLE": False,
+        "ACCESS_FLAGS": 0,
         "MEMPOOL_HANDLE": CUmemoryPool(0),
     }.items()
 }
+_ACCESS_FLAGS: Final = int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_ACCESS_FLAGS)
+_SYNC_MEMOPS: Final = int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+_NO_ACCESS, _READ_AND_WRITE = 0, 3  # CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS
 _CPU: Final = -1  # CU_DEVICE_CPU
 _TO_STREAM: Final = 4  # CU_MEM_ATTACH_SINGLE
 _ATTACH_TO: Final = (1, 2, _TO_STREAM)  # globally, to the host; CU_MEM_ATTACH_GLOBAL, _HOST
@@ -88,35 +92,65 @@ class UnifiedAddressingCalls(CallRules):
             raise invalid_value(f"{num_attributes} of {len(attributes)} attributes were asked for")
         address = int(ptr)
         values = self._pointer_attributes(address) or _NULLS
-        asked = [int(attribute) for attribute in attributes[:num_attributes]]
-        for number in asked:
+        numbers = [int(attribute) for attribute in attributes[:num_attributes]]
+        for number in numbers:
             if number not in _NULLS:
                 raise invalid_value(f"cuPointerGetAttributes knows no pointer attribute {number}")
-        return SUCCESS, [values[number] for number in asked]
+        return SUCCESS, [values[number] for number in numbers]
+
+    @call
+    def cuPointerSetAttribute(
+        self, value: bool | int, attribute: CUpointer_attribute | int, ptr: CUdeviceptr | int, /
+    ) -> tuple[CUresult]:
+        """Set whether synchronous copies and fills of an allocation always wait."""
+        if int(attribute) != _SYNC_MEMOPS:
+            raise invalid_value(f"pointer attribute {int(attribute)} cannot be set")
+        address = int(ptr)
+        host, device = self._host.find(address), self._device_of(address)
+        if host is not None:
+            with self._lock:
+                self._host.set_synchronous(host, bool(value))
+            return OK
+        piece = None if device is None else device.piece_at(address)
+        if device is None or piece is None:
+            raise invalid_value(f"{address:#x} is no memory that the driver has allocated")
+        device.set_synchronous(piece, bool(value))
+        return OK
 
     def _pointer_attributes(self, address: int) -> dict[int, object] | None:
-        host = self._host.find(address)
-        if host is not None:
-            return _of_host_memory(host, address)
-        device = self._device_of(address)
-        return None if device is None else self._of_device_memory(device, address)
+        """Return the attributes of an address; access is that of the current context's device."""
+        host, device = self._host.find(address), self._device_of(address)
+        context = self._thread.stack[-1] if self._thread.stack else None
+        attributes: dict[int, object] | None = None
+        is_open = True
+        if host is not None and (host.graph is None or host.graph.live):
+            attributes = _of_host_memory(host, address)
+            is_open = context is None or host.is_open_to(context.device.ordinal)
+        elif device is not None:
+            attributes = self._of_device_memory(device, address)
+            if context is not None and context.device is not device:
+                allocation = device.memory.find(address)
+                is_open = allocation is not None and context.reaches(device, allocation)
+        if attributes is not None:
+            attributes[_ACCESS_FLAGS] = _READ_AND_WRITE if is_open else _NO_ACCESS
+        return attributes
 
     def _of_device_memory(self, device: DeviceState, address: int) -> dict[int, object] | None:
         with device.lock:
-            found = device.memory.find(address)
-            if found is None:
+            allocation = device.memory.find(address)
+            if allocation is None:
                 return None
-            piece = device.pieces.get(found.address)
+            piece = device.pieces.get(allocation.address)
         if piece is not None and piece.graph is not None and not piece.graph.live:
             return None
         pooled = piece is not None and piece.owner is Owner.POOL
         return {
             # For pool memory driver 580 returns ordinal 0, wherever it lies.
             **_common_attributes(
-                address, found.address, found.nbytes, 0 if pooled else device.ordinal
+                address, allocation.address, allocation.nbytes, 0 if pooled else device.ordinal
             ),
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(
-                piece.context if piece is not None else self._owner_of_variable(found.address)
+                piece.context if piece is not None else self._owner_of_variable(allocation.address)
             ),
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(
                 CUmemorytype.CU_MEMORYTYPE_DEVICE
@@ -124,6 +158,7 @@ class UnifiedAddressingCalls(CallRules):
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): (
                 0 if piece is None else piece.number
             ),
+            _SYNC_MEMOPS: piece is not None and piece.is_synchronous,
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE): (
                 piece is not None and piece.owner is Owner.PLAIN
             ),
@@ -145,12 +180,12 @@ class UnifiedAddressingCalls(CallRules):
         /,
     ) -> tuple[CUresult]:  # fmt: skip
         """Set where managed memory is used next; here it is everywhere at once."""
-        self._refuse_to_record(self._stream(h_stream))
-        found = self._managed(int(dev_ptr), count)
-        place = self._place_of(location)
+        self._reject_to_record(self._stream(h_stream))
+        pages = self._managed(int(dev_ptr), count)
+        target = self._location_of(location)
         if flags:
             raise invalid_value(f"invalid flags of a prefetch {flags:#x}")
-        self._tell(found, lambda told: replace(told, prefetched=place))
+        self._change_advice(pages, lambda advice: replace(advice, prefetched=target))
         return OK
 
     @call
@@ -161,8 +196,8 @@ class UnifiedAddressingCalls(CallRules):
     ) -> tuple[CUresult]:  # fmt: skip
         """Same for several ranges; from `prefetch_loc_idxs[k]` on to `prefetch_locs[k]`."""
         _, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
-        places = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
-        self._tell_of_places(ranges, places)
+        targets = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
+        self._set_prefetch_targets(ranges, targets)
         return OK
 
     @call
@@ -183,9 +218,9 @@ class UnifiedAddressingCalls(CallRules):
     ) -> tuple[CUresult]:  # fmt: skip
         """Discard and prefetch."""
         stream, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
-        places = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
+        targets = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
         self._discard(stream, ranges)
-        self._tell_of_places(ranges, places)
+        self._set_prefetch_targets(ranges, targets)
         return OK
 
     @call
@@ -194,29 +229,29 @@ class UnifiedAddressingCalls(CallRules):
     ) -> tuple[CUresult]:
         """Set how managed memory is used; here that changes only the reported advice."""
         self._current()
-        found, number = self._managed(int(dev_ptr), count), int(advice)
+        pages, number = self._managed(int(dev_ptr), count), int(advice)
         change = self._advice(number, location)
-        self._tell(found, change)
+        self._change_advice(pages, change)
         return OK
 
     def _advice(self, number: int, location: Location) -> Callable[[PageAdvice], PageAdvice]:
         if number in (_SET_READ_MOSTLY, _UNSET_READ_MOSTLY):
-            return lambda told: replace(told, is_read_mostly=number == _SET_READ_MOSTLY)
+            return lambda advice: replace(advice, is_read_mostly=number == _SET_READ_MOSTLY)
         if number == _PREFER_NOTHING:
-            return lambda told: replace(told, preferred=None)
-        place = self._place_of(location)
+            return lambda advice: replace(advice, preferred=None)
+        target = self._location_of(location)
         if number == _PREFER:
             # On a host with one NUMA node that is the host: measured with driver 580.
-            preferred = place if place.kind == DEVICE else MemoryLocation(HOST, 0)
-            return lambda told: replace(told, preferred=preferred)
+            preferred = target if target.kind == DEVICE else MemoryLocation(HOST, 0)
+            return lambda advice: replace(advice, preferred=preferred)
         if number not in (_ACCESSED, _NOT_ACCESSED):
             raise invalid_value(f"there is no advice {number}")
-        if place.kind not in (DEVICE, HOST):
+        if target.kind not in (DEVICE, HOST):
             raise invalid_value("memory is accessed by a device or the host, not by a NUMA node")
-        by = frozenset((place.number if place.kind == DEVICE else _CPU,))
+        by = frozenset((target.number if target.kind == DEVICE else _CPU,))
         if number == _ACCESSED:
-            return lambda told: replace(told, accessed_by=told.accessed_by | by)
-        return lambda told: replace(told, accessed_by=told.accessed_by - by)
+            return lambda advice: replace(advice, accessed_by=advice.accessed_by | by)
+        return lambda advice: replace(advice, accessed_by=advice.accessed_by - by)
 
     @call
     def cuStreamAttachMemAsync(
@@ -234,7 +269,7 @@ class UnifiedAddressingCalls(CallRules):
             raise invalid_value("no managed memory is attached to the default stream alone")
         return OK
 
-    def _refuse_to_record(self, stream: Stream) -> None:
+    def _reject_to_record(self, stream: Stream) -> None:
         if stream.capture is not None:
             raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a graph moves no managed memory"
@@ -251,37 +286,43 @@ class UnifiedAddressingCalls(CallRules):
         if int(handle) in (0, LEGACY_HANDLE):
             raise invalid_value("a batch needs a stream other than the legacy default stream")
         stream = self._stream(handle)
-        self._refuse_to_record(stream)
+        self._reject_to_record(stream)
         if not dptrs or not 0 < count <= min(len(dptrs), len(sizes)) or flags:
             raise invalid_value(f"a batch of {count} ranges with flags {flags:#x}")
-        given = zip(dptrs[:count], sizes, strict=False)
-        return stream, [self._managed(int(address), nbytes) for address, nbytes in given]
+        pairs = zip(dptrs[:count], sizes, strict=False)
+        return stream, [self._managed(int(address), nbytes) for address, nbytes in pairs]
 
     def _places(
-        self, given: Sequence[Location] | None, starts: Sequence[int], number: int, count: int
+        self, locations: Sequence[Location] | None, starts: Sequence[int], number: int, count: int
     ) -> list[MemoryLocation]:
         """Return a location for each range of a batch."""
-        starts = first_ones("prefetchLocIdxs", starts, given or (), number, count)
-        found: list[MemoryLocation] = []
-        for (start, end), each in zip(pairwise((*starts, count)), given or (), strict=False):
-            found += [self._place_of(each)] * (end - start)
-        return found
+        starts = first_indices("prefetchLocIdxs", starts, locations or (), number, count)
+        targets: list[MemoryLocation] = []
+        for (start, end), location in zip(
+            pairwise((*starts, count)), locations or (), strict=False
+        ):
+            targets += [self._location_of(location)] * (end - start)
+        return targets
 
-    def _tell_of_places(self, ranges: Sequence[_Range], places: Sequence[MemoryLocation]) -> None:
-        for found, place in zip(ranges, places, strict=True):
-            self._tell(found, partial(_prefetched, place))
+    def _set_prefetch_targets(
+        self, ranges: Sequence[_Range], targets: Sequence[MemoryLocation]
+    ) -> None:
+        for pages, target in zip(ranges, targets, strict=True):
+            self._change_advice(pages, partial(_prefetched, target))
 
-    def _tell(self, found: _Range, change: Callable[[PageAdvice], PageAdvice]) -> None:
-        piece, offset, nbytes = found
-        assert piece.told is not None  # it is managed memory
+    def _change_advice(self, pages: _Range, change: Callable[[PageAdvice], PageAdvice]) -> None:
+        piece, offset, nbytes = pages
+        assert piece.advice is not None  # it is managed memory
         with self._lock:
-            piece.told.change(offset, nbytes, change)
+            piece.advice.change(offset, nbytes, change)
 
     def _discard(self, stream: Stream, ranges: Sequence[_Range]) -> None:
         for piece, offset, nbytes in ranges:
             run = partial(self._discarded, piece, offset, nbytes)
-            used = HostRange(piece.address + offset, nbytes, True, piece, self._accesses is None)
-            self._submit(stream, NodeKind.SET, run, (used,))
+            host_range = HostRange(
+                piece.address + offset, nbytes, True, piece, self._accesses is None
+            )
+            self._submit(stream, NodeKind.SET, run, (host_range,))
 
     def _discarded(self, piece: HostPiece, offset: int, nbytes: int) -> None:
         if self._timeline is not None:
@@ -301,7 +342,7 @@ class UnifiedAddressingCalls(CallRules):
             )
         return piece, address - piece.address, count
 
-    def _place_of(self, location: Location) -> MemoryLocation:
+    def _location_of(self, location: Location) -> MemoryLocation:
         try:
             kind = int(location.type)
         except ValueError:
@@ -329,35 +370,36 @@ class UnifiedAddressingCalls(CallRules):
         """Return several attributes of a range."""
         if not attributes or not 0 < num_attributes <= min(len(attributes), len(data_sizes)):
             raise invalid_value(f"{num_attributes} attributes of a range were asked for")
-        given = zip(data_sizes[:num_attributes], attributes, strict=False)
+        sizes_and_attributes = zip(data_sizes[:num_attributes], attributes, strict=False)
         return SUCCESS, [
-            self._attribute_of_range(nbytes, int(each), dev_ptr, count) for nbytes, each in given
+            self._attribute_of_range(nbytes, int(attribute), dev_ptr, count)
+            for nbytes, attribute in sizes_and_attributes
         ]
 
     def _attribute_of_range(
         self, nbytes: int, attribute: int, address: CUdeviceptr, count: int
     ) -> int | list[int]:
         piece, offset, _ = self._managed(int(address), count)
-        assert piece.told is not None  # it is managed memory
+        assert piece.advice is not None  # it is managed memory
         with self._lock:
-            told = piece.told.of(offset, count)
-        most = nbytes if attribute == _ACCESSED_BY else _INT_BYTES
-        if nbytes % _INT_BYTES or not 0 < nbytes <= most:
+            advices = piece.advice.of(offset, count)
+        max_bytes = nbytes if attribute == _ACCESSED_BY else _INT_BYTES
+        if nbytes % _INT_BYTES or not 0 < nbytes <= max_bytes:
             raise invalid_value(f"attribute {attribute} of a range has no {nbytes} bytes")
         if attribute == _READ_MOSTLY:
-            return int(all(each.is_read_mostly for each in told))
+            return int(all(advice.is_read_mostly for advice in advices))
         if attribute == _ACCESSED_BY:
-            by = frozenset.intersection(*(each.accessed_by for each in told))
-            room = nbytes // _INT_BYTES
-            return [*sorted(by, key=lambda n: (n < 0, n)), *[_NOWHERE] * room][:room]
+            by = frozenset.intersection(*(advice.accessed_by for advice in advices))
+            slots = nbytes // _INT_BYTES
+            return [*sorted(by, key=lambda n: (n < 0, n)), *[_NOWHERE] * slots][:slots]
         if attribute in (_PREFERRED, _PREFERRED_TYPE, _PREFERRED_ID):
-            places = {each.preferred for each in told}
+            targets = {advice.preferred for advice in advices}
         elif attribute in (_PREFETCHED, _PREFETCHED_TYPE, _PREFETCHED_ID):
-            places = {each.prefetched for each in told}
+            targets = {advice.prefetched for advice in advices}
         else:
             raise invalid_value(f"there is no attribute {attribute} of a range")
-        place = places.pop() if len(places) == 1 else None
-        return _number_of(attribute, place)
+        target = targets.pop() if len(targets) == 1 else None
+        return _number_of(attribute, target)
 
 
 def _common_attributes(address: int, start: int, nbytes: int, ordinal: int) -> dict[int, object]:
@@ -379,6 +421,7 @@ def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(kind),
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER): address,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): piece.number,
+        _SYNC_MEMOPS: piece.is_synchronous,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED): piece.managed,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
             0 if piece.pool is None else piece.pool.handle
@@ -386,16 +429,16 @@ def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
     }
 
 
-def _prefetched(place: MemoryLocation, told: PageAdvice) -> PageAdvice:
-    return replace(told, prefetched=place)
+def _prefetched(target: MemoryLocation, advice: PageAdvice) -> PageAdvice:
+    return replace(advice, prefetched=target)
 
 
-def _number_of(attribute: int, place: MemoryLocation | None) -> int:
+def _number_of(attribute: int, target: MemoryLocation | None) -> int:
     if attribute in (_PREFERRED_TYPE, _PREFETCHED_TYPE):
-        return 0 if place is None else place.kind  # CU_MEM_LOCATION_TYPE_INVALID
-    if place is None:
+        return 0 if target is None else target.kind  # CU_MEM_LOCATION_TYPE_INVALID
+    if target is None:
         return _NOWHERE
-    if place.kind == DEVICE:
-        return place.number
-    is_node = place.kind != HOST and attribute in (_PREFERRED_ID, _PREFETCHED_ID)
-    return place.number if is_node else _CPU
+    if target.kind == DEVICE:
+        return target.number
+    is_node = target.kind != HOST and attribute in (_PREFERRED_ID, _PREFETCHED_ID)
+    return target.number if is_node else _CPU

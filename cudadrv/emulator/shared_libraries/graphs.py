@@ -30,33 +30,35 @@ _UNION: Final = 16
 
 
 @GRAPHS("cuGraphAddNode")
-def add_node(api: Emulator, result: int, graph: int, after: int, count: int, params: int) -> int:
+def add_node(
+    api: Emulator, result: int, graph: int, dependencies: int, count: int, params: int
+) -> int:
     """Add a node of any kind; the parameters receive its allocation or body."""
-    seen = CUgraphNodeParams(_ptr=params) if params else None
-    given = (graph, sizes_at(after, count), None, count, seen)
-    return passed_on(api, "cuGraphAddNode", given, result)
+    node_params = CUgraphNodeParams(_ptr=params) if params else None
+    arguments = (graph, sizes_at(dependencies, count), None, count, node_params)
+    return passed_on(api, "cuGraphAddNode", arguments, result)
 
 
 @GRAPHS("cuGraphAddNode_v2")
 def add_node_with_edges(
-    api: Emulator, result: int, graph: int, after: int, edges: int, count: int, params: int
+    api: Emulator, result: int, graph: int, dependencies: int, edges: int, count: int, params: int
 ) -> int:
     """Same; edges are ordinary ones."""
-    return add_node(api, result, graph, after, count, params)
+    return add_node(api, result, graph, dependencies, count, params)
 
 
 @GRAPHS("cuGraphNodeSetParams")
 def change_node(api: Emulator, node: int, params: int) -> int:
     """Change the parameters of a node; its kind stays."""
-    seen = CUgraphNodeParams(_ptr=params) if params else None
-    return int(call(api, "cuGraphNodeSetParams", node, seen)[0])
+    node_params = CUgraphNodeParams(_ptr=params) if params else None
+    return int(call(api, "cuGraphNodeSetParams", node, node_params)[0])
 
 
 @GRAPHS("cuGraphExecNodeSetParams")
 def change_step(api: Emulator, executable: int, node: int, params: int) -> int:
     """Same in an executable."""
-    seen = CUgraphNodeParams(_ptr=params) if params else None
-    return int(call(api, "cuGraphExecNodeSetParams", executable, node, seen)[0])
+    node_params = CUgraphNodeParams(_ptr=params) if params else None
+    return int(call(api, "cuGraphExecNodeSetParams", executable, node, node_params)[0])
 
 
 def _kernel(params: int) -> bytes:
@@ -91,32 +93,32 @@ class _Kind:
         self._number = number
         self._read = read
 
-    def _params(self, given: tuple[int, ...]) -> ctypes.Array[ctypes.c_char]:
+    def _params(self, arguments: tuple[int, ...]) -> ctypes.Array[ctypes.c_char]:
         head = struct.pack("<i12x", int(self._number))
-        return ctypes.create_string_buffer(head + self._read(*given), _PARAMS_BYTES)
+        return ctypes.create_string_buffer(head + self._read(*arguments), _PARAMS_BYTES)
 
     def add(
-        self, api: Emulator, result: int, graph: int, after: int, count: int, *given: int
+        self, api: Emulator, result: int, graph: int, dependencies: int, count: int, *arguments: int
     ) -> int:
         """Add a node."""
-        if given and not given[0]:
+        if arguments and not arguments[0]:
             return INVALID_VALUE
-        memory = self._params(given)
-        return add_node(api, result, graph, after, count, ctypes.addressof(memory))
+        memory = self._params(arguments)
+        return add_node(api, result, graph, dependencies, count, ctypes.addressof(memory))
 
-    def change(self, api: Emulator, node: int, *given: int) -> int:
+    def change(self, api: Emulator, node: int, *arguments: int) -> int:
         """Change a node; a copy or a fill belongs to the current context."""
-        if not given[0]:
+        if not arguments[0]:
             return INVALID_VALUE
         needs_context = self._read in (_copy, _fill)
-        memory = self._params((*given, 0) if needs_context else given)
+        memory = self._params((*arguments, 0) if needs_context else arguments)
         return change_node(api, node, ctypes.addressof(memory))
 
-    def change_step(self, api: Emulator, executable: int, node: int, *given: int) -> int:
+    def change_step(self, api: Emulator, executable: int, node: int, *arguments: int) -> int:
         """Change a node of an executable."""
-        if not given[0]:
+        if not arguments[0]:
             return INVALID_VALUE
-        memory = self._params(given)
+        memory = self._params(arguments)
         return change_step(api, executable, node, ctypes.addressof(memory))
 
 
@@ -151,15 +153,15 @@ for _symbol, _function in (
 
 
 @GRAPHS("cuGraphAddEmptyNode")
-def add_empty_node(api: Emulator, result: int, graph: int, after: int, count: int) -> int:
+def add_empty_node(api: Emulator, result: int, graph: int, dependencies: int, count: int) -> int:
     """Add a node that does nothing."""
     kind = _Kind(_Type.CU_GRAPH_NODE_TYPE_EMPTY, bytes)
-    return kind.add(api, result, graph, after, count)
+    return kind.add(api, result, graph, dependencies, count)
 
 
 @GRAPHS("cuGraphAddMemAllocNode")
 def add_allocation(
-    api: Emulator, result: int, graph: int, after: int, count: int, params: int
+    api: Emulator, result: int, graph: int, dependencies: int, count: int, params: int
 ) -> int:
     """Add a node that allocates; the parameters receive the address."""
     memory = ctypes.create_string_buffer(
@@ -167,7 +169,7 @@ def add_allocation(
         + ctypes.string_at(params, _ALLOC_BYTES),
         _PARAMS_BYTES,
     )
-    code = add_node(api, result, graph, after, count, ctypes.addressof(memory))
+    code = add_node(api, result, graph, dependencies, count, ctypes.addressof(memory))
     put_bytes(params + _ADDRESS_OFFSET, memory.raw[16 + _ADDRESS_OFFSET : 24 + _ADDRESS_OFFSET])
     return code
 
@@ -211,40 +213,40 @@ def edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
 @GRAPHS("cuGraphGetEdges_v2")
 def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int, count: int) -> int:
     """Same; the entries after the last edge become zeros (manual)."""
-    room = ctypes.c_size_t.from_address(count).value if first or then else 0
-    code, befores, afters, _, found = call(api, "cuGraphGetEdges", graph, room)
+    capacity = ctypes.c_size_t.from_address(count).value if first or then else 0
+    code, sources, targets, _, edge_count = call(api, "cuGraphGetEdges", graph, capacity)
     if not code:
-        for place, handles in ((first, befores), (then, afters)):
-            padded = [*map(int, handles or ()), *[0] * (room - len(handles or ()))]
-            put_bytes(place, struct.pack(f"<{len(padded)}Q", *padded))
-        put_bytes(data, bytes(_EDGE_BYTES * room))
-        put_size(count, found)
+        for target, handles in ((first, sources), (then, targets)):
+            padded = [*map(int, handles or ()), *[0] * (capacity - len(handles or ()))]
+            put_bytes(target, struct.pack(f"<{len(padded)}Q", *padded))
+        put_bytes(data, bytes(_EDGE_BYTES * capacity))
+        put_size(count, edge_count)
     return int(code)
 
 
 @GRAPHS("cuStreamBeginCaptureToGraph")
 def capture_to_graph(
-    api: Emulator, stream: int, graph: int, after: int, edges: int, count: int, mode: int
+    api: Emulator, stream: int, graph: int, dependencies: int, edges: int, count: int, mode: int
 ) -> int:
     """Record later work of a stream into an existing graph."""
-    nodes = sizes_at(after, count)
-    given = (stream, graph, nodes, None, count, mode)
-    return int(call(api, "cuStreamBeginCaptureToGraph", *given)[0])
+    nodes = sizes_at(dependencies, count)
+    arguments = (stream, graph, nodes, None, count, mode)
+    return int(call(api, "cuStreamBeginCaptureToGraph", *arguments)[0])
 
 
 @GRAPHS("cuStreamUpdateCaptureDependencies")
-def change_tip(api: Emulator, stream: int, after: int, count: int, flags: int) -> int:
+def change_tip(api: Emulator, stream: int, dependencies: int, count: int, flags: int) -> int:
     """Set the nodes that the next operation of a capture comes after."""
-    given = (stream, sizes_at(after, count), None, count, flags)
-    return int(call(api, "cuStreamUpdateCaptureDependencies", *given)[0])
+    arguments = (stream, sizes_at(dependencies, count), None, count, flags)
+    return int(call(api, "cuStreamUpdateCaptureDependencies", *arguments)[0])
 
 
 @GRAPHS("cuStreamUpdateCaptureDependencies_v2")
 def change_tip_with_edges(
-    api: Emulator, stream: int, after: int, edges: int, count: int, flags: int
+    api: Emulator, stream: int, dependencies: int, edges: int, count: int, flags: int
 ) -> int:
     """Same; edges are ordinary ones."""
-    return change_tip(api, stream, after, count, flags)
+    return change_tip(api, stream, dependencies, count, flags)
 
 
 def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) -> int:
@@ -258,13 +260,13 @@ def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) 
 def _of_kind(kind: CUgraphNodeType, first: int, nbytes: int) -> Handler:
     """Return a handler that returns parameters of nodes of one kind and rejects others."""
 
-    def answer(api: Emulator, node: int, result: int) -> int:
-        code, found = call(api, "cuGraphNodeGetType", node)
+    def wrapper(api: Emulator, node: int, result: int) -> int:
+        code, node_kind = call(api, "cuGraphNodeGetType", node)
         if code:
             return int(code)
-        return _put_params(api, node, result, first, nbytes) if found == kind else INVALID_VALUE
+        return _put_params(api, node, result, first, nbytes) if node_kind == kind else INVALID_VALUE
 
-    return answer
+    return wrapper
 
 
 for _symbol, _kind, _first, _nbytes in (
@@ -282,21 +284,21 @@ for _symbol, _kind, _first, _nbytes in (
 
 
 def _list(
-    ask: Callable[[int], tuple[int, int, list[object] | None]], result: int, count: int
+    query: Callable[[int], tuple[int, int, list[object] | None]], result: int, count: int
 ) -> int:
     """Write nodes to the caller's array; entries after the last become null (manual)."""
-    room = ctypes.c_size_t.from_address(count).value if result else 0
-    code, number, nodes = ask(room)
+    capacity = ctypes.c_size_t.from_address(count).value if result else 0
+    code, number, nodes = query(capacity)
     if not code:
-        for at in range(room if result else 0):
-            put_size(result + 8 * at, nodes[at] if nodes and at < len(nodes) else 0)
+        for index in range(capacity if result else 0):
+            put_size(result + 8 * index, nodes[index] if nodes and index < len(nodes) else 0)
         put_size(count, number)
     return code
 
 
 def _neighbours(name: str, api: Emulator, node: int, result: int, count: int) -> int:
-    def ask(room: int) -> tuple[int, int, list[object] | None]:
-        code, nodes, _, number = call(api, name, node, room)
+    def ask(capacity: int) -> tuple[int, int, list[object] | None]:
+        code, nodes, _, number = call(api, name, node, capacity)
         return int(code), number, nodes
 
     return _list(ask, result, count)
@@ -336,8 +338,8 @@ def _with_edges(code: int, edges: int, count: int) -> int:
 def roots(api: Emulator, graph: int, result: int, count: int) -> int:
     """Return the nodes of a graph without dependencies."""
 
-    def ask(room: int) -> tuple[int, int, list[object] | None]:
-        code, nodes, number = call(api, "cuGraphGetRootNodes", graph, room)
+    def ask(capacity: int) -> tuple[int, int, list[object] | None]:
+        code, nodes, number = call(api, "cuGraphGetRootNodes", graph, capacity)
         return int(code), number, nodes
 
     return _list(ask, result, count)

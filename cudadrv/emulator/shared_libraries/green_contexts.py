@@ -38,38 +38,48 @@ def _put(address: int, resource: CUdevResource) -> None:
 
 @GREEN_CONTEXTS("cuDevSmResourceSplitByCount")
 def split(
-    api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, least: int
+    api: Emulator,
+    result: int,
+    count: int,
+    resource: int,
+    remainder: int,
+    flags: int,
+    min_count: int,
 ) -> int:
     """Divide multiprocessors; without memory for the parts only return how many are possible."""
-    name, given_here = "cuDevSmResourceSplitByCount", (_resource(given), flags, least)
-    asked = ctypes.c_uint.from_address(count).value if result else 0
-    code, parts, made, rest = call(api, name, 0, *given_here)
-    if not code and asked:
-        code, parts, made, rest = call(api, name, min(asked, made), *given_here)
+    name, arguments = "cuDevSmResourceSplitByCount", (_resource(resource), flags, min_count)
+    capacity = ctypes.c_uint.from_address(count).value if result else 0
+    code, parts, group_count, remaining = call(api, name, 0, *arguments)
+    if not code and capacity:
+        code, parts, group_count, remaining = call(
+            api, name, min(capacity, group_count), *arguments
+        )
     if not code:
-        put_uint(count, made)
-        for at, part in enumerate(parts):
-            _put(result + _BYTES * at, part)
+        put_uint(count, group_count)
+        for index, part in enumerate(parts):
+            _put(result + _BYTES * index, part)
         if remainder:
-            _put(remainder, rest)
+            _put(remainder, remaining)
     return int(code)
 
 
 @GREEN_CONTEXTS("cuDevSmResourceSplit")
 def split_into_groups(
-    api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, params: int
+    api: Emulator, result: int, count: int, resource: int, remainder: int, flags: int, params: int
 ) -> int:
     """Divide multiprocessors into groups; without memory for them only return their counts."""
-    seen = [_Group.from_address(params + ctypes.sizeof(_Group) * at) for at in range(count)]
-    asked = (count, _resource(given), flags, seen)
+    group_params = [
+        _Group.from_address(params + ctypes.sizeof(_Group) * index) for index in range(count)
+    ]
+    arguments = (count, _resource(resource), flags, group_params)
     if not result:
-        return int(call(api, "_look_at_groups", *asked)[0])
-    code, groups, rest = call(api, "cuDevSmResourceSplit", *asked)
+        return int(call(api, "_size_groups", *arguments)[0])
+    code, groups, remaining = call(api, "cuDevSmResourceSplit", *arguments)
     if not code:
-        for at, group in enumerate(groups):
-            _put(result + _BYTES * at, group)
+        for index, group in enumerate(groups):
+            _put(result + _BYTES * index, group)
         if remainder:
-            _put(remainder, rest)
+            _put(remainder, remaining)
     return int(code)
 
 
@@ -78,8 +88,8 @@ def describe(api: Emulator, result: int, resources: int, count: int) -> int:
     """Describe the multiprocessors of a green context."""
     if count and not resources:
         return INVALID_VALUE
-    given = [_resource(resources + _BYTES * at) for at in range(count)]
-    return passed_on(api, "cuDevResourceGenerateDesc", (given, count), result)
+    native = [_resource(resources + _BYTES * index) for index in range(count)]
+    return passed_on(api, "cuDevResourceGenerateDesc", (native, count), result)
 
 
 @GREEN_CONTEXTS("cuStreamGetCtx_v2")

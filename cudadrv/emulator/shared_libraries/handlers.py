@@ -35,15 +35,15 @@ class Handlers:
         return add
 
 
-def call(api: Emulator, name: str, *given: object) -> tuple[Any, ...]:
+def call(api: Emulator, name: str, *arguments: object) -> tuple[Any, ...]:
     """Call a function of the emulator with any arguments."""
     function: Callable[..., tuple[Any, ...]] = getattr(api, name)
-    return function(*given)
+    return function(*arguments)
 
 
-def passed_on(api: Emulator, name: str, given: Sequence[object], result: int) -> int:
+def passed_on(api: Emulator, name: str, arguments: Sequence[object], result: int) -> int:
     """Call it, and write its one result, of 8 bytes, to the caller's address."""
-    code, *values = call(api, name, *given)
+    code, *values = call(api, name, *arguments)
     if not code:
         put_size(result, values[0])
     return int(code)
@@ -95,9 +95,9 @@ class Texts:
     """Texts whose address a caller received: they stay, as no call ends their use."""
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
+        self._buffers: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
 
     def address(self, text: bytes) -> int:
         """Return the address of the text, ended by a NUL; equal texts have one address."""
-        kept = self._kept.setdefault(text, ctypes.create_string_buffer(text))
-        return ctypes.addressof(kept)
+        buffer = self._buffers.setdefault(text, ctypes.create_string_buffer(text))
+        return ctypes.addressof(buffer)

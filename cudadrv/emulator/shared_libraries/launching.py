@@ -6,7 +6,7 @@ import ctypes
 from types import SimpleNamespace
 from typing import Final
 
-from ...driver._api import CUlaunchAttribute
+from ...driver._api import CUgraph, CUgraphExec, CUlaunchAttribute, CUresult
 from ..emulator import Emulator
 from .handlers import Handlers, call, passed_on, put_size, put_uint
 
@@ -30,17 +30,18 @@ class _LaunchConfig(ctypes.Structure):
     )
 
 
-def _configuration(address: int) -> SimpleNamespace:
+def _configuration(api: Emulator, address: int) -> SimpleNamespace:
     """Return a CUlaunchConfig; the bindings' view of it would have an unknown attribute count."""
-    given = _LaunchConfig.from_address(address)
+    config = _LaunchConfig.from_address(address)
+    stream = config.stream or api._thread.default_stream
     return SimpleNamespace(
-        gridDimX=given.grid[0], gridDimY=given.grid[1], gridDimZ=given.grid[2],
-        blockDimX=given.block[0], blockDimY=given.block[1], blockDimZ=given.block[2],
-        sharedMemBytes=given.shared_bytes, hStream=given.stream,
-        numAttrs=given.attribute_count,
+        gridDimX=config.grid[0], gridDimY=config.grid[1], gridDimZ=config.grid[2],
+        blockDimX=config.block[0], blockDimY=config.block[1], blockDimZ=config.block[2],
+        sharedMemBytes=config.shared_bytes, hStream=stream,
+        numAttrs=config.attribute_count,
         attrs=[
-            CUlaunchAttribute(_ptr=given.attributes + _ATTRIBUTE_BYTES * at)
-            for at in range(given.attribute_count)
+            CUlaunchAttribute(_ptr=config.attributes + _ATTRIBUTE_BYTES * index)
+            for index in range(config.attribute_count)
         ],
     )  # fmt: skip
 
@@ -48,7 +49,9 @@ def _configuration(address: int) -> SimpleNamespace:
 @LAUNCHING("cuLaunchKernelEx")
 def launch_with_config(api: Emulator, config: int, function: int, params: int, extra: int) -> int:
     """Launch a kernel, with its attributes."""
-    return int(call(api, "cuLaunchKernelEx", _configuration(config), function, params, extra)[0])
+    return int(
+        call(api, "cuLaunchKernelEx", _configuration(api, config), function, params, extra)[0]
+    )
 
 
 @LAUNCHING("cuOccupancyMaxActiveClusters")
@@ -64,7 +67,7 @@ def largest_cluster(api: Emulator, result: int, function: int, config: int) -> i
 
 
 def _of_clusters(api: Emulator, name: str, result: int, function: int, config: int) -> int:
-    code, number = call(api, name, function, _configuration(config))
+    code, number = call(api, name, function, _configuration(api, config))
     if not code:
         put_uint(result, number)
     return int(code)
@@ -117,48 +120,59 @@ def synchronize_context(api: Emulator, context: int) -> int:
 
 @LAUNCHING("cuStreamGetCaptureInfo_v2")
 def capture_info(
-    api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, count: int
+    api: Emulator,
+    stream: int,
+    status: int,
+    identity: int,
+    graph: int,
+    dependencies: int,
+    count: int,
 ) -> int:
     """Return the capture of a stream, and the nodes that the next one comes after."""
-    code, is_capturing, number, owner, nodes, _, found = call(api, "cuStreamGetCaptureInfo", stream)
+    code, is_capturing, number, owner, nodes, _, node_count = call(
+        api, "cuStreamGetCaptureInfo", stream
+    )
     if not code:
         put_uint(status, int(is_capturing))
         put_size(identity, number)
         put_size(graph, owner)
-        put_size(count, found)
-        kept = (ctypes.c_size_t * max(1, found))(*map(int, nodes or ()))
-        _NODES[stream] = kept  # by the manual they are valid until the stream's next call
-        put_size(after, ctypes.addressof(kept))
+        put_size(count, node_count)
+        handles = (ctypes.c_size_t * max(1, node_count))(*map(int, nodes or ()))
+        _NODES[stream] = handles  # by the manual they are valid until the stream's next call
+        put_size(dependencies, ctypes.addressof(handles))
     return int(code)
 
 
 @LAUNCHING("cuStreamGetCaptureInfo_v3")
 def capture_info_with_edges(
-    api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, edges: int,
-    count: int,
+    api: Emulator, stream: int, status: int, identity: int, graph: int, dependencies: int,
+    edges: int, count: int,
 ) -> int:  # fmt: skip
     """Same; all edges are ordinary ones, whose data are zeros."""
-    code = capture_info(api, stream, status, identity, graph, after, count)
+    code = capture_info(api, stream, status, identity, graph, dependencies, count)
     if not code:  # CUgraphEdgeData has 8 bytes, as a node's handle has
-        kept = _EDGES[stream] = (ctypes.c_size_t * len(_NODES[stream]))()
-        put_size(edges, ctypes.addressof(kept))
+        edge_data = _EDGES[stream] = (ctypes.c_size_t * len(_NODES[stream]))()
+        put_size(edges, ctypes.addressof(edge_data))
     return code
 
 
 @LAUNCHING("cuThreadExchangeStreamCaptureMode")
 def exchange_capture_mode(api: Emulator, mode: int) -> int:
     """Set which captures restrict a thread, and return the former value."""
-    place = ctypes.c_int.from_address(mode)
-    code, former = call(api, "cuThreadExchangeStreamCaptureMode", place.value)
+    mode_field = ctypes.c_int.from_address(mode)
+    code, former = call(api, "cuThreadExchangeStreamCaptureMode", mode_field.value)
     if not code:
-        place.value = int(former)
+        mode_field.value = int(former)
     return int(code)
 
 
 @LAUNCHING("cuGraphExecUpdate_v2")
 def update_executable(api: Emulator, executable: int, graph: int, result: int) -> int:
     """Update an executable from a graph; CUgraphExecUpdateResultInfo begins with the outcome."""
-    code, info = call(api, "cuGraphExecUpdate", executable, graph)
-    if result and info is not None:
-        put_uint(result, int(info.result))
+    code, _ = call(api, "cuGraphExecUpdate", executable, graph)
+    if code == CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
+        why = api._executable(CUgraphExec(executable)).why_not(api._graph(CUgraph(graph)))
+        put_uint(result, int(why.result) if why is not None else 0)
+    elif not code:
+        put_uint(result, 0)
     return int(code)

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import atexit
 import sys
+import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final
 
-from ...driver._api import CUresult
+from ptx.errors import ImageFormatError
+
+from ...driver._api import CUresult, CUstream
 from ...driver.functions import forms, without_version
 from ..calls.tensor_map import FUNCTIONS
 from ..emulator import Emulator
+from ..streams import PER_THREAD_HANDLE
 from .graphs import GRAPHS
 from .green_contexts import GREEN_CONTEXTS
 from .handlers import INVALID_VALUE, Handler, NullArrayError, put_size, put_uint
 from .launching import LAUNCHING
+from .library_files import LIBCUDA, library_images
 from .loading import LOADING
 from .memory import MEMORY
 from .queries import QUERIES
 from .shared_object import SharedObject, guarded
 from .signature import Argument, Signature, signature
 
-SONAME: Final = "libcuda.so.1"
 _UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
 _NOT_FOUND: Final = int(CUresult.CUDA_ERROR_NOT_FOUND)
-_GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
+_NOT_SUPPORTED: Final = int(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+_DEINITIALIZED: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
+_PER_THREAD: Final = CUstream(PER_THREAD_HANDLE)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
 HANDLERS: Final[dict[str, Handler]] = {**FUNCTIONS}
@@ -40,63 +47,74 @@ class Libcuda:
         api: the emulator that they call; None makes them return CUDA_ERROR_DEINITIALIZED.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path | None) -> None:
+        """`file` is the library on disk, for programs that look for its file."""
         self.api: Emulator | None = None
-        self._told: Exception | None = None
+        self._reported: Exception | None = None
         functions: dict[str, tuple[Signature, Callable[..., int]]] = {}
-        for each in map(signature, forms()):
-            functions[each.symbol] = each, self._function(each, per_thread=False)
-            if each.has_stream:
-                functions[each.symbol + "_ptsz"] = each, self._function(each, per_thread=True)
-        self._forms = _by_base_name(each for each, _ in functions.values())
-        self._library = SharedObject(SONAME, list(functions))
-        # ctypes frees a callback with its object, and callers may run it at any time.
+        for form in map(signature, forms()):
+            functions[form.symbol] = form, self._function(form, per_thread=False)
+            if form.per_thread:
+                per_thread_function = self._function(form, per_thread=True)
+                functions[form.per_thread] = form, self._in_own_stream(per_thread_function)
+        self._forms = _by_base_name(form for form, _ in functions.values())
+        self._library = SharedObject(LIBCUDA, list(functions), library_images()[LIBCUDA], file)
         self._callbacks: Final = {
-            name: each.c_function(self._answering(each, function))
-            for name, (each, function) in functions.items()
+            name: form.c_function(self._wrapped(form, function))
+            for name, (form, function) in functions.items()
         }
-        atexit.register(self._library.clear)
+        atexit.register(self._end_with_threads)
 
     def use(self, api: Emulator) -> None:
-        """Let the functions call this emulator."""
+        """Let the functions call this emulator.
+
+        That lasts while the interpreter ends: global objects of modules free their memory then.
+        """
         self.api = api
-        for name, callback in self._callbacks.items():
-            self._library.point(name, callback)
+        self._library.connect(self._callbacks)
 
     def leave(self) -> None:
         """Let the functions call no emulator."""
-        self._library.clear()
+        self._library.disconnect()
         self.api = None
 
-    def _answering(self, form: Signature, function: Callable[..., int]) -> Callable[..., int]:
+    def _end_with_threads(self) -> None:
+        """Call no emulator from now on if threads are left, which hold their locks for ever."""
+        if threading.active_count() > 1:
+            self._library.end()
+
+    def _wrapped(self, form: Signature, function: Callable[..., int]) -> Callable[..., int]:
         """Return the function, valid while there is an emulator; it reports a kernel's errors."""
 
-        def answer(*given: Argument) -> int:
+        def wrapper(*arguments: Argument) -> int:
             api = self.api
             if api is None:
-                return _GONE
-            if form.has_null(given):
+                return _DEINITIALIZED
+            if form.has_null(arguments):
                 return INVALID_VALUE
             try:
-                code = function(*given)
+                code = function(*arguments)
             except NullArrayError:
                 return INVALID_VALUE
             if code:
-                self._tell(api.last_fault)
+                self._report(form.name, api.last_fault)
             return code
 
-        return guarded(answer, _UNKNOWN)
+        return guarded(wrapper, _UNKNOWN, self._library.ending(form.symbol, _DEINITIALIZED))
 
-    def _tell(self, fault: Exception | None) -> None:
+    def _report(self, call: str, fault: Exception | None) -> None:
         """Print once details that no CUresult has: a fault's thread, an unsupported feature.
 
         Libraries show a code and its name at most.
         """
-        if fault is not None and fault is not self._told:
-            self._told = fault
-            print(f"cudadrv: {fault}", file=sys.stderr)
+        if fault is not None and fault is not self._reported:
+            self._reported = fault
+            refused = f"{call}: " if isinstance(fault, ImageFormatError) else ""
+            print(f"cudadrv: {refused}{fault}", file=sys.stderr)
 
     def _function(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
+        if form.is_absent:
+            return self._absent(form.symbol)
         if form.name == "cuGetProcAddress":
             return self._proc_address
         handler = HANDLERS.get(form.symbol)
@@ -104,50 +122,80 @@ class Libcuda:
             return self._plain(form, per_thread=per_thread)
         return self._special(form, handler, per_thread=per_thread)
 
+    def _absent(self, symbol: str) -> Callable[..., int]:
+        """Return a function that the emulator lacks; its first call reports that."""
+        reports: list[str] = []
+
+        def wrapper(*arguments: Argument) -> int:
+            if not reports:
+                reports.append(symbol)
+                print(
+                    f"cudadrv: the emulator lacks {symbol}: it returned CUDA_ERROR_NOT_SUPPORTED",
+                    file=sys.stderr,
+                )
+            return _NOT_SUPPORTED
+
+        return wrapper
+
     def _plain(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
         """Return a function that reads the arguments, calls the emulator and writes its results."""
         name, parameters = form.name, form.parameters
-        inputs = [(at, p) for at, p in enumerate(parameters) if not p.is_result]
-        results = [(at, p) for at, p in enumerate(parameters) if p.is_result]
+        inputs = [(index, p) for index, p in enumerate(parameters) if not p.is_result]
+        results = [(index, p) for index, p in enumerate(parameters) if p.is_result]
 
-        def answer(*given: Any) -> int:  # as ctypes has them, by the signature
+        def wrapper(*arguments: Any) -> int:  # as ctypes has them, by the signature
             function = getattr(self.api, name)
-            code, *values = function(*[p.read(given[at], per_thread) for at, p in inputs])
+            code, *values = function(*[p.read(arguments[index], per_thread) for index, p in inputs])
             if not code:
-                for (at, parameter), value in zip(results, values, strict=True):
-                    parameter.write(given[at], value)
+                for (index, parameter), value in zip(results, values, strict=True):
+                    parameter.write(arguments[index], value)
             return int(code)
 
-        return answer
+        return wrapper
 
     def _special(self, form: Signature, handler: Handler, *, per_thread: bool) -> Handler:
         """Return the handler, with the default stream of its variant."""
         if not per_thread:
-            return lambda *given: handler(self.api, *given)
+            return lambda *arguments: handler(self.api, *arguments)
         streams = [p.word == "stream" for p in form.parameters]
 
-        def answer(*given: Argument) -> int:
-            meant = [
+        def wrapper(*arguments: Argument) -> int:
+            resolved = [
                 (2 if is_stream and not value else value)
-                for value, is_stream in zip(given, streams, strict=True)
+                for value, is_stream in zip(arguments, streams, strict=True)
             ]
-            return handler(self.api, *meant)
+            return handler(self.api, *resolved)
 
-        return answer
+        return wrapper
+
+    def _in_own_stream(self, function: Callable[..., int]) -> Callable[..., int]:
+        """Return the function, in the thread's own default stream where no parameter names one."""
+
+        def wrapper(*arguments: Argument) -> int:
+            api = self.api
+            assert api is not None  # `_wrapped` has checked it
+            thread = api._thread
+            former, thread.default_stream = thread.default_stream, _PER_THREAD
+            try:
+                return function(*arguments)
+            finally:
+                thread.default_stream = former
+
+        return wrapper
 
     def _proc_address(
         self, name: bytes, result: int, version: int, flags: int, status: int = 0
     ) -> int:
         """Return the function of a name, in the newest form that a version of CUDA has."""
         put_size(result, 0)
-        known = self._forms.get(name.decode(errors="replace"), [])
-        found = [form for form in known if form.since <= version]
-        if not found:
-            put_uint(status, _TOO_OLD if known else _NO_SYMBOL)
-            return 0 if known else _NOT_FOUND  # as driver 580
-        symbol = found[-1].symbol
-        if flags & _PER_THREAD_FLAG and found[-1].has_stream:
-            symbol += "_ptsz"
+        forms = self._forms.get(name.decode(errors="replace"), [])
+        available = [form for form in forms if form.since <= version]
+        if not available:
+            put_uint(status, _TOO_OLD if forms else _NO_SYMBOL)
+            return 0 if forms else _NOT_FOUND  # as driver 580
+        symbol = available[-1].symbol
+        if flags & _PER_THREAD_FLAG:
+            symbol = available[-1].per_thread or symbol
         put_size(result, self._library.address(symbol))
         put_uint(status, _FOUND)
         return 0
@@ -155,7 +203,7 @@ class Libcuda:
 
 def _by_base_name(forms: Iterable[Signature]) -> dict[str, list[Signature]]:
     """Return the forms of each function, oldest first."""
-    found: dict[str, list[Signature]] = {}
+    by_name: dict[str, list[Signature]] = {}
     for form in sorted(set(forms), key=lambda form: form.since):
-        found.setdefault(without_version(form.symbol), []).append(form)
-    return found
+        by_name.setdefault(without_version(form.symbol), []).append(form)
+    return by_name

@@ -21,12 +21,16 @@ from pathlib import Path
 from typing import Final
 
 import ptx
-from ptx.errors import PtxError
+from ptx.errors import ImageFormatError, PtxError
+from ptx.isa.fatbin import MAGIC, fatbin_ptx
 from ptx.isa.linked_text import link_texts
 from ptx.isa.module import with_register_limit
 
 from ...driver.functions import read_table
+from ..profiles import ARCHITECTURES
+from .elf_file import elf_image
 from .handlers import put_bytes, put_size, put_uint, sizes_at
+from .library_files import this_machine
 from .shared_object import SharedObject, guarded
 from .signature import Signature, signature
 
@@ -67,16 +71,27 @@ DONE:
 
 # nvJitLink makes PTX of the LTO-IR alone here, and would optimise away functions that only other
 # PTX calls. A kernel that reads their addresses keeps them.
-_KEEPER: Final = "cudadrv_keeps_functions"
-_ENTRY: Final = re.compile(rf"^\.visible \.entry {_KEEPER}\(.*?^}}$", re.MULTILINE | re.DOTALL)
+_ROOT: Final = "cudadrv_keeps_functions"
+_ENTRY: Final = re.compile(rf"^\.visible \.entry {_ROOT}\(.*?^}}$", re.MULTILINE | re.DOTALL)
 _OF_THE_SYSTEM: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 NO_STAND_IN: Final = "CUDADRV_NO_STAND_IN"
 """Set for a child that needs the real libraries."""
 _MISSING_ARCH, _INVALID_INPUT, _PTX_COMPILE, _NVVM_COMPILE, _INTERNAL = 2, 3, 4, 5, 6
-_NULL_INPUT = 10
-_PTX, _LTOIR, _LIBRARY, _ANY = 2, 3, 6, 10  # nvJitLinkInputType
-_KINDS: Final = {1: "a cubin", 4: "a fatbin", 5: "an object file", 6: "a library"}
+_UNKNOWN_OPTION, _NULL_INPUT, _UNKNOWN_ARCH = 1, 10, 16
+# nvJitLink manual, "Supported Link Options".
+_OPTION: Final = re.compile(
+    r"-(arch|maxrregcount|ftz|prec-div|prec-sqrt|fma|kernels-used|variables-used|Xptxas|Xnvvm|"
+    r"split-compile|split-compile-extended|jump-table-density|device-stack-protector)=.*|"
+    r"-(time|verbose|lto|ptx|O[0-3]|g|lineinfo|optimize-unused-variables|no-cache|r|"
+    r"device-stack-protector)",
+    re.DOTALL,
+)
+_EMPTY: Final = ".version 9.0\n.target sm_{}{}\n.address_size 64\n"
+_ARCH: Final = re.compile(r"(?:sm|compute)_(\d+)(\d)[af]?")
+_PTX, _LTOIR, _FATBIN, _LIBRARY, _ANY = 2, 3, 4, 6, 10  # nvJitLinkInputType
+_KINDS: Final = {1: "a cubin", 4: "a fatbin without PTX", 5: "an object file", 6: "a library"}
 _LTO_MAGIC: Final = b"\xed\x43\x4e\x7f"
+_MINORS: Final = 10  # more than a major version of CUDA has had
 _FUNCTIONS: Final = read_table("""
 nvJitLinkVersion 12000 >uint >uint
 nvJitLinkCreate 12000 >size uint size
@@ -95,9 +110,9 @@ nvJitLinkGetInfoLog 12000 size >?byte
 """)
 
 
-def wanted_of(linked: str, texts: Sequence[str]) -> tuple[str, ...]:
+def undefined_functions(linked: str, texts: Sequence[str]) -> tuple[str, ...]:
     """Return the functions that the PTX texts declare, and neither they nor `linked` define."""
-    modules = [ptx.parse(each) for each in (linked, *texts)]
+    modules = [ptx.parse(text) for text in (linked, *texts)]
     defined = {
         name
         for module in modules
@@ -108,19 +123,19 @@ def wanted_of(linked: str, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(declared - defined - _OF_THE_SYSTEM))
 
 
-def keeper_of(names: Sequence[str], arch: str) -> tuple[bytes, str]:
+def lto_root(names: Sequence[str], arch: str) -> tuple[bytes, str]:
     """Return LTO-IR of a kernel that reads the functions' addresses, and its name.
 
     The types of their parameters do not matter there: the linker uses their definitions.
     """
     lines = [f'extern "C" __device__ void {name}();' for name in names]
-    lines.append(f'extern "C" __global__ void {_KEEPER}(void** kept) {{')
-    lines += [f"    kept[{at}] = (void*)&{name};" for at, name in enumerate(names)]
+    lines.append(f'extern "C" __global__ void {_ROOT}(void** kept) {{')
+    lines += [f"    kept[{index}] = (void*)&{name};" for index, name in enumerate(names)]
     options = ptx.CompileOptions(target=ptx.Target.ltoir(arch.replace("compute", "sm")))
-    return ptx.compile("\n".join([*lines, "}"]), options, name=_KEEPER).data, _KEEPER
+    return ptx.compile("\n".join([*lines, "}"]), options, name=_ROOT).data, _ROOT
 
 
-def without_keeper(text: str) -> str:
+def without_lto_root(text: str) -> str:
     """Return the linked text without that kernel."""
     return _ENTRY.sub("", text)
 
@@ -146,16 +161,27 @@ class Link:
         """Add an input that can be linked here."""
         if kind == _ANY:
             kind = _LTOIR if data.startswith(_LTO_MAGIC) else _PTX
+            kind = _FATBIN if data.startswith(MAGIC) else kind
+        if kind == _FATBIN:
+            try:
+                kind, data = _PTX, fatbin_ptx(data, self._capability).encode()
+            except ImageFormatError as error:
+                self.info += f"info    : {error}\n"
         if kind == _LIBRARY and NAME in name:
             kind, data = _PTX, DEVICE_RUNTIME.encode()
         if kind in (_PTX, _LTOIR):
             self.inputs.append((kind, data, name))
             return 0
-        what = _KINDS.get(kind, f"of kind {kind}")
-        why = f"{name} is {what}; the emulator executes PTX, and links PTX and LTO-IR"
-        self.errors += f"error   : {why}\n"
-        print(f"cudadrv: nvJitLink: {why}", file=sys.stderr)  # not every caller shows the log
+        noun = _KINDS.get(kind, f"of kind {kind}")
+        reason = f"{name} is {noun}; the emulator executes PTX, and links PTX and LTO-IR"
+        self.errors += f"error   : {reason}\n"
+        print(f"cudadrv: nvJitLink: {reason}", file=sys.stderr)  # not every caller shows the log
         return _INVALID_INPUT
+
+    @property
+    def _capability(self) -> tuple[int, int]:
+        match = _ARCH.fullmatch(_value_of(self.options, "-arch=") or "")
+        return (int(match[1]), int(match[2])) if match else (0, 0)
 
     def complete(self) -> int:
         """Link what was added."""
@@ -167,19 +193,18 @@ class Link:
         lto = [(data, name) for kind, data, name in self.inputs if kind == _LTOIR]
         if lto:
             code, text, self.info, errors = optimised(lto, self.options)
-            wanted = () if code else wanted_of(text, [each for _, each in texts])
-            if wanted:
-                keeper = keeper_of(wanted, _value_of(self.options, "-arch=") or "")
-                code, text, self.info, errors = optimised([*lto, keeper], self.options)
-                text = without_keeper(text)
+            undefined = () if code else undefined_functions(text, [source for _, source in texts])
+            if undefined:
+                root = lto_root(undefined, _value_of(self.options, "-arch=") or "")
+                code, text, self.info, errors = optimised([*lto, root], self.options)
+                text = without_lto_root(text)
             self.errors += errors
             if code:
                 return code
             self.lto_text = text.encode() + b"\0"
             texts.insert(0, ("the LTO-IR", text))
         if not texts:
-            self.errors += "error   : nothing to link\n"
-            return _INVALID_INPUT
+            texts = [("nothing", _EMPTY.format(*self._capability))]
         try:
             text = link_texts(texts)
             limit = _value_of(self.options, "-maxrregcount=")
@@ -201,11 +226,11 @@ def _real_path() -> str | None:
     """Return the path of the real nvJitLink, from a process without a replacement."""
     program = "from cuda.pathfinder import load_nvidia_dynamic_lib as load\n"
     program += "print(load('nvJitLink').abs_path)"
-    answer = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, NO_STAND_IN: "1"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return answer.stdout.strip() or None
+    return process.stdout.strip() or None
 
 
 @cache
@@ -220,17 +245,17 @@ def optimised(
     """Return PTX of LTO-IR by the real nvJitLink: its result, the text and both logs.
 
     Kernels of LTO-IR may call functions of PTX. Functions that only PTX calls are optimised away,
-    unless a keeper is among the inputs.
+    unless a root is among the inputs.
     """
     library = _real()
     if library is None:
         return _INTERNAL, "", "", "error   : LTO-IR needs nvJitLink, which is not installed\n"
-    wanted = [*options, *(each for each in ("-lto", "-ptx") if each not in options)]
-    texts = (ctypes.c_char_p * len(wanted))(*(each.encode() for each in wanted))
+    link_options = [*options, *(option for option in ("-lto", "-ptx") if option not in options)]
+    texts = (ctypes.c_char_p * len(link_options))(*(option.encode() for option in link_options))
     handle = ctypes.c_void_p()
-    code: int = library.nvJitLinkCreate(ctypes.byref(handle), len(wanted), texts)
+    code: int = library.nvJitLinkCreate(ctypes.byref(handle), len(link_options), texts)
     if code:
-        return code, "", "", f"error   : nvJitLink refuses {' '.join(wanted)}\n"
+        return code, "", "", f"error   : nvJitLink refuses {' '.join(link_options)}\n"
     try:
         for data, name in inputs:
             size = ctypes.c_size_t(len(data))
@@ -242,12 +267,12 @@ def optimised(
         library.nvJitLinkDestroy(ctypes.byref(handle))
 
 
-def _read(library: ctypes.CDLL, what: str, handle: ctypes.c_void_p) -> str:
+def _read(library: ctypes.CDLL, output: str, handle: ctypes.c_void_p) -> str:
     nbytes = ctypes.c_size_t()
-    if getattr(library, f"nvJitLinkGet{what}Size")(handle, ctypes.byref(nbytes)):
+    if getattr(library, f"nvJitLinkGet{output}Size")(handle, ctypes.byref(nbytes)):
         return ""
     buffer = ctypes.create_string_buffer(nbytes.value + 1)
-    getattr(library, f"nvJitLinkGet{what}")(handle, buffer)
+    getattr(library, f"nvJitLinkGet{output}")(handle, buffer)
     return buffer.value.decode(errors="replace")
 
 
@@ -260,33 +285,39 @@ class LibnvJitLink:
     def __init__(self) -> None:
         self._links: dict[int, Link] = {}
         self._next = 1
-        self._library = SharedObject(
-            f"libnvJitLink.so.{_major()}", [each.symbol for each in _FUNCTIONS]
-        )
-        self._callbacks: Final = {
-            each.symbol: each.c_function(guarded(self._answering(each), _INTERNAL))
-            for each in map(signature, _FUNCTIONS)
+        soname = f"libnvJitLink.so.{_major()}"
+        functions = {
+            form.symbol: form.c_function(guarded(self._wrapped(form), _INTERNAL))
+            for form in map(signature, _FUNCTIONS)
         }
-        atexit.register(self._library.clear)
+        # Compiled callers refer to the names of the version that they were built with.
+        self._callbacks: Final = functions | {
+            f"__{name}_{_major()}_{minor}": function
+            for name, function in functions.items()
+            for minor in range(_MINORS)
+        }
+        names, machine = list(self._callbacks), this_machine(soname)
+        image = elf_image(soname, names, machine, soname, result=_INTERNAL)
+        self._library = SharedObject(soname, names, image)
+        atexit.register(self._library.end)
 
-    def _answering(self, form: Signature) -> Callable[..., int]:
+    def _wrapped(self, form: Signature) -> Callable[..., int]:
         function: Callable[..., int] = getattr(self, form.name.removeprefix("nvJitLink"))
-        return lambda *given: _NULL_INPUT if form.has_null(given) else function(*given)
+        return lambda *arguments: _NULL_INPUT if form.has_null(arguments) else function(*arguments)
 
     def use(self) -> None:
         """Let the functions link."""
-        for name, callback in self._callbacks.items():
-            self._library.point(name, callback)
+        self._library.connect(self._callbacks)
 
     def leave(self) -> None:
         """Disable linking."""
-        self._library.clear()
+        self._library.disconnect()
 
     def Version(self, major: int, minor: int) -> int:
         """Return the version of the installed nvJitLink."""
-        found = _installed_version()
-        put_uint(major, found[0])
-        put_uint(minor, found[1])
+        version = _installed_version()
+        put_uint(major, version[0])
+        put_uint(minor, version[1])
         return 0
 
     def Create(self, result: int, count: int, options: int) -> int:
@@ -295,8 +326,16 @@ class LibnvJitLink:
             ctypes.string_at(address).decode(errors="replace")
             for address in sizes_at(options, count)
         )
-        if _value_of(texts, "-arch=") is None:
+        if not all(map(_OPTION.fullmatch, texts)):
+            return _UNKNOWN_OPTION
+        arch = _value_of(texts, "-arch=")
+        if arch is None:
             return _MISSING_ARCH
+        match = _ARCH.fullmatch(arch)
+        if match is None:
+            return _UNKNOWN_OPTION
+        if (int(match[1]), int(match[2])) not in ARCHITECTURES:
+            return _UNKNOWN_ARCH
         handle, self._next = self._next, self._next + 1
         self._links[handle] = Link(texts)
         put_size(result, handle)
@@ -304,9 +343,9 @@ class LibnvJitLink:
 
     def Destroy(self, handle: int) -> int:
         """Forget a link, given the address of its handle."""
-        place = ctypes.c_size_t.from_address(handle)
-        self._links.pop(place.value, None)
-        place.value = 0
+        handle_field = ctypes.c_size_t.from_address(handle)
+        self._links.pop(handle_field.value, None)
+        handle_field.value = 0
         return 0
 
     def AddData(self, handle: int, kind: int, data: int, nbytes: int, name: bytes | None) -> int:
@@ -392,6 +431,6 @@ def _installed_version() -> tuple[int, int]:
     library = _real()
     if library is None:
         return _major(), 0
-    found = ctypes.c_uint(), ctypes.c_uint()
-    library.nvJitLinkVersion(*map(ctypes.byref, found))
-    return found[0].value, found[1].value
+    numbers = ctypes.c_uint(), ctypes.c_uint()
+    library.nvJitLinkVersion(*map(ctypes.byref, numbers))
+    return numbers[0].value, numbers[1].value

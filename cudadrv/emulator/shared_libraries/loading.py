@@ -6,24 +6,36 @@ import ctypes
 from pathlib import Path
 from typing import Final
 
-from ...driver._api import CUresult
+from ptx.isa.fatbin import HEADER as FATBIN_HEADER, MAGIC as FATBIN_MAGIC
+
+from ...driver._api import CUDA_GRAPH_INSTANTIATE_PARAMS, CUresult
 from ..emulator import Emulator
-from .handlers import Handlers, Texts, call, ints_at, passed_on, put_size, put_uint, sizes_at
+from .handlers import (
+    Handlers,
+    Texts,
+    call,
+    ints_at,
+    passed_on,
+    put_bytes,
+    put_size,
+    sizes_at,
+)
 
 LOADING: Final = Handlers()
 _TEXTS: Final = Texts()
 _ELF: Final = b"\x7fELF"
-_FATBIN: Final = b"\x50\xed\x55\xba"
 _WRAPPED: Final = b"\xb1\x43\x62\x46"  # __fatBinC_Wrapper_t, whose third field is the fatbin
-_UPLOAD: Final = 2  # CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
 
 
 def image_at(address: int) -> bytes:
-    """Return the image at a caller's address; of a binary only enough to identify it."""
+    """Return the image at a caller's address; of a cubin only enough to identify it."""
     head = ctypes.string_at(address, 4)
     if head == _WRAPPED:
         return image_at(ctypes.c_size_t.from_address(address + 8).value)
-    return head if head in (_ELF, _FATBIN) else ctypes.string_at(address)
+    if head == FATBIN_MAGIC:
+        _, _, header, nbytes = FATBIN_HEADER.unpack(ctypes.string_at(address, FATBIN_HEADER.size))
+        return ctypes.string_at(address, header + nbytes)
+    return head if head == _ELF else ctypes.string_at(address)
 
 
 @LOADING("cuModuleLoadData")
@@ -38,8 +50,8 @@ def load_data_with_options(
     api: Emulator, result: int, image: int, count: int, options: int, values: int
 ) -> int:
     """Load a module, and fill the requested logs."""
-    given = (image_at(image), count, ints_at(options, count), sizes_at(values, count))
-    return passed_on(api, "cuModuleLoadDataEx", given, result)
+    arguments = (image_at(image), count, ints_at(options, count), sizes_at(values, count))
+    return passed_on(api, "cuModuleLoadDataEx", arguments, result)
 
 
 @LOADING("cuModuleLoad")
@@ -64,21 +76,21 @@ def load_library(
     library_options: int, library_values: int, library_count: int,
 ) -> int:  # fmt: skip
     """Load a library."""
-    given = (image_at(image), ints_at(options, count), sizes_at(values, count), count,
+    arguments = (image_at(image), ints_at(options, count), sizes_at(values, count), count,
              ints_at(library_options, library_count), sizes_at(library_values, library_count),
              library_count)  # fmt: skip
-    return passed_on(api, "cuLibraryLoadData", given, result)
+    return passed_on(api, "cuLibraryLoadData", arguments, result)
 
 
 @LOADING("cuLibraryLoadFromFile")
-def load_library_file(api: Emulator, result: int, path: bytes, *given: int) -> int:
+def load_library_file(api: Emulator, result: int, path: bytes, *options: int) -> int:
     """Load a library from a file."""
     try:
         image = Path(path.decode()).read_bytes()
     except OSError:
         return int(CUresult.CUDA_ERROR_FILE_NOT_FOUND)
-    kept = ctypes.create_string_buffer(image)
-    return load_library(api, result, ctypes.addressof(kept), *given)
+    buffer = ctypes.create_string_buffer(image)
+    return load_library(api, result, ctypes.addressof(buffer), *options)
 
 
 @LOADING("cuLibraryEnumerateKernels")
@@ -90,8 +102,8 @@ def enumerate_kernels(api: Emulator, results: int, count: int, library: int) -> 
 def _put_handles(api: Emulator, name: str, results: int, count: int, owner: int) -> int:
     code, handles = call(api, name, count, owner)
     if not code:
-        for at, handle in enumerate(filter(None, map(int, handles))):
-            put_size(results + 8 * at, handle)
+        for index, handle in enumerate(filter(None, map(int, handles))):
+            put_size(results + 8 * index, handle)
     return int(code)
 
 
@@ -117,13 +129,13 @@ def _put_name(api: Emulator, name: str, result: int, handle: int) -> int:
 @LOADING("cuLinkCreate_v2")
 def link_create(api: Emulator, count: int, options: int, values: int, result: int) -> int:
     """Begin a link."""
-    given = (count, ints_at(options, count), sizes_at(values, count))
-    return passed_on(api, "cuLinkCreate", given, result)
+    arguments = (count, ints_at(options, count), sizes_at(values, count))
+    return passed_on(api, "cuLinkCreate", arguments, result)
 
 
 @LOADING("cuLinkAddData_v2")
 def link_add_data(
-    api: Emulator, link: int, kind: int, data: int, nbytes: int, name: bytes | None, *rest: int
+    api: Emulator, link: int, kind: int, data: int, nbytes: int, name: bytes | None, *options: int
 ) -> int:
     """Add an input."""
     image = ctypes.string_at(data, nbytes)
@@ -131,7 +143,7 @@ def link_add_data(
 
 
 @LOADING("cuLinkAddFile_v2")
-def link_add_file(api: Emulator, link: int, kind: int, path: bytes, *rest: int) -> int:
+def link_add_file(api: Emulator, link: int, kind: int, path: bytes, *options: int) -> int:
     """Add an input from a file."""
     try:
         image = Path(path.decode()).read_bytes()
@@ -153,23 +165,29 @@ def link_complete(api: Emulator, link: int, image: int, nbytes: int) -> int:
 @LOADING("cuGraphGetNodes")
 def graph_nodes(api: Emulator, graph: int, results: int, count: int) -> int:
     """Return the nodes of a graph, or how many there are."""
-    room = ctypes.c_size_t.from_address(count).value if results else 0
-    code, nodes, found = call(api, "cuGraphGetNodes", graph, room)
+    capacity = ctypes.c_size_t.from_address(count).value if results else 0
+    code, nodes, node_count = call(api, "cuGraphGetNodes", graph, capacity)
     if not code:
-        for at, node in enumerate(nodes or ()):
-            put_size(results + 8 * at, node)
-        put_size(count, found)
+        for index, node in enumerate(nodes or ()):
+            put_size(results + 8 * index, node)
+        put_size(count, node_count)
     return int(code)
+
+
+@LOADING("cuGraphInstantiate")
+@LOADING("cuGraphInstantiate_v2")
+def instantiate_of_old(
+    api: Emulator, result: int, graph: int, failed: int, log: int, nbytes: int
+) -> int:
+    """Instantiate a graph; the emulator names no node that failed, and writes an empty log."""
+    put_size(failed, 0)
+    if nbytes:
+        put_bytes(log, b"\0")
+    return passed_on(api, "cuGraphInstantiate", (graph, 0), result)
 
 
 @LOADING("cuGraphInstantiateWithParams")
 def instantiate_with_parameters(api: Emulator, result: int, graph: int, params: int) -> int:
-    """Read CUDA_GRAPH_INSTANTIATE_PARAMS (flags, upload stream), and write the outcome there."""
-    flags, stream = sizes_at(params, 2)
-    put_size(params + 16, 0)
-    code = passed_on(api, "cuGraphInstantiate", (graph, flags & ~_UPLOAD), result)
-    if not code and flags & _UPLOAD:
-        executable = ctypes.c_size_t.from_address(result).value
-        code = int(call(api, "cuGraphUpload", executable, stream)[0])
-    put_uint(params + 24, 0 if not code else 1)
-    return code
+    """Instantiate a graph by CUDA_GRAPH_INSTANTIATE_PARAMS, which receives the outcome."""
+    native = CUDA_GRAPH_INSTANTIATE_PARAMS(_ptr=params) if params else None
+    return passed_on(api, "cuGraphInstantiateWithParams", (graph, native), result)

@@ -8,13 +8,18 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from ...driver._api import (
+    CUDA_ARRAY_DESCRIPTOR,
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
     CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_BATCH_OP,
     CUmemcpyAttributes,
     CUmemPool_attribute,
+    CUstreamBatchMemOpParams,
     cuuint64_t,
 )
 from ..emulator import Emulator
+from ..physical_memory import FABRIC
 from .handlers import (
     INVALID_VALUE,
     Handlers,
@@ -43,6 +48,9 @@ _SIZES: Final = frozenset((
 ))  # fmt: skip
 _ATTRIBUTE_BYTES: Final = 24  # sizeof(CUmemcpyAttributes)
 _BOX_BYTES: Final = 112  # sizeof(CUDA_MEMCPY3D_BATCH_OP)
+_OPERATION_BYTES: Final = 48  # sizeof(CUstreamBatchMemOpParams)
+_MOST_OPERATIONS: Final = 256
+_SEMAPHORE_BYTES: Final = 144  # sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS), _SIGNAL_PARAMS
 _LOCATION_BYTES: Final = 8  # sizeof(CUmemLocation)
 _NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error concerns no copy
 
@@ -64,72 +72,92 @@ def _copied(api: Emulator, name: str, copy: int, *stream: int) -> int:
     """Run a CUDA_MEMCPY2D as a copy of one slice."""
     if not copy:
         return INVALID_VALUE
-    given = _COPY_2D.unpack(ctypes.string_at(copy, _COPY_2D.size))
+    fields = _COPY_2D.unpack(ctypes.string_at(copy, _COPY_2D.size))
     sides: list[int] = []
-    for x, y, kind, host, device, array, pitch in (given[:7], given[7:14]):
+    for x, y, kind, host, device, array, pitch in (fields[:7], fields[7:14]):
         sides += (x, y, 0, 0, kind, host, device, array, 0, pitch, 0)
-    memory = ctypes.create_string_buffer(_COPY_3D.pack(*sides, *given[14:], 1), _COPY_3D.size)
-    seen = CUDA_MEMCPY3D(_ptr=ctypes.addressof(memory))
-    return int(call(api, name, seen, *stream)[0])
+    memory = ctypes.create_string_buffer(_COPY_3D.pack(*sides, *fields[14:], 1), _COPY_3D.size)
+    box_copy = CUDA_MEMCPY3D(_ptr=ctypes.addressof(memory))
+    return int(call(api, name, box_copy, *stream)[0])
+
+
+@MEMORY("cuArrayCreate_v2")
+def create_flat_array(api: Emulator, result: int, descriptor: int) -> int:
+    """Create an array of one or two dimensions."""
+    return passed_on(api, "cuArrayCreate", (CUDA_ARRAY_DESCRIPTOR(_ptr=descriptor),), result)
+
+
+@MEMORY("cuStreamBatchMemOp")
+@MEMORY("cuStreamBatchMemOp_v2")
+def run_memory_operations(api: Emulator, stream: int, count: int, params: int, flags: int) -> int:
+    """Write values, and wait for them."""
+    if not params or count > _MOST_OPERATIONS:
+        return INVALID_VALUE
+    operations = [
+        CUstreamBatchMemOpParams(_ptr=params + _OPERATION_BYTES * index) for index in range(count)
+    ]
+    return int(call(api, "cuStreamBatchMemOp", stream, count, operations, flags)[0])
 
 
 @MEMORY("cuArray3DGetDescriptor_v2")
 def array_descriptor(api: Emulator, result: int, array: int) -> int:
     """Return the descriptor of an array."""
-    code, found = call(api, "cuArray3DGetDescriptor", array)
+    code, descriptor = call(api, "cuArray3DGetDescriptor", array)
     if not code:
-        put_bytes(result, _described(found, found.Depth, flags=(found.Flags, 0)))
+        put_bytes(result, _described(descriptor, descriptor.Depth, flags=(descriptor.Flags, 0)))
     return int(code)
 
 
 @MEMORY("cuArrayGetDescriptor_v2")
 def flat_array_descriptor(api: Emulator, result: int, array: int) -> int:
     """Return the descriptor of an array of two dimensions."""
-    code, found = call(api, "cuArray3DGetDescriptor", array)
+    code, descriptor = call(api, "cuArray3DGetDescriptor", array)
     if not code:
-        put_bytes(result, _described(found))
+        put_bytes(result, _described(descriptor))
     return int(code)
 
 
 def _described(
-    found: Any,  # CUDA_ARRAY3D_DESCRIPTOR
+    descriptor: Any,  # CUDA_ARRAY3D_DESCRIPTOR
     *depth: int,
     flags: tuple[int, ...] = (),
 ) -> bytes:
     """Write a CUDA_ARRAY_DESCRIPTOR; with depth and flags a CUDA_ARRAY3D_DESCRIPTOR."""
-    extents = (found.Width, found.Height, *depth)
-    words = (int(found.Format), found.NumChannels, *flags)
+    extents = (descriptor.Width, descriptor.Height, *depth)
+    words = (int(descriptor.Format), descriptor.NumChannels, *flags)
     return struct.pack(f"<{len(extents)}Q{len(words)}I", *map(int, (*extents, *words)))
 
 
 @MEMORY("cuMemAdvise")
 def advise_device(api: Emulator, address: int, nbytes: int, advice: int, device: int) -> int:
     """Set how managed memory is used, by a device or by the host."""
-    return int(call(api, "cuMemAdvise", address, nbytes, advice, _place(device))[0])
+    return int(call(api, "cuMemAdvise", address, nbytes, advice, _device_location(device))[0])
 
 
 @MEMORY("cuMemAdvise_v2")
-def advise_place(api: Emulator, address: int, nbytes: int, advice: int, place: int) -> int:
+def advise_location(api: Emulator, address: int, nbytes: int, advice: int, location: int) -> int:
     """Same, with a CUmemLocation, which is passed as one number of 8 bytes."""
-    return int(call(api, "cuMemAdvise", address, nbytes, advice, _location(place))[0])
+    return int(call(api, "cuMemAdvise", address, nbytes, advice, _location(location))[0])
 
 
 @MEMORY("cuMemPrefetchAsync")
 def prefetch_to_device(api: Emulator, address: int, nbytes: int, device: int, stream: int) -> int:
     """Set where managed memory is used next: on a device or on the host."""
-    return int(call(api, "cuMemPrefetchAsync", address, nbytes, _place(device), 0, stream)[0])
+    return int(
+        call(api, "cuMemPrefetchAsync", address, nbytes, _device_location(device), 0, stream)[0]
+    )
 
 
 @MEMORY("cuMemPrefetchAsync_v2")
-def prefetch_to_place(
-    api: Emulator, address: int, nbytes: int, place: int, flags: int, stream: int
+def prefetch_to_location(
+    api: Emulator, address: int, nbytes: int, location: int, flags: int, stream: int
 ) -> int:
     """Same, with a CUmemLocation."""
-    seen = _location(place)
-    return int(call(api, "cuMemPrefetchAsync", address, nbytes, seen, flags, stream)[0])
+    native = _location(location)
+    return int(call(api, "cuMemPrefetchAsync", address, nbytes, native, flags, stream)[0])
 
 
-def _place(device: int) -> SimpleNamespace:
+def _device_location(device: int) -> SimpleNamespace:
     return SimpleNamespace(type=_HOST if device == _CPU else _DEVICE, id=max(device, 0))
 
 
@@ -143,8 +171,37 @@ def set_memory_access(
     api: Emulator, address: int, nbytes: int, descriptions: int, count: int
 ) -> int:
     """Set which devices can access a range of addresses."""
-    seen = _descriptions(descriptions, count)
-    return int(call(api, "cuMemSetAccess", address, nbytes, seen, count)[0])
+    native = _descriptions(descriptions, count)
+    return int(call(api, "cuMemSetAccess", address, nbytes, native, count)[0])
+
+
+@MEMORY("cuMemExportToShareableHandle")
+def export_memory(api: Emulator, result: int, handle: int, kind: int, flags: int) -> int:
+    """Return a descriptor of 4 bytes, or a fabric handle of 64."""
+    code, exported = call(api, "cuMemExportToShareableHandle", handle, kind, flags)
+    if not code and kind == FABRIC:
+        put_bytes(result, bytes(exported.data))
+    elif not code:
+        put_uint(result, int(exported))
+    return int(code)
+
+
+@MEMORY("cuSignalExternalSemaphoresAsync")
+def signal_semaphores(api: Emulator, semaphores: int, params: int, count: int, stream: int) -> int:
+    """Signal semaphores in the order of a stream."""
+    handles, kind = sizes_at(semaphores, count), CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS
+    native = [kind(_ptr=params + _SEMAPHORE_BYTES * index) for index in range(count)]
+    return int(call(api, "cuSignalExternalSemaphoresAsync", handles, native, count, stream)[0])
+
+
+@MEMORY("cuWaitExternalSemaphoresAsync")
+def wait_for_semaphores(
+    api: Emulator, semaphores: int, params: int, count: int, stream: int
+) -> int:
+    """Let a stream wait for semaphores."""
+    handles, kind = sizes_at(semaphores, count), CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS
+    native = [kind(_ptr=params + _SEMAPHORE_BYTES * index) for index in range(count)]
+    return int(call(api, "cuWaitExternalSemaphoresAsync", handles, native, count, stream)[0])
 
 
 @MEMORY("cuMemPoolGetAttribute")
@@ -172,18 +229,18 @@ def _is_switch(attribute: int) -> bool:
 @MEMORY("cuMemPoolSetAccess")
 def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> int:
     """Set which devices can access a pool; CUmemAccessDesc is three numbers."""
-    seen = _descriptions(descriptions, count)
-    return int(call(api, "cuMemPoolSetAccess", pool, seen, count)[0])
+    native = _descriptions(descriptions, count)
+    return int(call(api, "cuMemPoolSetAccess", pool, native, count)[0])
 
 
 def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
     """Return an array of CUmemAccessDesc, as the emulator reads it."""
-    seen = []
-    for at in range(count):
-        kind, number, flags = (ctypes.c_int * 3).from_address(address + 12 * at)
+    native = []
+    for index in range(count):
+        kind, number, flags = (ctypes.c_int * 3).from_address(address + 12 * index)
         location = SimpleNamespace(type=kind, id=number)
-        seen.append(SimpleNamespace(location=location, flags=flags))
-    return seen
+        native.append(SimpleNamespace(location=location, flags=flags))
+    return native
 
 
 @MEMORY("cuMemPoolGetAccess")
@@ -229,13 +286,14 @@ def copy_batch(
     """Copy several ranges."""
     if not (targets and sources and sizes and attributes and starts):
         return INVALID_VALUE
-    ranges = (sizes_at(each, count) for each in (targets, sources, sizes))
-    seen = [
-        CUmemcpyAttributes(_ptr=attributes + _ATTRIBUTE_BYTES * at) for at in range(attribute_count)
+    ranges = (sizes_at(array, count) for array in (targets, sources, sizes))
+    native = [
+        CUmemcpyAttributes(_ptr=attributes + _ATTRIBUTE_BYTES * index)
+        for index in range(attribute_count)
     ]
     indices = sizes_at(starts, attribute_count)
-    given = (*ranges, count, seen, indices, attribute_count, stream)
-    return int(call(api, "cuMemcpyBatchAsync", *given)[0])
+    arguments = (*ranges, count, native, indices, attribute_count, stream)
+    return int(call(api, "cuMemcpyBatchAsync", *arguments)[0])
 
 
 @MEMORY("cuMemcpyBatchAsync")
@@ -244,26 +302,30 @@ def copy_batch_of_old(
     starts: int, attribute_count: int, failed: int, stream: int,
 ) -> int:  # fmt: skip
     """Same for CUDA 12, whose caller receives the failed index: the emulator reports none."""
-    given = (targets, sources, sizes, count, attributes, starts, attribute_count, stream)
-    code = copy_batch(api, *given)
+    arguments = (targets, sources, sizes, count, attributes, starts, attribute_count, stream)
+    code = copy_batch(api, *arguments)
     if code:
         put_size(failed, _NO_COPY)
     return code
 
 
 @MEMORY("cuMemcpy3DBatchAsync_v2")
-def copy_boxes(api: Emulator, count: int, boxes: int, flags: int, stream: int) -> int:
+def copy_boxes(api: Emulator, count: int, operations: int, flags: int, stream: int) -> int:
     """Copy several boxes."""
-    seen = [CUDA_MEMCPY3D_BATCH_OP(_ptr=boxes + _BOX_BYTES * at) for at in range(count) if boxes]
-    return int(call(api, "cuMemcpy3DBatchAsync", count, seen, flags, stream)[0])
+    native = [
+        CUDA_MEMCPY3D_BATCH_OP(_ptr=operations + _BOX_BYTES * index)
+        for index in range(count)
+        if operations
+    ]
+    return int(call(api, "cuMemcpy3DBatchAsync", count, native, flags, stream)[0])
 
 
 @MEMORY("cuMemcpy3DBatchAsync")
 def copy_boxes_of_old(
-    api: Emulator, count: int, boxes: int, failed: int, flags: int, stream: int
+    api: Emulator, count: int, operations: int, failed: int, flags: int, stream: int
 ) -> int:
     """Same for CUDA 12."""
-    code = copy_boxes(api, count, boxes, flags, stream)
+    code = copy_boxes(api, count, operations, flags, stream)
     if code:
         put_size(failed, _NO_COPY)
     return code
@@ -271,36 +333,36 @@ def copy_boxes_of_old(
 
 @MEMORY("cuMemPrefetchBatchAsync")
 def prefetch_batch(
-    api: Emulator, addresses: int, sizes: int, count: int, places: int, starts: int,
-    place_count: int, flags: int, stream: int,
+    api: Emulator, addresses: int, sizes: int, count: int, locations: int, starts: int,
+    location_count: int, flags: int, stream: int,
 ) -> int:  # fmt: skip
     """Set where several ranges are used next."""
-    given = addresses, sizes, count, places, starts, place_count, flags, stream
-    return _moved(api, "cuMemPrefetchBatchAsync", *given)
+    arguments = addresses, sizes, count, locations, starts, location_count, flags, stream
+    return _moved(api, "cuMemPrefetchBatchAsync", *arguments)
 
 
 @MEMORY("cuMemDiscardAndPrefetchBatchAsync")
 def discard_and_prefetch_batch(
-    api: Emulator, addresses: int, sizes: int, count: int, places: int, starts: int,
-    place_count: int, flags: int, stream: int,
+    api: Emulator, addresses: int, sizes: int, count: int, locations: int, starts: int,
+    location_count: int, flags: int, stream: int,
 ) -> int:  # fmt: skip
     """Same, if the content does not matter any more."""
-    given = addresses, sizes, count, places, starts, place_count, flags, stream
-    return _moved(api, "cuMemDiscardAndPrefetchBatchAsync", *given)
+    arguments = addresses, sizes, count, locations, starts, location_count, flags, stream
+    return _moved(api, "cuMemDiscardAndPrefetchBatchAsync", *arguments)
 
 
 def _moved(
-    api: Emulator, name: str, addresses: int, sizes: int, count: int, places: int, starts: int,
-    place_count: int, flags: int, stream: int,
+    api: Emulator, name: str, addresses: int, sizes: int, count: int, locations: int, starts: int,
+    location_count: int, flags: int, stream: int,
 ) -> int:  # fmt: skip
-    if not (addresses and sizes and places and starts):
+    if not (addresses and sizes and locations and starts):
         return INVALID_VALUE
-    seen: list[SimpleNamespace | None] = [
-        location_at(places + _LOCATION_BYTES * at) for at in range(place_count)
+    native: list[SimpleNamespace | None] = [
+        location_at(locations + _LOCATION_BYTES * index) for index in range(location_count)
     ]
-    given = (sizes_at(addresses, count), sizes_at(sizes, count), count)
-    where = (seen, sizes_at(starts, place_count), place_count)
-    return int(call(api, name, *given, *where, flags, stream)[0])
+    range_arguments = (sizes_at(addresses, count), sizes_at(sizes, count), count)
+    location_arguments = (native, sizes_at(starts, location_count), location_count)
+    return int(call(api, name, *range_arguments, *location_arguments, flags, stream)[0])
 
 
 @MEMORY("cuMemDiscardBatchAsync")
@@ -310,8 +372,8 @@ def discard_batch(
     """Let several ranges have undefined content."""
     if not (addresses and sizes):
         return INVALID_VALUE
-    given = (sizes_at(addresses, count), sizes_at(sizes, count), count, flags, stream)
-    return int(call(api, "cuMemDiscardBatchAsync", *given)[0])
+    arguments = (sizes_at(addresses, count), sizes_at(sizes, count), count, flags, stream)
+    return int(call(api, "cuMemDiscardBatchAsync", *arguments)[0])
 
 
 @MEMORY("cuMemRangeGetAttribute")
@@ -330,8 +392,8 @@ def range_attributes(
     api: Emulator, results: int, sizes: int, attributes: int, number: int, address: int, count: int
 ) -> int:
     """Return several attributes of a range."""
-    asked = (sizes_at(sizes, number), ints_at(attributes, number), number)
-    code, values = call(api, "cuMemRangeGetAttributes", *asked, address, count)
+    arguments = (sizes_at(sizes, number), ints_at(attributes, number), number)
+    code, values = call(api, "cuMemRangeGetAttributes", *arguments, address, count)
     if not code:
         for result, value in zip(sizes_at(results, number), values, strict=True):
             _put_numbers(result, value)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 from typing import Any, Final
+from uuid import UUID
 
 from ...driver._api import CUpointer_attribute, CUresult
 from ..emulator import Emulator
@@ -27,13 +29,24 @@ _MULTIPROCESSORS: Final = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _WARP: Final = 32
 _NAMES: Final = {int(code): code.name for code in CUresult}
 
-_OF_RUNTIME: Final = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
+_OF_RUNTIME: Final = UUID("6bd5fb6c-5bf4-e74a-8987-d93912fd9df9")
+# NVRTC looks for this one, and works without it.
+_OF_NVRTC: Final = UUID("da9151d3-3ae6-cc41-a5c0-4f26d533e328")
+_REPORTED: Final[set[UUID]] = {_OF_NVRTC}
+_NO_TABLE: Final = (
+    "cudadrv: the emulator lacks the table of driver functions {}, which is in no manual: the "
+    "library that asked for it may not run on the emulator"
+)
 _NO_RUNTIME: Final = (
     "cudadrv: the emulator has the functions of the CUDA driver, and the CUDA runtime (libcudart, "
     "cuda.bindings.runtime) does not run on it, as it needs functions of the driver that are in no "
     "manual: call the driver instead, as cuda.core and cuda.bindings.driver do (of "
     "cuda.bindings.runtime there is what cuda.core calls: cudaDeviceSynchronize and the like)"
 )
+
+# The C types of settings of core dumps that are no texts.
+_SETTING: Final = {bool: struct.Struct("?"), int: struct.Struct("<i")}
+_TEXT_BYTES: Final = 1024  # of a name's memory
 
 _Narrow = type[ctypes.c_uint] | type[ctypes.c_int] | type[ctypes.c_ubyte]
 # The C type of each pointer attribute, if it is not an address or size.
@@ -45,6 +58,7 @@ _NARROW_BY_NAME: Final[dict[str, _Narrow]] = {
     "IS_LEGACY_CUDA_IPC_CAPABLE": ctypes.c_ubyte,
     "MAPPED": ctypes.c_ubyte,
     "IS_GPU_DIRECT_RDMA_CAPABLE": ctypes.c_ubyte,
+    "ACCESS_FLAGS": ctypes.c_uint,
 }
 _NARROW: Final = {
     int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): c_type
@@ -66,23 +80,102 @@ def error_string(api: Emulator, code: int, result: int) -> int:
     if code not in _NAMES:
         put_size(result, 0)
         return INVALID_VALUE
-    answer, text = api.cuGetErrorString(CUresult(code))
+    result_code, text = api.cuGetErrorString(CUresult(code))
     put_size(result, _TEXTS.address(text) if text else 0)
-    return int(answer)
+    return int(result_code)
 
 
 @QUERIES("cuGetExportTable")
 def export_table(api: Emulator, result: int, uuid: int) -> int:
     """Reject a table of functions that have no names.
 
-    NVRTC requests such tables and works without them. The CUDA runtime does not: its own table is
-    undocumented, and proves that the driver is NVIDIA's. So the runtime's user receives advice
-    instead, once each time that the runtime begins.
+    The CUDA runtime does not work without its own table, which proves that the driver is NVIDIA's.
+    So its user receives advice. Each table is reported once.
     """
     put_size(result, 0)
-    if ctypes.string_at(uuid, len(_OF_RUNTIME)) == _OF_RUNTIME:
-        print(_NO_RUNTIME, file=sys.stderr)
+    name = UUID(bytes=ctypes.string_at(uuid, 16))
+    if name not in _REPORTED:
+        _REPORTED.add(name)
+        print(_NO_RUNTIME if name == _OF_RUNTIME else _NO_TABLE.format(name), file=sys.stderr)
     return int(CUresult.CUDA_ERROR_NOT_FOUND)
+
+
+@QUERIES("cuCoredumpGetAttribute")
+def coredump_setting(api: Emulator, attribute: int, result: int, size: int) -> int:
+    """Return a setting of the current context; without memory for it, only its size."""
+    return _put_setting(api, "cuCoredumpGetAttribute", attribute, result, size)
+
+
+@QUERIES("cuCoredumpGetAttributeGlobal")
+def global_coredump_setting(api: Emulator, attribute: int, result: int, size: int) -> int:
+    """Same for a global setting."""
+    return _put_setting(api, "cuCoredumpGetAttributeGlobal", attribute, result, size)
+
+
+def _put_setting(api: Emulator, name: str, attribute: int, result: int, size: int) -> int:
+    code, value = call(api, name, attribute)
+    if code:
+        return int(code)
+    room = ctypes.c_size_t.from_address(size)
+    data = value + b"\0" if isinstance(value, bytes) else _SETTING[type(value)].pack(value)
+    if not result:
+        room.value = _TEXT_BYTES if isinstance(value, bytes) else len(data)
+        return 0
+    if room.value < len(data):
+        return INVALID_VALUE
+    put_bytes(result, data)
+    room.value = len(data)
+    return 0
+
+
+@QUERIES("cuCoredumpSetAttribute")
+def set_coredump_setting(api: Emulator, attribute: int, value: int, size: int) -> int:
+    """Change a setting of the current context."""
+    return _set_setting(api, "cuCoredumpSetAttribute", attribute, value, size)
+
+
+@QUERIES("cuCoredumpSetAttributeGlobal")
+def set_global_coredump_setting(api: Emulator, attribute: int, value: int, size: int) -> int:
+    """Change a global setting."""
+    return _set_setting(api, "cuCoredumpSetAttributeGlobal", attribute, value, size)
+
+
+def _set_setting(api: Emulator, name: str, attribute: int, value: int, size: int) -> int:
+    """Pass a value on in the type of the present one."""
+    code, present = call(api, "cuCoredumpGetAttributeGlobal", attribute)
+    if code:
+        return int(code)
+    data = ctypes.string_at(value, ctypes.c_size_t.from_address(size).value)
+    if isinstance(present, bytes):
+        return int(call(api, name, attribute, data.partition(b"\0")[0])[0])
+    form = _SETTING[type(present)]
+    if len(data) < form.size:
+        return INVALID_VALUE
+    return int(call(api, name, attribute, *form.unpack_from(data))[0])
+
+
+@QUERIES("cuLogsDumpToFile")
+def dump_log_to_file(api: Emulator, iterator: int, path: bytes, flags: int) -> int:
+    """Write the log, and advance the iterator if there is one."""
+    code, end = call(api, "cuLogsDumpToFile", _iterator_at(iterator), path, flags)
+    if not code:
+        put_uint(iterator, int(end))
+    return int(code)
+
+
+@QUERIES("cuLogsDumpToMemory")
+def dump_log_to_memory(api: Emulator, iterator: int, buffer: int, size: int, flags: int) -> int:
+    """Same to memory; the size becomes that of the messages."""
+    arguments = _iterator_at(iterator), buffer, ctypes.c_size_t.from_address(size).value, flags
+    code, end, nbytes = call(api, "cuLogsDumpToMemory", *arguments)
+    if not code:
+        put_uint(iterator, int(end))
+        put_size(size, nbytes)
+    return int(code)
+
+
+def _iterator_at(address: int) -> int | None:
+    return ctypes.c_uint.from_address(address).value if address else None
 
 
 @QUERIES("cuDeviceGetName")
@@ -108,8 +201,8 @@ def _put_text(api: Emulator, name: str, result: int, length: int, device: int) -
 def pointer_attribute(api: Emulator, result: int, attribute: int, address: int) -> int:
     """Return one attribute; memory unknown to the driver is an error (measured)."""
     kind = CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE
-    known, values = call(api, "cuPointerGetAttributes", 1, (kind,), address)
-    if known or not values[0]:
+    range_code, values = call(api, "cuPointerGetAttributes", 1, (kind,), address)
+    if range_code or not values[0]:
         return INVALID_VALUE
     code, values = call(api, "cuPointerGetAttributes", 1, (attribute,), address)
     if not code:
@@ -122,12 +215,19 @@ def pointer_attributes(
     api: Emulator, count: int, attributes: int, results: int, address: int
 ) -> int:
     """Return several attributes of an address."""
-    asked = ints_at(attributes, count)
-    code, values = call(api, "cuPointerGetAttributes", count, asked, address)
+    numbers = ints_at(attributes, count)
+    code, values = call(api, "cuPointerGetAttributes", count, numbers, address)
     if not code:
-        for result, attribute, value in zip(sizes_at(results, count), asked, values, strict=True):
+        for result, attribute, value in zip(sizes_at(results, count), numbers, values, strict=True):
             _put_attribute(result, attribute, value)
     return int(code)
+
+
+@QUERIES("cuPointerSetAttribute")
+def set_pointer_attribute(api: Emulator, value: int, attribute: int, address: int) -> int:
+    """Set an attribute; that one that can be set is a boolean."""
+    is_set = bool(ctypes.c_ubyte.from_address(value).value)
+    return int(call(api, "cuPointerSetAttribute", is_set, attribute, address)[0])
 
 
 def _put_attribute(result: int, attribute: int, value: Any) -> None:  # a number or a handle
@@ -143,7 +243,13 @@ def _put_attribute(result: int, attribute: int, value: Any) -> None:  # a number
 @QUERIES("cuCtxGetDevice_v2")
 def context_device(api: Emulator, result: int, context: int) -> int:
     """Return the device of a context."""
-    code, device = call(api, "cuCtxGetDevice", context) if context else api.cuCtxGetDevice()
+    if context:
+        code = int(call(api, "cuCtxPushCurrent", context)[0])
+        if code:
+            return code
+    code, device = api.cuCtxGetDevice()
+    if context:
+        api.cuCtxPopCurrent()
     if not code:
         ctypes.c_int.from_address(result).value = int(device)
     return int(code)
@@ -157,17 +263,17 @@ def block_of_most_threads(
     code, device = call(api, "cuCtxGetDevice")
     if code:
         return int(code)
-    code, most = call(api, "cuFuncGetAttribute", _KERNEL_THREADS, function)
+    code, max_threads = call(api, "cuFuncGetAttribute", _KERNEL_THREADS, function)
     if code:
         return int(code)
     size_of = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(shared_of) if shared_of else None
     best_size, best_blocks = 0, 0
-    most = min(most, limit or most)
-    for warps in range(-(-most // _WARP), 0, -1):
-        size = min(most, warps * _WARP)
+    max_threads = min(max_threads, limit or max_threads)
+    for warps in range(-(-max_threads // _WARP), 0, -1):
+        size = min(max_threads, warps * _WARP)
         nbytes = shared if size_of is None else size_of(size)
-        asked = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
-        code, blocks = call(api, asked, function, size, nbytes)
+        occupancy_function = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+        code, blocks = call(api, occupancy_function, function, size, nbytes)
         if code:
             return int(code)
         if size * blocks > best_size * best_blocks:

@@ -1,4 +1,4 @@
-"""The functions of the CUDA runtime that cuda.core calls, in `cuda.bindings.runtime`.
+"""Functions of the CUDA runtime that cuda.core and tests call, in `cuda.bindings.runtime`.
 
 The runtime itself does not run on the emulator (`queries.py`), and is linked into that module. So
 the module's own functions are replaced, either now or when it is loaded. If a thread has no context
@@ -15,52 +15,83 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
-from ...driver._api import CUdevice, CUresult
+from ...driver._api import CUdevice, CUdeviceptr, CUresult
 from ..emulator import Emulator
 
 NAME: Final = "cuda.bindings.runtime"
-_GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
+_DEINITIALIZED: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
-_Answer = tuple[Any, ...]  # a CUresult and its values
+_Results = tuple[Any, ...]  # a CUresult and its values
 
 
-def _device_count(api: Emulator) -> _Answer:
+def _device_count(api: Emulator) -> _Results:
     return api.cuDeviceGetCount()
 
 
-def _bus_id(api: Emulator, length: int, device: int) -> _Answer:
+def _bus_id(api: Emulator, length: int, device: int) -> _Results:
     return api.cuDeviceGetPCIBusId(length, CUdevice(int(device)))
 
 
-def _set_device(api: Emulator, device: int) -> _Answer:
+def _attribute(api: Emulator, attribute: Any, device: int) -> _Results:  # a cudaDeviceAttr
+    return api.cuDeviceGetAttribute(attribute, CUdevice(int(device)))  # of the same number
+
+
+def _set_device(api: Emulator, device: int) -> _Results:
     code, context = api.cuDevicePrimaryCtxRetain(CUdevice(int(device)))
     return (code,) if code else api.cuCtxSetCurrent(context)
 
 
-def _in_context(api: Emulator) -> _Answer:
+def _in_context(api: Emulator) -> _Results:
     """Make sure that the thread has a context."""
     code, current = api.cuCtxGetCurrent()
     return (code,) if code or int(current) else _set_device(api, 0)
 
 
-def _device(api: Emulator) -> _Answer:
+def _device(api: Emulator) -> _Results:
     code = _in_context(api)[0]
     if code:
         return code, None
-    found, device = api.cuCtxGetDevice()
-    return found, None if found else int(device)
+    status, device = api.cuCtxGetDevice()
+    return status, None if status else int(device)
 
 
-def _synchronise(api: Emulator) -> _Answer:
+def _synchronise(api: Emulator) -> _Results:
     code = _in_context(api)[0]
     return (code,) if code else api.cuCtxSynchronize()
 
 
-_FUNCTIONS: Final[dict[str, tuple[int, Callable[..., _Answer]]]] = {
+def _allocate(api: Emulator, nbytes: int) -> _Results:
+    code, address = _in_context(api)[0], None
+    if not code:
+        code, address = api.cuMemAlloc(nbytes)
+    return code, None if code else int(address or 0)
+
+
+def _free(api: Emulator, address: int) -> _Results:
+    return api.cuMemFree(CUdeviceptr(int(address)))
+
+
+def _allocate_host(api: Emulator, nbytes: int, flags: int) -> _Results:
+    code = _in_context(api)[0]
+    return (code, None) if code else api.cuMemHostAlloc(nbytes, flags)  # flags are the driver's
+
+
+def _device_address(api: Emulator, address: int, flags: int) -> _Results:
+    code, device_address = api.cuMemHostGetDevicePointer(int(address), flags)
+    return code, None if code else int(device_address)
+
+
+_FUNCTIONS: Final[dict[str, tuple[int, Callable[..., _Results]]]] = {
+    "cudaDeviceGetAttribute": (1, _attribute),
     "cudaDeviceGetPCIBusId": (1, _bus_id),
     "cudaDeviceSynchronize": (0, _synchronise),
+    "cudaFree": (0, _free),
+    "cudaFreeHost": (0, lambda api, address: api.cuMemFreeHost(int(address))),
     "cudaGetDevice": (1, _device),
     "cudaGetDeviceCount": (1, _device_count),
+    "cudaHostAlloc": (1, _allocate_host),
+    "cudaHostGetDevicePointer": (1, _device_address),
+    "cudaMalloc": (1, _allocate),
     "cudaSetDevice": (0, _set_device),
 }
 """How many values each returns besides the code, and its function."""
@@ -76,9 +107,9 @@ class RuntimeModule(MetaPathFinder):
     def use(self, api: Emulator) -> None:
         """Let the functions call this emulator."""
         self.api = api
-        found = sys.modules.get(NAME)
-        if found is not None:
-            self.replace(found)
+        module = sys.modules.get(NAME)
+        if module is not None:
+            self.replace(module)
         elif self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
@@ -107,19 +138,19 @@ class RuntimeModule(MetaPathFinder):
                 setattr(module, name, self._function(module, values, function))
 
     def _function(
-        self, module: ModuleType, values: int, function: Callable[..., _Answer]
-    ) -> Callable[..., _Answer]:
-        def call(*given: object) -> _Answer:
+        self, module: ModuleType, values: int, function: Callable[..., _Results]
+    ) -> Callable[..., _Results]:
+        def call(*arguments: object) -> _Results:
             api = self.api
-            found: _Answer = (_GONE, *[None] * values)
+            results: _Results = (_DEINITIALIZED, *[None] * values)
             if api is not None:
                 api.cuInit(0)
-                found = function(api, *given)
+                results = function(api, *arguments)
             try:
-                code = module.cudaError_t(int(found[0]))
+                code = module.cudaError_t(int(results[0]))
             except ValueError:
                 code = module.cudaError_t(_UNKNOWN)
-            return (code, *found[1:])
+            return (code, *results[1:])
 
         return call
 

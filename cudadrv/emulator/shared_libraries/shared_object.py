@@ -1,8 +1,7 @@
 """A library of this process, found under the name of another library that programs load.
 
-This file writes the library (System V ABI, "Object Files", "Program Loading and Dynamic Linking"):
-its functions are jumps to the addresses in a table. A process that has loaded it under the name of
-another library finds it wherever that name is requested.
+Its functions call the addresses in a table of the process. A process that has loaded it under
+the name of another library finds it wherever that name is requested.
 """
 
 from __future__ import annotations
@@ -10,222 +9,163 @@ from __future__ import annotations
 import _thread
 import ctypes
 import os
-import platform
+import re
 import signal
-import struct
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...errors import DriverSelectionError
+from .elf_file import END, HOOKS, RETURN_CODE, RETURN_ZERO, TABLE
 from .signature import Argument
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
 
 
-SLOTS: Final = "cudadrv_slots"
-"""The name of the table: an address for each function, and one more for the fallback."""
-ANSWER: Final = "cudadrv_answer"
-"""The name of a function that returns CUDA_ERROR_DEINITIALIZED without any Python."""
-
-_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
-_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
-_SYMBOL: Final = struct.Struct("<IBBHQQ")
-_ENTRY: Final = struct.Struct("<QQ")
-_IDENT: Final = b"\x7fELF\x02\x01\x01" + bytes(9)  # 64 bits, little-endian, System V
-_SHARED_OBJECT: Final = 3
-_LOAD, _DYNAMIC, _STACK = 1, 2, 0x6474E551
-_READ_EXECUTE, _READ_WRITE = 5, 6
-_HASH, _STRTAB, _SYMTAB, _STRSZ, _SYMENT, _SONAME = 4, 5, 6, 10, 11, 14
-_GLOBAL_OBJECT, _GLOBAL_FUNCTION = 0x11, 0x12
-_PAGE: Final = 0x10000  # the largest page that Linux has on either machine
-_CODE: Final = 16  # bytes of a function
-# Like every call of Python's own functions by ctypes, it raises a pending exception.
-_raise_what_passes = ctypes.pythonapi.PyErr_Occurred
+_ENDS_USE: Final = re.compile(
+    "Destroy|Free|Unload|Release|Unregister|Unmap|Shutdown|Synchronize|(Push|Pop|Set)Current"
+)
 
 
-def _jump_x86(at: int, slot: int) -> bytes:
-    """`jmp *slot(%rip)`."""
-    return b"\xff\x25" + struct.pack("<i", slot - (at + 6))
-
-
-def _jump_arm(at: int, slot: int) -> bytes:
-    """`ldr x16, slot; br x16`; the slot is less than 1 MiB away."""
-    return struct.pack("<II", 0x58000010 | ((slot - at) // 4 & 0x7FFFF) << 5, 0xD61F0200)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The facts that depend on the processor.
-
-    Attributes:
-        number: e_machine.
-        jump: a jump, from an offset in the file, to the address at another.
-        answer: a function that returns 4, CUDA_ERROR_DEINITIALIZED.
-    """
-
-    number: int
-    jump: Callable[[int, int], bytes]
-    answer: bytes
-
-
-MACHINES: Final = {
-    "x86_64": Machine(62, _jump_x86, b"\xb8\x04\x00\x00\x00\xc3"),  # mov $4, %eax; ret
-    "aarch64": Machine(183, _jump_arm, struct.pack("<II", 0x52800080, 0xD65F03C0)),
-}
-"""By the name that `os.uname()` returns."""
-
-
-def elf_image(soname: str, names: Sequence[str], machine: Machine) -> bytes:
-    """Return the file of a shared library with these functions."""
-    functions = [*names, ANSWER]
-    strings, places = _strings((soname, SLOTS, *functions))
-    count = len(functions) + 2  # and the null symbol, and the table
-    code = _aligned(_HEADER.size + 4 * _SEGMENT.size, _CODE)
-    hashes = code + _CODE * len(functions)
-    symbols = _aligned(hashes + 4 * (3 + count), 8)
-    names_at = symbols + _SYMBOL.size * count
-    dynamic = _aligned(names_at + len(strings), _PAGE)
-    slots = dynamic + 7 * _ENTRY.size
-    end = slots + 8 * len(names)
-
-    image = bytearray(end)
-    _put(image, 0, _headers(machine, names_at + len(strings), dynamic, slots, end))
-    for at, _ in enumerate(names):
-        place = code + _CODE * at
-        _put(image, place, machine.jump(place, slots + 8 * at))
-    _put(image, code + _CODE * len(names), machine.answer)
-    # One bucket, whose chain contains all symbols.
-    chain = [0, *range(2, count), 0]
-    _put(image, hashes, struct.pack(f"<{3 + count}I", 1, count, 1, *chain))
-    table = [bytes(_SYMBOL.size)]
-    table.append(_SYMBOL.pack(places[1], _GLOBAL_OBJECT, 0, 1, slots, 8 * len(names)))
-    for at, name_at in enumerate(places[2:]):
-        place = code + _CODE * at
-        table.append(_SYMBOL.pack(name_at, _GLOBAL_FUNCTION, 0, 1, place, _CODE))
-    _put(image, symbols, b"".join(table))
-    _put(image, names_at, strings)
-    entries = (
-        (_SONAME, places[0]), (_HASH, hashes), (_STRTAB, names_at), (_SYMTAB, symbols),
-        (_STRSZ, len(strings)), (_SYMENT, _SYMBOL.size), (0, 0),
-    )  # fmt: skip
-    _put(image, dynamic, b"".join(_ENTRY.pack(*entry) for entry in entries))
-    return bytes(image)
-
-
-def _headers(machine: Machine, read_only: int, dynamic: int, slots: int, end: int) -> bytes:
-    """Return the header, and the segments: code and names, writable data, `dynamic`, no stack."""
-    header = _HEADER.pack(
-        _IDENT, _SHARED_OBJECT, machine.number, 1, 0, _HEADER.size, 0, 0, _HEADER.size,
-        _SEGMENT.size, 4, 64, 0, 0,
-    )  # fmt: skip
-    written = end - dynamic
-    segments = (
-        (_LOAD, _READ_EXECUTE, 0, read_only, _PAGE),
-        (_LOAD, _READ_WRITE, dynamic, written, _PAGE),
-        (_DYNAMIC, _READ_WRITE, dynamic, slots - dynamic, 8),
-        (_STACK, _READ_WRITE, 0, 0, 16),
-    )
-    return header + b"".join(
-        _SEGMENT.pack(kind, flags, at, at, at, nbytes, nbytes, alignment)
-        for kind, flags, at, nbytes, alignment in segments
-    )
-
-
-def _strings(texts: Sequence[str]) -> tuple[bytes, list[int]]:
-    """Return a table of strings, and the beginning of each."""
-    table, places = bytearray(1), []
-    for text in texts:
-        places.append(len(table))
-        table += text.encode() + b"\0"
-    return bytes(table), places
-
-
-def _aligned(at: int, to: int) -> int:
-    return (at + to - 1) // to * to
-
-
-def _put(image: bytearray, at: int, part: bytes) -> None:
-    image[at : at + len(part)] = part
-
-
-def guarded(function: Callable[..., int], failed: int) -> Callable[..., int]:
+def guarded(
+    function: Callable[..., int], failed: int, end: Callable[[], int] | None = None
+) -> Callable[..., int]:
     """Return the function, which returns `failed` instead of raising.
 
     An interrupt is raised again in the main thread, after the C code has returned. Any other error
-    is reported as an error without a caller, as C has no other place for it. So is an exception
-    that propagates through C code which cleans up: the function would treat it as its own.
-    """
+    is reported as an error without a caller, as C has no other place for it.
 
-    def answer(*given: Argument) -> int:
+    While the interpreter ends, modules lose their contents, in an order that is not documented. A
+    function that fails then returns what `end` returns, without a report.
+    """
+    # Bound here, as this module loses its contents too, and so do the builtins.
+    is_finalizing, interrupt = sys.is_finalizing, _thread.interrupt_main
+    interrupted, anything, system = KeyboardInterrupt, BaseException, sys
+
+    def wrapper(*arguments: Argument) -> int:
         try:
-            _raise_what_passes()
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-        try:
-            return function(*given)
-        except KeyboardInterrupt:
+            return function(*arguments)
+        except interrupted:
             # Within an unpacking: after a call the interpreter would check for it here already.
-            (_,) = map(_thread.interrupt_main, (signal.SIGINT,))
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
+            (_,) = map(interrupt, (signal.SIGINT,))
+        except anything:
+            if end is not None and is_finalizing():
+                return end()
+            system.excepthook(*system.exc_info())
         return failed
 
-    return answer
+    return wrapper
 
 
 class SharedObject:
-    """A library whose functions jump where `point` directs, loaded until the process ends.
+    """A library whose functions call those that `connect` sets, loaded until the process ends.
 
-    It is never unloaded, as others keep the addresses of its functions. A function without a target
-    returns CUDA_ERROR_DEINITIALIZED, also after the interpreter has ended.
+    It is never unloaded, as others keep the addresses of its functions. While it is disconnected,
+    its functions return an error without any Python. That is so in a process that only finds the
+    library, and before `connect`.
+
+    After the interpreter has ended, functions that free, destroy or wait return success: the
+    process frees everything, and no work is left. C++ destructors may check that. The others
+    return the error.
 
     Raises:
-        DriverSelectionError: a library of that name is already loaded, or the system cannot load
-            this one.
+        DriverSelectionError: a library of that name is already loaded.
     """
 
-    def __init__(self, soname: str, names: Sequence[str]) -> None:
-        machine = MACHINES.get(platform.machine())
-        if sys.platform != "linux" or machine is None:
-            raise DriverSelectionError(
-                f"nothing stands in for {soname} on {sys.platform}, {platform.machine()}: that is "
-                f"for Linux on {' and '.join(MACHINES)}"
-            )
-        if is_loaded(soname):
-            raise DriverSelectionError(
-                f"{soname} is loaded already, so that its callers have it: call "
-                "cudadrv.emulator.stand_in() before anything that uses the CUDA driver"
-            )
-        self._library = _load(soname, elf_image(soname, names, machine))
-        self._places: Final = {name: at for at, name in enumerate(names)}
-        self._slots = (ctypes.c_void_p * len(names)).in_dll(self._library, SLOTS)
-        self._answer = _address_in(self._library, ANSWER)
-        self.clear()
+    def __init__(
+        self, soname: str, names: Sequence[str], image: bytes, file: Path | None = None
+    ) -> None:
+        """`image` has these functions; `file` is the same on disk, if there is one."""
+        self._library = _own(soname, file) or _load_file(file) or _load(soname, image)
+        self._names: Final = tuple(names)
+        self._tables = (ctypes.c_void_p * 2).in_dll(self._library, TABLE)
+        self._functions: ctypes.Array[ctypes.c_void_p] | None = None
+        self._gone: ctypes.Array[ctypes.c_void_p] | None = None
+        # The interpreter calls it after the last line of Python.
+        ctypes.pythonapi.Py_AtExit(ctypes.c_void_p(_address_in(self._library, END)))
 
     def address(self, name: str) -> int | None:
         """Return the address of a function for callers; None if there is none."""
-        return _address_in(self._library, name) if name in self._places else None
+        return _address_in(self._library, name) if name in self._names else None
 
-    def point(self, name: str, callback: CFuncPtr) -> None:
-        """Let a function jump to a callback from now on; the caller keeps that alive."""
-        self._slots[self._places[name]] = ctypes.cast(callback, ctypes.c_void_p).value
+    def connect(self, targets: Mapping[str, CFuncPtr], *, run_python: bool = True) -> None:
+        """Let the functions, each by its name, call targets from now on.
 
-    def clear(self) -> None:
-        """Let all functions report that there is no driver."""
-        for at in range(len(self._places)):
-            self._slots[at] = self._answer
+        C code may call them until the process ends, so they are never freed. `run_python` makes
+        each call wait for the GIL, and puts aside the exception of a caller that cleans up.
+        """
+        if self._functions is None:
+            hooks = [_address_in(ctypes.pythonapi, name) if run_python else None for name in HOOKS]
+            called = [ctypes.cast(targets[name], ctypes.c_void_p).value for name in self._names]
+            ends = [
+                _address_in(self._library, RETURN_ZERO if ends_use(n) else RETURN_CODE)
+                for n in self._names
+            ]
+            kind = ctypes.c_void_p * (len(HOOKS) + len(self._names))
+            self._functions = kind(*hooks, *called)
+            ended = kind(*[None] * len(HOOKS), *ends)
+            gone = _address_in(self._library, RETURN_CODE)
+            self._gone = kind(*[None] * len(HOOKS), *[gone] * len(self._names))
+            callbacks = targets, self._functions, ended, self._gone
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(callbacks))
+            self._tables[1] = ctypes.addressof(ended)
+        self._tables[0] = ctypes.addressof(self._functions)
+
+    def disconnect(self) -> None:
+        """Let all functions report that there is no driver.
+
+        Without a table the first call would start an emulator again.
+        """
+        if self._gone is not None:
+            self._tables[0] = ctypes.addressof(self._gone)
+
+    def end(self) -> None:
+        """Let the functions return what they return after the interpreter's end."""
+        self._tables[0] = self._tables[1]
+
+    def ending(self, name: str, ended_code: int) -> Callable[[], int]:
+        """Return a function that ends the library after a failure, and returns the code."""
+        code = 0 if ends_use(name) else ended_code
+
+        def wrapper() -> int:
+            self.end()
+            return code
+
+        return wrapper
 
 
-def is_loaded(soname: str) -> bool:
-    """Return whether a library of this name is in the process."""
+def ends_use(name: str) -> bool:
+    """Return whether a function frees, destroys or waits, or selects a context to do so."""
+    return _ENDS_USE.search(name) is not None
+
+
+def is_loaded(soname: str, file: Path | None = None) -> bool:
+    """Return whether a library of this name is in the process, other than `file`."""
+    loaded, own = _loaded(soname), None if file is None else _loaded(str(file))
+    return loaded is not None and (own is None or own._handle != loaded._handle)
+
+
+def _loaded(path: str) -> ctypes.CDLL | None:
     try:
-        ctypes.CDLL(soname, mode=os.RTLD_NOLOAD)
+        return ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_GLOBAL)
     except OSError:
-        return False
-    return True
+        return None
+
+
+def _own(soname: str, file: Path | None) -> ctypes.CDLL | None:
+    """Return the library's file if the process has loaded it, as by LD_LIBRARY_PATH.
+
+    Raises:
+        DriverSelectionError: it has loaded another library of this name.
+    """
+    if is_loaded(soname, file):
+        raise DriverSelectionError(
+            f"{soname} is loaded already, so that its callers have it: call "
+            "cudadrv.emulator.stand_in() before anything that uses the CUDA driver"
+        )
+    return None if file is None else _loaded(str(file))
 
 
 def _load(soname: str, image: bytes) -> ctypes.CDLL:
@@ -238,6 +178,16 @@ def _load(soname: str, image: bytes) -> ctypes.CDLL:
     with os.fdopen(file, "wb", closefd=False) as opened:
         opened.write(image)
     return ctypes.CDLL(f"/proc/self/fd/{file}", mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+
+
+def _load_file(file: Path | None) -> ctypes.CDLL | None:
+    """Load a library that others may also find by its path; None if the system does not let."""
+    if file is None:
+        return None
+    try:
+        return ctypes.CDLL(str(file), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+    except OSError:  # such as a file system without executable files
+        return None
 
 
 def _address_in(library: ctypes.CDLL, name: str) -> int:

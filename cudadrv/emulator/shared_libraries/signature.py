@@ -79,16 +79,16 @@ class CParameter:
             return ctypes.c_size_t
         return _Opaque if self.word.startswith("@") else _TYPES[self.word]
 
-    def read(self, given: Argument | ctypes.Structure, per_thread: bool) -> object:
+    def read(self, argument: Argument | ctypes.Structure, per_thread: bool) -> object:
         """Return the value that the emulator expects for the argument."""
-        if isinstance(given, ctypes.Structure):
-            return of_opaque_bytes(getattr(driver, self.word[1:]), bytes(given))
+        if isinstance(argument, ctypes.Structure):
+            return of_opaque_bytes(getattr(driver, self.word[1:]), bytes(argument))
         if self.word.startswith("*"):
             # The bindings' own view of the caller's structure.
-            return getattr(driver, self.word[1:])(_ptr=given) if given else None
-        if self.word == "stream" and per_thread and not given:
+            return getattr(driver, self.word[1:])(_ptr=argument) if argument else None
+        if self.word == "stream" and per_thread and not argument:
             return _PER_THREAD
-        return given
+        return argument
 
     def write(self, address: int, value: Any) -> None:  # a number, or a handle of the bindings
         """Write a result to the caller's address, unless that is null."""
@@ -109,12 +109,16 @@ class Signature:
         name: its name on the emulator.
         since: the version of CUDA that introduced it, as cuGetProcAddress counts.
         parameters: the parameters in order.
+        per_thread: the symbol of its variant for each thread's default stream, or "".
+        is_absent: whether the emulator lacks it.
     """
 
     symbol: str
     name: str
     since: int
     parameters: tuple[CParameter, ...]
+    per_thread: str
+    is_absent: bool
 
     @cached_property
     def c_function(self) -> Callable[[Callable[..., int]], CFuncPtr]:
@@ -126,19 +130,18 @@ class Signature:
         """The positions of the addresses that must not be null."""
         return tuple(at for at, parameter in enumerate(self.parameters) if parameter.is_needed)
 
-    def has_null(self, given: Sequence[Argument]) -> bool:
+    def has_null(self, arguments: Sequence[Argument]) -> bool:
         """Return whether an address is null that must not be; an empty text is not null."""
-        return any(given[at] in (None, 0) for at in self.needed)
-
-    @property
-    def has_stream(self) -> bool:
-        """Whether there is a variant for each thread's default stream."""
-        return any(p.word == "stream" for p in self.parameters)
+        return any(arguments[index] in (None, 0) for index in self.needed)
 
 
 def signature(form: FunctionForm) -> Signature:
     """Return the signature of a line of a table."""
-    return Signature(form.symbol, form.name, form.since, tuple(map(_parameter, form.parameters)))
+    parameters = tuple(map(_parameter, form.parameters))
+    is_absent = "absent" in form.flags
+    return Signature(
+        form.symbol, form.name, form.since, parameters, form.per_thread, is_absent=is_absent
+    )
 
 
 def _parameter(text: str) -> CParameter:

@@ -76,18 +76,18 @@ class _WatchedPart:
         """Return (n, 2) addresses and sizes of changed bytes, and accept the changes."""
         if _are_equal(self.now, self.before):
             return _NOTHING
-        places = np.flatnonzero(self.now != self.before)
-        self.before[places] = self.now[places]
-        parts = np.flatnonzero(np.diff(places) > 1)
-        firsts, lasts = places[np.r_[0, parts + 1]], places[np.r_[parts, len(places) - 1]]
+        offsets = np.flatnonzero(self.now != self.before)
+        self.before[offsets] = self.now[offsets]
+        parts = np.flatnonzero(np.diff(offsets) > 1)
+        firsts, lasts = offsets[np.r_[0, parts + 1]], offsets[np.r_[parts, len(offsets) - 1]]
         return np.stack([self.start + firsts, lasts - firsts + 1], axis=1).astype(np.int64)
 
 
-def _are_equal(one: Bytes, other: Bytes) -> bool:
+def _are_equal(first: Bytes, second: Bytes) -> bool:
     """Return whether two parts are equal; compares eight bytes at a time."""
-    whole = len(one) // 8 * 8
-    words = one[:whole].view(np.uint64) == other[:whole].view(np.uint64)
-    return bool(words.all()) and bool((one[whole:] == other[whole:]).all())
+    whole_words = len(first) // 8 * 8
+    words = first[:whole_words].view(np.uint64) == second[:whole_words].view(np.uint64)
+    return bool(words.all()) and bool((first[whole_words:] == second[whole_words:]).all())
 
 
 class HostWrites:
@@ -112,13 +112,13 @@ class HostWrites:
         # The caller's own memory may be freed before the next check.
         if piece is None or piece.pages is None or end - start > _MOST_BYTES:
             return
-        if any(each.start <= start and end <= each.end for each in self._watched):
+        if any(watched.start <= start and end <= watched.end for watched in self._watched):
             return
         if not self._watched:
             self._seen_at = user_call_site()
         if len(self._watched) >= _MOST_RANGES and piece.nbytes <= _MOST_BYTES:
             start, end = piece.address, piece.address + piece.nbytes
-            self._watched = [each for each in self._watched if each.piece is not piece]
+            self._watched = [watched for watched in self._watched if watched.piece is not piece]
         now: Bytes = np.frombuffer(piece.pages, np.uint8)[
             start - piece.address : end - piece.address
         ]
@@ -139,16 +139,16 @@ class HostWrites:
         for piece in list(self._memory.pieces.values()):
             end = piece.address + piece.nbytes
             first = int(np.searchsorted(part.ends, piece.address, side="right"))
-            behind = int(np.searchsorted(part.starts, end, side="left"))
-            if first < behind:
+            stop = int(np.searchsorted(part.starts, end, side="left"))
+            if first < stop:
                 start = max(int(part.starts[first]), piece.address)
-                self.watch(start, min(int(part.ends[behind - 1]), end))
+                self.watch(start, min(int(part.ends[stop - 1]), end))
 
     def keep(self, is_used: Callable[[int, int], bool]) -> None:
         """Watch unused ranges no more; `is_used` receives a range's start and end."""
         if self._watched:
             former = self._watched
-            self._watched = [each for each in former if is_used(each.start, each.end)]
+            self._watched = [watched for watched in former if is_used(watched.start, watched.end)]
             if not self._watched:
                 self._spare = former[-1].before
 
@@ -165,9 +165,9 @@ class HostWrites:
         if self._has_missed:
             self._has_missed = False
             self.take_over()
-        found, since, now = self._changed(), self._seen_at, user_call_site()
+        changes, since, now = self._changed(), self._seen_at, user_call_site()
         self._seen_at = now
-        return found, f"after {since or 'an unknown place'}, before {now or 'an unknown place'}"
+        return changes, f"after {since or 'an unknown place'}, before {now or 'an unknown place'}"
 
     def begin(self) -> None:
         """Record that an operation begins, or continues."""
@@ -180,15 +180,15 @@ class HostWrites:
 
     def take_over(self, start: int = 0, end: int = sys.maxsize) -> None:
         """Accept the writes of an operation between two addresses."""
-        for each in self._watched:
-            if each.start < end and start < each.end:
-                part = slice(max(start - each.start, 0), min(end, each.end) - each.start)
-                each.before[part] = each.now[part]
+        for watched in self._watched:
+            if watched.start < end and start < watched.end:
+                part = slice(max(start - watched.start, 0), min(end, watched.end) - watched.start)
+                watched.before[part] = watched.now[part]
 
     def written_alone(self) -> Numbers:
         """Return the writes of an operation that runs alone, and accept them; else none."""
-        found = self._changed()
-        return found if self._is_alone else _NOTHING
+        changes = self._changed()
+        return changes if self._is_alone else _NOTHING
 
     def _changed(self) -> Numbers:
         """Return (n, 2) addresses and sizes of the changes since the last check, in any order."""
@@ -196,8 +196,8 @@ class HostWrites:
             return _NOTHING
         pieces = self._memory.pieces
         self._watched = [e for e in self._watched if pieces.get(e.piece.address) is e.piece]
-        found = [changed for each in self._watched if len(changed := each.changed())]
-        return np.concatenate(found) if found else _NOTHING
+        changes = [changed for watched in self._watched if len(changed := watched.changed())]
+        return np.concatenate(changes) if changes else _NOTHING
 
 
 class LogicalTime:
@@ -214,63 +214,63 @@ class LogicalTime:
         """Return a number, in the same order, for an event without a moment."""
         return next(self._moments)
 
-    def moment(self, stream: Stream, kind: NodeKind, place: str) -> Timestamp:
+    def moment(self, stream: Stream, kind: NodeKind, call_site: str) -> Timestamp:
         """Return the moment of an operation that is queued in a stream."""
-        after = self.now(stream)
+        clock = self.now(stream)
         track = self._tracks.get(stream)
         if track is None:
             track = self._tracks[stream] = Track(next(self._track_numbers))
-        return self._add(track, after, kind, place)
+        return self._add(track, clock, kind, call_site)
 
-    def moment_of_host(self, place: str, kind: NodeKind) -> Timestamp:
+    def moment_of_host(self, call_site: str, kind: NodeKind) -> Timestamp:
         """Return the moment of an action of the host."""
-        found = self._add(self._host_track, dict(self._host), kind, place)
+        moment = self._add(self._host_track, dict(self._host), kind, call_site)
         self._host = self._host_track.clock
-        return found
+        return moment
 
     def moments_of_graph(
-        self, executable: Executable, stream: Stream, place: str, events: Mapping[int, Event]
+        self, executable: Executable, stream: Stream, call_site: str, events: Mapping[int, Event]
     ) -> list[Timestamp]:
         """Return a moment for each node of a graph that is launched."""
         start = self.now(stream)
         _join(start, executable.clock)
-        end, clocks, found = dict(start), list[Clock](), list[Timestamp]()
+        end, clocks, moments = dict(start), list[Clock](), list[Timestamp]()
         ends_of_chains: dict[int, Track] = {}  # by the last node of each chain
         free = list(executable.tracks)
         for number, node in enumerate(executable.steps):
-            after = dict(start)
-            for each in node.after:
-                _join(after, clocks[each])
+            clock = dict(start)
+            for dependency in node.after:
+                _join(clock, clocks[dependency])
             event = events.get(node.work.event)
             if event is not None and node.kind is NodeKind.WAIT:
-                _join(after, event.clock or {})
+                _join(clock, event.clock or {})
             chain = next((ends_of_chains.pop(e) for e in node.after if e in ends_of_chains), None)
             if chain is None:
                 chain = free.pop() if free else Track(next(self._track_numbers))
                 if chain not in executable.tracks:
                     executable.tracks.append(chain)
             ends_of_chains[number] = chain
-            found.append(self._add(chain, after, node.kind, place))
+            moments.append(self._add(chain, clock, node.kind, call_site))
             clocks.append(chain.clock)
             if event is not None and node.kind is NodeKind.RECORD:
                 event.clock = dict(chain.clock)
             _join(end, chain.clock)
         executable.clock = end
         self.wait(stream, end)
-        return found
+        return moments
 
-    def _add(self, track: Track, after: Clock, kind: NodeKind, place: str) -> Timestamp:
+    def _add(self, track: Track, clock: Clock, kind: NodeKind, call_site: str) -> Timestamp:
         track.last += 1
-        track.clock = {**after, track.number: track.last}
-        return Timestamp(next(self._moments), track.number, track.last, after, kind, place)
+        track.clock = {**clock, track.number: track.last}
+        return Timestamp(next(self._moments), track.number, track.last, clock, kind, call_site)
 
     def now(self, stream: Stream) -> Clock:
         """Return the clock at the present end of a stream and of the work it would wait for."""
-        found = dict(self._host)
+        clock = dict(self._host)
         for other, track in self._tracks.items():
             if other is stream or wait_for_each_other(stream, other):
-                _join(found, track.clock)
-        return found
+                _join(clock, track.clock)
+        return clock
 
     def wait(self, stream: Stream, clock: Clock) -> None:
         """Order the next work of a stream after this clock."""
@@ -282,36 +282,38 @@ class LogicalTime:
 
     def of(self, owner: Context | DeviceState) -> Clock:
         """Return the clock at the end of all work of a context or a device."""
-        found: Clock = {}
+        clock: Clock = {}
         for stream, track in self._tracks.items():
             if owner in (stream.context, stream.context.device):
-                _join(found, track.clock)
-        return found
+                _join(clock, track.clock)
+        return clock
 
     def all(self) -> Clock:
         """Return the clock at the end of all calls."""
-        found: Clock = {}
+        clock: Clock = {}
         for track in self._tracks.values():
-            _join(found, track.clock)
-        return found
+            _join(clock, track.clock)
+        return clock
 
     def host_waits(self, clock: Clock, *, forgets: bool) -> Clock:
         """Record a wait of the host; return the clock of all work that is over for it.
 
         `forgets`: no completed access is compared any more, so no clock has to include it.
         """
-        over = dict(self._host)
-        _join(over, clock)
+        finished = dict(self._host)
+        _join(finished, clock)
         for stream, track in self._tracks.copy().items():
-            track.clock = {n: index for n, index in track.clock.items() if over.get(n, 0) < index}
+            track.clock = {
+                n: index for n, index in track.clock.items() if finished.get(n, 0) < index
+            }
             if not track.clock:
                 del self._tracks[stream]
-        self._host = {} if forgets else over
-        return over
+        self._host = {} if forgets else finished
+        return finished
 
 
-def _join(into: Clock, more: Clock) -> None:
-    for track, index in more.items():
+def _join(into: Clock, other: Clock) -> None:
+    for track, index in other.items():
         if into.get(track, 0) < index:
             into[track] = index
 
@@ -359,6 +361,7 @@ class ConcurrentAccesses:
         findings: the list that receives races.
         allocation_at: finds the allocation that holds an address.
         host: pinned and managed memory.
+        lock: the emulator's, since finalizers take it in the middle of calls.
         is_late: whether operations may run later than they are called.
     """
 
@@ -367,13 +370,14 @@ class ConcurrentAccesses:
         findings: Findings,
         allocation_at: Callable[[int], Named | None],
         host: HostMemory,
+        lock: threading.RLock,
         *,
         is_late: bool,
     ) -> None:
         self._is_late = is_late
         self._findings = findings
         self._allocation_at = allocation_at
-        self._lock = threading.RLock()
+        self._lock = lock
         self._time = LogicalTime()
         self._host_writes = HostWrites(host)
         self._past: dict[int, dict[Ways, list[PastAccesses]]] = {}
@@ -405,7 +409,9 @@ class ConcurrentAccesses:
     ) -> list[Run]:
         """Wrap the functions of a launched graph's nodes."""
         with self._lock:
-            self._look_at_host(each for step in executable.steps for each in step.work.host)
+            self._look_at_host(
+                host_range for step in executable.steps for host_range in step.work.host
+            )
             moments = self._time.moments_of_graph(executable, stream, user_call_site(), events)
             self._pending |= {moment.number: moment for moment in moments}
         return [self._at(moment, run) for moment, run in zip(moments, runs, strict=True)]
@@ -474,15 +480,19 @@ class ConcurrentAccesses:
             # An earlier call that runs later, or in another thread now, may still conflict with
             # accesses that the host has waited for, or be one of them.
             forgets = not self._pending
-            over = self._time.host_waits(clock, forgets=forgets)
+            finished = self._time.host_waits(clock, forgets=forgets)
             if not forgets:
                 return
-            for track, ways in self._past.copy().items():
-                index = over.get(track, 0)
-                for way, past in ways.copy().items():
-                    rest = [each for each in (one.since(index) for one in past) if each is not None]
-                    ways[way] = rest
-                if not any(ways.values()):
+            for track, by_kind in self._past.copy().items():
+                index = finished.get(track, 0)
+                for kind, past in by_kind.copy().items():
+                    remaining = [
+                        accesses
+                        for accesses in (earlier.since(index) for earlier in past)
+                        if accesses is not None
+                    ]
+                    by_kind[kind] = remaining
+                if not any(by_kind.values()):
                     del self._past[track]
             self._host_writes.keep(self._is_used)
 
@@ -512,8 +522,8 @@ class ConcurrentAccesses:
         written, when = self._host_writes.look()
         if len(written):
             self._host_accesses(written, when, writes=True)
-        for each in ranges:
-            self._host_writes.watch(each.address, each.address + each.nbytes)
+        for host_range in ranges:
+            self._host_writes.watch(host_range.address, host_range.address + host_range.nbytes)
 
     def _host_accesses(self, ranges: Numbers, when: str, *, writes: bool) -> None:
         moment = self._time.moment_of_host(user_call_site(), NodeKind.HOST)
@@ -523,8 +533,8 @@ class ConcurrentAccesses:
     def _is_used(self, start: int, end: int) -> bool:
         """Return whether an operation has accessed bytes there that the host has not waited for."""
         return any(
-            touches(each.part, start, end)
-            for ways in self._past.values() for past in ways.values() for each in past
+            touches(accesses.part, start, end)
+            for by_kind in self._past.values() for past in by_kind.values() for accesses in past
         )  # fmt: skip
 
     # Accesses of operations.
@@ -573,19 +583,19 @@ class ConcurrentAccesses:
 
     def launched(self, launch: LaunchAccesses) -> None:
         """Record the accesses of the launch that is running now."""
-        launch.let_go()
+        launch.release()
         moment = getattr(self._current, "moment", None)
         if moment is not None:
             self._add(Doer(moment, launch), launch.parts)
 
     def _add(self, doer: Doer, parts: Iterable[AccessedBytes]) -> None:
         """Compare with the known accesses, store and report; the lock is not held."""
-        parts = [each for each in parts if len(each.starts)]
+        parts = [part for part in parts if len(part.starts)]
         with self._lock:
             pairs = list(self._pairs(doer, parts))
-            own = self._past.setdefault(doer.moment.track, {})
+            by_kind = self._past.setdefault(doer.moment.track, {})
             for part in parts:
-                past = own.setdefault((part.writes, part.strong), [])
+                past = by_kind.setdefault((part.writes, part.strong), [])
                 past.append(PastAccesses.of(part, doer))
                 if len(past) > _MOST_PARTS:
                     past[:] = [as_one(past)]
@@ -599,26 +609,32 @@ class ConcurrentAccesses:
         self, doer: Doer, parts: list[AccessedBytes]
     ) -> Iterator[tuple[PastAccesses, AccessedBytes]]:
         """Yield earlier accesses that an operation may race with, each with its own part."""
-        for track, ways in self._past.items():
+        for track, by_kind in self._past.items():
             if track == doer.moment.track:
                 continue
-            known = doer.moment.after.get(track, 0)
-            for (writes, strong), past in ways.items():
-                some = [p for p in parts if (writes or p.writes) and not (strong and p.strong)]
-                late = [each for each in (one.since(known) for one in past) if each is not None]
-                for each in late:
-                    for part in some:
+            finished_index = doer.moment.after.get(track, 0)
+            for (writes, strong), past in by_kind.items():
+                candidates = [
+                    p for p in parts if (writes or p.writes) and not (strong and p.strong)
+                ]
+                late = [
+                    accesses
+                    for accesses in (earlier.since(finished_index) for earlier in past)
+                    if accesses is not None
+                ]
+                for accesses in late:
+                    for part in candidates:
                         if (
-                            each.part.starts[0] < part.ends[-1]
-                            and part.starts[0] < each.part.ends[-1]
+                            accesses.part.starts[0] < part.ends[-1]
+                            and part.starts[0] < accesses.part.ends[-1]
                         ):
-                            yield each, part
+                            yield accesses, part
 
     def _compare(self, past: PastAccesses, part: AccessedBytes, doer: Doer) -> None:
-        for at, mine in meeting(past.part, part):
-            other = past.doers[int(past.whose[at])]
-            address = int(max(past.part.starts[at], part.starts[mine]))
-            end = int(min(past.part.ends[at], part.ends[mine]))
+        for index, own_index in meeting(past.part, part):
+            other = past.doers[int(past.whose[index])]
+            address = int(max(past.part.starts[index], part.starts[own_index]))
+            end = int(min(past.part.ends[index], part.ends[own_index]))
             if (
                 not other.moment.comes_after(doer.moment)
                 and not doer.may_know_of(other)
@@ -626,13 +642,13 @@ class ConcurrentAccesses:
                     address, other.moment.number, doer.moment.number
                 )
             ):
-                sides = other.access(past.part, at), doer.access(part, mine)
+                sides = other.access(past.part, index), doer.access(part, own_index)
                 self._report(*sides, (address, end - address), (other, doer))
                 return
 
     def _report(
-        self, first: Access, second: Access, where: Range, doers: tuple[Doer, Doer]
+        self, first: Access, second: Access, byte_range: Range, doers: tuple[Doer, Doer]
     ) -> None:
-        allocation = self._allocation_at(where[0])
+        allocation = self._allocation_at(byte_range[0])
         memory = "" if allocation is None else allocation[1]
-        self._findings.add(race_between(first, second, where, doers, memory))
+        self._findings.add(race_between(first, second, byte_range, doers, memory))

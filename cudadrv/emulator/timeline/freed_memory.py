@@ -12,13 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..call_error import CallError
-from ..device_state import Owner
+from ..device_state import DeviceState, GraphAllocation, Owner, Piece
 from ..memory_patterns import FREED, FRESH
 from ..node_kind import NodeKind
+from ..pools import Pool
 
 if TYPE_CHECKING:
-    from ..device_state import DeviceState, GraphAllocation, Piece
-    from ..pools import Pool
     from ..streams import Stream
     from .queues import QueuedOperation
     from .timeline import Timeline
@@ -69,7 +68,7 @@ class FreedMemory:
             if freed.is_taken:
                 freed.device.fill(freed.piece, FREED)
             else:
-                freed.device.give_back(freed.piece)
+                freed.device.free_addresses(freed.piece)
 
     def allocate(self, device: DeviceState, stream: Stream, nbytes: int, pool: Pool) -> Piece:
         """Return an address at once; the memory exists when the stream executes the allocation.
@@ -79,15 +78,17 @@ class FreedMemory:
         """
         freed = self._reusable(device, stream, nbytes, pool)
         piece: Piece | None = None
-        after: tuple[QueuedOperation, ...] = ()
+        dependencies: tuple[QueuedOperation, ...] = ()
         if freed is not None and freed.operation is not None:
             with device.lock:
                 if freed in self._freed and not freed.is_taken:
                     freed.is_taken = True
-                    piece, after = device.hand_over(freed.piece), (freed.operation,)
+                    piece, dependencies = device.hand_over(freed.piece), (freed.operation,)
         if piece is None:
             piece = self._allocate_new(device, nbytes, pool)
-        self._timeline.submit(stream, NodeKind.ALLOC, partial(_fill, device, piece), after=after)
+        self._timeline.submit(
+            stream, NodeKind.ALLOC, partial(_fill, device, piece), after=dependencies
+        )
         return piece
 
     def _allocate_new(self, device: DeviceState, nbytes: int, pool: Pool) -> Piece:
@@ -96,10 +97,10 @@ class FreedMemory:
             with device.lock:
                 return device.allocate(nbytes, Owner.POOL, pool=pool)
         except CallError:
-            pending = [each.operation for each in list(self._freed) if each.device is device]
+            pending = [freed.operation for freed in list(self._freed) if freed.device is device]
             if not pending or self._timeline.is_nested:
                 raise
-        self._timeline.need([each for each in pending if each is not None])
+        self._timeline.need([operation for operation in pending if operation is not None])
         with device.lock:
             return device.allocate(nbytes, Owner.POOL, pool=pool)
 
@@ -108,9 +109,11 @@ class FreedMemory:
     ) -> FreedPiece | None:
         scheduler, reuse = self._timeline.scheduler, pool.reuse
         fitting = [
-            each
-            for each in list(self._freed)
-            if each.piece.pool is pool and each.piece.nbytes == nbytes and not each.is_taken
+            candidate
+            for candidate in list(self._freed)
+            if candidate.piece.pool is pool
+            and candidate.piece.nbytes == nbytes
+            and not candidate.is_taken
         ]
         if not fitting or self._timeline.is_nested or not scheduler.flips():
             return None

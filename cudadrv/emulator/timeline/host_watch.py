@@ -114,16 +114,16 @@ class EarlyRead:
         return (host_place("queued", self.queued_at), host_place("read", self.read_at))
 
     def __str__(self) -> str:
-        place = self.read_at or "an unknown place"
+        call_site = self.read_at or "an unknown place"
         read = (
-            f"are read by a copy queued at {place}, and nothing orders the two"
+            f"are read by a copy queued at {call_site}, and nothing orders the two"
             if self.is_queued
-            else f"were read before the copy ran, at {place}"
+            else f"were read before the copy ran, at {call_site}"
         )
-        held = f"\n  they held {self.contents}" if self.contents else ""
+        contents = f"\n  they held {self.contents}" if self.contents else ""
         return (
             f"{self.nbytes} bytes of host memory at {self.address:#x}, the destination of a copy "
-            f"queued at {self.queued_at or 'an unknown place'},\n  {read}{held}\n"
+            f"queued at {self.queued_at or 'an unknown place'},\n  {read}{contents}\n"
             f"  wait for the copy first, by its stream or an event\n"
             f"  to see it again, {self.repeated_by}"
         )
@@ -134,22 +134,24 @@ OrderFinding: TypeAlias = HostChange | EarlyRead
 
 
 def early_read(
-    copy: QueuedOperation, ranges: Numbers, place: str, repeated_by: str, *, is_queued: bool
+    copy: QueuedOperation, ranges: Numbers, call_site: str, repeated_by: str, *, is_queued: bool
 ) -> EarlyRead | None:
     """Return the finding if bytes are read that a copy will write; None if there are none.
 
     `ranges` are (n, 2) addresses and sizes.
     """
-    for each in copy.host:
-        firsts = np.maximum(ranges[:, 0], each.address)
-        ends = np.minimum(ranges.sum(axis=1), each.address + each.nbytes)
+    for destination in copy.host:
+        firsts = np.maximum(ranges[:, 0], destination.address)
+        ends = np.minimum(ranges.sum(axis=1), destination.address + destination.nbytes)
         met = np.flatnonzero(firsts < ends)
         # The race check reports the others.
-        if each.is_written and each.is_watched and len(met):
+        if destination.is_written and destination.is_watched and len(met):
             first, nbytes = int(firsts[met[0]]), int((ends - firsts)[met[0]])
-            part = replace(each, address=first, nbytes=nbytes)
+            part = replace(destination, address=first, nbytes=nbytes)
             contents = "" if part.piece is None else part.contents
-            return EarlyRead(first, nbytes, copy.place, place, is_queued, contents, repeated_by)
+            return EarlyRead(
+                first, nbytes, copy.call_site, call_site, is_queued, contents, repeated_by
+            )
     return None
 
 
@@ -195,56 +197,57 @@ class HostWatch:
         """Watch the memory of a new operation."""
         ranges = [e for e in operation.host if e.is_watched and e.nbytes <= _MOST_BYTES]
         if ranges:
-            place = operation.place
+            call_site = operation.call_site
             self._watched[operation] = [
-                _WatchedRange(each, _checksum(each), place) for each in ranges
+                _WatchedRange(host_range, _checksum(host_range), call_site) for host_range in ranges
             ]
-            self._nbytes += sum(each.nbytes for each in ranges)
+            self._nbytes += sum(host_range.nbytes for host_range in ranges)
 
-    def look_often(self, place: str) -> list[HostChange]:
+    def look_often(self, call_site: str) -> list[HostChange]:
         """Check all ranges, if they are small, so that a finding gives a short interval."""
-        return list(self._look(place)) if 0 < self._nbytes <= _OFTEN_BYTES else []
+        return list(self._look(call_site)) if 0 < self._nbytes <= _OFTEN_BYTES else []
 
-    def run(self, operation: QueuedOperation, place: str) -> list[HostChange]:
+    def run(self, operation: QueuedOperation, call_site: str) -> list[HostChange]:
         """Return the changes of a running operation's ranges; of all that it may write to."""
         writes = _writes_host(operation)
-        found: list[HostChange] = []
+        changes: list[HostChange] = []
         if self._watched:
-            found += self._look(place, None if writes else (operation,))
+            changes += self._look(call_site, None if writes else (operation,))
             watched = self._watched.pop(operation, ())
-            self._nbytes -= sum(each.range.nbytes for each in watched)
+            self._nbytes -= sum(watched_range.range.nbytes for watched_range in watched)
         if writes:
             self._writers.append(operation)
-        return found
+        return changes
 
     def end(self, operation: QueuedOperation) -> None:
         """Record that it has ended, and accept its writes."""
         watched = self._watched.pop(operation, ())  # if it did not run at all
-        self._nbytes -= sum(each.range.nbytes for each in watched)
+        self._nbytes -= sum(watched_range.range.nbytes for watched_range in watched)
         if operation in self._writers:
             self._writers.remove(operation)
-            for each in self._all():
-                if _may_write(operation, each.range):
-                    each.renew()
+            for watched_range in self._all():
+                if _may_write(operation, watched_range.range):
+                    watched_range.renew()
 
     def _all(self) -> Iterator[_WatchedRange]:
         for watched in self._watched.values():
             yield from watched
 
     def _look(
-        self, place: str, operations: Sequence[QueuedOperation] | None = None
+        self, call_site: str, operations: Sequence[QueuedOperation] | None = None
     ) -> Iterator[HostChange]:
         for operation in list(self._watched) if operations is None else operations:
-            for each in self._watched.get(operation, ()):
-                if any(_may_write(writer, each.range) for writer in self._writers):
+            for watched_range in self._watched.get(operation, ()):
+                if any(_may_write(writer, watched_range.range) for writer in self._writers):
                     continue  # another thread runs it; its writes are accepted at its end
-                if _checksum(each.range) != each.checksum:
+                if _checksum(watched_range.range) != watched_range.checksum:
                     yield HostChange(
-                        each.range.address, each.range.nbytes, operation.place, each.seen_at,
-                        place, not each.range.is_written, self._repeated_by,
+                        watched_range.range.address, watched_range.range.nbytes,
+                        operation.call_site, watched_range.seen_at, call_site,
+                        not watched_range.range.is_written, self._repeated_by,
                     )  # fmt: skip
-                    each.renew()
-                each.seen_at = place
+                    watched_range.renew()
+                watched_range.seen_at = call_site
 
 
 def _may_write(operation: QueuedOperation, range: HostRange) -> bool:
@@ -254,4 +257,4 @@ def _may_write(operation: QueuedOperation, range: HostRange) -> bool:
 
 
 def _writes_host(operation: QueuedOperation) -> bool:
-    return operation.kind in _WRITERS or any(each.is_written for each in operation.host)
+    return operation.kind in _WRITERS or any(host_range.is_written for host_range in operation.host)

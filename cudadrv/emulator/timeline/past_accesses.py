@@ -17,7 +17,7 @@ from .timestamp import Timestamp
 
 _MOST_LOOKED_AT: Final = 64  # overlapping ranges of two parts
 _MISSING: Final = (
-    "an event that the later one's stream waits for, a stream for both, or a wait of the host"
+    "use one stream, let the later one's stream wait for an event, or let the host wait"
 )
 _MISSING_WAIT: Final = (
     "a wait of the host for the operation, by its stream or an event, before the host comes there"
@@ -52,15 +52,15 @@ class Doer:
             for host, kernel in ((self, other), (other, self))
         )
 
-    def access(self, part: AccessedBytes, at: int) -> Access:
+    def access(self, part: AccessedBytes, index: int) -> Access:
         """Return one side of a race."""
-        place = self.moment.place
+        call_site = self.moment.call_site
         if self.launch is not None:
-            return self.launch.access(part, at, place)
-        file, _, line = place.rpartition(":")
+            return self.launch.access(part, index, call_site)
+        file, _, line = call_site.rpartition(":")
         kind = HOST if self.by_host else self.moment.kind.value
         where = Where("", None, None, kind, 0, file or None, int(line) if line else None)
-        return Access("write" if part.writes else "read", where, self.by_host or place)
+        return Access("write" if part.writes else "read", where, self.by_host or call_site)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,41 +113,41 @@ def elements_of(array: NDArray[Any]) -> Numbers:
 
 def dense_parts_of(array: NDArray[Any]) -> Numbers:
     """Same, with adjacent elements merged into one part."""
-    found = elements_of(array)
-    starts, ends = found[:, 0], found.sum(axis=1)
-    apart = np.flatnonzero(starts[1:] != ends[:-1])
-    firsts, lasts = starts[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
+    elements = elements_of(array)
+    starts, ends = elements[:, 0], elements.sum(axis=1)
+    gaps = np.flatnonzero(starts[1:] != ends[:-1])
+    firsts, lasts = starts[np.r_[0, gaps + 1]], ends[np.r_[gaps, len(ends) - 1]]
     return np.stack([firsts, lasts - firsts], axis=1)
 
 
-def in_order(found: Numbers, *, writes: bool, strong: bool = False) -> AccessedBytes:
+def in_order(ranges: Numbers, *, writes: bool, strong: bool = False) -> AccessedBytes:
     """Same for (n, 2) addresses and sizes in order; unordered ones must be merged then."""
-    starts, sizes = found[:, 0], found[:, 1]
+    starts, sizes = ranges[:, 0], ranges[:, 1]
     sites = np.zeros(len(starts), np.int64)
     return AccessedBytes(starts, starts + sizes, sites, writes, strong=strong)
 
 
 def touches(part: AccessedBytes, start: int, end: int) -> bool:
     """Return whether a range of the part has bytes there."""
-    at = int(np.searchsorted(part.ends, start, side="right"))
-    return at < len(part.starts) and int(part.starts[at]) < end
+    index = int(np.searchsorted(part.ends, start, side="right"))
+    return index < len(part.starts) and int(part.starts[index]) < end
 
 
-def _chosen(part: AccessedBytes, which: NDArray[np.bool_]) -> AccessedBytes:
+def _chosen(part: AccessedBytes, selected: NDArray[np.bool_]) -> AccessedBytes:
     return AccessedBytes(
-        part.starts[which], part.ends[which], part.sites[which], part.writes, part.strong
+        part.starts[selected], part.ends[selected], part.sites[selected], part.writes, part.strong
     )
 
 
-def meeting(one: AccessedBytes, other: AccessedBytes) -> list[tuple[int, int]]:
+def meeting(past: AccessedBytes, part: AccessedBytes) -> list[tuple[int, int]]:
     """Return pairs of ranges that overlap, only some if there are many."""
-    first = np.searchsorted(one.ends, other.starts, side="right")
-    behind = np.searchsorted(one.starts, other.ends, side="left")
-    found: list[tuple[int, int]] = []
-    for mine in np.flatnonzero(first < behind)[:_MOST_LOOKED_AT].tolist():
-        stop = min(int(behind[mine]), int(first[mine]) + _MOST_LOOKED_AT)
-        found += [(at, mine) for at in range(int(first[mine]), stop)]
-    return found
+    first = np.searchsorted(past.ends, part.starts, side="right")
+    end = np.searchsorted(past.starts, part.ends, side="left")
+    pairs: list[tuple[int, int]] = []
+    for part_index in np.flatnonzero(first < end)[:_MOST_LOOKED_AT].tolist():
+        stop = min(int(end[part_index]), int(first[part_index]) + _MOST_LOOKED_AT)
+        pairs += [(past_index, part_index) for past_index in range(int(first[part_index]), stop)]
+    return pairs
 
 
 def as_one(past: list[PastAccesses]) -> PastAccesses:
@@ -158,34 +158,34 @@ def as_one(past: list[PastAccesses]) -> PastAccesses:
     doers: list[Doer] = []
     whose = np.full(len(bounds) - 1, -1, np.int64)
     sites = np.zeros(len(bounds) - 1, np.int64)
-    for each in past:
-        first = np.searchsorted(bounds, each.part.starts)
-        counts = np.searchsorted(bounds, each.part.ends) - first
+    for accesses in past:
+        first = np.searchsorted(bounds, accesses.part.starts)
+        counts = np.searchsorted(bounds, accesses.part.ends) - first
         # The parts of a range follow each other.
-        there = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
-        whose[there] = np.repeat(each.whose + len(doers), counts)
-        sites[there] = np.repeat(each.part.sites, counts)
-        doers += each.doers
-    known = whose >= 0
-    begins = known.copy()  # one per range: its neighbour is of another one, or not accessed
+        indices = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        whose[indices] = np.repeat(accesses.whose + len(doers), counts)
+        sites[indices] = np.repeat(accesses.part.sites, counts)
+        doers += accesses.doers
+    accessed = whose >= 0
+    begins = accessed.copy()  # one per range: its neighbour is of another one, or not accessed
     begins[1:] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
     starts = np.flatnonzero(begins)
-    last = known.copy()
+    last = accessed.copy()
     last[:-1] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
     ends = np.flatnonzero(last)
-    is_kept = np.bincount(whose[starts], minlength=len(doers)) > 0
-    kept = np.flatnonzero(is_kept).tolist()
+    is_used = np.bincount(whose[starts], minlength=len(doers)) > 0
+    used_indices = np.flatnonzero(is_used).tolist()
     part = past[0].part
     return PastAccesses(
         AccessedBytes(bounds[starts], bounds[ends + 1], sites[starts], part.writes, part.strong),
-        tuple(doers[at] for at in kept),
-        (np.cumsum(is_kept) - 1)[whose[starts]],
+        tuple(doers[index] for index in used_indices),
+        (np.cumsum(is_used) - 1)[whose[starts]],
         past[-1].last,
     )
 
 
 def race_between(
-    first: Access, second: Access, where: Range, doers: tuple[Doer, Doer], memory: str
+    first: Access, second: Access, byte_range: Range, doers: tuple[Doer, Doer], memory: str
 ) -> Finding:
     """Return the finding for two unordered accesses; `memory` describes the allocation there."""
     names = [doer.launch.kernel for doer in doers if doer.launch is not None]
@@ -195,8 +195,8 @@ def race_between(
         first=first,
         second=second,
         space="global",
-        address=where[0],
-        nbytes=where[1],
+        address=byte_range[0],
+        nbytes=byte_range[1],
         memory=memory,
         benign="",
         missing=_MISSING_WAIT if any(doer.by_host for doer in doers) else _MISSING,

@@ -10,7 +10,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from ..node_kind import NodeKind
+from ..node_kind import NodeKind, Run
 from ..streams import Stream
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..contexts import Context
     from ..device_state import DeviceState
     from ..host_memory import HostRange
-    from ..node_kind import Run
 
 _MANY_TURNS: Final = 8
 
@@ -39,7 +38,7 @@ class QueuedOperation:
 
     Attributes:
         number: counts the operations of an emulator in their order; 0 before it is in its queue.
-        place: file and line of the call.
+        call_site: file and line of the call.
         before: the operations it waits for; empty once it is done, so that no chain of the past
             stays.
         after: the operations that wait for it.
@@ -53,13 +52,13 @@ class QueuedOperation:
         waits: how many of its turns have left blocks that may wait for others' writes.
         ended_ns: host clock when it was done.
         dependency: how a kernel and adjacent launches synchronise.
-        early_behind: the kernel before whose end it may begin, with that kernel's permission.
+        early_after: the kernel before whose end it may begin, with that kernel's permission.
     """
 
     kind: NodeKind
     stream: Stream
     run: Run
-    place: str
+    call_site: str
     is_marker: bool = False
     always: bool = False
     host: tuple[HostRange, ...] = ()
@@ -74,21 +73,21 @@ class QueuedOperation:
     before: tuple[QueuedOperation, ...] = ()
     after: list[QueuedOperation] = field(default_factory=list)
     dependency: GridDependency | None = None
-    early_behind: QueuedOperation | None = None
+    early_after: QueuedOperation | None = None
 
     def __str__(self) -> str:
-        where = f", queued at {self.place}" if self.place else ""
-        return f"{self.kind.value} {self.number}{where}"
+        queued_at = f", queued at {self.call_site}" if self.call_site else ""
+        return f"{self.kind.value} {self.number}{queued_at}"
 
     @property
     def text(self) -> str:
         """The text of `str`, and the present contents of host memory that it is still to write."""
         lines = [str(self)]
         lines += [
-            f"  its destination, {each.nbytes} bytes of host memory at {each.address:#x}, still "
-            f"holds\n  {each.contents}"
-            for each in self.host
-            if each.is_written and each.piece is not None
+            f"  its destination, {host_range.nbytes} bytes of host memory at "
+            f"{host_range.address:#x}, still holds\n  {host_range.contents}"
+            for host_range in self.host
+            if host_range.is_written and host_range.piece is not None
         ]
         return "\n".join(lines)
 
@@ -131,13 +130,15 @@ class Queues:
         """Whether all operations are done; it needs no lock."""
         return not self._of
 
-    def add(self, new: QueuedOperation, before: Iterable[QueuedOperation]) -> None:
-        """Put an operation into the queue of its stream, after `before`."""
+    def add(self, new: QueuedOperation, dependencies: Iterable[QueuedOperation]) -> None:
+        """Put an operation into the queue of its stream, after its dependencies."""
         stream = new.stream
         new.number = next(self._numbers)
-        new.before = tuple(dict.fromkeys(each for each in before if not each.is_done))
-        for each in new.before:
-            each.after.append(new)
+        new.before = tuple(
+            dict.fromkeys(earlier for earlier in dependencies if not earlier.is_done)
+        )
+        for earlier in new.before:
+            earlier.after.append(new)
         new.missing = len(new.before)
         self._of.setdefault(stream, deque()).append(new)
         if not stream.number and not new.is_marker:
@@ -156,27 +157,27 @@ class Queues:
         queue = self._of[operation.stream]
         ahead = queue[-2] if len(queue) > 1 else None
         if is_early and ahead is not None and ahead.dependency and ahead in operation.before:
-            operation.early_behind = ahead
+            operation.early_after = ahead
             dependency.ahead = ahead.dependency
 
-    def let_go(self, operation: QueuedOperation) -> bool:
+    def start_dependents(self, operation: QueuedOperation) -> bool:
         """Let launches begin that wait for a kernel's permission; return whether any did."""
-        early = [each for each in operation.after if each.early_behind is operation]
-        for each in early:
-            operation.after.remove(each)
-            each.missing -= 1
-            if not each.missing:
-                self._make_ready(each)
+        early = [launch for launch in operation.after if launch.early_after is operation]
+        for launch in early:
+            operation.after.remove(launch)
+            launch.missing -= 1
+            if not launch.missing:
+                self._make_ready(launch)
         return bool(early)
 
     def retire(self, operation: QueuedOperation) -> None:
         """Remove a finished operation; operations that waited for it alone are ready."""
-        for each in operation.after:
-            each.missing -= 1
-            if not each.missing:
-                self._make_ready(each)
+        for waiting in operation.after:
+            waiting.missing -= 1
+            if not waiting.missing:
+                self._make_ready(waiting)
         operation.before, operation.host, operation.run = (), (), nothing
-        operation.early_behind = None
+        operation.early_after = None
         operation.after.clear()
         queue = self._of.get(operation.stream)
         while queue and queue[0].is_done:
@@ -191,9 +192,11 @@ class Queues:
 
     def pending(self) -> list[QueuedOperation]:
         """Return unfinished operations, in their order, without markers."""
-        found = [each for queue in list(self._of.values()) for each in queue]
-        found = [each for each in found if not (each.is_marker or each.is_done)]
-        return sorted(found, key=attrgetter("number"))
+        operations = [operation for queue in list(self._of.values()) for operation in queue]
+        operations = [
+            operation for operation in operations if not (operation.is_marker or operation.is_done)
+        ]
+        return sorted(operations, key=attrgetter("number"))
 
     def tails(self, stream: Stream) -> list[QueuedOperation]:
         """Return the last operation of each queue that new work in a stream comes after."""
@@ -218,14 +221,14 @@ def is_of(stream: Stream, owner: Context | DeviceState) -> bool:
     return owner in (stream.context, stream.context.device)
 
 
-def wait_for_each_other(one: Stream, other: Stream) -> bool:
+def wait_for_each_other(first: Stream, second: Stream) -> bool:
     """Return whether two streams wait for each other, as legacy and blocking ones do.
 
     Source: CUDA Driver API, "Stream synchronization behavior".
     """
     return (
-        one.context is other.context
-        and (one.is_legacy or other.is_legacy)
-        and one.is_blocking
-        and other.is_blocking
+        first.context is second.context
+        and (first.is_legacy or second.is_legacy)
+        and first.is_blocking
+        and second.is_blocking
     )

@@ -104,8 +104,8 @@ def chosen_schedule(order: str | None, seed: int | None) -> Schedule:
         raise ArgumentValueError(f"{order!r} is no order of operations: one of {', '.join(ORDERS)}")
     if seed is not None and order != "random":
         raise ArgumentValueError(f'order="{order}" takes no seed')
-    found = read_schedule(order)
-    return found if seed is None else Schedule("random", seed)
+    schedule = read_schedule(order)
+    return schedule if seed is None else Schedule("random", seed)
 
 
 class LateScheduler:
@@ -124,12 +124,18 @@ class LateScheduler:
         """Return an operation that leads to the newest needed one, or if that runs, another."""
         newest = self._newest
         if newest is None or newest.is_done or newest not in needed:
-            pending = [each for each in needed if not each.is_done]
+            pending = [operation for operation in needed if not operation.is_done]
             newest = self._newest = max(pending, key=_number)
-            self._leading_there = with_what_it_waits_for([newest])
-        if any(each.seems_to_wait for each in ready):
-            return min(ready, key=lambda each: (each.waits * each.seems_to_wait, -each.number))
-        leading = [each for each in ready if each in self._leading_there]
+            self._leading_there = with_dependencies([newest])
+        if any(operation.seems_to_wait for operation in ready):
+            return min(
+                ready,
+                key=lambda operation: (
+                    operation.waits * operation.seems_to_wait,
+                    -operation.number,
+                ),
+            )
+        leading = [operation for operation in ready if operation in self._leading_there]
         return max(leading or ready, key=_number)
 
     def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
@@ -168,12 +174,12 @@ class HeldScheduler(LateScheduler):
 
     def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
         """Return the oldest operation that is not held back."""
-        free = [each for each in ready if each.number not in self._held]
+        free = [operation for operation in ready if operation.number not in self._held]
         return min(free, key=_number, default=None)
 
 
 class SeededScheduler:
-    """Runs what a seed chooses; the seed also decides how eagerly unneeded work runs.
+    """Runs operations that a seed chooses; the seed also decides how eagerly unneeded work runs.
 
     Half of the seeds choose among all ready operations. The others give each stream a rank that
     seldom changes, so that one stream runs far before another. Few independent choices lead there
@@ -197,15 +203,15 @@ class SeededScheduler:
 
     def _any(self, ready: Sequence[QueuedOperation]) -> QueuedOperation:
         ranks = self._ranks
-        if ranks is None or len(ready) == 1 or any(each.seems_to_wait for each in ready):
+        if ranks is None or len(ready) == 1 or any(operation.seems_to_wait for operation in ready):
             return self._among(ready)
         for operation in ready:
             if operation.stream.number not in ranks:
                 ranks[operation.stream.number] = self._random.random()
-        first = max((each.stream.number for each in ready), key=ranks.__getitem__)
+        first = max((operation.stream.number for operation in ready), key=ranks.__getitem__)
         if self._random.random() < _NEW_RANK:
             ranks[first] = self._random.random()
-        return self._among([each for each in ready if each.stream.number == first])
+        return self._among([operation for operation in ready if operation.stream.number == first])
 
     def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
         """Return an operation, seldom many in a row."""
@@ -232,16 +238,16 @@ def _number(operation: QueuedOperation) -> int:
     return operation.number
 
 
-def with_what_it_waits_for(wanted: Iterable[QueuedOperation]) -> set[QueuedOperation]:
+def with_dependencies(operations: Iterable[QueuedOperation]) -> set[QueuedOperation]:
     """Return unfinished operations, and all that they wait for; the timeline's lock is held."""
-    found: set[QueuedOperation] = set()
-    waiting = list(wanted)
+    unfinished: set[QueuedOperation] = set()
+    waiting = list(operations)
     while waiting:
         operation = waiting.pop()
-        if operation not in found and not operation.is_done:
-            found.add(operation)
+        if operation not in unfinished and not operation.is_done:
+            unfinished.add(operation)
             waiting += operation.before
-    return found
+    return unfinished
 
 
 OperationScheduler: TypeAlias = LateScheduler | SeededScheduler
@@ -254,8 +260,8 @@ def scheduler_of(schedule: Schedule, timeline: int) -> OperationScheduler:
     if schedule.name == "random":
         return SeededScheduler(schedule.seed)
     if schedule.name == "held":
-        of_it = [each.split(".") for each in schedule.held]
+        of_it = [name.split(".") for name in schedule.held]
         return HeldScheduler(
-            frozenset(int(number) for own, number in of_it if int(own) == timeline)
+            frozenset(int(number) for index, number in of_it if int(index) == timeline)
         )
     return LateScheduler()

@@ -6,7 +6,8 @@ of a random order selects it, in the thread of that call. No lock is held while 
 threads may queue more meanwhile.
 
 No collection runs while the queues are changed, as its finalizers may queue operations in the same
-thread.
+thread. Without the interpreter lock, finalizers may run there nevertheless: Python lets the thread
+that made an object run its finalizer, at any point, if another thread dropped the object.
 
 A signal handler or a finalizer may call in the middle of another call of its thread. Such a nested
 call runs only the operations that it waits for. The wait is rejected if an outer call of its own
@@ -18,11 +19,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
@@ -40,7 +43,7 @@ from ..thread import CallingThread
 from .host_watch import EarlyRead, HostWatch, OrderFinding, OrderWarning, early_read
 from .past_accesses import Numbers, dense_parts_of
 from .queues import QueuedOperation, Queues, State, is_of, nothing, orders
-from .schedule import OperationScheduler, Schedule, scheduler_of, with_what_it_waits_for
+from .schedule import OperationScheduler, Schedule, scheduler_of, with_dependencies
 
 if TYPE_CHECKING:
     from ptx.emulate.model.grid_dependency import GridDependency
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from ..contexts import Context
     from ..device_state import DeviceState
     from ..host_memory import HostRange
+    from .operation_log import OperationLog
 
 # The emulator could not do it; the device still works.
 _HARMLESS: Final = (CUresult.CUDA_ERROR_NOT_SUPPORTED, CUresult.CUDA_ERROR_OUT_OF_MEMORY)
@@ -65,45 +69,49 @@ class LateErrors:
 
     def __init__(self, order: Schedule) -> None:
         self._order = order
-        self._kept: dict[Context, CallError] = {}
+        self._stored: dict[Context, CallError] = {}
 
     @staticmethod
     def lets_run(operation: QueuedOperation) -> bool:
         """Return whether the device still executes operations."""
         return operation.stream.context.device.fault is None
 
-    def keep(self, operation: QueuedOperation, refusal: CallError) -> None:
+    def store(self, operation: QueuedOperation, error: CallError) -> None:
         """Store an error, and where it was queued, for a later call."""
         context = operation.stream.context
-        if _QUEUED in refusal.text:
+        if _QUEUED in error.text:
             return  # an error of another operation, reported before
-        text = f"{refusal.text}{_QUEUED}{operation.place or 'an unknown place'}"
+        text = f"{error.text}{_QUEUED}{operation.call_site or 'an unknown place'}"
         if self._order.name == "random":
             text += f"\n  {self._order.repeated_by}"
-        if refusal.code in _HARMLESS:
-            self._kept.setdefault(context, CallError(refusal.code, text, refusal.cause))
+        if error.code in _HARMLESS or not context.device.keeps_faults:
+            self._stored.setdefault(context, CallError(error.code, text, error.cause))
             return
-        code = refusal.code
-        if refusal.cause is None:
+        code = error.code
+        if error.cause is None:
             # A call would be rejected; queued, it is an access to freed memory.
             code = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
         call = _CALLS.get(operation.kind, "a queued operation")
-        context.device.fault = Failure(call, code, text, refusal.cause)
+        context.device.fault = Failure(call, code, text, error.cause)
 
-    def raise_kept(self, context: Context) -> None:
+    def raise_stored(self, context: Context) -> None:
         """Raise, once, the stored error of a context's work.
 
         Raises:
             CallError: an operation was not executed.
         """
-        kept = self._kept.pop(context, None)
-        if kept is not None:
-            raise kept
+        error = self._stored.pop(context, None)
+        if error is not None:
+            raise error
 
 
 _REMEMBERED: Final = 4096
 TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
 """The environment variable with a file's name; each executed operation adds a line there."""
+_HAS_INTERPRETER_LOCK: Final = "t" not in getattr(sys, "abiflags", "")
+# Before the timeline's lock, never under it: a finalizer may queue an operation while its thread
+# begins or ends a pause. Without the interpreter lock a pause keeps no finalizer away.
+_no_collection: Final = collection_paused if _HAS_INTERPRETER_LOCK else nullcontext
 # The end of an operation may come before the wait for it begins.
 _LOOK_AGAIN_S: Final = 0.02
 Arrivals: TypeAlias = deque[tuple[QueuedOperation, Callable[[], None]]]
@@ -127,11 +135,11 @@ class RunRecord:
 
     def add(self, operation: QueuedOperation) -> None:
         """Record an operation that has run."""
-        what = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"
-        self.last.append(what)
+        text = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"
+        self.last.append(text)
         if self._trace:
             with open(self._trace, "a", encoding="utf-8") as file:
-                file.write(f"{self._index}.{what}\t{operation.place}\n")
+                file.write(f"{self._index}.{text}\t{operation.call_site}\n")
 
 
 class UnderWay:
@@ -163,7 +171,7 @@ class UnderWay:
     def wait(self) -> bool:
         """Wait until another thread may have ended one; False if this thread must not wait.
 
-        A nested call may hold what the others need.
+        A nested call may hold an operation that the others need.
         """
         if self._thread.is_nested or self.of_this_thread():
             return False
@@ -173,12 +181,12 @@ class UnderWay:
     def interrupted(self) -> list[QueuedOperation]:
         """Return operations of this thread that an interrupt ended; not those of outer calls."""
         depth = self._thread.depth
-        return [each for each in self.of_this_thread() if depth <= each.depth]
+        return [operation for operation in self.of_this_thread() if depth <= operation.depth]
 
     def of_this_thread(self) -> list[QueuedOperation]:
         """Return operations that the calling thread runs, or was to run when an interrupt came."""
-        own = threading.get_ident()
-        return [each for each in self._operations if each.thread == own]
+        this_thread = threading.get_ident()
+        return [operation for operation in self._operations if operation.thread == this_thread]
 
 
 class _Changes:
@@ -230,16 +238,21 @@ class Timeline:
             those of others until these are done.
         errors: stores the errors of failed operations.
         thread: the driver's state of the calling thread.
+        lock: the emulator's. A finalizer takes it under itself in the middle of any call. With a
+            second lock for the queues, two threads could wait for each other.
 
     Attributes:
         scheduler: selects the operation that runs next.
         findings: the host's changes of memory in use.
         executed: the latest executed operations, in order: number, kind, stream.
+        log: records operations. While there is one, all are queued, also under "immediate".
     """
 
     _indices: ClassVar[Iterator[int]] = itertools.count()
 
-    def __init__(self, order: Schedule, errors: LateErrors, thread: CallingThread) -> None:
+    def __init__(
+        self, order: Schedule, errors: LateErrors, thread: CallingThread, lock: threading.RLock
+    ) -> None:
         self.order = order
         self._is_eager = order.name == "immediate"
         index = -1 if self._is_eager else next(self._indices)
@@ -247,8 +260,9 @@ class Timeline:
         self._record = RunRecord(index)
         self.findings: list[OrderFinding] = []
         self.executed: deque[str] = self._record.last
+        self.log: OperationLog | None = None
         self._errors = errors
-        self._lock = threading.RLock()
+        self._lock = lock
         self._queues = Queues()
         self._arrivals: Arrivals = deque()
         self._changes = _Changes(self._arrivals)
@@ -258,8 +272,13 @@ class Timeline:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether nothing is queued, and the call is not nested."""
-        return self._queues.is_empty and not self._arrivals and self._thread.depth < 2
+        """Return whether nothing is queued nor logged, and the call is not nested."""
+        return (
+            self._queues.is_empty
+            and not self._arrivals
+            and self._thread.depth < 2
+            and self.log is None
+        )
 
     @property
     def is_nested(self) -> bool:
@@ -291,7 +310,7 @@ class Timeline:
 
         def add() -> None:
             if self._watch.is_watching:
-                findings.extend(self._watch.look_often(new.place))
+                findings.extend(self._watch.look_often(new.call_site))
             self._add(new, (*self._queued_last(stream), *after))
             findings.extend(self._early_reads_of(new))
             if dependency is not None:
@@ -299,7 +318,7 @@ class Timeline:
 
         self._admit(new, add)
         if findings:
-            self._tell(findings)
+            self._report(findings)
         self.proceed(stream)
         return new
 
@@ -317,9 +336,9 @@ class Timeline:
         before all of them; `end` after them, on a broken device too. Returns the stream's last
         operation.
         """
-        place = user_call_site()
+        call_site = user_call_site()
         start, last = (
-            QueuedOperation(NodeKind.LAUNCH, stream, run, place, is_marker=True, always=True)
+            QueuedOperation(NodeKind.LAUNCH, stream, run, call_site, is_marker=True, always=True)
             for run in (begin, end)
         )
 
@@ -333,7 +352,7 @@ class Timeline:
                 waits: tuple[QueuedOperation, ...],
                 host: tuple[HostRange, ...] = (),
             ) -> QueuedOperation:
-                new = QueuedOperation(kind, stream, run, place, host=host)
+                new = QueuedOperation(kind, stream, run, call_site, host=host)
                 self._add(new, (start, *waits))
                 added.append(new)
                 return new
@@ -345,33 +364,42 @@ class Timeline:
         self.proceed(stream)
         return last
 
-    def _add(self, new: QueuedOperation, before: Iterable[QueuedOperation]) -> None:
+    def _add(self, new: QueuedOperation, dependencies: Iterable[QueuedOperation]) -> None:
         """Put an operation into its queue, within a change."""
-        self._queues.add(new, before)
+        if self.log is not None:
+            dependencies = tuple(dependencies)
+            self.log.queued(new, dependencies)
+        self._queues.add(new, dependencies)
         self._watch.begin(new)
 
     def tails(self, stream: Stream) -> list[QueuedOperation]:
         """Return the last operation of each queue that new work in a stream comes after."""
         with self._lock:
-            arrived = [each for each, _ in list(self._arrivals) if orders(stream, each.stream)]
+            arrived = [
+                operation
+                for operation, _ in list(self._arrivals)
+                if orders(stream, operation.stream)
+            ]
             return self._queued_last(stream) + arrived
 
     def tails_of(self, owner: Context | DeviceState) -> list[QueuedOperation]:
         """Return the last operation of each queue of a context or a device."""
         with self._lock:
             below = self._below()
-            others = [each for each, _ in list(self._arrivals)] + ([] if below is None else [below])
-            return self._queues.tails_of(owner) + [e for e in others if is_of(e.stream, owner)]
+            further = [operation for operation, _ in list(self._arrivals)] + (
+                [] if below is None else [below]
+            )
+            return self._queues.tails_of(owner) + [e for e in further if is_of(e.stream, owner)]
 
     def comes_after(self, stream: Stream, operation: QueuedOperation) -> bool:
         """Return whether all later work of a stream waits for an operation."""
         with self._lock:
-            return operation.is_done or operation in with_what_it_waits_for(self.tails(stream))
+            return operation.is_done or operation in with_dependencies(self.tails(stream))
 
     def submit_after_all(self, context: Context, run: Run) -> None:
         """Call a function for a device once all its present work is done."""
-        apart = Stream(0, context, NON_BLOCKING, 0)
-        new = QueuedOperation(NodeKind.LAUNCH, apart, run, "", is_marker=True, always=True)
+        own_stream = Stream(0, context, NON_BLOCKING, 0)
+        new = QueuedOperation(NodeKind.LAUNCH, own_stream, run, "", is_marker=True, always=True)
         self._admit(new, lambda: self._add(new, self._queues.tails_of(context.device)))
         self.proceed()
 
@@ -386,36 +414,38 @@ class Timeline:
         """Record that the library reads a host array for its user."""
         if self._queues.is_empty or not array.size:
             return
-        place, ranges = user_call_site(), dense_parts_of(array)
-        found = [self._early_read(copy, ranges, place) for copy in self.pending()]
-        self._tell([each for each in found if each is not None])
+        call_site, ranges = user_call_site(), dense_parts_of(array)
+        findings = [self._early_read(copy, ranges, call_site) for copy in self.pending()]
+        self._report([finding for finding in findings if finding is not None])
 
     def _early_reads_of(self, new: QueuedOperation) -> Iterator[OrderFinding]:
         """Yield the host memory that a new operation reads before the copy to it has run."""
         read = [e for e in new.host if not e.is_written and e.is_watched]
         if not read:
             return
-        ranges = np.array([(each.address, each.nbytes) for each in read], np.int64)
-        before = with_what_it_waits_for([new])
+        ranges = np.array(
+            [(host_range.address, host_range.nbytes) for host_range in read], np.int64
+        )
+        ancestors = with_dependencies([new])
         for copy in self._queues.pending():
-            early = self._early_read(copy, ranges, new.place, is_queued=True)
-            if early is not None and copy not in before:
+            early = self._early_read(copy, ranges, new.call_site, is_queued=True)
+            if early is not None and copy not in ancestors:
                 yield early
 
     def _early_read(
-        self, copy: QueuedOperation, ranges: Numbers, place: str, *, is_queued: bool = False
+        self, copy: QueuedOperation, ranges: Numbers, call_site: str, *, is_queued: bool = False
     ) -> EarlyRead | None:
-        return early_read(copy, ranges, place, self.order.repeated_by, is_queued=is_queued)
+        return early_read(copy, ranges, call_site, self.order.repeated_by, is_queued=is_queued)
 
     # Calls in the middle of another one.
 
     def _admit(self, new: QueuedOperation, add: Callable[[], None]) -> None:
         """Let `add` insert a new operation, after the arrivals."""
-        with self._lock:
+        with _no_collection(), self._lock:
             self._forget_interrupted_change()
             self._arrivals.append((new, add))
             if not self._changes.are_under_way:
-                with collection_paused(), self._changes:
+                with self._changes:
                     pass
         if self._is_eager and self.is_nested:
             self._thread.after_this_call(partial(self._thread.within_a_call, self.proceed))
@@ -427,8 +457,12 @@ class Timeline:
 
     def _queued_last(self, stream: Stream) -> list[QueuedOperation]:
         """Return the operations that new work in a stream comes after now; the lock is held."""
-        found, below = self._queues.tails(stream), self._below()
-        return found if below is None or not orders(stream, below.stream) else [*found, below]
+        last_operations, below = self._queues.tails(stream), self._below()
+        return (
+            last_operations
+            if below is None or not orders(stream, below.stream)
+            else [*last_operations, below]
+        )
 
     def _below(self) -> QueuedOperation | None:
         """Return the operation that this thread's outer call executes; the lock is held."""
@@ -466,13 +500,13 @@ class Timeline:
         if stream is not None:
             self.need(self._queues.first_if_full(stream))
 
-    def need(self, wanted: Iterable[QueuedOperation]) -> None:
+    def need(self, operations: Iterable[QueuedOperation]) -> None:
         """Run these and their dependencies; wait for those that another thread runs.
 
         Raises:
             CallError: the call is nested, and waits for an operation of its outer call.
         """
-        pending = [each for each in wanted if not each.is_done]
+        pending = [operation for operation in operations if not operation.is_done]
         if not pending:
             return
         needed = self._needed(pending)
@@ -481,10 +515,10 @@ class Timeline:
         widens = not self.is_nested and self.scheduler.widens()
         while (operation := self._next(pending, needed, widens)) is not None:
             self._run(operation)
-        if not all(each.is_done for each in pending):
+        if not all(operation.is_done for operation in pending):
             raise _nested_wait()
 
-    def refuse_to_wait(self, stream: Stream) -> None:
+    def reject_to_wait(self, stream: Stream) -> None:
         """Reject a call that would queue an operation in a stream, and wait for it.
 
         Raises:
@@ -499,17 +533,20 @@ class Timeline:
             self._forget_interrupted_change()
             if self._changes.are_under_way:
                 return None
-            self._end_interrupted()
-            needed = with_what_it_waits_for(pending)
-            own = self._under_way.of_this_thread()
-            return None if self.is_nested and needed.intersection(own) else needed
+            interrupted = self._under_way.interrupted()
+        for operation in interrupted:
+            self._end(operation)
+        with self._lock:
+            needed = with_dependencies(pending)
+            running = self._under_way.of_this_thread()
+            return None if self.is_nested and needed.intersection(running) else needed
 
-    def query(self, wanted: Iterable[QueuedOperation]) -> bool:
+    def query(self, operations: Iterable[QueuedOperation]) -> bool:
         """Return whether these are done; a needed operation runs before or after the check.
 
         So a query of pending work may return False, and a loop of queries ends.
         """
-        pending = [each for each in wanted if not each.is_done]
+        pending = [operation for operation in operations if not operation.is_done]
         if not pending:
             return True
         needed = self._needed(pending)
@@ -519,13 +556,13 @@ class Timeline:
         operation = self._take(needed, False)
         if operation is not None:
             self._run(operation)
-        return runs_first and all(each.is_done for each in pending)
+        return runs_first and all(pending_operation.is_done for pending_operation in pending)
 
     def _next(
         self, pending: list[QueuedOperation], needed: set[QueuedOperation], widens: bool
     ) -> QueuedOperation | None:
         """Return the next operation to run; None once pending ones are done, or cannot run here."""
-        while not all(each.is_done for each in pending):
+        while not all(pending_operation.is_done for pending_operation in pending):
             operation = self._take(needed, widens)
             if operation is not None:
                 return operation
@@ -539,16 +576,16 @@ class Timeline:
 
         Kernels that seem to wait for others' writes let all others run as well.
         """
-        with collection_paused(), self._lock, self._changes:
-            marker = self._take_marker()
+        with _no_collection(), self._lock, self._changes:
+            marker = self._first_marker()
             if marker is not None:
                 return marker
             ready = self._queues.ready
             if not widens:
-                ready = [each for each in ready if each in needed]
+                ready = [operation for operation in ready if operation in needed]
             if not ready:
                 return None
-            if all(each.seems_to_wait for each in ready):
+            if all(operation.seems_to_wait for operation in ready):
                 ready = self._queues.ready
             operation = self.scheduler.pick(ready, needed)
             self._queues.ready.remove(operation)
@@ -556,8 +593,8 @@ class Timeline:
 
     def _take_unneeded(self) -> QueuedOperation | None:
         """Return an operation that nothing needs, if the scheduler selects one."""
-        with collection_paused(), self._lock, self._changes:
-            marker = self._take_marker()
+        with _no_collection(), self._lock, self._changes:
+            marker = self._first_marker()
             if marker is not None:
                 return marker
             operation = (
@@ -569,9 +606,13 @@ class Timeline:
             return self._under_way.begin(operation)
 
     def _take_marker(self) -> QueuedOperation | None:
-        with collection_paused(), self._lock, self._changes:
-            markers = self._queues.markers
-            return self._under_way.begin(markers.popleft()) if markers else None
+        with _no_collection(), self._lock, self._changes:
+            return self._first_marker()
+
+    def _first_marker(self) -> QueuedOperation | None:
+        """Begin a marker, within a change."""
+        markers = self._queues.markers
+        return self._under_way.begin(markers.popleft()) if markers else None
 
     # The execution of an operation.
 
@@ -581,23 +622,26 @@ class Timeline:
         is_over = True
         try:
             if operation.always or self._errors.lets_run(operation):
+                if self.log is not None:
+                    with self._lock:
+                        self.log.began(operation)
                 if operation.turns is None:
                     if self._watch.is_needed(operation):
-                        with collection_paused(), self._lock, self._changes:
+                        with _no_collection(), self._lock, self._changes:
                             findings += self._watch.run(operation, user_call_site())
                     operation.turns = operation.run()
-                is_over = self._goes_on_to_its_end(operation)
-        except CallError as refusal:
-            self._errors.keep(operation, refusal)
+                is_over = self._runs_to_end(operation)
+        except CallError as error:
+            self._errors.store(operation, error)
         finally:
             if is_over:
                 self._end(operation)
             else:
                 self._pause(operation)
         if findings:
-            self._tell(findings)
+            self._report(findings)
 
-    def _goes_on_to_its_end(self, operation: QueuedOperation) -> bool:
+    def _runs_to_end(self, operation: QueuedOperation) -> bool:
         """Run the remaining turns, unless others are to continue before the last one."""
         for waits in operation.turns or ():
             operation.waits += waits
@@ -611,20 +655,20 @@ class Timeline:
     def _gives_way_to_dependents(self, operation: QueuedOperation) -> bool:
         """Return whether it has let the next launch begin, which is to continue instead."""
         dependency = operation.dependency
-        if dependency is None or not dependency.lets_go:
+        if dependency is None or not dependency.permits_dependents:
             return False
-        with collection_paused(), self._lock, self._changes:
-            return self._queues.let_go(operation) and self.scheduler.flips()
+        with _no_collection(), self._lock, self._changes:
+            return self._queues.start_dependents(operation) and self.scheduler.flips()
 
     def _pause(self, operation: QueuedOperation) -> None:
         """Pause until it is selected for its next turn."""
-        with collection_paused(), self._lock, self._changes:
+        with _no_collection(), self._lock, self._changes:
             self._under_way.end(operation, State.QUEUED)
             self._queues.ready.append(operation)
 
     def _end(self, operation: QueuedOperation) -> None:
         """Record that an operation is done; operations that waited for it alone are ready."""
-        with collection_paused(), self._lock, self._changes:
+        with _no_collection(), self._lock, self._changes:
             if operation.is_done:
                 return
             turns, operation.turns = operation.turns, None
@@ -632,6 +676,8 @@ class Timeline:
             if operation.dependency is not None:
                 operation.dependency.is_done = True
             self._under_way.end(operation, State.DONE)
+            if self.log is not None:
+                self.log.ended(operation)
             self._watch.end(operation)
             if not operation.is_marker:
                 self._record.add(operation)
@@ -639,12 +685,7 @@ class Timeline:
         if turns is not None:
             turns.close()
 
-    def _end_interrupted(self) -> None:
-        """End operations that an interrupt ended in this thread, except those of outer calls."""
-        for operation in self._under_way.interrupted():
-            self._end(operation)
-
-    def _tell(self, findings: list[OrderFinding]) -> None:
+    def _report(self, findings: list[OrderFinding]) -> None:
         """Store findings, and warn of them: the call itself has not failed."""
         self.findings += findings
         for finding in findings:

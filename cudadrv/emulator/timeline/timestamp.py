@@ -18,7 +18,7 @@ class Timestamp:
         number: counts the moments of an emulator in the order of the calls.
         track, index: its position.
         after: the clock of the work that is over before it.
-        place: file and line of the call.
+        call_site: file and line of the call.
     """
 
     number: int
@@ -26,7 +26,7 @@ class Timestamp:
     index: int
     after: Clock
     kind: NodeKind
-    place: str
+    call_site: str
 
     def comes_after(self, other: Timestamp) -> bool:
         """Return whether another operation is over before this one begins."""

@@ -146,6 +146,10 @@ def test_a_launch_that_fails_is_not_counted(context: cudadrv.Context) -> None:
         module.kernel("k").launch(stream, cudadrv.LaunchConfig(1, 32), x, x, 0, 0)
         stream.synchronize()
     assert counters.launches == []
+    assert counters.total.executed.warps == 0
+    # Up to the fault, its store took part.
+    (failed,) = counters.failed
+    assert (failed.kernel, failed.total.global_stores.requests) == ("k", 1)
 
 
 def test_counting_on_a_gpu_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

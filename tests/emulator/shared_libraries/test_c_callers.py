@@ -94,7 +94,7 @@ def test_the_block_size_of_most_threads_is_found() -> None:
                        function, shared_of, shared, c.c_int(limit), c.c_uint(0))
                 assert [each.value for each in again] == [grid.value, block.value]
                 return grid.value, block.value
-            count = ok(driver.cuDeviceGetAttribute(16, 0))
+            count = ok(driver.cuDeviceGetAttribute(driver.CUdevice_attribute(16), 0))
             def right(found, bytes_of, limit):
                 active = {size: ok(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
                     function, size, bytes_of(size))) for size in (*range(32, limit, 32), limit)}
@@ -256,7 +256,10 @@ def test_clusters_are_counted() -> None:
             found = c.c_int()
             function = int(kernel(b"increment"))
             called(cuda.cuOccupancyMaxActiveClusters, c.byref(found), function, config)
-            print(found.value > 0)
+            clustered = found.value
+            alone = struct.pack("<7I4xQQI4x", 8, 1, 1, 64, 1, 1, 0, 0, 0, 0)
+            called(cuda.cuOccupancyMaxActiveClusters, c.byref(found), function, alone)
+            print(found.value == 2 * clustered > 0)
             called(cuda.cuOccupancyMaxPotentialClusterSize, c.byref(found), function, config)
             print(found.value)
     """) == ["True", "8"]
@@ -353,9 +356,8 @@ def test_forms_of_older_versions_are_found_where_they_take_the_same() -> None:
             print(made(cuda.cuCtxPopCurrent) == context)
             called(cuda.cuCtxDestroy, context)
             called(cuda.cuDevicePrimaryCtxRelease, c.c_int(0))
-            # The addresses of cuMemAlloc had 32 bits: nothing of today takes them.
-            for name in (b"cuFuncGetAttribute", b"cuFuncSetAttribute", b"cuMemAlloc"):
-                assert found(name, 2000) == (0, 2, None)  # as driver 580 answers for the first two
+            for name in (b"cuFuncGetAttribute", b"cuFuncSetAttribute"):
+                assert found(name, 2000) == (0, 2, None)  # as driver 580
                 assert found(name, 13000)[:2] == (0, 0)
             print(found(b"cuNothing", 13000))
     """) == ["True", "(500, 1, None)"]
@@ -369,6 +371,8 @@ def test_null_where_an_address_belongs_is_an_invalid_value_in_every_function() -
             for number in (0, 1):
                 accepted = []
                 for form in map(signature, forms()):
+                    if form.is_absent:
+                        continue
                     cuda = library()
                     function = getattr(cuda, form.symbol)
                     function.argtypes = [each.c_type for each in form.parameters]
@@ -385,6 +389,34 @@ def test_null_where_an_address_belongs_is_an_invalid_value_in_every_function() -
                         accepted.append((form.symbol, code))
                 print(accepted)
     """) == ["[]", "[]"]
+
+
+def test_no_null_ends_the_process_whatever_else_is_given() -> None:
+    assert _told("""
+        import random
+        from cudadrv.driver.functions import forms
+        from cudadrv.emulator.shared_libraries.signature import signature
+        chosen, memory = random.Random(34), c.create_string_buffer(1 << 16)
+        def argument(parameter):
+            if parameter.mark or parameter.word.startswith("*"):
+                c.memset(memory, 0, len(memory))
+                return chosen.choice([0, c.addressof(memory)])
+            if parameter.word == "text":
+                return chosen.choice([None, b"", b"x"])
+            if parameter.word.startswith("@"):
+                return parameter.c_type()
+            is_wide = parameter.word in ("size", "bytes", "stream")
+            return 0 if is_wide else parameter.c_type(chosen.randrange(4))
+        with stand_in(2):
+            for form in map(signature, forms()):
+                cuda = library()
+                types = [each.c_type for each in form.parameters]
+                function = c.CFUNCTYPE(c.c_int, *types)((form.symbol, cuda))
+                print(form.symbol, file=sys.stderr, flush=True)  # shown if the process ends
+                for _ in range(2):
+                    assert function(*map(argument, form.parameters)) != 999
+            print("all")
+    """) == ["all"]
 
 
 @pytest.mark.slow
@@ -417,3 +449,27 @@ def test_results_that_the_manual_calls_optional_may_be_null() -> None:
             called(cuda.cuCtxPushCurrent_v2, int(context))
             called(cuda.cuCtxPopCurrent_v2, 0)
     """) == ["64", "True", "0"]
+
+
+def test_callers_of_c_make_flat_arrays_batches_of_operations_and_old_graphs() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            array = made(cuda.cuArrayCreate_v2, struct.pack("<QQII", 4, 0, 3, 1))
+            data = (c.c_uint32 * 4)(5, 6, 7, 8)
+            called(cuda.cuMemcpyHtoA_v2, array, 0, data, 16)
+            memory, pitch = c.c_size_t(), c.c_size_t()
+            called(cuda.cuMemAllocPitch_v2, c.byref(memory), c.byref(pitch), 16, 2, c.c_uint(4))
+            called(cuda.cuMemcpyAtoD_v2, memory.value, array, 4, 12)
+            # CU_STREAM_MEM_OP_WRITE_VALUE_32, then CU_STREAM_MEM_OP_WAIT_VALUE_32 for equality.
+            batch = struct.pack("<i4xQQI20x", 2, memory.value + 12, 9, 0)
+            batch += struct.pack("<i4xQQI20x", 1, memory.value + 12, 9, 1)
+            called(cuda.cuStreamBatchMemOp_v2, 0, c.c_uint(2), batch, c.c_uint(0))
+            print(read(driver.CUdeviceptr(memory.value), 4), pitch.value)
+            graph = made(cuda.cuGraphCreate, c.c_uint(0))
+            log = c.create_string_buffer(b"?", 8)
+            print(bool(made(cuda.cuGraphInstantiate_v2, graph, 0, log, 8)), log.value)
+            waits = cuda.cuStreamWaitValue32_v2(0, memory, 1, 1)
+            reason = ok(driver.cuGetErrorString(driver.CUresult(waits)))
+            print(waits, "no earlier work" in reason.decode())
+    """) == ["[6, 7, 8, 9] 512", "True b''", "801 True"]

@@ -47,6 +47,17 @@ def told(program: str, order: str, expected: list[str]) -> None:
     assert out in (expected, ["none"])
 
 
+def test_an_error_of_cuda_core_is_raised_while_it_frees_what_it_made() -> None:
+    told("""
+        stand_in()
+        core, utils, device, stream = core()
+        try:
+            device.create_graph_builder().begin_building(mode="none")
+        except ValueError as error:
+            print(type(error).__name__)
+    """, "immediate", ["ValueError"])  # fmt: skip
+
+
 @ORDERS
 def test_buffers_are_copied_in_a_batch(order: str) -> None:
     told("""
@@ -183,12 +194,14 @@ def test_the_runtime_is_told_what_to_do_instead() -> None:
         told, writing = os.pipe()
         os.dup2(writing, 2)
         stand_in()
-        print([int(runtime.cudaMalloc(64)[0]) for _ in range(2)])
+        print([int(runtime.cudaMallocPitch(64, 2)[0]) for _ in range(2)])
         sys.stderr.flush()
         text = os.read(told, 10000).decode()
-        print(text.count("cudadrv:"), "call the driver instead" in text)
+        lines = [line for line in text.splitlines() if line.startswith("cudadrv:")]
+        print(len(lines) == len(set(lines)), text.count("call the driver instead"))
     """)
-    assert out.splitlines() == ["[500, 500]", "1 True"]
+    # Other tables that the runtime requests have a line of their own, once each.
+    assert out.splitlines() == ["[500, 500]", "True 1"]
 
 
 @pytest.mark.slow
@@ -200,6 +213,8 @@ def test_what_cuda_core_asks_the_runtime_for_is_there(first: str) -> None:
         print(int(ok(driver.cuCtxGetCurrent())) == int(ok(driver.cuDevicePrimaryCtxRetain(0))))
         print(runtime.cudaSetDevice(1), runtime.cudaGetDevice())
         print(runtime.cudaDeviceGetPCIBusId(13, 1), runtime.cudaSetDevice(7)[0].name)
+        minor = runtime.cudaDeviceAttr.cudaDevAttrComputeCapabilityMinor
+        print(runtime.cudaDeviceGetAttribute(minor, 0), runtime.cudaDeviceGetAttribute(minor, 7)[1])
         memory = ok(driver.cuMemAlloc(64))
         launch(kernel(b"misaligned"), memory)
         print(runtime.cudaDeviceSynchronize()[0].name)
@@ -207,7 +222,25 @@ def test_what_cuda_core_asks_the_runtime_for_is_there(first: str) -> None:
     success = "<cudaError_t.cudaSuccess: 0>"
     assert out.splitlines() == [
         f"({success}, 0) ({success}, 2)", "True", f"({success},) ({success}, 1)",
-        f"({success}, b'0000:02:00.0\\x00') cudaErrorInvalidDevice", "cudaErrorMisalignedAddress",
+        f"({success}, b'0000:02:00.0\\x00') cudaErrorInvalidDevice", f"({success}, 0) None",
+        "cudaErrorMisalignedAddress",
+    ]  # fmt: skip
+
+
+def test_the_runtimes_allocations_are_the_drivers() -> None:
+    out = run_program("""
+        stand_in()
+        ok(driver.cuInit(0))
+        from cuda.bindings import runtime
+        code, memory = runtime.cudaMalloc(64)
+        print(code.name, ok(driver.cuMemGetAddressRange(memory))[1])
+        _, host = runtime.cudaHostAlloc(8, runtime.cudaHostAllocMapped)
+        print(runtime.cudaHostGetDevicePointer(host, 0)[1] == host, runtime.cudaMalloc(1 << 60)[1])
+        print(runtime.cudaFree(memory)[0].name, runtime.cudaFreeHost(host)[0].name)
+        print(runtime.cudaFree(memory)[0].name)
+    """)
+    assert out.splitlines() == [
+        "cudaSuccess 64", "True None", "cudaSuccess cudaSuccess", "cudaErrorInvalidValue",
     ]  # fmt: skip
 
 

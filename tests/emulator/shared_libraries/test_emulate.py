@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from .process import BINDINGS, environment, run
+from ..kernels import EMPTY, TRAP
+from .process import BINDINGS, HEADER, environment, run
 
 EMULATE = ("-m", "cudadrv", "emulate")
 
@@ -32,6 +34,115 @@ def test_a_command_and_its_children_have_the_devices_that_were_asked_for() -> No
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {count!r}])"
     ended = run("-m", "cudadrv", "emulate", "--devices", "3", "python", "-c", nested)
     assert (ended.status, ended.out, ended.err) == (0, "3\n", "")
+
+
+NEEDS_START = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="needs the code of the files that starts an emulator"
+)
+
+
+@NEEDS_START
+@pytest.mark.parametrize("isolation", ["-E", "-Es"])
+def test_a_child_that_ignores_pythonpath_finds_the_emulator(isolation: str) -> None:
+    count = f"""
+import sys
+sys.path[:] = {sys.path!r}
+from cuda.bindings import driver
+before = set(vars())
+driver.cuInit(0)
+new = set(vars()) - before - {{"before"}}
+print(driver.cuDeviceGetCount()[1], new, sys.flags.ignore_environment)
+"""
+    nested = (
+        f"import subprocess, sys; subprocess.run([sys.executable, {isolation!r}, '-c', {count!r}])"
+    )
+    ended = run(*EMULATE, "--devices", "3", "python", "-c", nested)
+    assert (ended.status, ended.out, ended.err) == (0, "3 set() 1\n", "")
+
+
+@NEEDS_START
+def test_the_first_calls_of_several_threads_start_one_emulator() -> None:
+    count = f"""
+import ctypes, sys, threading
+sys.path[:] = {sys.path!r}
+library, found = ctypes.CDLL("libcuda.so.1"), []
+def call(start):
+    start.wait()
+    found.append(library.cuInit(0))
+start = threading.Barrier(4)
+threads = [threading.Thread(target=call, args=(start,)) for _ in range(4)]
+for each in threads: each.start()
+for each in threads: each.join()
+print(found)
+"""
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-E', '-c', {count!r}])"
+    ended = run(*EMULATE, "python", "-c", nested)
+    assert (ended.status, ended.out, ended.err) == (0, "[0, 0, 0, 0]\n", "")
+
+
+@NEEDS_START
+def test_a_child_without_cudadrv_reports_that_once() -> None:
+    calls = "import ctypes; f = ctypes.CDLL('libcuda.so.1').cuInit; print(f(0), f(0))"
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-ES', '-c', {calls!r}])"
+    ended = run(*EMULATE, "python", "-c", nested)
+    assert (ended.status, ended.out) == (0, "4 4\n")
+    assert ended.err.count("cudadrv: no emulator in") == 1
+
+
+def test_the_limit_of_steps_is_an_option() -> None:
+    program = "import os; print(os.environ['CUDADRV_EMULATOR_STEPS'])"
+    ended = run(*EMULATE, "--steps", "12345", "python", "-c", program)
+    assert (ended.status, ended.out) == (0, "12345\n"), ended.err
+    assert run(*EMULATE, "--steps", "0", "python", "-c", program).status == 2
+
+
+FAULTS = f"""
+import ctypes
+import pytest
+from cuda.bindings import driver
+
+PTX = {HEADER + TRAP + EMPTY!r}.encode()
+
+@pytest.fixture(scope="module")
+def module():
+    assert driver.cuInit(0)[0] == 0
+    context = driver.cuDevicePrimaryCtxRetain(0)[1]
+    assert driver.cuCtxSetCurrent(context)[0] == 0
+    return driver.cuModuleLoadData(PTX)[1]
+
+@pytest.fixture
+def memory():
+    memory = driver.cuMemAlloc(4)[1]
+    yield memory
+    assert driver.cuMemFree(memory)[0] == 0
+
+@pytest.mark.parametrize("name", [b"traps", b"empty"])
+def test_kernel(module, memory, name):
+    function = driver.cuModuleGetFunction(module, name)[1]
+    launched = driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)[0]
+    waited = driver.cuCtxSynchronize()[0]
+    assert (launched, waited) == (0, 0)
+"""
+
+
+@pytest.mark.parametrize("order", ["immediate", pytest.param("late", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("policy", "outcome"),
+    [
+        pytest.param("sticky", "2 failed, 2 errors", marks=pytest.mark.slow),
+        ("test", "1 failed, 1 passed"),
+        pytest.param("continue", "1 failed, 1 passed", marks=pytest.mark.slow),
+    ],
+)
+def test_a_fault_fails_its_own_test_alone_if_that_is_wished(
+    tmp_path: Path, policy: str, outcome: str, order: str
+) -> None:
+    (tmp_path / "test_user.py").write_text(FAULTS)
+    command = ("python", "-m", "pytest", "-q", "-pno:cacheprovider", str(tmp_path))
+    ended = run(*EMULATE, f"--fault={policy}", f"--order={order}", *command)
+    assert ended.status == 1, ended.err
+    assert outcome in ended.out
+    assert "trap" in ended.err + ended.out
 
 
 def test_the_status_is_the_commands_own() -> None:
@@ -157,6 +268,7 @@ def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, stat
         (("--suppressions", "nonsense"), {}),
         ((), {"CUDADRV_DRIVER": "nonsense"}),
         ((), {"CUDADRV_EMULATOR_STEPS": "nonsense"}),
+        ((), {"CUDADRV_EMULATOR_FAULT": "nonsense"}),
     ],
 )
 def test_a_program_does_not_run_without_the_emulator_that_was_asked_for(

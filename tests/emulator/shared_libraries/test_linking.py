@@ -170,3 +170,20 @@ except nvjitlink.nvJitLinkError as error:
         "cudadrv: nvJitLink: input 0 is a cubin; the emulator executes PTX, and links PTX and "
         "LTO-IR\n"
     )
+
+
+def test_compiled_callers_find_the_names_and_the_version_of_the_real_library() -> None:
+    out = run_program("""
+        stand_in()
+        prepare()
+        from importlib import metadata
+        major = metadata.version("cuda-bindings").partition(".")[0]
+        find = ctypes.CDLL(None).dlvsym
+        find.restype, find.argtypes = ctypes.c_void_p, (ctypes.c_void_p, *[ctypes.c_char_p] * 2)
+        soname = f"libnvJitLink.so.{major}"
+        library = ctypes.CDLL(soname)._handle
+        for version in (soname, "GLIBC_2.2.5"):
+            for name in ("nvJitLinkCreate", f"__nvJitLinkCreate_{major}_0"):
+                print(bool(find(library, name.encode(), version.encode())))
+    """)
+    assert out.split() == ["True", "True", "False", "False"]

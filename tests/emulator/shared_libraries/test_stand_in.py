@@ -61,11 +61,39 @@ def test_this_library_and_others_see_one_memory() -> None:
 
 
 @pytest.mark.slow
+def test_the_emulators_own_file_may_be_loaded_before() -> None:
+    out = run_program("""
+        from cudadrv.emulator.shared_libraries.library_files import library_folder
+        library = ctypes.CDLL(str(library_folder() / "libcuda.so.1"))
+        with stand_in(devices=2):
+            print(library.cuInit(0))
+        print(library.cuInit(0))
+    """)
+    assert out == "0\n4\n"
+
+
+@pytest.mark.slow
+def test_a_file_of_the_emulator_starts_none_without_emulate() -> None:
+    out = run_program("""
+        from cudadrv.emulator.shared_libraries.library_files import library_folder
+        library = ctypes.CDLL(str(library_folder() / "libcuda.so.1"))
+        print(library.cuInit(0), library.cuInit(0))
+    """)
+    assert out == "4 4\n"
+
+
+@pytest.mark.slow
 def test_a_driver_that_is_loaded_is_not_replaced() -> None:
     out = run_program("""
         from cudadrv.errors import DriverSelectionError
-        from cudadrv.emulator.shared_libraries.shared_object import SharedObject
-        SharedObject("libcuda.so.1", ["cuInit"])
+        import tempfile
+        from cudadrv.emulator.shared_libraries.elf_file import elf_image
+        from cudadrv.emulator.shared_libraries.library_files import this_machine
+        with tempfile.NamedTemporaryFile() as file:
+            name = "libcuda.so.1"
+            file.write(elf_image(name, ["cuInit"], this_machine(name), result=9))
+            file.flush()
+            ctypes.CDLL(file.name)
         try:
             stand_in()
         except DriverSelectionError as error:
@@ -168,17 +196,38 @@ def test_each_threads_default_stream_is_its_own_where_the_bindings_are_told_so()
     assert out == "2 False\n"
 
 
-@pytest.mark.slow
-def test_a_function_that_is_not_emulated_is_named() -> None:
+def test_a_function_that_is_not_emulated_is_named_once() -> None:
+    ended = run(
+        "-c",
+        BINDINGS
+        + """
+stand_in()
+prepare()
+library = ctypes.CDLL("libcuda.so.1")
+print(driver.cuTexRefCreate()[0].name, driver.cuTexRefCreate()[0].name)
+print(library.cuMemAlloc(0, 4), library.cuMemMapArrayAsync_ptsz(0, 0, 0))
+""",
+    )
+    assert ended.status == 0
+    assert ended.out.split() == ["CUDA_ERROR_NOT_SUPPORTED"] * 2 + ["801"] * 2
+    lacks = [line.partition("lacks ")[2].partition(":")[0] for line in ended.err.splitlines()]
+    assert lacks == ["cuTexRefCreate", "cuMemAlloc", "cuMemMapArrayAsync"]
+
+
+def test_copies_and_fills_of_a_thread_run_in_its_own_stream() -> None:
     out = run_program("""
-        stand_in()
-        prepare()
-        try:
-            driver.cuCtxDetach(ok(driver.cuCtxGetCurrent()))
-        except RuntimeError as error:
-            print(type(error).__name__, "cuCtxDetach" in str(error))
+        with stand_in():
+            prepare()
+            library, graph = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t()
+            memory, count = ctypes.c_size_t(int(ok(driver.cuMemAlloc(4)))), ctypes.c_size_t(9)
+            print(library.cuStreamBeginCapture_v2_ptsz(0, 0))
+            print(library.cuMemsetD8_v2_ptds(memory, 5, ctypes.c_size_t(4)))
+            print(library.cuStreamEndCapture(2, ctypes.byref(graph)))
+            print(library.cuGraphGetNodes(graph, 0, ctypes.byref(count)), count.value)
+            print(library.cuMemsetD8_v2_ptds(memory, 5, ctypes.c_size_t(4)),
+                  read(driver.CUdeviceptr(memory.value), 1))
     """)
-    assert out.endswith(" True\n")
+    assert out.splitlines() == ["0", "0", "0", "0 1", "0 [84215045]"]
 
 
 def test_a_forked_child_is_refused_as_by_the_driver() -> None:
@@ -239,3 +288,75 @@ def test_no_second_emulator_comes_between_though_nothing_is_used_yet() -> None:
     assert out == (
         "cudadrv.emulator.use() came after the first driver call, which chose the emulator\n"
     )
+
+
+def test_objects_that_end_with_the_interpreter_still_reach_the_emulator() -> None:
+    ended = run(
+        "-c",
+        BINDINGS
+        + """
+stand_in()
+prepare()
+class Held:
+    def __init__(self):
+        self.memory, self.free, self.sys = ok(driver.cuMemAlloc(64)), driver.cuMemFree, sys
+    def __del__(self):
+        print(self.free(self.memory)[0] == 0, self.sys.is_finalizing(), flush=True)
+kept = Held()
+""",
+    )
+    assert (ended.status, ended.out, ended.err) == (0, "True True\n", "")
+
+
+def test_functions_report_the_end_without_python() -> None:
+    out = run_program("""
+        with stand_in():
+            prepare()
+            library = ctypes.CDLL("libcuda.so.1")
+            print(library.cuCtxSynchronize())
+            library.cudadrv_end()
+            print(library.cuCtxSynchronize(), library.cuMemFree_v2(ctypes.c_size_t(7)))
+            print(library.cuDriverGetVersion(None), library.cuMemAlloc_v2(None, 8))
+    """)
+    assert out == "0\n0 0\n4 4\n"
+
+
+def test_a_thread_that_stays_cannot_hold_up_the_end() -> None:
+    ended = run(
+        "-c",
+        BINDINGS
+        + """
+import threading
+stand_in()
+prepare()
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+class Held:
+    def __init__(self):
+        self.memory, self.free = ok(driver.cuMemAlloc(64)), driver.cuMemFree
+    def __del__(self):
+        print(int(self.free(self.memory)[0]), flush=True)
+kept = Held()
+""",
+    )
+    assert (ended.status, ended.out, ended.err) == (0, "0\n", "")
+
+
+def test_a_table_that_is_in_no_manual_is_named_once() -> None:
+    ended = run(
+        "-c",
+        BINDINGS
+        + """
+stand_in()
+prepare()
+library, table = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t(9)
+for first in (1, 1, 2):
+    print(library.cuGetExportTable(ctypes.byref(table), bytes([first, *range(1, 16)])), table.value)
+""",
+    )
+    assert (ended.status, ended.out) == (0, "500 0\n" * 3)
+    assert [
+        line.partition("functions ")[2].partition(",")[0] for line in ended.err.splitlines()
+    ] == [
+        "01010203-0405-0607-0809-0a0b0c0d0e0f",
+        "02010203-0405-0607-0809-0a0b0c0d0e0f",
+    ]

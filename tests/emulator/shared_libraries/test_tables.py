@@ -1,19 +1,26 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import inspect
+import re
 import struct
+from pathlib import Path
 
 import pytest
 
-from cudadrv.driver.functions import FunctionForm, forms, read_table
+from cudadrv.driver.functions import FunctionForm, forms, read_table, without_version
 from cudadrv.emulator import Emulator
 from cudadrv.emulator.calls.call import value_count
+from cudadrv.emulator.shared_libraries.elf_file import HOOKS, MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.libcuda import HANDLERS
-from cudadrv.emulator.shared_libraries.shared_object import MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.signature import Signature, signature
 
-FORMS = {form.symbol: form for form in forms() if form.name != "cuGetProcAddress"}
+FORMS = {
+    form.symbol: form
+    for form in forms()
+    if form.name != "cuGetProcAddress" and "absent" not in form.flags
+}
 PLAIN = [form for symbol, form in FORMS.items() if symbol not in HANDLERS]
 
 
@@ -47,6 +54,40 @@ def test_no_function_is_there_twice() -> None:
     assert len(symbols) == len(set(symbols))
 
 
+def exported() -> set[str]:
+    return {symbol for form in forms() for symbol in (form.symbol, form.per_thread) if symbol}
+
+
+def test_every_function_of_cuda_h_is_exported_under_every_name() -> None:
+    found = importlib.util.find_spec("nvidia")
+    places = [] if found is None else list(found.submodule_search_locations or ())
+    headers = [path for place in places for path in Path(place).glob("cu*/include/cuda.h")]
+    if not headers:
+        pytest.skip("needs cuda.h of nvidia-cuda-runtime")
+    text = headers[0].read_text()
+    declared = set(re.findall(r"CUresult CUDAAPI\s+(cu\w+)\(", text))
+    macros = re.findall(r"#define (cu\w+)\s+(?:(__CUDA_API_PT[DS][SZ])\((\w+)\)|(cu\w+))", text)
+    named = {
+        name
+        for _, variant, own, plain in macros
+        for name in ((own, own + variant[10:].lower()) if variant else (plain,))
+    }
+    assert len(declared | named) > 600
+    inline = {"cuGetProcAddress_v2_ptsz"}  # a function of the header
+    assert (declared | named) - exported() == inline
+
+
+def test_every_function_of_the_bindings_is_exported() -> None:
+    from cuda.bindings import driver
+
+    names = {name for name in dir(driver) if re.match(r"cu[A-Z]", name)}
+    functions = {name for name in names if not isinstance(getattr(driver, name), type)}
+    others = {name for name in functions if re.search("GL|E[Gg][Ll]|VDPAU", name)}  # other headers
+    assert len(functions) > 300
+    known = {name for symbol in exported() for name in (symbol, without_version(symbol))}
+    assert functions - others - known == set()
+
+
 def test_a_structure_is_read_where_the_caller_has_it() -> None:
     form = parsed("cuMemPoolCreate 11020 >size *CUmemPoolProps")
     assert form.parameters[1].read(0, per_thread=False) is None
@@ -62,20 +103,32 @@ def test_a_default_stream_is_the_threads_own_only_in_its_variant() -> None:
     assert [stream.read(7, per_thread=p) for p in (False, True)] == [7, 7]
 
 
-def test_jumps_of_64_bit_arm_load_their_slots() -> None:
-    image = elf_image("libcuda.so.1", ["cuInit", "cuMemAlloc_v2"], MACHINES["aarch64"])
+def test_functions_of_64_bit_arm_call_by_the_table_or_jump_to_the_answer() -> None:
+    image = elf_image("libcuda.so.1", ["cuInit", "cuMemAlloc_v2"], MACHINES["aarch64"], result=9)
     (phoff,) = struct.unpack_from("<Q", image, 32)
     dynamic = struct.unpack_from("<IIQQQQQQ", image, phoff + 2 * 56)
-    slots = dynamic[2] + dynamic[5]
-    at = (64 + 4 * 56 + 15) // 16 * 16
+    table = dynamic[2] + dynamic[5]
+    at = (64 + 4 * 56 + 31) // 32 * 32
+    answer = at + 4 * 32
+    common = answer + 32
+    assert struct.unpack_from("<II", image, answer) == (0x52800120, 0xD65F03C0)
     for function in range(2):
-        load, branch = struct.unpack_from("<II", image, at + 16 * function)
-        assert load & 0xFF00001F == 0x58000010  # ldr x16, literal
-        assert at + 16 * function + 4 * (load >> 5 & 0x7FFFF) == slots + 8 * function
-        assert branch == 0xD61F0200  # br x16
-    assert struct.unpack_from("<II", image, at + 32) == (0x52800080, 0xD65F03C0)
+        place = at + 32 * function
+        offset, branch = struct.unpack_from("<II", image, place)
+        assert offset == 0x52800010 | 8 * (len(HOOKS) + function) << 5  # movz w16
+        assert branch == 0x14000000 | (common - place - 4) // 4  # b common
+    load, skip, entry = struct.unpack_from("<III", image, common)
+    assert load & 0xFF00001F == 0x58000011  # ldr x17, literal
+    assert common + 4 * (load >> 5 & 0x7FFFF) == table
+    assert skip & 0xFF00001F == 0xB4000011  # cbz x17, label
+    assert common + 4 + 4 * ((skip >> 5 & 0x7FFFF) - (1 << 19)) == answer
+    assert entry == 0xF8706A30  # ldr x16, [x17, x16]
+    address, *rest = struct.unpack_from("<IIII", image, at + 2 * 32)
+    assert address & 0x9F00001F == 0x10000000  # adr x0, label
+    assert at + 2 * 32 + ((address >> 5 & 0x7FFFF) << 2 | address >> 29 & 3) == table
+    assert rest == [0xF9400401, 0xF9000001, 0xD65F03C0]  # ldr x1, [x0, 8]; str x1, [x0]; ret
 
 
 def test_callers_of_c_reach_every_function_of_the_emulator() -> None:
-    reached = {form.name for form in forms()}
+    reached = {form.name for form in forms() if "absent" not in form.flags}
     assert {name for name in dir(Emulator) if name.startswith("cu")} - reached == set()

@@ -111,6 +111,15 @@ def copied_from_fresh_memory(bench: Bench, ok: bool) -> None:
     bench.run("twice", bench.fresh(), b, N)
 
 
+def copied_in_a_batch(bench: Bench, ok: bool) -> None:
+    """The kernel of a batch takes along what was not written."""
+    a, b = bench.fresh(), bench.ints(range(N))
+    bench.run("set", a, N if ok else N // 2, 1)
+    parts = [slice(at, at + 16) for at in range(0, N, 16)]
+    bench.stream.copy_batch([(b[part], a[part]) for part in parts])
+    bench.run("twice", bench.fresh(), b, N)
+
+
 def overwritten_by_a_whole_copy(bench: Bench, ok: bool) -> None:
     """What a kernel left open a copy fills, if it is long enough."""
     a, b = bench.fresh(), bench.ints(range(N))
@@ -285,6 +294,7 @@ PROGRAMS: Final[tuple[Body, ...]] = (
     reused_pool_memory,
     much_reused_memory,
     copied_from_fresh_memory,
+    copied_in_a_batch,
     overwritten_by_a_whole_copy,
     copied_by_a_kernel,
     guard_of_a_copy,

@@ -230,5 +230,6 @@ def test_a_finding_names_the_thread_and_the_array() -> None:
     assert "cuArray3DCreate at" in found.memory
     said = str(found).splitlines()
     assert said[0].startswith("init: kernel fetch, 4 bytes of texture memory at 0x")
-    assert "(PTX line " in said[1]
-    assert "a copy to the array, or a kernel by a surface" in said[2]
+    assert "cuArray3DCreate at" in said[1]
+    assert "(PTX line " in said[2]
+    assert "a copy to the array, or a kernel by a surface" in said[3]

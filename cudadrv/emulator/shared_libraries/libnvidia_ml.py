@@ -1,0 +1,334 @@
+"""The C functions of NVML, those of `libnvidia-ml.so.1`, for emulated devices.
+
+NVML API Reference Guide. It lists all devices; CUDA_VISIBLE_DEVICES has no effect. Nothing is
+measured: utilization is 0, and no process is listed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from ..calls.device import pci_address
+from ..device_state import DeviceState
+from ..emulator import Emulator
+from .handlers import Texts, put_bytes, put_size, put_uint
+from .library_files import LIBNVIDIA_ML, library_images
+from .nvml_functions import ABSENT_NVML_FUNCTIONS, NVML_FUNCTIONS, NVML_NAMES
+from .shared_object import SharedObject, guarded
+from .signature import Argument, Signature, signature
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OK, _UNINITIALIZED, _INVALID_ARGUMENT, _NOT_SUPPORTED, _NOT_FOUND = 0, 1, 2, 3, 6
+_INSUFFICIENT_SIZE, _DRIVER_NOT_LOADED, _VERSION_MISMATCH, _UNKNOWN = 7, 9, 25, 999
+_TEXTS_OF: Final = {
+    _OK: "Success",
+    _UNINITIALIZED: "Uninitialized",
+    _INVALID_ARGUMENT: "Invalid Argument",
+    _NOT_SUPPORTED: "Not Supported",
+    4: "Insufficient Permissions",
+    _NOT_FOUND: "Not Found",
+    _INSUFFICIENT_SIZE: "Insufficient Size",
+    _DRIVER_NOT_LOADED: "Driver Not Loaded",
+    13: "Function Not Found",
+    _VERSION_MISMATCH: "Argument version mismatch",
+}
+_DRIVER_VERSION: Final = "580.00"
+"""The driver whose behaviour the emulator has."""
+_MEMORY_V2: Final = 0x02000028  # the version of nvmlMemory_v2_t, whose size is 40
+_FIRST_HANDLE: Final = 0x1000
+_EARLY: Final = ("nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString")
+_METHODS: Final = {
+    "nvmlDeviceGetMemoryInfo_v2": "DeviceGetMemoryInfoV2",
+    "nvmlDeviceGetMinorNumber": "DeviceGetIndex",
+}
+"""Forms with methods of their own."""
+_UNMEASURED: Final = frozenset({
+    "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",
+    "nvmlDeviceGetMigMode", "nvmlDeviceGetNvLinkState", "nvmlDeviceGetPowerUsage",
+    "nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV",
+})  # fmt: skip
+"""Functions that many GPUs lack, too: programs expect that."""
+_SYSTEM: Final = 50  # NVML_TOPOLOGY_SYSTEM
+_MEMORY_CLOCK: Final = 2  # nvmlClockType_t
+_ErrorString: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)
+_Absent: Final = ctypes.CFUNCTYPE(ctypes.c_int)  # whatever the arguments are
+
+
+class LibnvidiaMl:
+    """The C functions of NVML; one object per process.
+
+    Without an emulator they return NVML_ERROR_DRIVER_NOT_LOADED.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self.api: Emulator | None = None
+        self._initialized = 0
+        self._texts = Texts()
+        self._library = SharedObject(LIBNVIDIA_ML, NVML_NAMES, library_images()[LIBNVIDIA_ML], file)
+        self._callbacks: Final = {
+            form.symbol: form.c_function(self._guarded(form.symbol, self._wrapped(form)))
+            for form in map(signature, NVML_FUNCTIONS)
+        } | {"nvmlErrorString": _ErrorString(self._error_string)}
+        for symbol in ABSENT_NVML_FUNCTIONS:
+            self._callbacks[symbol] = _Absent(self._guarded(symbol, self._absent(symbol)))
+
+    def use(self, api: Emulator) -> None:
+        """Let the functions describe the devices of this emulator."""
+        self.api = api
+        self._library.connect(self._callbacks)
+
+    def leave(self) -> None:
+        """Let the functions report that there is no driver."""
+        self._library.disconnect()
+        self.api = None
+
+    def _guarded(self, symbol: str, function: Callable[..., int]) -> Callable[..., int]:
+        return guarded(function, _UNKNOWN, self._library.ending(symbol, _DRIVER_NOT_LOADED))
+
+    def _wrapped(self, form: Signature) -> Callable[..., int]:
+        name = _METHODS.get(form.symbol, form.name.removeprefix("nvml"))
+        function: Callable[..., int] = getattr(self, name)
+        is_early = form.symbol in _EARLY
+
+        def wrapper(*arguments: Argument) -> int:
+            if not is_early and not self._initialized:
+                return _UNINITIALIZED
+            return _INVALID_ARGUMENT if form.has_null(arguments) else function(*arguments)
+
+        return wrapper
+
+    def _absent(self, symbol: str) -> Callable[..., int]:
+        """Return a function that the emulator lacks; its first call reports that."""
+        reports: list[str] = []
+
+        def wrapper() -> int:
+            if not self._initialized:
+                return _UNINITIALIZED
+            if not reports and symbol not in _UNMEASURED:
+                reports.append(symbol)
+                print(
+                    f"cudadrv: the emulator lacks {symbol}: it returned NVML_ERROR_NOT_SUPPORTED",
+                    file=sys.stderr,
+                )
+            return _NOT_SUPPORTED
+
+        return wrapper
+
+    def _error_string(self, code: int) -> int:
+        return self._texts.address(_TEXTS_OF.get(code, "Unknown Error").encode())
+
+    @property
+    def _devices(self) -> tuple[DeviceState, ...]:
+        return () if self.api is None else self.api._all_devices
+
+    def _device(self, handle: int) -> DeviceState | None:
+        index = handle - _FIRST_HANDLE
+        return self._devices[index] if 0 <= index < len(self._devices) else None
+
+    def ErrorString(self, code: int) -> int:
+        """Return nothing: `_error_string` replaces it, as its result is an address."""
+        return _UNKNOWN
+
+    def Init(self) -> int:
+        """Begin the use of NVML."""
+        self._initialized += 1
+        return _OK
+
+    def InitWithFlags(self, flags: int) -> int:
+        """Same."""
+        return self.Init()
+
+    def Shutdown(self) -> int:
+        """End one use of NVML."""
+        self._initialized -= 1
+        return _OK
+
+    def SystemGetDriverVersion(self, result: int, length: int) -> int:
+        """Return the version of the driver."""
+        return _put_text(result, length, _DRIVER_VERSION)
+
+    def SystemGetNVMLVersion(self, result: int, length: int) -> int:
+        """Return the version of NVML: that of CUDA, and the driver's."""
+        major = 0 if self.api is None else self.api._driver_version[0]
+        return _put_text(result, length, f"{major}.{_DRIVER_VERSION}")
+
+    def SystemGetCudaDriverVersion(self, result: int) -> int:
+        """Return the version of CUDA, as cuDriverGetVersion does."""
+        major, minor = (0, 0) if self.api is None else self.api._driver_version
+        put_uint(result, 1000 * major + 10 * minor)
+        return _OK
+
+    def DeviceGetCount(self, result: int) -> int:
+        """Return how many devices there are."""
+        put_uint(result, len(self._devices))
+        return _OK
+
+    def DeviceGetHandleByIndex(self, index: int, result: int) -> int:
+        """Return the device of a number."""
+        if index >= len(self._devices):
+            return _INVALID_ARGUMENT
+        put_size(result, _FIRST_HANDLE + index)
+        return _OK
+
+    def DeviceGetHandleByUUID(self, uuid: bytes, result: int) -> int:
+        """Return the device of a UUID."""
+        return self._find(lambda device: _uuid_of(device).encode() == uuid, result)
+
+    def DeviceGetHandleByPciBusId(self, text: bytes, result: int) -> int:
+        """Return the device at a PCI address."""
+        address = pci_address(text.decode("ascii", "replace"))
+        if address is None:
+            return _INVALID_ARGUMENT
+        return self._find(lambda device: pci_address(device.pci_bus_id) == address, result)
+
+    def _find(self, predicate: Callable[[DeviceState], bool], result: int) -> int:
+        for index, device in enumerate(self._devices):
+            if predicate(device):
+                put_size(result, _FIRST_HANDLE + index)
+                return _OK
+        return _NOT_FOUND
+
+    def DeviceGetIndex(self, handle: int, result: int) -> int:
+        """Return the number of a device."""
+        if self._device(handle) is None:
+            return _INVALID_ARGUMENT
+        put_uint(result, handle - _FIRST_HANDLE)
+        return _OK
+
+    def DeviceGetName(self, handle: int, result: int, length: int) -> int:
+        """Return the name of a device."""
+        device = self._device(handle)
+        if device is None:
+            return _INVALID_ARGUMENT
+        return _put_text(result, length, device.profile.name)
+
+    def DeviceGetUUID(self, handle: int, result: int, length: int) -> int:
+        """Return the UUID of a device."""
+        device = self._device(handle)
+        return _INVALID_ARGUMENT if device is None else _put_text(result, length, _uuid_of(device))
+
+    def DeviceGetMemoryInfo(self, handle: int, result: int) -> int:
+        """Return total, free and used bytes."""
+        device = self._device(handle)
+        if device is None:
+            return _INVALID_ARGUMENT
+        total, free = _memory_of(device)
+        put_bytes(result, struct.pack("<3Q", total, free, total - free))
+        return _OK
+
+    def DeviceGetMemoryInfoV2(self, handle: int, result: int) -> int:
+        """Return total, reserved, free and used bytes; the structure begins with its version."""
+        device = self._device(handle)
+        if device is None:
+            return _INVALID_ARGUMENT
+        if ctypes.c_uint.from_address(result).value != _MEMORY_V2:
+            return _VERSION_MISMATCH
+        total, free = _memory_of(device)
+        put_bytes(result + 8, struct.pack("<4Q", total, 0, free, total - free))
+        return _OK
+
+    def DeviceGetCudaComputeCapability(self, handle: int, major: int, minor: int) -> int:
+        """Return the compute capability of a device."""
+        device = self._device(handle)
+        if device is None:
+            return _INVALID_ARGUMENT
+        for result, number in zip((major, minor), device.profile.compute_capability, strict=True):
+            put_uint(result, number)
+        return _OK
+
+    def DeviceGetUtilizationRates(self, handle: int, result: int) -> int:
+        """Return zeros, for the device and its memory."""
+        return self._put_zeros(handle, result, 8)
+
+    def DeviceGetComputeMode(self, handle: int, result: int) -> int:
+        """Return NVML_COMPUTEMODE_DEFAULT."""
+        return self._put_zeros(handle, result, 4)
+
+    def DeviceGetComputeRunningProcesses(self, handle: int, count: int, infos: int) -> int:
+        """Return no process."""
+        return self._put_zeros(handle, count, 4)
+
+    def DeviceGetMPSComputeRunningProcesses(self, handle: int, count: int, infos: int) -> int:
+        """Return no process."""
+        return self._put_zeros(handle, count, 4)
+
+    def DeviceGetClockInfo(self, handle: int, kind: int, result: int) -> int:
+        """Return the clock rate of the profile, in MHz."""
+        device = self._device(handle)
+        if device is None:
+            return _INVALID_ARGUMENT
+        profile = device.profile
+        khz = profile.memory_clock_khz if kind == _MEMORY_CLOCK else profile.clock_khz
+        put_uint(result, khz // 1000)
+        return _OK
+
+    def DeviceGetMaxClockInfo(self, handle: int, kind: int, result: int) -> int:
+        """Same."""
+        return self.DeviceGetClockInfo(handle, kind, result)
+
+    def DeviceGetEccMode(self, handle: int, current: int, pending: int) -> int:
+        """Return the mode of the profile."""
+        device = self._device(handle)
+        if device is None:
+            return _INVALID_ARGUMENT
+        for result in (current, pending):
+            put_uint(result, int(device.profile.ecc))
+        return _OK
+
+    def DeviceGetTotalEccErrors(self, handle: int, kind: int, counter: int, result: int) -> int:
+        """Return no error; a device without ECC counts none."""
+        device = self._device(handle)
+        if device is not None and not device.profile.ecc:
+            return _NOT_SUPPORTED
+        return self._put_zeros(handle, result, 8)
+
+    def DeviceGetTopologyCommonAncestor(self, handle: int, other: int, result: int) -> int:
+        """Return NVML_TOPOLOGY_SYSTEM."""
+        if self._device(handle) is None or self._device(other) is None:
+            return _INVALID_ARGUMENT
+        put_uint(result, _SYSTEM)
+        return _OK
+
+    def _put_zeros(self, handle: int, result: int, nbytes: int) -> int:
+        if self._device(handle) is None:
+            return _INVALID_ARGUMENT
+        put_bytes(result, bytes(nbytes))
+        return _OK
+
+    def DeviceGetPciInfo(self, handle: int, result: int) -> int:
+        """Return the PCI address, as numbers and in two texts."""
+        device = self._device(handle)
+        if device is None:
+            return _INVALID_ARGUMENT
+        address = pci_address(device.pci_bus_id) or (0, 0, 0, 0)
+        domain, bus, number, function = address
+        short = f"{domain:04X}:{bus:02X}:{number:02X}.{function:X}".encode()
+        long = f"{domain:08X}:{bus:02X}:{number:02X}.{function:X}".encode()
+        words = (domain, bus, number, 0, 0)
+        put_bytes(result, struct.pack("<16s5I32s", short, *words, long))
+        return _OK
+
+
+def _put_text(result: int, length: int, text: str) -> int:
+    data = text.encode() + b"\0"
+    if length < len(data):
+        return _INSUFFICIENT_SIZE
+    put_bytes(result, data)
+    return _OK
+
+
+def _uuid_of(device: DeviceState) -> str:
+    return f"GPU-{UUID(bytes=device.uuid)}"
+
+
+def _memory_of(device: DeviceState) -> tuple[int, int]:
+    """Return total and free bytes."""
+    with device.lock:
+        return device.profile.total_memory, device.account.free_bytes

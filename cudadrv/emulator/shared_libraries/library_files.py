@@ -1,0 +1,125 @@
+"""Files of the libraries that the emulator replaces, for programs that look for files.
+
+The folder has `libcuda.so.1` and `libnvidia-ml.so.1`, and the names without a version. The loader
+finds them by LD_LIBRARY_PATH. A Python process connects them to its emulator, at its start or at
+the first call; in any other process their functions report that there is no driver.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from ptx.cache.folder import PrivateFolder, folder_from_environment
+
+from ...driver.functions import forms
+from ...errors import DriverSelectionError
+from .elf_file import MACHINES, Machine, elf_image
+from .nvml_functions import NVML_NAMES
+
+LIBCUDA: Final = "libcuda.so.1"
+LIBNVIDIA_ML: Final = "libnvidia-ml.so.1"
+SEARCH_PATH: Final = "LD_LIBRARY_PATH"
+_DEINITIALIZED: Final = 4  # CUDA_ERROR_DEINITIALIZED
+_DRIVER_NOT_LOADED: Final = 9  # NVML_ERROR_DRIVER_NOT_LOADED
+_START: Final = """
+import sys
+try:
+    from cudadrv.sessions.process import start
+except ImportError as error:
+    if not hasattr(sys, "cudadrv_is_missing"):
+        sys.cudadrv_is_missing = True
+        print(f"cudadrv: no emulator in {sys.executable}: {error}", file=sys.stderr)
+else:
+    start()
+"""
+# It runs among the names of the main program, and adds none to them.
+_STATEMENT: Final = f"exec({_START!r}, {{}})"
+
+
+@cache
+def libcuda_names() -> tuple[str, ...]:
+    """Return the names of the driver's functions, in the order of their table."""
+    return tuple(symbol for form in forms() for symbol in (form.symbol, form.per_thread) if symbol)
+
+
+def this_machine(soname: str) -> Machine:
+    """Return the facts of this processor.
+
+    Raises:
+        DriverSelectionError: the emulator replaces no libraries on this system.
+    """
+    machine = MACHINES.get(platform.machine())
+    if sys.platform != "linux" or machine is None:
+        raise DriverSelectionError(
+            f"nothing stands in for {soname} on {sys.platform}, {platform.machine()}: that is "
+            f"for Linux on {' and '.join(MACHINES)}"
+        )
+    return machine
+
+
+@cache
+def library_images() -> Mapping[str, bytes]:
+    """Return the content of each library, by its name.
+
+    Raises:
+        DriverSelectionError: the emulator replaces no libraries on this system.
+    """
+    machine = this_machine(LIBCUDA)
+    return {
+        LIBCUDA: elf_image(
+            LIBCUDA, libcuda_names(), machine, result=_DEINITIALIZED, statement=_STATEMENT
+        ),
+        LIBNVIDIA_ML: elf_image(
+            LIBNVIDIA_ML, NVML_NAMES, machine, result=_DRIVER_NOT_LOADED, statement=_STATEMENT
+        ),
+    }
+
+
+def library_folder() -> Path | None:
+    """Return the folder with the libraries, which is made if it is missing.
+
+    It is a folder of LD_LIBRARY_PATH, in the cache's folder, or in that of temporary files. None if
+    each belongs to another user, or cannot be written.
+
+    Raises:
+        DriverSelectionError: the emulator replaces no libraries on this system.
+    """
+    images = library_images()
+    name = f"libraries-{sha256(b''.join(images.values())).hexdigest()[:16]}"
+    for folder in os.environ.get(SEARCH_PATH, "").split(os.pathsep):
+        if Path(folder).name == name:
+            return Path(folder)
+    return _written(name, images)
+
+
+def _written(name: str, images: Mapping[str, bytes]) -> Path | None:
+    folder_name = f"cudadrv-{os.getuid()}"
+    for parent_of in (folder_from_environment, lambda: Path(tempfile.gettempdir(), folder_name)):
+        try:
+            folder = PrivateFolder(parent_of()).below(name)
+            folder.ensure()
+            for soname, image in images.items():
+                if folder.read(soname) != image:
+                    folder.write(soname, image)
+                _link(folder.path / soname.removesuffix(".1"), soname)
+        except OSError:
+            continue
+        return folder.path.absolute()
+    return None
+
+
+def _link(path: Path, target: str) -> None:
+    """Let a name without a version lead to a library: one file, which is loaded once."""
+    if path.is_symlink() and path.readlink() == Path(target):
+        return
+    temporary = path.with_name(f".new-{os.getpid()}-{path.name}")
+    temporary.symlink_to(target)
+    temporary.replace(path)
