@@ -17,7 +17,8 @@ import pytest
 
 import ptx
 
-from ..driver.device import Device
+from ..driver.device import Device, driver_version
+from ..driver.driver_selection import set_current
 from ..errors import ArgumentValueError, CudadrvError, DriverNotFoundError, NoDeviceError
 from ..version import VERSION
 from .choices import CHECK, ORDER, VARIABLES, Choices, add_options, read_choices
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     from ..emulator.emulator import Emulator
     from ..emulator.profiles import EmulatedDevice
     from ..stream import Context, Stream
+    from .budget import Budgets
 
 
 _CHOICES: Final = pytest.StashKey[Choices]()
 _TEST: Final = pytest.StashKey[CudaTest | None]()
+_BUDGETS: Final[pytest.StashKey[Budgets]] = pytest.StashKey()
 _OF_CONTROLLER: Final = "cudadrv"
 _BOTH: Final[tuple[Place, ...]] = ("gpu", "emulator")
 _RANDOM: Final = "random:"
@@ -61,6 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     former = {name: os.environ.get(name) for name in VARIABLES}
     choices = config.stash[_CHOICES] = read_choices(config)
+    if choices.budget != "off":
+        from .budget import Budgets
+
+        budgets = config.stash[_BUDGETS] = Budgets(updates=choices.budget == "update")
+        config.pluginmanager.register(budgets)
     os.environ.update(choices.environment)
     # A seed that was chosen anew is one for all workers.
     os.environ.update(getattr(config, "workerinput", {}).get(_OF_CONTROLLER, {}))
@@ -90,7 +98,7 @@ def pytest_report_collectionfinish(
     if config.option.collectonly or config.get_verbosity() < 0:
         return []
     choices = config.stash[_CHOICES]
-    places = {_place_of(each, plan, choices) for each in items if (plan := _plan_of(each))}
+    places = {_place_of(item, plan, choices) for item in items if (plan := _plan_of(item))}
     if not places:
         return []
     return [header(choices, places)]
@@ -106,8 +114,8 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[XSpec]) -> No
 # Any: a WorkerController of pytest-xdist, which has no types.
 def pytest_configure_node(node: Any) -> None:
     """Pass the options of this process to a worker."""
-    there = {name: os.environ[name] for name in VARIABLES if name in os.environ}
-    node.workerinput[_OF_CONTROLLER] = there
+    variables = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    node.workerinput[_OF_CONTROLLER] = variables
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -133,7 +141,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Install a driver for a test that needs one, before its fixtures."""
     item.config.stash[_TEST] = None
     try:
-        plan = plan_of(item, _fixtures_of(item))
+        plan = plan_of(item, _fixtures_of(item), item.config.stash[_CHOICES])
     except ArgumentValueError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     if plan is not None:
@@ -154,11 +162,16 @@ def pytest_fixture_setup(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail the test if there are findings."""
+    """Fail the test if there are findings, or if its counts differ from its budget."""
+    test = item.config.stash.get(_TEST, None)
+    if test is not None:
+        test.begin_counting()
     result = yield
     test = item.config.stash.get(_TEST, None)
     if test is not None:
         _fail_for(test.findings())
+        counters = test.counters
+        _fail_for("" if counters is None else item.config.stash[_BUDGETS].compare(item, counters))
     return result
 
 
@@ -210,8 +223,8 @@ def pytest_runtest_makereport(
     if test is not None and report.failed:
         # An error of the library describes the fault itself; a wrong value does not.
         queued = "" if isinstance(error, CudadrvError) else test.queued()
-        told = "\n".join(filter(None, [queued, test.found(), test.repeated_by]))
-        report.sections += [("cudadrv", told)] if told else []
+        text = "\n".join(filter(None, [queued, test.found(), test.repeated_by]))
+        report.sections += [("cudadrv", text)] if text else []
         warned = test.compile_warnings
         report.sections += [("warnings of the compiler", warned)] if warned else []
     return report
@@ -268,7 +281,7 @@ def _fixtures_of(item: pytest.Item) -> Sequence[str]:
 def _plan_of(item: pytest.Item) -> CudaTestPlan | None:
     """Return the plan of a test; wrong markers are reported when it is set up."""
     try:
-        return plan_of(item, _fixtures_of(item))
+        return plan_of(item, _fixtures_of(item), item.config.stash[_CHOICES])
     except ArgumentValueError:
         return None
 
@@ -314,9 +327,9 @@ def _open(item: pytest.Item, plan: CudaTestPlan) -> CudaTest:
     return test
 
 
-def _fail_for(found: str) -> None:
-    if found:
-        pytest.fail(found, pytrace=False)
+def _fail_for(findings: str) -> None:
+    if findings:
+        pytest.fail(findings, pytrace=False)
 
 
 def _is_developed_in(folder: Path) -> bool:
@@ -329,8 +342,8 @@ def _hide_frames(error: BaseException) -> None:
 
     pytest shows no frame whose globals have `__tracebackhide__`.
     """
-    for each in _chain(error):
-        traceback = each.__traceback__
+    for link in _chain(error):
+        traceback = link.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
             file = frame.f_code.co_filename
@@ -341,41 +354,41 @@ def _hide_frames(error: BaseException) -> None:
 
 def _name_the_marker(error: BaseException) -> None:
     """Add a note about the marker to the error of a test without one that found no device."""
-    for each in _chain(error):
-        if isinstance(each, (DriverNotFoundError, NoDeviceError)):
-            each.add_note(_UNMARKED)
+    for link in _chain(error):
+        if isinstance(link, (DriverNotFoundError, NoDeviceError)):
+            link.add_note(_UNMARKED)
             return
 
 
 def _hide_loader(error: BaseException) -> None:
     """Remove the loader's error, which the error of a missing driver repeats."""
-    for each in _chain(error):
-        if isinstance(each, DriverNotFoundError):
-            each.__cause__ = None  # this hides the context as well
+    for link in _chain(error):
+        if isinstance(link, DriverNotFoundError):
+            link.__cause__ = None  # this hides the context as well
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, its causes, and the errors in groups."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
-        each = waiting.pop()
-        if each is None or id(each) in seen:
+        link = waiting.pop()
+        if link is None or id(link) in visited:
             continue
-        seen.add(id(each))
-        yield each
-        waiting += (each.__cause__, each.__context__)
-        if isinstance(each, BaseExceptionGroup):
-            waiting += each.exceptions
+        visited.add(id(link))
+        yield link
+        waiting += (link.__cause__, link.__context__)
+        if isinstance(link, BaseExceptionGroup):
+            waiting += link.exceptions
 
 
 def header(choices: Choices, places: Iterable[Place]) -> str:
     """Return the line for tests at these places."""
-    there = set(places)
+    targets = set(places)
     parts, checks = [f"cudadrv {VERSION}"], "none"
-    if "gpu" in there:
+    if "gpu" in targets:
         parts.append(_gpus())
-    if "emulator" in there:
+    if "emulator" in targets:
         arguments = session_arguments(CudaTestPlan(None, 1, {}, may_leak=True), choices)
         parts.append(_emulator(arguments))
         checks = ",".join(cast("list[str]", arguments["check"])) or checks
@@ -398,21 +411,18 @@ def _settings(choices: Choices, checks: str) -> list[str]:
 
 
 def _gpus() -> str:
-    found = gpus()
-    if found.driver is None or not found.count:
-        return f"no GPU ({found.absence})"
-    from ..driver.device import driver_version
-    from ..driver.driver_selection import set_current
-
-    former = set_current(found.driver)
+    available = gpus()
+    if available.driver is None or not available.count:
+        return f"no GPU ({available.absence})"
+    former = set_current(available.driver)
     try:
-        names = dict.fromkeys(Device.get(ordinal).name for ordinal in range(found.count))
+        names = dict.fromkeys(Device.get(ordinal).name for ordinal in range(available.count))
         version = ".".join(map(str, driver_version()))
     except CudadrvError as error:
         return f"GPU ({error})"
     finally:
         set_current(former)
-    return f"{found.count} x {', '.join(names)}, driver {version}"
+    return f"{available.count} x {', '.join(names)}, driver {version}"
 
 
 def _emulator(arguments: Mapping[str, object]) -> str:
@@ -420,8 +430,8 @@ def _emulator(arguments: Mapping[str, object]) -> str:
     from ..emulator.profiles import EmulatedDevice, given_devices
 
     devices = arguments["devices"]
-    known = given_devices(devices, EmulatedDevice)  # type: ignore[arg-type]  # it checks them
-    return f"emulator of {_described(known)}, driver {'.'.join(map(str, NEWEST_DRIVER))}"
+    emulated = given_devices(devices, EmulatedDevice)  # type: ignore[arg-type]  # it checks them
+    return f"emulator of {_described(emulated)}, driver {'.'.join(map(str, NEWEST_DRIVER))}"
 
 
 def _nvrtc() -> str:
@@ -434,7 +444,7 @@ def _nvrtc() -> str:
 def _described(devices: Sequence[EmulatedDevice]) -> str:
     """Return emulated devices in words."""
     kinds = dict.fromkeys(
-        f"{each.name} (sm_{each.compute_capability[0]}{each.compute_capability[1]})"
-        for each in devices
+        f"{device.name} (sm_{device.compute_capability[0]}{device.compute_capability[1]})"
+        for device in devices
     )
     return f"{len(devices)} x {', '.join(kinds)}"

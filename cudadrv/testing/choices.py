@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Mode = Literal["auto", "gpu", "emulator", "both"]
 _MODES: Final[tuple[str, ...]] = get_args(Mode)
 _LEAKS: Final = ("fail", "allow")
+Budget = Literal["off", "check", "update"]
+_BUDGETS: Final[tuple[str, ...]] = get_args(Budget)
 
 # The variables of the same options. Options are written there for the run, so that
 # sessions of a test's own and the processes that it starts follow them.
@@ -43,6 +45,7 @@ class Choices:
         devices: the number of emulated devices of a test that does not choose it.
         seeds: the number of seeds of the order "random" for a test on the emulator; 0 for one run
             in the order of the run.
+        budget: whether the counts of kernels are checked or stored (docs/counters.md).
         environment: variables that the options set for the run.
     """
 
@@ -52,17 +55,20 @@ class Choices:
     leaks_fail: bool
     devices: int
     seeds: int
+    budget: Budget
     environment: dict[str, str]
 
     @property
     def is_given(self) -> bool:
         """True if any option was given."""
-        given = self.mode != "auto" or self.requires_gpu or self.profile or self.environment
-        return bool(given or self.seeds) or any(os.environ.get(name) for name in VARIABLES)
+        differs = self.mode != "auto" or self.requires_gpu or self.profile or self.environment
+        return bool(differs or self.seeds or self.budget != "off") or any(
+            os.environ.get(name) for name in VARIABLES
+        )
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add the options of the command line, and those that an ini file may have."""
+    """Add the options of the command line and of ini files."""
     group = parser.getgroup("cudadrv", f"CUDA, by cudadrv {VERSION}")
     group.addoption(
         "--cuda",
@@ -97,12 +103,19 @@ def add_options(parser: pytest.Parser) -> None:
         help="whether a test that leaves memory, streams, events or modules behind fails (default)",
     )
     group.addoption(
+        "--cuda-budget",
+        choices=_BUDGETS,
+        help="compare the counts of tests with the mark cuda_budget with the budget.json beside "
+        "them, or store them there; off is the default (docs/counters.md)",
+    )
+    group.addoption(
         "--cuda-require-gpu",
         action="store_true",
         help="a test that finds no GPU, or too few, fails instead of being skipped or emulated",
     )
     for name in (
         "cuda", "cuda_order", "cuda_seed", "cuda_seeds", "cuda_check", "cuda_profile", "cuda_leaks",
+        "cuda_budget",
     ):  # fmt: skip
         parser.addini(name, f"as --{name.replace('_', '-')}", default="")
 
@@ -123,14 +136,15 @@ def read_choices(config: pytest.Config) -> Choices:
     order = _order(config)
     if order is not None:
         environment[ORDER] = order
-    check = _given(config, "cuda_check", CHECK)
+    check = _option(config, "cuda_check", CHECK)
     if check is not None:
-        _refuse_unless(_is_check, check)
+        _reject_unless(_is_check, check)
         environment[CHECK] = check
-    profile = _given(config, "cuda_profile") or ""
+    profile = _option(config, "cuda_profile") or ""
     if profile:
-        _refuse_unless(profile_named, profile)
-    leaks = _one_of("cuda_leaks", _given(config, "cuda_leaks") or "fail", _LEAKS)
+        _reject_unless(profile_named, profile)
+    leaks = _one_of("cuda_leaks", _option(config, "cuda_leaks") or "fail", _LEAKS)
+    budget = _one_of("cuda_budget", _option(config, "cuda_budget") or "off", _BUDGETS)
     devices = environment.get(DRIVER, os.environ.get(DRIVER, "")).partition(":")[2]
     return Choices(
         mode=mode,
@@ -139,25 +153,26 @@ def read_choices(config: pytest.Config) -> Choices:
         leaks_fail=leaks == "fail",
         devices=int(devices) if devices.isdecimal() else 1,
         seeds=_seeds(config),
+        budget=cast(Budget, budget),  # the names are those of the literal
         environment=environment,
     )
 
 
-def _given(config: pytest.Config, name: str, variable: str = "") -> str | None:
+def _option(config: pytest.Config, name: str, variable: str = "") -> str | None:
     """Return the value of an option, else of the ini file; None if a variable replaces that."""
-    found = config.getoption(name)
-    if found is None and not os.environ.get(variable):
-        found = config.getini(name) or None
-    return None if found is None else str(found)
+    value = config.getoption(name)
+    if value is None and not os.environ.get(variable):
+        value = config.getini(name) or None
+    return None if value is None else str(value)
 
 
 def _mode(config: pytest.Config) -> Mode:
-    given = config.getoption("cuda")
+    mode = config.getoption("cuda")
     kind = _kind(os.environ.get(DRIVER, ""))
-    if given in (None, "auto"):
-        given = kind or (given or config.getini("cuda") or "auto")
+    if mode in (None, "auto"):
+        mode = kind or (mode or config.getini("cuda") or "auto")
     # The names are those of the literal.
-    return cast(Mode, _one_of("cuda", str(given), _MODES))
+    return cast(Mode, _one_of("cuda", str(mode), _MODES))
 
 
 def _kind(driver: str) -> str:
@@ -168,8 +183,8 @@ def _kind(driver: str) -> str:
 
 def _order(config: pytest.Config) -> str | None:
     """Return the new value of CUDADRV_EMULATOR_ORDER; None to leave it."""
-    order = _given(config, "cuda_order", ORDER)
-    seed = _given(config, "cuda_seed", ORDER)
+    order = _option(config, "cuda_order", ORDER)
+    seed = _option(config, "cuda_seed", ORDER)
     if seed is not None:
         name = (order or os.environ.get(ORDER, "")).partition(":")[0]
         if name != "random":
@@ -180,7 +195,7 @@ def _order(config: pytest.Config) -> str | None:
             raise pytest.UsageError(f'--cuda-seed={seed}: give a number from 0, or "{NEW_SEED}"')
         order = f"random:{seed}"
     if order is not None:
-        _refuse_unless(_is_order, order)
+        _reject_unless(_is_order, order)
         order = (
             "random:0" if order == "random" else order
         )  # in the emulator's form, which is reported
@@ -192,7 +207,7 @@ def _seeds(config: pytest.Config) -> int:
     order, seed = config.getoption("cuda_order"), config.getoption("cuda_seed")
     seeds = config.getoption("cuda_seeds")
     if seeds is None and order is None and seed is None:
-        seeds = _given(config, "cuda_seeds", ORDER)
+        seeds = _option(config, "cuda_seeds", ORDER)
     if seeds is None:
         return 0
     if not seeds.isdecimal() or not int(seeds):
@@ -230,13 +245,13 @@ def profile_named(name: object) -> EmulatedDevice:
     """
     from ..emulator.profiles import PROFILES  # which loads the emulator
 
-    found = PROFILES.get(name) if isinstance(name, str) else None
-    if found is None:
+    profile = PROFILES.get(name) if isinstance(name, str) else None
+    if profile is None:
         raise ArgumentValueError(f"{name!r} is not a profile: use one of {', '.join(PROFILES)}")
-    return found
+    return profile
 
 
-def _refuse_unless(check: Callable[[str], object], value: str) -> None:
+def _reject_unless(check: Callable[[str], object], value: str) -> None:
     try:
         check(value)
     except CudadrvError as error:

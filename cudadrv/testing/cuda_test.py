@@ -6,18 +6,18 @@ import gc
 import os
 import shlex
 import warnings
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import pytest
 
 from ..driver.context_handle import ContextHandle
 from ..driver.driver_selection import Driver, current, set_current
-from ..driver.handle import AnyHandle, Closeable, Handle
+from ..driver.handle import AnyHandle, Closeable, ClosedHandle, living
+from ..driver.registry import Registry
 from ..errors import CudadrvError, CudaError
 from .choices import CHECK, DRIVER, ORDER, Choices
 from .gpus import Gpus, gpus
@@ -27,86 +27,82 @@ if TYPE_CHECKING:
     from ptx.diagnostics import CompileWarning
     from ptx.emulate.check.findings import Found
 
-    from ..driver.driver_selection import Driver
+    from ..emulator.counters import Counters
     from ..emulator.emulator import Emulator
+    from ..memory.pinned import HostHandle
 
 # A search for handles ends here: from these objects it would reach the whole process.
 _WALLS: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, FrameType)
 
 
 class LeakDetector:
-    """The handles that are alive on a driver and were not before."""
+    """The handles of objects of a driver that exist and did not before."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._before: weakref.WeakSet[AnyHandle] = weakref.WeakSet()
+        self._before: Registry[AnyHandle] = Registry()
 
     def reset(self) -> None:
-        """Regard all handles that are alive now as known."""
-        self._before = weakref.WeakSet(_alive(self._driver))
+        """Regard all handles that exist now as known."""
+        self._before = Registry()
+        for handle, _ in _existing(self._driver):
+            self._before.add(handle)
 
-    def leaked(self) -> list[AnyHandle]:
-        """Return the new handles that are alive after at most two collections.
+    def leaked(self) -> list[str]:
+        """Return descriptions of the new objects that exist after at most two collections.
 
         The second collects objects that a finalizer of the first released.
         """
         for _ in range(2):
-            if not self._found():
+            if not self._new():
                 return []
             gc.collect()
-        found = self._found()
-        return _not_kept_by(self._driver, found) if found else []
+        new = self._new()
+        cached = _reachable_from(self._driver.cached(), self._driver) if new else set()
+        return sorted(text for handle, text in new if id(handle) not in cached)
 
-    def _found(self) -> list[AnyHandle]:
-        return [box for box in _alive(self._driver) if box not in self._before]
-
-
-def _alive(driver: Driver) -> list[AnyHandle]:
-    """Return the owning handles of a driver, but for contexts, which stay for the process."""
-    classes = _classes_below(Handle) - _classes_below(ContextHandle)
-    boxes: list[AnyHandle] = [box for box in gc.get_objects() if type(box) in classes]
-    return [box for box in boxes if box.raw and box.driver is driver and _owns(box)]
-
-
-def _classes_below(cls: type[object]) -> set[type[object]]:
-    below = {cls}
-    for each in cls.__subclasses__():
-        below |= _classes_below(each)
-    return below
+    def _new(self) -> list[tuple[AnyHandle, str]]:
+        before = {id(handle) for handle in self._before.alive()}
+        return [
+            (handle, repr(item))
+            for handle, item in _existing(self._driver)
+            if id(handle) not in before
+        ]
 
 
-def _owns(box: AnyHandle) -> bool:
-    """Return True if it owns its object; a stream of another library it does not."""
-    return bool(getattr(box, "is_owned", True))
+def _existing(driver: Driver) -> list[tuple[AnyHandle, Closeable | HostHandle[Any]]]:
+    """Return what owns objects of a driver, with its handle; contexts stay for the process."""
+    from ..memory.pinned import HostHandle  # which loads NumPy
+
+    # NumPy arrays hold host memory.
+    items = (*living(), *driver.sharing.alive(), *driver.host_memory.alive())
+    owners = [
+        (item if isinstance(item, HostHandle) else item._handle, item)
+        for item in items
+        if isinstance(item, (HostHandle, Closeable))
+    ]
+    return [
+        (handle, item)
+        for handle, item in owners
+        if not isinstance(handle, ClosedHandle)
+        and handle.raw
+        and handle.driver is driver
+        and not isinstance(handle, ContextHandle)
+        # A stream of another library is not owned.
+        and getattr(handle, "is_owned", True)
+    ]
 
 
-def _not_kept_by(driver: Driver, boxes: list[AnyHandle]) -> list[AnyHandle]:
-    """Return the handles that no cache of the driver keeps."""
-    seen: set[int] = {id(driver.api)}
-    waiting: list[object] = [driver.cached()]
+def _reachable_from(start: object, driver: Driver) -> set[int]:
+    """Return the `id` of each object that another one keeps, but for the driver's functions."""
+    visited: set[int] = {id(driver.api)}
+    waiting: list[object] = [start]
     while waiting:
-        each = waiting.pop()
-        if id(each) not in seen and not isinstance(each, _WALLS):
-            seen.add(id(each))
-            waiting += gc.get_referents(each)
-    return [box for box in boxes if id(box) not in seen]
-
-
-def described(boxes: Iterable[AnyHandle]) -> list[str]:
-    """Describe leaked handles by their public objects, or without those by themselves."""
-    boxes = list(boxes)
-    holders: dict[int, str] = {}
-    for each in gc.get_referrers(*boxes):
-        if isinstance(each, Closeable):
-            holders[id(each)] = repr(each)
-    return sorted(holders.values()) or sorted(map(_named, boxes))
-
-
-def _named(box: AnyHandle) -> str:
-    """Describe a handle without a public object."""
-    nbytes = getattr(box, "_nbytes", None)
-    kind = type(box).__name__.strip("_").removesuffix("Handle").removesuffix("Memory").lower()
-    return f"{kind} memory of {nbytes} bytes" if nbytes is not None else f"{kind} {box.raw!r}"
+        referent = waiting.pop()
+        if id(referent) not in visited and not isinstance(referent, _WALLS):
+            visited.add(id(referent))
+            waiting += gc.get_referents(referent)
+    return visited
 
 
 _PYTEST: Final = str(Path(pytest.__file__).parents[1] / "_pytest")
@@ -129,6 +125,7 @@ class CudaTest:
         emulator: its emulator, None on a GPU.
         has_failed: True if a part of it failed, or it was skipped.
         is_open: True while its driver is the one in use.
+        counters: the launches of its call, if it has a budget to compare.
     """
 
     def __init__(
@@ -139,11 +136,12 @@ class CudaTest:
         self.emulator: Emulator | None = None
         self.has_failed = False
         self.is_open: bool = False
+        self.counters: Counters | None = None
         self._item = item
         self._plan = plan
         self._choices = choices
         self._order = order
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._undo: list[Callable[[], object]] = []
         self._leak_detector: LeakDetector | None = None
         self._compile_warnings: list[CompileWarning] = []
@@ -172,31 +170,38 @@ class CudaTest:
         try:
             arguments = session_arguments(self._plan, self._choices)
             make = cast("Callable[..., AbstractContextManager[Emulator]]", session)
-            own = make(**arguments, raise_findings=False)  # it checks its arguments
-            self.emulator = own.__enter__()
+            emulation = make(**arguments, raise_findings=False)  # it checks its arguments
+            self.emulator = emulation.__enter__()
         except (CudadrvError, TypeError) as error:
             raise pytest.fail.Exception(f"emulated: {error}", pytrace=False) from None
-        self._undo.append(lambda: own.__exit__(None, None, None))
+        self._undo.append(lambda: emulation.__exit__(None, None, None))
         count = len(self.emulator.devices)
         self._set(DRIVER, f"emulator:{count}")
         if count < self._plan.gpus:
             self.close()
             pytest.fail(f"multi_gpu({self._plan.gpus}): emulated has {count}", pytrace=False)
 
+    def begin_counting(self) -> None:
+        """Count the test's kernels from now on, if it has a budget."""
+        if self._plan.counts and self.emulator is not None:
+            counting = self.emulator.counting()
+            self.counters = counting.__enter__()
+            self._undo.append(lambda: counting.__exit__(None, None, None))
+
     def _open_gpu(self) -> None:
         if self._choices.mode == "emulator":
             self._lack("needs a real GPU: the tests run on the emulator")
-        found = gpus()
-        if found.driver is None or found.count < self._plan.gpus:
-            wanted = "a GPU" if self._plan.gpus == 1 else f"{self._plan.gpus} GPUs"
-            self._lack(f"needs {wanted}: {found.absence or f'{found.count} found'}")
-        if found.broken_by:
+        available = gpus()
+        if available.driver is None or available.count < self._plan.gpus:
+            required = "a GPU" if self._plan.gpus == 1 else f"{self._plan.gpus} GPUs"
+            self._lack(f"needs {required}: {available.absence or f'{available.count} found'}")
+        if available.broken_by:
             pytest.fail(
-                f"{found.broken_by} broke the GPU's context for this process\n"
+                f"{available.broken_by} broke the GPU's context for this process\n"
                 "  run the other tests again without that one",
                 pytrace=False,
             )
-        driver = found.driver
+        driver = available.driver
         former = set_current(driver)
         self._undo.append(lambda: set_current(former))
         self._set(DRIVER, "cuda")
@@ -226,9 +231,9 @@ class CudaTest:
             from ..sessions.session import look_for_leaks
 
             look_for_leaks(self.emulator)
-            made, self.emulator.checks.leaks = self.emulator.checks.leaks, []
-            if made:
-                text = _MIXED.format(name, scope, "\n".join(map(str, made)))
+            leaks, self.emulator.checks.leaks = self.emulator.checks.leaks, []
+            if leaks:
+                text = _MIXED.format(name, scope, "\n".join(map(str, leaks)))
                 pytest.fail(text, pytrace=False)
 
     def findings(self) -> str:
@@ -263,10 +268,10 @@ class CudaTest:
 
     def found(self, warned: Sequence[warnings.WarningMessage] = ()) -> str:
         """Return the findings and warnings that were not reported yet."""
-        found = [] if self.emulator is None else list(map(str, _not_benign(self.emulator)))
-        found += [str(each.message) for each in warned]
-        new = [text for text in dict.fromkeys(found) if text not in self._told]
-        self._told.update(new)
+        texts = [] if self.emulator is None else list(map(str, _not_benign(self.emulator)))
+        texts += [str(warning.message) for warning in warned]
+        new = [text for text in dict.fromkeys(texts) if text not in self._reported]
+        self._reported.update(new)
         return "\n".join(new)
 
     @property
@@ -295,13 +300,13 @@ class CudaTest:
     def _leaks(self) -> str:
         if self._leak_detector is None:
             return ""
-        left = described(self._leak_detector.leaked())
-        return _LEFT.format("\n  ".join(left)) if left else ""
+        leaks = self._leak_detector.leaked()
+        return _LEFT.format("\n  ".join(leaks)) if leaks else ""
 
-    def _note_broken(self, found: Gpus) -> None:
-        driver: Driver | None = found.driver
-        if driver is not None and driver.has_failed and not found.broken_by:
-            found.broken_by = self._item.nodeid
+    def _note_broken(self, available: Gpus) -> None:
+        driver: Driver | None = available.driver
+        if driver is not None and driver.has_failed and not available.broken_by:
+            available.broken_by = self._item.nodeid
 
     def _name(self) -> str:
         """Return the test's name for pytest, relative to the folder where it was started."""
@@ -331,23 +336,23 @@ class CudaTest:
             words.append(f"--cuda-check={checks}")
         if self._choices.profile:
             words.append(f"--cuda-profile={self._choices.profile}")
-        said = f"order {name}" + (f", seed {seed}" if seed else "")
-        return f"{said}; repeat with\n{shlex.join(words)}"
+        text = f"order {name}" + (f", seed {seed}" if seed else "")
+        return f"{text}; repeat with\n{shlex.join(words)}"
 
 
 def _not_benign(emulator: Emulator) -> list[Found]:
     """Return the findings that fail a test, without faults that a call has raised."""
     return [
-        each
-        for each in emulator.findings
-        if not (each.benign or each.is_told or _is_of_fixture(each))
+        finding
+        for finding in emulator.findings
+        if not (finding.benign or finding.is_told or _is_of_fixture(finding))
     ]
 
 
-def _is_of_fixture(found: Found) -> bool:
+def _is_of_fixture(finding: Found) -> bool:
     """Return True for a leak of a fixture of this plugin, which pytest's own code has called.
 
     The fixture has closed it; its finding belongs to other leaks.
     """
-    files = [place.file or "" for place in found.places]
-    return found.check == "leak" and all(file.startswith(_PYTEST) for file in files)
+    files = [place.file or "" for place in finding.places]
+    return finding.check == "leak" and all(file.startswith(_PYTEST) for file in files)

@@ -55,10 +55,10 @@ def gpus() -> Gpus:
 
 def _driver() -> Driver:
     """Return the process's own driver, unless that is an emulator."""
-    own = current_or_none()
-    if own is None and not os.environ.get(DRIVER, "").strip().startswith("emulator"):
-        own = current()
-    return Driver(load_cuda()) if own is None or own.is_emulated else own
+    driver = current_or_none()
+    if driver is None and not os.environ.get(DRIVER, "").strip().startswith("emulator"):
+        driver = current()
+    return Driver(load_cuda()) if driver is None or driver.is_emulated else driver
 
 
 def spread_workers(specs: Sequence[XSpec], mode: Mode) -> None:
@@ -85,9 +85,9 @@ def rotated(visible: Sequence[str], number: int) -> list[str]:
 
 def _may_have_several(mode: Mode) -> bool:
     """Return True if there may be several devices; this loads no driver."""
-    named = os.environ.get(_VISIBLE)
-    if named is not None:
-        return "," in named
+    names = os.environ.get(_VISIBLE)
+    if names is not None:
+        return "," in names
     return mode != "auto" or (_LINUX_LISTS.is_dir() and len(list(_LINUX_LISTS.iterdir())) > 1)
 
 
@@ -99,13 +99,13 @@ def _usable() -> list[str]:
     environment = {**os.environ, DRIVER: "cuda"}
     command = [sys.executable, "-c", _COUNT]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=_COUNT_SECONDS,
             check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return []  # there is no driver, or a broken one; the tests report it
-    count = int(done.stdout)
-    named = os.environ.get(_VISIBLE)
+    count = int(process.stdout)
+    names = os.environ.get(_VISIBLE)
     # The driver ignores the names after an unknown one.
-    return list(map(str, range(count))) if named is None else named.split(",")[:count]
+    return list(map(str, range(count))) if names is None else names.split(",")[:count]

@@ -27,6 +27,8 @@ MARKERS: Final = (
     "emulated(*, profile, devices, order, seed, check, ..., seeds): the test runs on the emulator, "
     "with these arguments of cudadrv.emulator.session; with seeds=N once for each of N seeds",
     "may_leak(reason): the test may leave memory, streams, events and modules behind",
+    "cuda_budget: the test needs a CUDA device; with --cuda-budget it runs on the emulator, and "
+    "the counts of its kernels are compared with budget.json beside it",
 )
 
 
@@ -40,6 +42,7 @@ class CudaTestPlan:
         arguments: those of `emulated`.
         may_leak: True if it may leak.
         seeds: its number of seeds, 0 for one run; None if the run decides.
+        counts: True if its kernels are counted for its budget.
     """
 
     place: Place | None
@@ -47,24 +50,27 @@ class CudaTestPlan:
     arguments: Mapping[str, object]
     may_leak: bool
     seeds: int | None = None
+    counts: bool = False
 
     def leaks_count(self, choices: Choices) -> bool:
         """Return True if the test fails when it leaks."""
         return choices.leaks_fail and not self.may_leak
 
 
-def plan_of(node: pytest.Item, fixtures: Collection[str]) -> CudaTestPlan | None:
+def plan_of(node: pytest.Item, fixtures: Collection[str], choices: Choices) -> CudaTestPlan | None:
     """Return the plan of a test; None if it needs no CUDA.
 
     Raises:
         ArgumentValueError: its markers are wrong.
     """
     emulated = list(node.iter_markers("emulated"))
-    gpu, several = node.get_closest_marker("gpu"), node.get_closest_marker("multi_gpu")
-    needs_emulator = bool(emulated) or CUDA_EMULATOR in fixtures
-    if not (needs_emulator or gpu or several or CUDA_TEST in fixtures):
+    gpu, multi_gpu = node.get_closest_marker("gpu"), node.get_closest_marker("multi_gpu")
+    budget = node.get_closest_marker("cuda_budget")
+    counts = budget is not None and choices.budget != "off"
+    needs_emulator = bool(emulated) or CUDA_EMULATOR in fixtures or counts
+    if not (needs_emulator or gpu or multi_gpu or budget or CUDA_TEST in fixtures):
         return None
-    is_real = [_is_real(each) for each in (gpu, several) if each is not None]
+    is_real = [_is_real(mark) for mark in (gpu, multi_gpu) if mark is not None]
     if any(is_real) and needs_emulator:
         raise ArgumentValueError("the test asks for a real GPU, and for the emulator")
     arguments: dict[str, object] = {}
@@ -74,8 +80,12 @@ def plan_of(node: pytest.Item, fixtures: Collection[str]) -> CudaTestPlan | None
         arguments |= marker.kwargs
     place: Place | None = "emulator" if needs_emulator else "gpu" if any(is_real) else None
     may_leak = node.get_closest_marker("may_leak") is not None
-    gpus = 1 if several is None else _count(several)
-    return CudaTestPlan(place, gpus, arguments, may_leak, _take_seeds(arguments))
+    gpus = 1 if multi_gpu is None else _count(multi_gpu)
+    seeds = _take_seeds(arguments)
+    if counts:  # in one order, as an order can change what a kernel executes
+        arguments.pop("seed", None)
+        arguments["order"], seeds = "immediate", 0
+    return CudaTestPlan(place, gpus, arguments, may_leak, seeds, counts)
 
 
 def _take_seeds(arguments: dict[str, object]) -> int | None:
@@ -95,8 +105,8 @@ def _take_seeds(arguments: dict[str, object]) -> int | None:
 def _is_real(marker: pytest.Mark) -> bool:
     wrong = marker.kwargs.keys() - {"real"}
     if wrong or (marker.name == "gpu" and marker.args):
-        known = "gpu(real=True)" if marker.name == "gpu" else "multi_gpu(2, real=True)"
-        raise ArgumentValueError(f"{marker.name}: takes nothing but {known}")
+        form = "gpu(real=True)" if marker.name == "gpu" else "multi_gpu(2, real=True)"
+        raise ArgumentValueError(f"{marker.name}: takes nothing but {form}")
     return bool(marker.kwargs.get("real"))
 
 
@@ -119,8 +129,10 @@ def session_arguments(plan: CudaTestPlan, choices: Choices) -> dict[str, object]
     from ..emulator.profiles import DeviceProperties, EmulatedDevice
     from ..sessions.session import session
 
-    known = {"profile", *signature(session).parameters, *DeviceProperties.__annotations__}
-    _refuse_unknown(plan.arguments, known - {"raise_findings", "properties"})
+    known_names = {"profile", *signature(session).parameters, *DeviceProperties.__annotations__}
+    _reject_unknown(plan.arguments, known_names - {"raise_findings", "properties"})
+    if plan.counts:  # a budget depends on the test alone, not on the run's devices
+        choices = replace(choices, profile="", devices=1)
     arguments = dict(plan.arguments)
     profile = arguments.pop("profile", choices.profile or EmulatedDevice())
     if not isinstance(profile, EmulatedDevice):
@@ -130,9 +142,9 @@ def session_arguments(plan: CudaTestPlan, choices: Choices) -> dict[str, object]
         names = arguments.keys() & DeviceProperties.__annotations__.keys()
         properties = {name: arguments.pop(name) for name in names}
         # The values are the marker's; `EmulatedDevice` checks them.
-        one = replace(profile, **properties)  # type: ignore[arg-type]
+        device = replace(profile, **properties)  # type: ignore[arg-type]
         count = border.whole("devices", devices)
-        devices = (one,) * max(count, plan.gpus)
+        devices = (device,) * max(count, plan.gpus)
     elif "profile" in plan.arguments:
         raise ArgumentValueError("give a profile, or the devices themselves")
     # The values are the marker's here as well.
@@ -145,11 +157,11 @@ def session_arguments(plan: CudaTestPlan, choices: Choices) -> dict[str, object]
     return {"devices": devices, "check": sorted(names), **arguments}
 
 
-def _refuse_unknown(given: Mapping[str, object], known: set[str]) -> None:
+def _reject_unknown(arguments: Mapping[str, object], names: set[str]) -> None:
     """Raise for arguments that `emulated` does not have."""
-    for name in sorted(given.keys() - known):
-        close = get_close_matches(name, known, 1)
-        meant = f": did you mean {close[0]!r}?" if close else ""
+    for name in sorted(arguments.keys() - names):
+        close = get_close_matches(name, names, 1)
+        suggestion = f": did you mean {close[0]!r}?" if close else ""
         raise ArgumentValueError(
-            f"it takes no argument {name!r}{meant}\n  it takes {', '.join(sorted(known))}"
+            f"it takes no argument {name!r}{suggestion}\n  it takes {', '.join(sorted(names))}"
         )

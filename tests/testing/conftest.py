@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import pkgutil
 
 import pytest
 
 import cudadrv
+import cudadrv.emulator
+import ptx.emulate
 from benchmarks.driver import NoCompilerError, build_null_driver
 from cudadrv.testing.choices import VARIABLES
 
@@ -19,6 +22,9 @@ for _name in [*dir(cudadrv), "emulator"]:
     getattr(cudadrv, _name)
 for _name in ("plan", "cuda_test"):
     importlib.import_module(f"cudadrv.testing.{_name}")
+for _package in (cudadrv.emulator, ptx.emulate):
+    for _module in pkgutil.walk_packages(_package.__path__, f"{_package.__name__}."):
+        importlib.import_module(_module.name)
 
 
 @pytest.fixture

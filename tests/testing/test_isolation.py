@@ -216,5 +216,5 @@ def test_client(cuda_context):
     )
     result.assert_outcomes(passed=5, errors=2)
     result.stdout.fnmatch_lines(
-        ["leak: the test left *", "  <Device*on device 0>", "*pinned memory of 32 bytes"]
+        ["leak: the test left *", "  <Device*on device 0>", "  <pinned memory of 32 bytes>"]
     )

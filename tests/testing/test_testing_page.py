@@ -32,7 +32,7 @@ def test_the_example_of_a_kernel_is_of_ten_lines() -> None:
 def test_every_option_marker_and_fixture_is_told(runs: Runs) -> None:
     said = str(runs.here("", "--help").stdout)
     options = set(re.findall(r"--cuda[\w-]*", said))
-    assert len(options) == 8
+    assert len(options) == 9
     assert options <= set(re.findall(r"--cuda[\w-]*", PAGE))
     fixtures = re.findall(
         r"^(\w+) -- .*cudadrv/testing", str(runs.here("", "--fixtures").stdout), re.M

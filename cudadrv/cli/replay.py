@@ -1,0 +1,94 @@
+"""``replay``: run a finding of ``verify`` again, and print the accesses to one address."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ..errors import ArgumentValueError, CudadrvError
+from .command_line import Commands, add_command, program_name
+from .verify import CANNOT, FOUND, WRONG, missing_package
+
+if TYPE_CHECKING:
+    from ..testing.verify import SavedFinding
+
+_MOST_SHOWN: Final = 200
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands, "replay", "Run a finding again that `verify --save` wrote.",
+        example="findings/saxpy-bounds.json --address 'y[3]' --thread 0:3",
+        statuses={
+            "0": "the kernel shows no fault any more", str(FOUND): "the kernel has a fault",
+            str(WRONG): "the command line is wrong",
+            str(CANNOT): "the file is not a saved finding, or does not run",
+        },
+    )  # fmt: skip
+    add = parser.add_argument
+    add("finding", type=Path, metavar="FINDING.json", help="a file of verify --save")
+    add(
+        "--address",
+        default="",
+        metavar="NAME[INDEX]",
+        help="print the accesses to an element of an array, to NAME+BYTES, or to shared+BYTES",
+    )
+    add(
+        "--thread",
+        default="",
+        metavar="BLOCK:THREAD",
+        help="print the accesses of one thread, such as 0:3 or 1,0,0:3,0,0",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if missing_package("replay"):
+        return CANNOT
+    try:
+        saved = _read(options.finding)
+        history: list[str] = []
+        if options.address or options.thread:
+            history = saved.history(options.address, options.thread)
+        faults = saved.faults()
+        for fault in faults:
+            print(fault.text)
+        if not faults:
+            print("the kernel shows no fault any more")
+        if options.address or options.thread:
+            _print_history(history, options.address, options.thread)
+    except ArgumentValueError as error:
+        print(f"{program_name()} replay: {error}", file=sys.stderr)
+        return WRONG
+    except CudadrvError as error:
+        print(f"{options.finding}: cannot be replayed: {error}", file=sys.stderr)
+        return CANNOT
+    return FOUND if faults else 0
+
+
+def _read(file: Path) -> SavedFinding:
+    from ..testing.verify import CannotVerifyError, SavedFinding  # imports Hypothesis
+
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ArgumentValueError(f"{file}: there is no such file") from None
+    except json.JSONDecodeError as error:
+        raise CannotVerifyError(f"it is not JSON: {error}") from None
+    except (OSError, ValueError) as error:
+        raise CannotVerifyError(f"it cannot be read: {error}") from None
+    return SavedFinding.from_json(content)
+
+
+def _print_history(lines: Sequence[str], address: str, thread: str) -> None:
+    of = " ".join(filter(None, [address, thread and f"thread {thread}"]))
+    print(f"history of {of}: {len(lines)} access{'es' * (len(lines) != 1)}")
+    for line in lines[:_MOST_SHOWN]:
+        print(f"  {line}")
+    if len(lines) > _MOST_SHOWN:
+        print(f"  and {len(lines) - _MOST_SHOWN} more")

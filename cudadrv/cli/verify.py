@@ -1,0 +1,286 @@
+"""``verify``: verify kernels against their references, under all checks of the emulator."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ..errors import ArgumentValueError, CudadrvError
+from .check import add_checks_option
+from .command_line import Commands, add_command, positive, program_name
+from .script import names_of
+
+if TYPE_CHECKING:
+    from ..testing.report import CaseReport
+    from ..testing.verify import KernelCase, MutationReport, Verdict, VerifyOptions
+
+_T = TypeVar("_T")
+FOUND: Final = 1
+WRONG: Final = 2  # argparse's status for a wrong command line
+CANNOT: Final = 3
+_EXAMPLES: Final = 100
+_SECONDS: Final = 60.0
+_NEEDED: Final = ("hypothesis", "pytest")
+_NEEDED_FOR_PAGE: Final = ("jinja2", "pygments")
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands, "verify",
+        "Verify kernels against NumPy references on the emulator, with generated inputs.",
+        example="cases.py::saxpy --seed 7",
+        statuses={
+            "0": "every case is verified", str(FOUND): "a kernel has a fault",
+            str(WRONG): "the command line is wrong",
+            str(CANNOT): "a case cannot be verified, or a result cannot be written",
+        },
+    )  # fmt: skip
+    add = parser.add_argument
+    add(
+        "targets",
+        nargs="+",
+        metavar="FILE[::CASE]",
+        help="a Python file with cases, or a .cu file with the cases in a .py file beside it",
+    )
+    add_checks_option(parser)
+    add("--examples", type=positive, default=_EXAMPLES, metavar="N",
+        help=f"inputs of each case (default: {_EXAMPLES})")  # fmt: skip
+    add("--seconds", type=_seconds, default=_SECONDS, metavar="N",
+        help=f"the most time for each case (default: {_SECONDS:g})")  # fmt: skip
+    add(
+        "--seed", type=int, default=0, metavar="N", help="seed of the generated inputs (default: 0)"
+    )
+    add(
+        "--explain",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="try single repairs of each finding, and report which of them heal it",
+    )
+    add(
+        "--mutate",
+        action="store_true",
+        help="also change the PTX in small ways, and report the changes that no check notices",
+    )
+    add(
+        "--save",
+        type=Path,
+        metavar="FOLDER",
+        help="write each finding to a file CASE-CHECK.json of a folder, for the command replay",
+    )
+    add(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page: findings, source, PTX, counters, memory accesses, streams, bounds",
+    )
+    add("--json", action="store_true", help="print the verdicts as JSON")
+    parser.set_defaults(run=_run)
+
+
+def missing_package(command: str, needed: Sequence[str] = _NEEDED) -> bool:
+    """Return True, and print how to install it, if a package is missing that a command needs."""
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        print(f'{command} needs {missing[0]}: pip install "cudadrv[testing]"', file=sys.stderr)
+    return bool(missing)
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return number
+
+
+@dataclass
+class _Report:
+    """The results of all cases.
+
+    Attributes:
+        as_json: True to print JSON at the end, and no text.
+    """
+
+    as_json: bool
+    verdicts: list[Verdict] = field(default_factory=list)
+    mutations: list[MutationReport] = field(default_factory=list)
+    errors: list[dict[str, str]] = field(default_factory=list)
+    pages: list[CaseReport] = field(default_factory=list)
+
+    def attempt(
+        self, name: str, function: Callable[[], _T], failed: str = "cannot be verified: "
+    ) -> _T | None:
+        """Return the function's result; None after an error, which it records."""
+        try:
+            return function()
+        except CudadrvError as error:
+            self.fail(name, str(error), failed)
+            return None
+
+    def fail(self, name: str, text: str, failed: str = "cannot be verified: ") -> None:
+        """Record an error, and print it after the words `failed`."""
+        self.errors.append({"case": name, "text": text})
+        print(f"{name}: {failed}{text}", file=sys.stderr)
+
+    def show(self, text: str) -> None:
+        """Print a result, unless JSON is wanted."""
+        if not self.as_json:
+            print(text, flush=True)
+
+    def finish(self) -> int:
+        """Print JSON if it is wanted; return the exit status."""
+        if self.as_json:
+            results: dict[str, list[Any]] = {  # of JSON
+                "verdicts": [result.to_json() for result in self.verdicts],
+                "mutations": [result.to_json() for result in self.mutations],
+                "errors": self.errors,
+            }
+            print(json.dumps(results))
+        if self.errors:
+            return CANNOT
+        return 0 if all(verdict.is_verified for verdict in self.verdicts) else FOUND
+
+
+def _run(args: argparse.Namespace) -> int:
+    if missing_package("verify"):
+        return CANNOT
+    if args.html is not None and missing_package("verify --html", _NEEDED_FOR_PAGE):
+        return CANNOT
+    from ..emulator.checks import read_checks
+    from ..testing.verify import VerifyOptions  # imports Hypothesis, which takes 0.3 s
+
+    try:
+        checks = None if args.checks is None else read_checks(args.checks)
+        options = VerifyOptions(
+            checks, args.seed, args.examples, args.seconds, explain=args.explain
+        )
+        targets = [_target(target) for target in args.targets]
+    except ArgumentValueError as error:
+        print(f"{program_name()} verify: {error}", file=sys.stderr)
+        return WRONG
+    report = _Report(args.json)
+    # The output of a case must not mix with JSON.
+    with redirect_stdout(sys.stderr) if args.json else nullcontext():
+        for file, wanted in targets:
+            _verify_file(file, wanted, options, report, args)
+        if args.html is not None:
+            _write_page(report, args.html)
+    return report.finish()
+
+
+def _verify_file(
+    file: Path, wanted: str, options: VerifyOptions, report: _Report, args: argparse.Namespace
+) -> None:
+    """Verify the case that is wanted of a file, or all of them."""
+    names = names_of(file)
+    if names is None:
+        report.fail(str(file), "the file failed")
+        return
+    cases = dict(_cases(names, file))
+    if not cases:
+        report.fail(str(file), "it defines no KernelCase")
+    elif wanted and wanted not in cases:
+        report.fail(f"{file}::{wanted}", f"its cases are: {', '.join(cases)}")
+    for name, case in cases.items():
+        if wanted in ("", name):
+            _verify(case, options, f"{file}::{name}", report, args)
+
+
+def _verify(
+    case: KernelCase, options: VerifyOptions, name: str, report: _Report, args: argparse.Namespace
+) -> None:
+    from ..testing.verify import verify  # imports Hypothesis
+
+    verdict = report.attempt(name, lambda: verify(case, options, name=name))
+    if verdict is None:
+        return
+    report.verdicts.append(verdict)
+    report.show(str(verdict))
+    if args.mutate and verdict.is_verified:
+        _mutate(case, options, name, report)
+    if args.save is not None and verdict.findings:
+        report.attempt(name, lambda: _save(case, verdict, args.save, report), "")
+    if args.html is not None:
+        from ..testing.report import report_case  # imports Jinja2
+
+        page = report.attempt(name, lambda: report_case(case, verdict, options))
+        report.pages += [] if page is None else [page]
+
+
+def _write_page(report: _Report, file: Path) -> None:
+    """Write the page of all cases."""
+    from ..testing.report import Report, page_of  # imports Jinja2
+
+    errors = tuple((error["case"], error["text"]) for error in report.errors)
+    try:
+        file.write_text(page_of(Report(tuple(report.pages), errors)), encoding="utf-8")
+    except OSError as error:
+        report.fail(str(file), f"the page cannot be written: {error}", "")
+        return
+    report.show(f"page: {file}")
+
+
+def _save(case: KernelCase, verdict: Verdict, folder: Path, report: _Report) -> None:
+    """Write the findings of a case.
+
+    Raises:
+        CannotVerifyError: they cannot be saved.
+    """
+    from ..testing.verify import CannotVerifyError, saved_findings
+
+    for finding in saved_findings(case, verdict):
+        file = folder / f"{case.name}-{finding.finding.check}.json"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(finding.to_json()), encoding="utf-8")
+        except OSError as error:
+            raise CannotVerifyError(f"a finding cannot be written: {error}") from None
+        report.show(f"  replay: python -m cudadrv replay {shlex.quote(str(file))}")
+
+
+def _mutate(case: KernelCase, options: VerifyOptions, name: str, report: _Report) -> None:
+    from ..testing.verify import mutate
+
+    mutation = report.attempt(name, lambda: mutate(case, options, name=name))
+    if mutation is not None:
+        report.mutations.append(mutation)
+        report.show(str(mutation))
+
+
+def _target(text: str) -> tuple[Path, str]:
+    """Return the Python file and the case that a target names, "" for all.
+
+    Raises:
+        ArgumentValueError: there is no such file.
+    """
+    name, _, case = text.partition("::")
+    file = Path(name)
+    cases = file.with_suffix(".py") if file.suffix in (".cu", ".cuh") else file
+    for path in (file, cases):
+        if not path.is_file():
+            beside = f": the cases of {file} stand there" if path != file else ""
+            raise ArgumentValueError(f"{path}: there is no such file{beside}")
+    return cases, case
+
+
+def _cases(names: Mapping[str, object], file: Path) -> Iterator[tuple[str, KernelCase]]:
+    """Yield the cases of a file; paths of sources are relative to it."""
+    from ..testing.verify import KernelCase
+
+    for name, case in names.items():
+        if isinstance(case, KernelCase):
+            case.name = case.name or name
+            if isinstance(case.source, Path):
+                case.source = file.parent / case.source
+            yield name, case

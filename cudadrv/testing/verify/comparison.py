@@ -1,0 +1,114 @@
+"""Compare the arrays of a kernel with those of its reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import ArgumentValueError
+from .verdict import CannotVerifyError
+
+Host: TypeAlias = npt.NDArray[np.generic]
+_RELATIVE: Final = {2: 1e-2, 4: 1e-5, 8: 1e-12}
+"""By the bytes of a float, where no tolerance is given."""
+_ABSOLUTE: Final = {2: 1e-2, 4: 1e-5, 8: 1e-12}
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a float may be from the reference. Integers must be equal.
+
+    Without arguments it depends on the type: 1e-2 of float16, 1e-5 of float32 and 1e-12 of float64,
+    relative and absolute. NaN equals NaN, and an infinity the same infinity.
+
+    Attributes:
+        relative: a share of the reference.
+        absolute: a difference.
+        ulps: units in the last place of the kernel's type, instead of both others.
+    """
+
+    relative: float | None = None
+    absolute: float | None = None
+    ulps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.ulps is not None and (self.relative is not None or self.absolute is not None):
+            raise ArgumentValueError("Tolerance: give ulps, or relative and absolute")
+        for name in ("relative", "absolute", "ulps"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise ArgumentValueError(f"Tolerance: {name} is {value!r}: give 0 or more")
+
+    def differs(self, actual: Host, expected: Host) -> npt.NDArray[np.bool_]:
+        """Return which elements are too far from the reference."""
+        if actual.dtype.kind not in "fcV":
+            return np.asarray(actual != expected, np.bool_)
+        wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+        kernel, reference = actual.astype(wide), expected.astype(wide)
+        with np.errstate(all="ignore"):
+            is_same = (kernel == reference) | (np.isnan(kernel) & np.isnan(reference))
+            apart = np.abs(kernel - reference)
+            is_near = apart <= self._allowed_difference(actual.dtype, reference)
+            # A reference that is finite in a wider type overflows in the kernel's.
+            is_overflow = np.isinf(kernel) & (reference.astype(actual.dtype).astype(wide) == kernel)
+        finite = np.isfinite(kernel) & np.isfinite(reference)
+        return np.asarray(~(is_same | is_overflow | (is_near & finite)), np.bool_)
+
+    def _allowed_difference(
+        self, dtype: np.dtype[np.generic], reference: Host
+    ) -> npt.NDArray[np.float64]:
+        size = np.abs(reference).astype(np.float64)
+        if self.ulps is not None:
+            units = np.spacing(np.abs(reference).astype(dtype)).astype(np.float64)
+            return self.ulps * np.where(np.isfinite(units), units, 0)
+        width = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+        is_given = self.relative is not None or self.absolute is not None
+        relative = (0 if is_given else _RELATIVE.get(width, 1e-2)) if self.relative is None else (
+            self.relative
+        )  # fmt: skip
+        absolute = (0 if is_given else _ABSOLUTE.get(width, 1e-2)) if self.absolute is None else (
+            self.absolute
+        )  # fmt: skip
+        allowed: npt.NDArray[np.float64] = absolute + relative * size
+        return allowed
+
+
+def checked_reference(name: str, value: object, actual: Host) -> Host:
+    """Return the reference's array of an argument.
+
+    Raises:
+        CannotVerifyError: it has another shape, or a type that the kernel's cannot hold.
+    """
+    expected: Host = np.asarray(value)
+    if expected.shape != actual.shape:
+        if expected.ndim:
+            raise CannotVerifyError(
+                f"the reference's {name} has shape {expected.shape}, the kernel's {actual.shape}\n"
+                "  return an array of the kernel's shape"
+            )
+        expected = np.full(actual.shape, expected)
+    if not np.can_cast(expected.dtype, actual.dtype, "same_kind") and not (
+        expected.dtype.kind in "iub" and actual.dtype.kind in "iub"
+    ):
+        raise CannotVerifyError(
+            f"the reference's {name} has dtype {expected.dtype}, the kernel's {actual.dtype}\n"
+            f"  return {actual.dtype}, or a wider type of the same kind"
+        )
+    return expected
+
+
+def difference(name: str, actual: Host, expected: Host, tolerance: Tolerance) -> str:
+    """Return in words how an array differs from the reference; "" if it does not."""
+    wrong = tolerance.differs(actual, expected)
+    count = int(np.count_nonzero(wrong))
+    if not count:
+        return ""
+    index = tuple(int(coordinate) for coordinate in np.argwhere(wrong)[0])
+    place = f"{name}[{', '.join(map(str, index))}]" if index else name
+    return (
+        f"values: {place} is {actual[index]!s}, the reference has {expected[index]!s}\n"
+        f"  {count} of {actual.size} elements of {name} differ"
+    )

@@ -1,0 +1,391 @@
+"""Run one example of a case on a fresh emulator, and collect its faults."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+import ptx
+from ptx.emulate.check.findings import Finding as Race
+from ptx.emulate.count.access_log import AccessLog, LoggedAccess
+from ptx.emulate.model.geometry import Dim3
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
+
+from ...emulator.call_site import user_call_site
+from ...emulator.checks import CheckName
+from ...emulator.counters import CountedLaunch
+from ...emulator.profiles import EmulatedDevice
+from ...emulator.timeline.host_watch import EarlyRead
+from ...emulator.timeline.operation_log import LoggedOperation, OperationLog
+from ...emulator.timeline.schedule import OrderName
+from ...errors import CudadrvError, CudaError
+from ...memory.array import DeviceArray
+from ...sessions.session import session
+from ...stream import cuda_context_for
+from ..strategies import DrawnArray
+from .comparison import difference
+from .kernel_case import KernelCase, failed_call
+from .stream_wait import StreamWait
+from .verdict import Argument, CannotVerifyError, Example, SourceLine
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Found, Place
+
+    from ...stream import Stream
+
+Host: TypeAlias = npt.NDArray[np.generic]
+VALUES: Final = "values"
+FAULT: Final = "fault"
+_ALLOCATED_BY: Final = re.compile(r" \(cuMem\w+(?: at [^()]*)?\)")
+_ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
+_EVERY: Final = 1 << 62  # bytes
+BYTES_NEAR: Final = 256  # before and after an array that still have its name
+_MOST_STEPS: Final = 64  # of one instruction of a measured warp
+ORDER_OF_CHECKS: Final = (
+    "assemble", FAULT, "bounds", "sync", "race", "init", "order", "leak", VALUES,
+)  # fmt: skip
+"""Causes before their effects: the first one that an example shows names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of one run.
+
+    Attributes:
+        check: as of `Finding`.
+        text: the fault in words.
+        lines: the lines of source.
+        variable: the argument or variable, or "".
+        calls: the file and line of the two calls of the host, if it is about their order; "" is the
+            copy of an array before or after the kernels.
+    """
+
+    check: str
+    text: str
+    lines: tuple[SourceLine, ...] = ()
+    variable: str = ""
+    calls: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of one run.
+
+    Attributes:
+        arrays: the contents of the arrays after the kernel, by argument.
+        memory: the first and the last address of each array, by argument.
+        caller: the file and line from which the arrays are copied, outside of this package.
+    """
+
+    arrays: dict[str, Host]
+    memory: dict[str, tuple[int, int]]
+    caller: str
+
+    def named(self, text: str) -> str:
+        """Return a text with arguments' names in place of addresses, which change between runs."""
+
+        def name_of(match: re.Match[str]) -> str:
+            place = self.place_of(int(match[0], 16))
+            if place is None:
+                return match[0]
+            return address_text(*place)
+
+        text = text.replace(f", called at {self.caller}", " of the verification")
+        # NVRTC adds the current folder to the name of a source that is text.
+        text = text.replace(f"{Path.cwd()}{os.sep}", "")
+        return _ADDRESS.sub(name_of, _ALLOCATED_BY.sub("", text))
+
+    def line(self, place: Place, case: KernelCase) -> SourceLine:
+        """Return a line of a finding, without a file if a copy of the verification is there."""
+        where, file, line = place.where, place.file, place.line
+        if f"{file}:{line}" == self.caller or line == 0:  # 0 is code of no line
+            file = line = None
+        return SourceLine(
+            place.what, file, line, None if where is None else where.ptx_line,
+            None if where is None else where.block, None if where is None else where.thread,
+            source_line(case, file, line),
+        )  # fmt: skip
+
+    def calls(self, finding: Found) -> tuple[str, ...]:
+        """Return the two calls of the host whose order a finding is about; "" for the caller's."""
+        calls: tuple[str, ...] = ()
+        if isinstance(finding, Race) and finding.second is not None:
+            calls = (finding.first.queued_at, finding.second.queued_at)
+        elif isinstance(finding, EarlyRead):
+            calls = (finding.queued_at, finding.read_at)
+        return tuple("" if place == self.caller else place for place in calls) if all(calls) else ()
+
+    def place_of(self, address: int) -> tuple[str, int] | None:
+        """Return the array that an address is in, or near to, and the offset from its start."""
+
+        def distance(name: str) -> int:
+            first, last = self.memory[name]
+            return max(first - address, address - last + 1, 0)
+
+        nearest = min(self.memory, key=distance, default=None)
+        if nearest is None or distance(nearest) > BYTES_NEAR:
+            return None
+        return nearest, address - self.memory[nearest][0]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessQuery:
+    """Which accesses of a run to record.
+
+    Attributes:
+        name: an array of the arguments, "shared", "local", or "" for every address.
+        first: the first byte in it; `nbytes`: how many, None for all.
+        block, thread: the coordinates of the only thread; None is every one.
+    """
+
+    name: str
+    first: int
+    nbytes: int | None
+    block: Dim3 | None
+    thread: Dim3 | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """One run of an example, with its counts.
+
+    Attributes:
+        launches: the launches; a fault ended the last `failed` of them.
+        accesses: those of one warp, at most 64 of each instruction.
+        operations: the operations of the streams.
+        device: the emulated device.
+        stopped_by: the fault, or "".
+    """
+
+    launches: Sequence[CountedLaunch]
+    failed: int
+    accesses: Sequence[LoggedAccess]
+    operations: Sequence[LoggedOperation]
+    device: EmulatedDevice
+    stopped_by: str
+    _run: _Run
+
+    def place_of(self, address: int) -> tuple[str, int] | None:
+        """Return the array that an address is in, or near to, and the offset from its start."""
+        return self._run.place_of(address)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCase:
+    """A case with its image.
+
+    Attributes:
+        case: the case.
+        image: PTX with line numbers.
+        kernel: the kernel's name in the image.
+        checks: the checks of the emulator.
+        limits: the limits of its launches.
+        wait: a wait that the program of the case lacks.
+    """
+
+    case: KernelCase
+    image: ptx.Image
+    kernel: str
+    checks: tuple[CheckName, ...]
+    limits: Limits = DEFAULT_LIMITS
+    wait: StreamWait | None = None
+
+    def faults(self, example: Example, expected: Mapping[str, Host]) -> list[Fault]:
+        """Run an example; return its faults, causes before effects."""
+        run = _Run({}, {}, user_call_site())
+        faults: list[Fault] = []
+        order, seed = _order_of(example)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an OrderWarning is a finding, too
+            try:
+                with (
+                    session(order=order, seed=seed, check=self.checks, limits=self.limits,
+                            raise_findings=False) as emulator,
+                    nullcontext() if self.wait is None else self.wait.inserted(run.caller),
+                ):  # fmt: skip
+                    self._run(example, run)
+            except CudadrvError as error:
+                # Other errors than the driver's are about the arguments of the case.
+                if not isinstance(error, CudaError):
+                    raise CannotVerifyError(f"{error}\n{example}") from error
+                if not any(finding.is_told for finding in emulator.findings):
+                    faults.append(Fault(FAULT, f"fault: {run.named(str(error))}"))
+        faults += [
+            self._fault_of(finding, run) for finding in emulator.findings if not finding.benign
+        ]
+        faults += self._differences(run.arrays, expected, example)
+        return sorted(faults, key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
+
+    def history(self, example: Example, query: AccessQuery) -> list[str]:
+        """Run an example again; return the accesses of a query in words, in their order.
+
+        Within the launch the order is "immediate".
+        """
+        run = _Run({}, {}, user_call_site())
+        is_array = query.name in example.arguments
+
+        def bounds() -> tuple[int, int]:
+            start = query.first + (run.memory[query.name][0] if is_array else 0)
+            return start, start + (_EVERY if query.nbytes is None else query.nbytes)
+
+        log = AccessLog(
+            "global" if is_array else query.name, bounds if query.name else None,
+            query.block, query.thread,
+        )  # fmt: skip
+        with (
+            suppress(CudaError),  # the accesses before a fault are its history
+            session(
+                order="immediate", check=[], limits=self.limits, raise_findings=False
+            ) as emulator,
+            emulator.counting() as counters,
+        ):
+            counters.access_log = log
+            self._run(example, run)
+        return [self._access_text(access, run) for access in log.accesses]
+
+    def measure(self, example: Example, block: Dim3, warp: int) -> MeasuredRun:
+        """Run an example again, count its launches, and record the accesses of one warp.
+
+        No check runs. The order applies between operations, not inside the launches.
+        """
+        run = _Run({}, {}, user_call_site())
+        text = ""
+        order, seed = _order_of(example)
+        log, operations = AccessLog(block=block, warp=warp, most=_MOST_STEPS), OperationLog()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an OrderWarning was reported by `faults`
+            with (
+                session(order=order, seed=seed, check=[], limits=self.limits) as emulator,
+                emulator.counting() as counters,
+            ):
+                counters.access_log = log
+                emulator._queued.log = operations
+                try:
+                    self._run(example, run)
+                except CudaError as error:
+                    text = run.named(str(emulator.last_fault or error))
+        (device,) = emulator.devices
+        return MeasuredRun(
+            (*counters.launches, *counters.failed), len(counters.failed), log.accesses,
+            operations.operations, device, text, run,
+        )  # fmt: skip
+
+    def _access_text(self, access: LoggedAccess, run: _Run) -> str:
+        """Return an access in words."""
+        where = access.where
+        address = f"{access.space} + {access.address}"
+        if access.space == "global":
+            address = run.named(f"0x{access.address:06x}")
+        text = source_line(self.case, where.source_file, where.source_line)
+        place = f"PTX line {where.ptx_line}"
+        if where.source_line is not None and where.source_file is not None:
+            place = f"{Path(where.source_file).name}:{where.source_line} ({place})"
+        return (
+            f"step {access.step}: {access.kind} of {access.nbytes} bytes at {address} by block "
+            f"{where.block}, thread {where.thread}, {place}{f': {text}' if text else ''}"
+        )
+
+    def _run(self, example: Example, run: _Run) -> None:
+        """Run the kernel, and note its arrays."""
+        context = cuda_context_for(0)
+        with context.load_module(self.image) as module, context.new_stream() as own:
+            stream = own if example.stream == "new" else context.default_stream
+            launch_arguments = [_on_device(stream, value) for value in example.arguments.values()]
+            pairs = list(zip(example.arguments, launch_arguments, strict=True))
+            run.memory |= {
+                name: (argument.ptr, argument.ptr + argument.nbytes)
+                for name, argument in pairs
+                if isinstance(argument, DeviceArray)
+            }
+            if self.case.program is not None:
+                try:
+                    self.case.program(stream, module, example.config, *launch_arguments)
+                except CudadrvError:
+                    raise
+                except (Exception, SystemExit) as error:
+                    raise failed_call("program=", error) from error
+            else:
+                module.kernel(self.kernel).launch(stream, example.config, *launch_arguments)
+            for name, argument in pairs:
+                if isinstance(argument, DeviceArray):
+                    run.arrays[name] = stream.to_host(argument)
+            stream.synchronize()
+            for argument in launch_arguments:
+                if isinstance(argument, DeviceArray):
+                    # A garbage collection after each example costs more than the rest.
+                    argument.close()
+
+    def _differences(
+        self, arrays: Mapping[str, Host], expected: Mapping[str, Host], example: Example
+    ) -> list[Fault]:
+        texts = {
+            name: difference(
+                name, _reference_where_unwritten(array, expected[name], example.arguments[name]),
+                expected[name], self.case.tolerance_of(name),
+            )
+            for name, array in arrays.items()
+            if name in expected
+        }  # fmt: skip
+        return [Fault(VALUES, text, (), name) for name, text in texts.items() if text]
+
+    def _fault_of(self, finding: Found, run: _Run) -> Fault:
+        lines = tuple(run.line(place, self.case) for place in finding.places)
+        return Fault(
+            finding.check, run.named(str(finding)), lines, finding.variable, run.calls(finding)
+        )
+
+
+def address_text(name: str, offset: int) -> str:
+    """Return an address as the name of an array and the bytes from its start."""
+    return f"{name} {'-' if offset < 0 else '+'} {abs(offset)}" if offset else name
+
+
+def _order_of(example: Example) -> tuple[OrderName, int | None]:
+    """Return the order and the seed of an example's session."""
+    schedule = example.schedule
+    if schedule.name == "random":
+        return "random", schedule.seed
+    return ("immediate" if schedule.name == "held" else schedule.name), None
+
+
+def _reference_where_unwritten(array: Host, expected: Host, argument: Argument) -> Host:
+    """Return an array as the reference has it where neither was to write an element."""
+    if not isinstance(argument, DrawnArray) or argument.is_written:
+        return array
+    is_open = np.asarray(expected == argument.contents, np.bool_)
+    return np.where(is_open, argument.contents, array)
+
+
+def _on_device(stream: Stream, value: Argument) -> object:
+    if not isinstance(value, DrawnArray):
+        return value
+    if value.is_written:
+        return stream.to_device(value.contents)
+    return stream.empty(value.contents.shape, value.contents.dtype)
+
+
+def source_line(case: KernelCase, file: str | None, line: int | None) -> str:
+    """Return the text of a line of the case's source; "" if it is unknown."""
+    if file is None or line is None:
+        return ""
+    is_own = Path(file).name == Path(case.source_file).name
+    lines = case.read_source().splitlines() if is_own else _lines_of(file)
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+@cache  # the files of one verification
+def _lines_of(file: str) -> Sequence[str]:
+    try:
+        return Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return ()

@@ -1,0 +1,336 @@
+"""`KernelCase`: a kernel, its arguments as strategies, and its reference."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as hypothesis_strategies
+from hypothesis.strategies import SearchStrategy
+
+import ptx
+
+from ... import border
+from ...errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from ...launch.config import LaunchConfig
+from ..strategies import (
+    ArrayInput,
+    DrawnArray,
+    Extent,
+    LaunchConfigs,
+    NumberInput,
+    Size,
+    schedules,
+)
+from .comparison import Tolerance, checked_reference
+from .verdict import Argument, CannotVerifyError, Example, StreamKind
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
+
+    from ...launch.module_and_kernel import Module
+    from ...stream import Stream
+
+Host: TypeAlias = npt.NDArray[np.generic]
+Input: TypeAlias = "int | float | np.generic | Host | Size | NumberInput | ArrayInput"
+_TARGET: Final = ptx.Target.parse("compute_90")  # of the emulator's usual device
+_STREAMS: Final[tuple[StreamKind, ...]] = ("default", "new")
+
+
+class HostProgram(Protocol):
+    """Launches the kernels of a case that has several launches."""
+
+    def __call__(self, stream: Stream, module: Module, config: LaunchConfig, *args: object) -> None:
+        """Launch; `args` are the arguments in their order, arrays in device memory."""
+
+
+class KernelCase:
+    """A kernel and its reference, for `verify` and `python -m cudadrv verify`.
+
+    Args:
+        source: CUDA C++, or the path of a file.
+        arguments: the kernel's arguments in the order of its parameters: sizes, numbers and arrays
+            of `cudadrv.testing.strategies`, other strategies, or values.
+        launch: the launch configurations, of `launch_configs`.
+        reference: a function whose parameters are some of the arguments' names. Arrays are copies.
+            It changes them, or returns a dict of new contents; None leaves an array open.
+            Afterwards each other array of the kernel must equal the reference's.
+        kernel: the kernel's name; it may be left out if the source has one kernel.
+        program: launches the kernels itself, in place of one launch:
+            `program(stream, module, config, *arguments)`.
+        assume: returns False for arguments to skip; parameters as of `reference`.
+        tolerance: for floats; or a mapping from names to tolerances.
+        options: of the compilation. Line numbers are always added.
+
+    Raises:
+        ArgumentError: an argument of the case has the wrong type.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        arguments: Mapping[str, Input | SearchStrategy[object]],
+        launch: LaunchConfigs | LaunchConfig,
+        reference: Callable[..., Mapping[str, object] | None],
+        kernel: str = "",
+        program: HostProgram | None = None,
+        assume: Callable[..., bool] | None = None,
+        tolerance: Tolerance | Mapping[str, Tolerance] | None = None,
+        options: ptx.CompileOptions | None = None,
+    ) -> None:
+        self.name = ""
+        self.source_name = ""  # of a text that was a file
+        self.source = source
+        self.arguments: dict[str, Input | SearchStrategy[object]] = dict(arguments)
+        self.launch: LaunchConfigs = (
+            LaunchConfigs((), launch.grid, (launch.block,), launch.shared_bytes, False,
+                          launch.cooperative)
+            if isinstance(launch, LaunchConfig) else border.instance(
+                "KernelCase: launch", launch, LaunchConfigs
+            )
+        )  # fmt: skip
+        self.reference: Callable[..., object] = _with_named_arguments(
+            "reference", reference, self.arguments
+        )
+        self.kernel = kernel
+        self.program = program
+        self.assume: Callable[..., object] | None = (
+            None if assume is None else _with_named_arguments("assume", assume, self.arguments)
+        )
+        self.tolerance: Tolerance | Mapping[str, Tolerance] = (
+            Tolerance() if tolerance is None else tolerance
+        )
+        self.options: ptx.CompileOptions = options or ptx.CompileOptions()
+        for name, argument in self.arguments.items():
+            _check_input(name, argument)
+
+    @property
+    def source_file(self) -> str:
+        """The path of the source; of a text a name."""
+        if isinstance(self.source, Path):
+            return str(self.source)
+        return self.source_name or f"{self.name or 'kernel'}.cu"
+
+    def read_source(self) -> str:
+        """Return the CUDA C++.
+
+        Raises:
+            CannotVerifyError: the file cannot be read.
+        """
+        if not isinstance(self.source, Path):
+            return self.source
+        try:
+            return self.source.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise CannotVerifyError(f"the source {self.source} cannot be read: {error}") from None
+
+    def compile(self) -> tuple[ptx.Image, str]:
+        """Return the image, and the kernel's name in it.
+
+        Raises:
+            CannotVerifyError: the source has an error, or no such kernel.
+        """
+        options = replace(self.options, lineinfo=True, target=self.options.target or _TARGET)
+        source, file = self.read_source(), self.source_file
+        try:
+            # A template, or a name that C++ mangles, needs its expression; any other may have it.
+            word = re.escape(self.kernel.partition("<")[0].rpartition("::")[2])
+            is_written = bool(word) and re.search(rf"\b{word}\b", source) is not None
+            names = [self.kernel] if is_written else []
+            image = ptx.compile(source, options, name=file, name_expressions=names)
+        except ptx.PtxError as error:
+            raise CannotVerifyError(str(error)) from error
+        name = image.lowered_names.get(self.kernel, self.kernel)
+        known = list(image.signatures)
+        if not name and (len(known) == 1 or self.program is not None) and known:
+            name = known[0]
+        if name not in known:
+            raise self._no_kernel(known)
+        self._check_parameters(name, image.signatures[name])
+        return image, name
+
+    def _no_kernel(self, known: Sequence[str]) -> CannotVerifyError:
+        if not known:
+            problem = f"{self.source_file} has no kernel"
+            remedy = 'give a source with a __global__ function; extern "C" keeps its name'
+        elif self.kernel:
+            problem = f"{self.source_file} has no kernel {self.kernel!r}"
+            remedy = f"give kernel=, one of: {', '.join(known)}"
+        else:
+            problem = f"{self.source_file} has several kernels: {', '.join(known)}"
+            remedy = "give one of them as kernel="
+        return CannotVerifyError(f"{problem}\n  {remedy}")
+
+    def _check_parameters(self, name: str, signature: ptx.KernelSignature) -> None:
+        if self.program is not None:
+            return
+        parameters = len(signature.params)
+        if parameters != len(self.arguments):
+            raise CannotVerifyError(
+                f"kernel {name} has {parameters} parameters, "
+                f"the case has {len(self.arguments)} argument{'s' * (len(self.arguments) != 1)}\n"
+                f"  the arguments are {', '.join(self.arguments)}"
+            )
+
+    def examples(self, signature: ptx.KernelSignature) -> SearchStrategy[Example]:
+        """Return the strategy of this case's examples."""
+        return _drawn_examples(self, signature)
+
+    @property
+    def sizes(self) -> list[Extent]:
+        """The sizes of the arguments."""
+        extents: list[Extent] = []
+        for argument in self.arguments.values():
+            extents += [argument] if isinstance(argument, Size) else []
+            extents += argument.shape if isinstance(argument, ArrayInput) else ()
+        return extents
+
+    def is_allowed(self, example: Example) -> bool:
+        """Return False if the case skips these arguments.
+
+        Raises:
+            CannotVerifyError: `assume` failed.
+        """
+        if self.assume is None:
+            return True
+        try:
+            return bool(self.assume(**_copies(example)))
+        except (Exception, SystemExit) as error:
+            raise failed_call("assume=", error, example) from error
+
+    def expected(self, example: Example) -> dict[str, Host]:
+        """Return the contents of each array after the reference; open arrays are left out.
+
+        Raises:
+            CannotVerifyError: the reference failed, or its result does not fit.
+        """
+        copies = _copies(example)
+        with np.errstate(all="ignore"):
+            try:
+                returned = self.reference(**copies)
+            except (Exception, SystemExit) as error:
+                role = f"the reference of {self.name or 'the case'}"
+                raise failed_call(role, error, example) from error
+        new = {} if returned is None else dict(_checked_mapping(returned))
+        arrays = {
+            name: argument.contents
+            for name, argument in example.arguments.items()
+            if isinstance(argument, DrawnArray)
+        }
+        unknown = [name for name in new if name not in arrays]
+        if unknown:
+            raise CannotVerifyError(
+                f"the reference returns {unknown[0]!r}, which is no array of the case\n"
+                f"  its arrays are {', '.join(arrays)}"
+            )
+        return {
+            name: checked_reference(name, new.get(name, copies[name]), array)
+            for name, array in arrays.items()
+            if new.get(name, array) is not None
+        }
+
+    def tolerance_of(self, name: str) -> Tolerance:
+        """Return the tolerance of an argument."""
+        if isinstance(self.tolerance, Tolerance):
+            return self.tolerance
+        return self.tolerance.get(name, Tolerance())
+
+
+@hypothesis_strategies.composite
+def _drawn_examples(draw: DrawFn, case: KernelCase, signature: ptx.KernelSignature) -> Example:
+    # First what shrinking must make small: sizes, then the launch. Values come last.
+    for extent in (*case.sizes, *case.launch.extents):
+        if isinstance(extent, Size):
+            draw(extent.strategy)
+    config = draw(case.launch.strategy(signature))
+    alternatives = draw(case.launch.alternatives(signature))
+    schedule = draw(schedules())
+    stream = draw(hypothesis_strategies.sampled_from(_STREAMS))
+    arguments: dict[str, Argument] = {}
+    for name, argument in case.arguments.items():
+        try:
+            arguments[name] = _drawn(draw, argument)
+        except ArgumentError as error:
+            raise CannotVerifyError(f"argument {name}: {error}") from None
+    return Example(arguments, config, schedule, stream, alternatives)
+
+
+def failed_call(
+    role: str, error: BaseException, example: Example | None = None
+) -> CannotVerifyError:
+    """Return the error for a function of the case that raised another one, with its line."""
+    package = str(Path(border.__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not frame.filename.startswith(package)]
+    # Deeper frames are those of NumPy and other packages.
+    own = [frame for frame in outside if frame.filename == outside[0].filename]
+    place = f"\n  at {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
+    shown = "" if example is None else f"\n{example}"
+    return CannotVerifyError(f"{role} raised {type(error).__name__}: {error}{place}{shown}")
+
+
+def _checked_mapping(returned: object) -> Mapping[str, object]:
+    if not isinstance(returned, Mapping):
+        raise CannotVerifyError(
+            f"the reference returned {type(returned).__name__}: return a dict of new contents, "
+            "or None"
+        )
+    return returned
+
+
+def _copies(example: Example) -> dict[str, object]:
+    return {
+        name: argument.contents.copy() if isinstance(argument, DrawnArray) else argument
+        for name, argument in example.arguments.items()
+    }
+
+
+def _check_input(name: str, argument: object) -> None:
+    known = (int, float, np.generic, np.ndarray, Size, NumberInput, ArrayInput, SearchStrategy)
+    if not isinstance(argument, known):
+        raise ArgumentTypeError(
+            f"KernelCase: argument {name} is {border.shown(argument)}: give a size, numbers(...), "
+            "arrays(...), another strategy or a value"
+        )
+
+
+def _drawn(draw: DrawFn, argument: Input | SearchStrategy[object]) -> Argument:
+    drawable = getattr(argument, "strategy", argument)
+    value = draw(drawable) if isinstance(drawable, SearchStrategy) else argument
+    if isinstance(value, np.ndarray):
+        return DrawnArray(value)
+    if isinstance(value, (int, float, np.generic, DrawnArray)):
+        return value
+    raise ArgumentTypeError(f"a strategy drew {border.shown(value)}: give numbers or NumPy arrays")
+
+
+def _with_named_arguments(
+    role: str, function: Callable[..., object], arguments: Mapping[str, object]
+) -> Callable[..., object]:
+    """Return a function that takes all arguments, and passes on those that `function` names."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"KernelCase: {role} must be a Python function") from None
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return function
+    wanted = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty or parameter.name in arguments
+    ]
+    missing = [name for name in wanted if name not in arguments]
+    if missing:
+        raise ArgumentValueError(
+            f"KernelCase: {role} has a parameter {missing[0]!r}, which is no argument\n"
+            f"  the arguments are {', '.join(arguments)}"
+        )
+    return lambda **passed: function(**{name: passed[name] for name in wanted})
