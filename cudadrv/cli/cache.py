@@ -75,7 +75,7 @@ def run_info(as_json: bool) -> int:
         ("linked", str(life.linked)),
         ("time saved", f"{life.saved_ms / 1e3:.1f} s"),
         ("evicted", str(life.evicted)),
-        ("rejected as damaged", str(life.refused)),
+        ("rejected as damaged", str(life.rejected)),
         ("writes that failed", str(life.failed)),
     ]
     print_table("image cache", ("what", "value"), rows)
@@ -90,11 +90,11 @@ def run_clear() -> int:
 
 def run_verify(remove: bool) -> int:
     """Read every entry; return 1 if a damaged one was left in place."""
-    found = ptx.default_cache().verify(remove=remove)
-    print(f"{found.checked} entries read, {len(found.damaged)} damaged")
-    for digest in found.damaged:
+    verified = ptx.default_cache().verify(remove=remove)
+    print(f"{verified.checked} entries read, {len(verified.damaged)} damaged")
+    for digest in verified.damaged:
         print(f"  {digest}{' removed' if remove else ''}")
-    return 1 if found.damaged and not remove else 0
+    return 1 if verified.damaged and not remove else 0
 
 
 def run_prewarm(path: Path, jobs: int) -> int:
@@ -140,9 +140,9 @@ def _requests(path: Path) -> list[ptx.CompileRequest]:
     return requests
 
 
-def _show(result: Prewarmed, done: int, total: int) -> None:
+def _show(result: Prewarmed, count: int, total: int) -> None:
     origin = result.origin.value if result.origin else "FAILED"
     print(
-        f"[{done}/{total}] {result.name} {result.target}: {origin} in {result.ms:.0f} ms",
+        f"[{count}/{total}] {result.name} {result.target}: {origin} in {result.ms:.0f} ms",
         flush=True,
     )

@@ -21,7 +21,7 @@ from ..version import VERSION
 from .command_line import Commands, add_command, positive, program_name
 from .script import run_module, run_script, why_no_module
 
-_REFUSED: Final = 2  # argparse's status for a wrong command line
+_USAGE_ERROR: Final = 2  # argparse's status for a wrong command line
 FOUND: Final = 66
 """The status where something was found: no usual one of a script."""
 _STATUSES: Final = {
@@ -64,8 +64,7 @@ def add_to(commands: Commands) -> None:
         usage="%(prog)s [options] SCRIPT|-m MODULE [arguments]",
     )  # fmt: skip
     add = parser.add_argument
-    add("--checks", metavar="NAMES", help=f"some of {','.join(CHECKS)} (default: all; assemble "
-        "where nvJitLink is installed)")  # fmt: skip
+    add_checks_option(parser)
     add("--order", metavar="ORDER", help="immediate, late (finds missing waits) or random")
     add("--seed", type=int, metavar="N", help="the seed of --order random")
     add("--devices", type=positive, default=1, metavar="N", help="default: 1")
@@ -84,18 +83,26 @@ def add_to(commands: Commands) -> None:
     parser.set_defaults(run=_run)
 
 
-def _run(given: argparse.Namespace) -> int:
-    checks = ",".join(default_checks()) if given.checks is None else given.checks
-    options = CheckOptions(
-        checks, given.devices, given.order, given.seed, given.json, given.sarif,
-        given.suppressions,
+def add_checks_option(parser: argparse.ArgumentParser) -> None:
+    """Add --checks, whose default is all checks."""
+    parser.add_argument(
+        "--checks", metavar="NAMES", help=f"some of {','.join(CHECKS)} (default: all; assemble "
+        "where nvJitLink is installed)",
     )  # fmt: skip
-    if given.module:
-        module, *arguments = given.module
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    checks = ",".join(default_checks()) if parsed.checks is None else parsed.checks
+    options = CheckOptions(
+        checks, parsed.devices, parsed.order, parsed.seed, parsed.json, parsed.sarif,
+        parsed.suppressions,
+    )  # fmt: skip
+    if parsed.module:
+        module, *arguments = parsed.module
         return run_check(module, arguments, options, is_module=True)
-    if given.script is None or given.module is not None:
-        return _refused("name a script, or a module with -m")
-    return run_check(given.script, given.arguments, options)
+    if parsed.script is None or parsed.module is not None:
+        return _rejection("name a script, or a module with -m")
+    return run_check(parsed.script, parsed.arguments, options)
 
 
 def run_check(
@@ -106,33 +113,33 @@ def run_check(
     if options.sarif is not None and not options.sarif.absolute().parent.is_dir():
         why = f"--sarif {options.sarif}: there is no such folder"
     if why:
-        return _refused(why)
+        return _rejection(why)
     with ExitStack() as stack:
         try:
             checks = read_checks(options.checks)
             if not checks:
-                return _refused(f"--checks: name some of {', '.join(CHECKS)}")
+                return _rejection(f"--checks: name some of {', '.join(CHECKS)}")
             emulator = stack.enter_context(_session(options, checks))
         except CudadrvError as error:
-            return _refused(str(error))
+            return _rejection(str(error))
         queued: list[str] = []
         run = run_module if is_module else run_script
         status, failed = run(program, arguments, lambda: queued.extend(emulator.queued))
     if queued:
         print(still_queued(queued, "When the script failed"), file=sys.stderr)
     every = emulator.findings
-    found = [each for each in every if not each.benign]
+    findings = [finding for finding in every if not finding.benign]
     if options.sarif is not None:
         log = as_sarif(every, version=VERSION, succeeded=not status)
         options.sarif.write_text(json.dumps(log, indent=1), encoding="utf-8")
     if options.as_json:
-        print(json.dumps([as_json(each) for each in found]))
+        print(json.dumps([as_json(finding) for finding in findings]))
     else:
         _print(emulator, checks)
     # A script that a kernel's fault ended was ended by a finding.
-    if failed and any(each.is_told for each in found):
+    if failed and any(finding.is_told for finding in findings):
         return FOUND
-    return status or (FOUND if found else 0)
+    return status or (FOUND if findings else 0)
 
 
 def _session(
@@ -165,21 +172,21 @@ def _why_no_script(script: str) -> str:
     return "" if Path(script).exists() else f"{script}: there is no such file"
 
 
-def _refused(text: str) -> int:
+def _rejection(text: str) -> int:
     """Print in one line why no script runs."""
     print(f"{program_name()} check: {text}", file=sys.stderr)
-    return _REFUSED
+    return _USAGE_ERROR
 
 
 def _print(emulator: Emulator, checks: Sequence[str]) -> None:
     every = emulator.findings
-    found = [each for each in every if not each.benign]
-    for each in found:
-        print(each, file=sys.stderr)
+    findings = [finding for finding in every if not finding.benign]
+    for finding in findings:
+        print(finding, file=sys.stderr)
     for unused in emulator.unused_suppressions:
         print(f"unused suppression: {unused}", file=sys.stderr)
-    benign = len(every) - len(found)
-    apart = f", {benign} likely intentional" if benign else ""
+    benign = len(every) - len(findings)
+    suffix = f", {benign} likely intentional" if benign else ""
     hidden = emulator.checks.suppressions.hidden
-    apart += f", {hidden} suppressed" if hidden else ""
-    print(f"{len(found)} found by {', '.join(checks)}{apart}", file=sys.stderr)
+    suffix += f", {hidden} suppressed" if hidden else ""
+    print(f"{len(findings)} found by {', '.join(checks)}{suffix}", file=sys.stderr)

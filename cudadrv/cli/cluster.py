@@ -69,12 +69,12 @@ def add_to(commands: Commands) -> None:
             "2": "the command line is wrong",
         },
     )  # fmt: skip
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
+    addresses = parser.add_mutually_exclusive_group()
+    addresses.add_argument(
         "--devices", type=positive, metavar="N",
         help="processes of this host, on the first N devices (default: all)",
     )  # fmt: skip
-    where.add_argument(
+    addresses.add_argument(
         "--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://host:8786"
     )
     parser.add_argument("--no-selftest", action="store_true", help="list the workers only")
@@ -85,15 +85,15 @@ def add_to(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     try:
         with _executor(options.devices, options.scheduler) as executor:
-            found = look(executor, test=not options.no_selftest)
+            workers = look(executor, test=not options.no_selftest)
     except (CudadrvError, OSError) as error:
         print(f"{program_name()} cluster: {error}", file=sys.stderr)
         return 1
     if options.json:
-        print(json.dumps([_as_json(each) for each in found], indent=2))
+        print(json.dumps([_as_json(worker) for worker in workers], indent=2))
     else:
-        _print(found)
-    return 0 if found and all(each.is_ok for each in found) else 1
+        _print(workers)
+    return 0 if workers and all(worker.is_ok for worker in workers) else 1
 
 
 @contextmanager
@@ -117,13 +117,13 @@ def look(executor: GpuExecutor, *, test: bool) -> list[Checked]:
     workers = executor.workers
     if not test:
         return [Checked(worker, None) for worker in workers]
-    found: list[Checked] = []
+    checked: list[Checked] = []
     for worker, future in zip(workers, executor.on_each(tested), strict=True):
         try:
-            found.append(Checked(worker, future.result()))
+            checked.append(Checked(worker, future.result()))
         except Exception as error:  # whatever a worker raises is its result
-            found.append(Checked(worker, None, f"{type(error).__name__}: {error}"))
-    return found
+            checked.append(Checked(worker, None, f"{type(error).__name__}: {error}"))
+    return checked
 
 
 def tested() -> Report:
@@ -131,18 +131,18 @@ def tested() -> Report:
     return selftest_of(current_tile().ordinal)
 
 
-def _as_json(each: Checked) -> dict[str, object]:
-    test = None if each.test is None else {"ok": each.test.ok, **asdict(each.test)}
+def _as_json(checked: Checked) -> dict[str, object]:
+    test = None if checked.test is None else {"ok": checked.test.ok, **asdict(checked.test)}
     return {
-        **asdict(each.worker), "score": each.worker.device.score(), "ok": each.is_ok,
-        "selftest": test, "error": each.error,
+        **asdict(checked.worker), "score": checked.worker.device.score(), "ok": checked.is_ok,
+        "selftest": test, "error": checked.error,
     }  # fmt: skip
 
 
-def _print(found: Sequence[Checked]) -> None:
-    print_table("workers", _COLUMNS, [each.row() for each in found])
-    for each in found:
-        for step in each.test.steps if each.test is not None else ():
+def _print(workers: Sequence[Checked]) -> None:
+    print_table("workers", _COLUMNS, [checked.row() for checked in workers])
+    for checked in workers:
+        for step in checked.test.steps if checked.test is not None else ():
             if not step.ok:
-                print(f"failed on {each.worker.name}: {step.name}: {step.detail}")
-    print(f"{sum(each.is_ok for each in found)} of {len(found)} workers passed")
+                print(f"failed on {checked.worker.name}: {step.name}: {step.detail}")
+    print(f"{sum(checked.is_ok for checked in workers)} of {len(workers)} workers passed")

@@ -22,9 +22,13 @@ COMMANDS: Final[Mapping[str, str]] = {
     "cluster": "cluster",
     "compile": "compile",
     "ptx": "ptx_file",
+    "sass": "sass",
     "run": "run_file",
     "check": "check",
+    "verify": "verify",
+    "replay": "replay",
     "count": "count",
+    "profile": "profile",
     "emulate": "emulate",
     "explore": "explore",
     "cache": "cache",
@@ -39,12 +43,12 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments:
         parser.print_help()
         return 0
-    named = (*COMMANDS, "completion")
-    if arguments[0] not in named and not arguments[0].startswith("-"):
-        close = difflib.get_close_matches(arguments[0], named, 1)
-        meant = f": did you mean {close[0]}?" if close else ""
+    names = (*COMMANDS, "completion")
+    if arguments[0] not in names and not arguments[0].startswith("-"):
+        close = difflib.get_close_matches(arguments[0], names, 1)
+        suggestion = f": did you mean {close[0]}?" if close else ""
         print(
-            f"{parser.prog}: there is no command {arguments[0]!r}{meant}\n"
+            f"{parser.prog}: there is no command {arguments[0]!r}{suggestion}\n"
             f"  {parser.prog} --help lists the commands",
             file=sys.stderr,
         )
@@ -98,10 +102,10 @@ def add_command(
     """
     width = max(map(len, statuses))
     lines = [f"  {status.ljust(width)}  {meaning}" for status, meaning in statuses.items()]
-    shown = description[0].lower() + description[1:].removesuffix(".")
+    summary = description[0].lower() + description[1:].removesuffix(".")
     return commands.add_parser(
         name,
-        help=shown.replace("%", "%%"),
+        help=summary.replace("%", "%%"),
         description=description.replace("%", "%%"),
         epilog="\n".join(
             ["example:", f"  %(prog)s {example}".rstrip(), "", "exit status:", *lines]
@@ -138,7 +142,7 @@ def _add_completion(commands: Commands, parser: argparse.ArgumentParser) -> None
 
 
 def _run_completion(parser: argparse.ArgumentParser, shell: str) -> int:
-    """Print the shell's code; return 1 if shtab is not installed, or does not know the shell."""
+    """Print the shell's code; return 1 if shtab is not installed, or does not support the shell."""
     try:
         import shtab
     except ModuleNotFoundError:

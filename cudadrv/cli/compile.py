@@ -43,6 +43,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE.cu", help="the source")
     parser.add_argument(
         "--target",
+        "--arch",
         action="append",
         default=[],
         metavar="ARCH",
@@ -77,6 +78,9 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lineinfo", action="store_true", help="add line numbers for profilers")
     parser.add_argument("--debug", action="store_true", help="add debug information")
     parser.add_argument("--maxrregcount", type=int, metavar="N", help="most registers per thread")
+    parser.add_argument(
+        "--split-compile", type=int, metavar="N", help="threads that optimise; 0: one for each CPU"
+    )
     parser.add_argument("--option", action="append", default=[], help="any other NVRTC option")
 
 
@@ -105,6 +109,7 @@ def requests_of(options: argparse.Namespace) -> list[ptx.CompileRequest]:
                 lineinfo=options.lineinfo,
                 debug=options.debug,
                 maxrregcount=options.maxrregcount,
+                split_compile=options.split_compile,
                 extra=tuple(options.option),
             ),
             str(options.file),
@@ -135,8 +140,8 @@ def run_compile(options: argparse.Namespace) -> int:
 
 def failed(file: Path, error: Exception) -> int:
     """Print an error of a file, which compile errors name themselves; return 1."""
-    named = str(error).startswith(str(file))
-    print(error if named else f"{file}: {error}", file=sys.stderr)
+    names_file = str(error).startswith(str(file))
+    print(error if names_file else f"{file}: {error}", file=sys.stderr)
     return 1
 
 

@@ -39,7 +39,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     parser.set_defaults(
-        run=lambda given: run_count(given.script, given.arguments, given.devices, given.json)
+        run=lambda options: run_count(
+            options.script, options.arguments, options.devices, options.json
+        )
     )
 
 
@@ -48,7 +50,7 @@ def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool
     with use(devices).counting() as counters:
         status, _ = run_script(script, arguments)
     if as_json:
-        print(json.dumps([_launch(each) for each in counters.launches]))
+        print(json.dumps([_launch(launch) for launch in counters.launches]))
     else:
         _print(counters)
     return status
@@ -61,9 +63,9 @@ def _print(counters: Counters) -> None:
         return
     print_table("executed instructions", _KERNELS, [_row(counters, k) for k in kernels])
     classes = [
-        (kernel, kind.value, f"{each.warps:,}", f"{each.threads:,}")
+        (kernel, kind.value, f"{class_counts.warps:,}", f"{class_counts.threads:,}")
         for kernel, counts in kernels.items()
-        for kind, each in counts.classes.items()
+        for kind, class_counts in counts.classes.items()
     ]
     print_table("instructions by class", _CLASSES, classes)
     traffic = [(kernel, *row) for kernel, counts in kernels.items() for row in _traffic(counts)]
@@ -71,7 +73,7 @@ def _print(counters: Counters) -> None:
         print_table("accesses", _TRAFFIC, traffic)
     worst = sorted(counters.lines.items(), key=lambda item: _excess(item[1]), reverse=True)
     lines = [
-        (_place(line), kernel, _to_mend(counts))
+        (_place(line), kernel, _avoidable_costs(counts))
         for (kernel, line), counts in worst[:_MOST_LINES]
         if _excess(counts)
     ]
@@ -80,9 +82,9 @@ def _print(counters: Counters) -> None:
 
 
 def _row(counters: Counters, kernel: str) -> tuple[str, ...]:
-    launches = [each for each in counters.launches if each.kernel == kernel]
+    launches = [launch for launch in counters.launches if launch.kernel == kernel]
     counts = counters[kernel]
-    shares = sorted({f"{each.occupancy.share:.0%}" for each in launches})
+    shares = sorted({f"{launch.occupancy.share:.0%}" for launch in launches})
     return (
         kernel,
         f"{len(launches):,}",
@@ -95,29 +97,35 @@ def _row(counters: Counters, kernel: str) -> tuple[str, ...]:
 
 def _traffic(counts: Counts) -> Iterator[tuple[str, ...]]:
     """Yield each kind of access with its requests, their wavefronts or sectors, and the minimum."""
-    for what, sectors in (
+    for kind, sectors in (
         ("global loads", counts.global_loads),
         ("global stores", counts.global_stores),
         ("global copies", counts.global_copies),
     ):
         if sectors.requests:
             numbers = (sectors.requests, sectors.sectors, sectors.least_sectors)
-            yield (what, *(f"{each:,}" for each in numbers))
-    for what, turns in (
+            yield (kind, *(f"{number:,}" for number in numbers))
+    for kind, shared_traffic in (
         ("shared loads", counts.shared_loads),
         ("shared stores", counts.shared_stores),
     ):
-        if turns.requests:
-            numbers = (turns.requests, turns.wavefronts, turns.least_wavefronts)
-            yield (what, *(f"{each:,}" for each in numbers))
-    for what, atomics in (
+        if shared_traffic.requests:
+            numbers = (
+                shared_traffic.requests,
+                shared_traffic.wavefronts,
+                shared_traffic.least_wavefronts,
+            )
+            yield (kind, *(f"{number:,}" for number in numbers))
+    for kind, atomics in (
         ("global atomics", counts.global_atomics),
         ("shared atomics", counts.shared_atomics),
     ):
         if atomics.requests:
-            most = f", {atomics.most_on_one:,} on one address" if atomics.most_on_one > 1 else ""
+            contention = (
+                f", {atomics.most_on_one:,} on one address" if atomics.most_on_one > 1 else ""
+            )
             numbers = (atomics.requests, atomics.ways, atomics.requests)
-            yield (f"{what}{most}", *(f"{each:,}" for each in numbers))
+            yield (f"{kind}{contention}", *(f"{number:,}" for number in numbers))
 
 
 def _place(line: Line) -> str:
@@ -137,14 +145,14 @@ def _excess(counts: Counts) -> int:
         - traffic.least_sectors
         + shared.conflicts
         + counts.branches.divergent
-        + sum(each.ways - each.requests for each in atomics)
+        + sum(kind.ways - kind.requests for kind in atomics)
     )
 
 
-def _to_mend(counts: Counts) -> str:
-    said = [
-        f"{traffic.sectors:,} sectors {what}, least {traffic.least_sectors:,}"
-        for what, traffic in (
+def _avoidable_costs(counts: Counts) -> str:
+    texts = [
+        f"{traffic.sectors:,} sectors {verb}, least {traffic.least_sectors:,}"
+        for verb, traffic in (
             ("loaded", counts.global_loads),
             ("stored", counts.global_stores),
             ("copied", counts.global_copies),
@@ -152,16 +160,16 @@ def _to_mend(counts: Counts) -> str:
         if traffic.sectors > traffic.least_sectors
     ]
     conflicts = (counts.shared_loads + counts.shared_stores).conflicts
-    said += [f"{conflicts:,} wavefronts by bank conflicts"] if conflicts else []
+    texts += [f"{conflicts:,} wavefronts by bank conflicts"] if conflicts else []
     branches = counts.branches
     if branches.divergent:
-        said.append(f"{branches.divergent:,} of {branches.executed:,} branches divergent")
-    said += [
-        f"{each.ways:,} wavefronts of {each.requests:,} atomics"
-        for each in (counts.global_atomics, counts.shared_atomics)
-        if each.ways > each.requests
+        texts.append(f"{branches.divergent:,} of {branches.executed:,} branches divergent")
+    texts += [
+        f"{kind.ways:,} wavefronts of {kind.requests:,} atomics"
+        for kind in (counts.global_atomics, counts.shared_atomics)
+        if kind.ways > kind.requests
     ]
-    return "; ".join(said)
+    return "; ".join(texts)
 
 
 # JSON holds numbers, texts and further objects.
@@ -182,7 +190,7 @@ def _launch(launch: CountedLaunch) -> dict[str, Any]:
 
 
 def _numbers(counts: Counts) -> dict[str, Any]:
-    classes = {kind.value: asdict(each) for kind, each in counts.classes.items()}
+    classes = {kind.value: asdict(class_counts) for kind, class_counts in counts.classes.items()}
     kinds = (GlobalTraffic, SharedTraffic, AtomicTraffic)
     traffic = {
         name: asdict(getattr(counts, name))

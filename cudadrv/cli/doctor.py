@@ -99,7 +99,10 @@ def look() -> MachineState:
 
 
 def _packages() -> dict[str, str]:
-    names = ((each.metadata["Name"] or "", each.version) for each in metadata.distributions())
+    names = (
+        (distribution.metadata["Name"] or "", distribution.version)
+        for distribution in metadata.distributions()
+    )
     return {name.lower(): version for name, version in names if _NVIDIA.fullmatch(name.lower())}
 
 
@@ -138,18 +141,18 @@ def _look_at_cache(machine: MachineState) -> None:
     except OSError as error:
         machine.cache_fault = str(error)
         return
-    there = next(each for each in (folder, *folder.parents) if each.exists())
-    if not os.access(there, os.W_OK):
-        machine.cache_fault = f"{there} cannot be written"
-    elif there == folder and hasattr(os, "getuid"):
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not os.access(existing, os.W_OK):
+        machine.cache_fault = f"{existing} cannot be written"
+    elif existing == folder and hasattr(os, "getuid"):
         status = folder.stat()
         if status.st_uid != os.getuid() or status.st_mode & 0o022:
             machine.cache_fault = f"others can write {folder}"
 
 
 def _major_and_minor(text: str) -> Version | None:
-    found = re.match(r"(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _text_of(path: str) -> str:
@@ -214,12 +217,14 @@ def run_doctor(as_json: bool) -> int:
     """Print the findings; return 0 if all is fine, 1 after warnings, 2 after errors."""
     findings = diagnose(look())
     if as_json:
-        named = [{**asdict(each), "severity": each.severity.name.lower()} for each in findings]
-        print(json.dumps(named, indent=2))
+        fields = [
+            {**asdict(finding), "severity": finding.severity.name.lower()} for finding in findings
+        ]
+        print(json.dumps(fields, indent=2))
     else:
         rows = [(e.severity.name.lower(), e.subject, e.text, e.remedy) for e in findings]
         print_table("doctor", ("", "part", "state", "what to do"), rows)
-    return max(findings, key=lambda each: each.severity).severity
+    return max(findings, key=lambda finding: finding.severity).severity
 
 
 def diagnose(machine: MachineState) -> list[Diagnosis]:
@@ -319,8 +324,8 @@ def _driver_and_compiler(machine: MachineState) -> Iterator[Diagnosis]:
         *machine.driver, *machine.nvrtc
     )
     suffix = "" if machine.driver[0] >= 13 else "-cu12"
-    wanted = f"nvidia-cuda-nvrtc{suffix}=={machine.driver[0]}.{machine.driver[1]}.*"
-    remedy = f'update the driver, or pip install "{wanted}"'
+    requirement = f"nvidia-cuda-nvrtc{suffix}=={machine.driver[0]}.{machine.driver[1]}.*"
+    remedy = f'update the driver, or pip install "{requirement}"'
     if machine.driver[0] < machine.nvrtc[0]:
         yield Diagnosis(Severity.ERROR, "versions", f"{text}: its kernels do not load", remedy)
     else:
@@ -352,24 +357,24 @@ def _other_ptx(machine: MachineState) -> Iterator[Diagnosis]:
 
 
 def _headers(machine: MachineState) -> Iterator[Diagnosis]:
-    found = machine.headers
-    if found is None:
+    headers = machine.headers
+    if headers is None:
         return
-    nvrtc = "NVRTC is {}.{}".format(*found.nvrtc)
-    for folder in found.folders:
-        if folder.misfits(found.nvrtc):
+    nvrtc = "NVRTC is {}.{}".format(*headers.nvrtc)
+    for folder in headers.folders:
+        if folder.misfits(headers.nvrtc):
             text = f"{folder.path} has {folder.contents()}, but {nvrtc}"
             remedy = "name others with CUDADRV_HEADERS, or install those of NVRTC's version"
             yield Diagnosis(Severity.WARNING, "headers", text, remedy)
-    for folder in found.refused:
+    for folder in headers.rejected:
         text = f"{folder.path} has {folder.contents()}, but {nvrtc}: it is not used"
         yield Diagnosis(Severity.FINE, "headers", text)
-    if found.folders:
+    if headers.folders:
         return
-    packages = [package_of(header, found.nvrtc[0]) for header in ("cuda_fp16.h", "cuda/atomic")]
+    packages = [package_of(header, headers.nvrtc[0]) for header in ("cuda_fp16.h", "cuda/atomic")]
     names = [package for package in packages if package]
     text = "CUDA's headers (cuda_fp16.h, CCCL) are not installed"
-    yield Diagnosis(Severity.WARNING, "headers", text, install_command(names, found.nvrtc))
+    yield Diagnosis(Severity.WARNING, "headers", text, install_command(names, headers.nvrtc))
 
 
 def _cache(machine: MachineState) -> Iterator[Diagnosis]:

@@ -26,10 +26,10 @@ def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
 
     A driver that fails is selected: its error is raised by the first call.
     """
-    named = os.environ.get("CUDADRV_DRIVER")
-    if named:
-        kind: DriverKind = "emulator" if named.startswith("emulator") else "cuda"
-        return kind, f"CUDADRV_DRIVER is {named}"
+    setting = os.environ.get("CUDADRV_DRIVER")
+    if setting:
+        kind: DriverKind = "emulator" if setting.startswith("emulator") else "cuda"
+        return kind, f"CUDADRV_DRIVER is {setting}"
     try:
         if list_devices():
             return "cuda", "a GPU is present"

@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from ..errors import DriverSelectionError
 from .command_line import Commands, add_command, positive, program_name
 
 _STARTUP: Final = Path(__file__).parent / "startup"
+_TOOLKIT: Final = Path(__file__).parent / "toolkit" / "bin"
+_FAULT_PLUGIN: Final = "cudadrv.sessions.fault_clearing"
+_FAULTS: Final = ("sticky", "test", "continue")
 _NOT_FOUND: Final = 127  # a shell's status
 
 
@@ -23,7 +27,8 @@ def add_to(commands: Commands) -> None:
         example="--devices 2 python script.py",
         statuses={
             "0": "the command succeeded", str(_NOT_FOUND): "there is no such command",
-            "2": "the command line is wrong", "other": "the command's own status",
+            "2": "the command line is wrong", "other": "the command's own status; "
+            "a fault alone does not change it",
         },
     )  # fmt: skip
     add = parser.add_argument
@@ -31,36 +36,77 @@ def add_to(commands: Commands) -> None:
     add("--order", metavar="ORDER", help="immediate, late or random:SEED")
     # Options are text here: this must start fast, and the emulator's modules take long to import.
     add("--checks", metavar="NAMES", help="some of race,init,sync,bounds,leak (default: none)")
+    add("--steps", type=positive, metavar="N", help="the limit of steps of a kernel that makes no "
+        "progress (default: 2000000, some ten seconds)")  # fmt: skip
+    add("--fault", choices=_FAULTS, help="what a kernel's fault does: sticky, the default, fails "
+        "all later calls, as on a GPU; test: until the next pytest test; continue: nothing more "
+        "than its own error")  # fmt: skip
     add("--suppressions", metavar="FILE", help="a file of known findings, which are not reported")
     add(
         "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments"
     )
-    parser.set_defaults(run=lambda given: _run(parser, given))
+    parser.set_defaults(run=lambda options: _run(parser, options))
 
 
-def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    command: list[str] = given.command[1:] if given.command[:1] == ["--"] else given.command
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    command: list[str] = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         parser.error(f"name a command, such as: {parser.prog} python script.py")
     if command[0] == "python":
         command[0] = sys.executable  # the one that has this package
-    return _replaced_by(command, environment(given))
+    return _replaced_by(command, environment(options))
 
 
-def environment(given: argparse.Namespace) -> dict[str, str]:
+def environment(options: argparse.Namespace) -> dict[str, str]:
     """Return the environment of the command."""
     chosen = {
-        "CUDADRV_DRIVER": f"emulator:{given.devices}" if given.devices else None,
-        "CUDADRV_EMULATOR_ORDER": given.order,
-        "CUDADRV_CHECK": given.checks,
-        "CUDADRV_CHECK_SUPPRESSIONS": given.suppressions,
+        "CUDADRV_DRIVER": f"emulator:{options.devices}" if options.devices else None,
+        "CUDADRV_EMULATOR_ORDER": options.order,
+        "CUDADRV_CHECK": options.checks,
+        "CUDADRV_EMULATOR_STEPS": str(options.steps) if options.steps else None,
+        "CUDADRV_CHECK_SUPPRESSIONS": options.suppressions,
+        "CUDADRV_EMULATOR_FAULT": options.fault,
     }
-    former = os.environ.get("PYTHONPATH")
     return {
         **os.environ,
         **{name: value for name, value in chosen.items() if value is not None},
-        "PYTHONPATH": os.pathsep.join([str(_STARTUP), *([former] if former else [])]),
+        **_pytest_plugins(options.fault),
+        **_libraries(),
+        "CUDADRV_PYTHON": sys.executable,
+        "PATH": _first(_TOOLKIT, "PATH"),
+        "PYTHONPATH": _first(_STARTUP, "PYTHONPATH"),
+        # Triton has an assembler of its own otherwise.
+        "TRITON_PTXAS_PATH": str(_TOOLKIT / "ptxas"),
+        "TRITON_PTXAS_BLACKWELL_PATH": str(_TOOLKIT / "ptxas"),
     }
+
+
+def _libraries() -> dict[str, str]:
+    """Return where programs look for the files of the driver's libraries."""
+    from ..emulator.shared_libraries.library_files import SEARCH_PATH, library_folder
+
+    try:
+        folder = library_folder()
+    except DriverSelectionError:
+        return {}  # the command's Python processes report it
+    if folder is None:
+        print("cudadrv: no folder for the files of the driver's libraries", file=sys.stderr)
+        return {}
+    # Triton searches the system's folders otherwise.
+    return {SEARCH_PATH: _first(folder, SEARCH_PATH), "TRITON_LIBCUDA_PATH": str(folder)}
+
+
+def _pytest_plugins(fault: str | None) -> dict[str, str]:
+    if fault != "test":
+        return {}
+    former = os.environ.get("PYTEST_PLUGINS")
+    return {"PYTEST_PLUGINS": ",".join([*([former] if former else []), _FAULT_PLUGIN])}
+
+
+def _first(folder: Path, name: str) -> str:
+    """Return a search path of the environment with a folder before all others."""
+    former = os.environ.get(name)
+    return os.pathsep.join([str(folder), *([former] if former else [])])
 
 
 def _replaced_by(command: Sequence[str], names: dict[str, str]) -> int:

@@ -29,7 +29,7 @@ class _RanOperation:
 
     name: str
     what: str
-    place: str
+    call_site: str
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -71,7 +71,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("target", metavar="SCRIPT_OR_TEST", help="file.py, or test_file.py::test")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     parser.set_defaults(
-        run=lambda given: run_explore(given.target, given.arguments, given.seeds, given.checks)
+        run=lambda options: run_explore(
+            options.target, options.arguments, options.seeds, options.checks
+        )
     )
 
 
@@ -94,11 +96,11 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
     print(f"  {', '.join(failing[:_SHOWN])}{' ...' if len(failing) > _SHOWN else ''}")
     first = program.run(failing[0])
     print(f"\n{VARIABLE}={failing[0]}:\n{_end_of(first.errors or first.output)}")
-    held = _fewest(program, passing, _suspects(first, passing))
-    if held is None:
+    late = _fewest(program, passing, _suspects(first, passing))
+    if late is None:
         print("no small set of operations breaks it")
         return 1
-    _explain(program.run(_holding(held)), passing, held)
+    _explain(program.run(_holding(late)), passing, late)
     return 1
 
 
@@ -127,20 +129,20 @@ class _ExploredProgram:
             environment = {
                 **os.environ, **self._environment, VARIABLE: order, TRACE_VARIABLE: str(trace),
             }  # fmt: skip
-            done = subprocess.run(
+            process = subprocess.run(
                 self._command, env=environment, capture_output=True, text=True, check=False
             )
             lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
         steps = tuple(map(_step, lines))
-        output = "" if self._is_test else done.stdout
-        errors = done.stdout + done.stderr if self._is_test else done.stderr
-        return _Run(done.returncode, output, "OrderWarning" in errors, errors, steps)
+        output = "" if self._is_test else process.stdout
+        errors = process.stdout + process.stderr if self._is_test else process.stderr
+        return _Run(process.returncode, output, "OrderWarning" in errors, errors, steps)
 
 
 def _step(line: str) -> _RanOperation:
-    what, _, place = line.partition("\t")
-    name, _, what = what.partition(" ")
-    return _RanOperation(name, what, place)
+    text, _, call_site = line.partition("\t")
+    name, _, text = text.partition(" ")
+    return _RanOperation(name, text, call_site)
 
 
 def _suspects(failing: _Run, passing: _Run) -> Iterator[list[str]]:
@@ -173,16 +175,16 @@ def _fewest(
             continue
         part = (len(names) + 1) // 2
         while names and part:
-            kept = None
+            breaking = None
             for start in range(0, len(names), part):
                 fewer = names[:start] + names[start + part :]
                 if fewer and breaks(fewer):
-                    kept = fewer
+                    breaking = fewer
                     break
-            if kept is None:
+            if breaking is None:
                 part = part // 2
             else:
-                names, part = kept, min(part, (len(kept) + 1) // 2)
+                names, part = breaking, min(part, (len(breaking) + 1) // 2)
         return tuple(names)
     return None
 
@@ -191,29 +193,29 @@ def _holding(names: Iterable[str]) -> str:
     return f"held:{','.join(names)}"
 
 
-def _explain(broken: _Run, passing: _Run, held: Sequence[str]) -> None:
+def _explain(broken: _Run, passing: _Run, late: Sequence[str]) -> None:
     """Print the operations that were late, and both timelines side by side."""
-    known = {step.name: step for step in (*passing.steps, *broken.steps)}
-    print(f"it breaks when only {len(held)} of {len(passing.steps)} operations run late:")
-    for step in (known[name] for name in held if name in known):
-        print(f"  {step.name} {step.what}, queued at {step.place or 'an unknown place'}")
+    steps = {step.name: step for step in (*passing.steps, *broken.steps)}
+    print(f"it breaks when only {len(late)} of {len(passing.steps)} operations run late:")
+    for step in (steps[name] for name in late if name in steps):
+        print(f"  {step.name} {step.what}, queued at {step.call_site or 'an unknown place'}")
     rows = [
         (
             "" if right is None else f"{right.name} {right.what}",
             "" if wrong is None else f"{wrong.name} {wrong.what}",
-            "*" if wrong is not None and wrong.name in held else "",
+            "*" if wrong is not None and wrong.name in late else "",
         )
         for right, wrong in zip_longest(passing.steps, broken.steps)
     ]
-    differing = [at for at, (right, wrong, _) in enumerate(rows) if right != wrong]
+    differing = [index for index, (right, wrong, _) in enumerate(rows) if right != wrong]
     first = max((differing[0] if differing else 0) - _LINES_AROUND, 0)
     last = (differing[-1] if differing else 0) + _LINES_AROUND
-    shown = rows[first : min(last, first + _SHOWN)]
-    width = max([len(right) for right, _, _ in shown], default=0) + 4
+    shown_rows = rows[first : min(last, first + _SHOWN)]
+    width = max([len(right) for right, _, _ in shown_rows], default=0) + 4
     print(f"\n  {'passing'.ljust(width)}failing")
-    for right, wrong, mark in shown:
+    for right, wrong, mark in shown_rows:
         print(f"  {right.ljust(width)}{wrong} {mark}".rstrip())
-    print(f"\nto repeat it: {VARIABLE}={_holding(held)}")
+    print(f"\nto repeat it: {VARIABLE}={_holding(late)}")
 
 
 def _end_of(text: str) -> str:

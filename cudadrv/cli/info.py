@@ -1,9 +1,12 @@
-"""``python -m cudadrv info``: show what is installed, where, and how to install the rest."""
+"""``python -m cudadrv info``: show the installed parts, their folders, and how to install missing
+parts.
+"""
 
 from __future__ import annotations
 
 import json
 import platform
+import sys
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -15,15 +18,26 @@ from ptx.cache.folder import folder_from_environment
 from ptx.headers import BUNDLED, install_command, is_unpacked, package_of
 
 from ..driver.device import driver_version, list_devices
+from ..driver.nvml import PciPath
 from ..errors import CudadrvError, DriverNotFoundError
 from ..version import VERSION
-from .command_line import Commands, add_command, print_table
+from .command_line import Commands, add_command, print_table, program_name
 
 _PACKAGES = ("cuda-python", "cuda-bindings", "numpy", "platformdirs", "rich")
 _HEADERS = {
     "cuda_fp16.h": "CUDA runtime headers (cuda_fp16.h)",
     "cuda/std/type_traits": "CCCL (cuda/std, CUB)",
     "crt/mma.h": "the compiler's headers (mma.h)",
+}
+_CONNECTIONS = {
+    "NV": "so many NVLinks",
+    PciPath.SAME_BOARD.value: "one board",
+    PciPath.ONE_SWITCH.value: "one PCI Express switch",
+    PciPath.SWITCHES.value: "several PCI Express switches",
+    PciPath.HOST_BRIDGE.value: "a PCI Express host bridge",
+    PciPath.NUMA_NODE.value: "several host bridges of a NUMA node",
+    PciPath.SYSTEM.value: "the link between NUMA nodes",
+    "?": "unknown",
 }
 _DRIVER_HINT = "install the NVIDIA driver, or set CUDADRV_DRIVER=emulator to do without a GPU"
 
@@ -51,10 +65,19 @@ def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
         commands, "info", "Show the installed and the missing parts, and where they are.",
-        example="--json", statuses={"0": "printed", "2": "the command line is wrong"},
+        example="--json",
+        statuses={
+            "0": "printed", "1": "the topology is unknown: the text has the reason",
+            "2": "the command line is wrong",
+        },
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.set_defaults(run=lambda options: run_info(options.json))
+    parser.add_argument(
+        "--topology", action="store_true", help="print how the devices are connected instead"
+    )
+    parser.set_defaults(
+        run=lambda options: (run_topology if options.topology else run_info)(options.json)
+    )
 
 
 def run_info(as_json: bool) -> int:
@@ -68,8 +91,8 @@ def run_info(as_json: bool) -> int:
     if info.headers:
         print_table("headers of CUDA", ("folder", "what"), list(info.headers.items()))
     if info.headers_not_used:
-        refused = list(info.headers_not_used.items())
-        print_table("unused headers of CUDA", ("folder", "why"), refused)
+        rejected = list(info.headers_not_used.items())
+        print_table("unused headers of CUDA", ("folder", "why"), rejected)
     if info.devices:
         print_table("devices", ("device", "what"), enumerated(info.devices))
     print(f"cache folder: {info.cache_folder}")
@@ -78,6 +101,37 @@ def run_info(as_json: bool) -> int:
         print_table("cache content", ("what", "MiB"), sizes)
     if info.missing:
         print_table("missing", ("what", "how to install it"), list(info.missing.items()))
+    return 0
+
+
+def run_topology(as_json: bool) -> int:
+    """Print the connections of all devices; return 1 if the driver or NVML is missing."""
+    try:
+        devices = list_devices()
+        connections = [
+            ["X" if a is b else str(a.nvml.connection(b.nvml)) for b in devices] for a in devices
+        ]
+        links = [[asdict(link) for link in device.nvml.nvlinks()] for device in devices]
+    except CudadrvError as error:
+        print(f"{program_name()} info: {error}", file=sys.stderr)
+        return 1
+    if as_json:
+        rows = [
+            {
+                "device": device.ordinal, "name": device.name, "pci_bus_id": device.pci_bus_id,
+                "connections": connections[device.ordinal], "nvlinks": links[device.ordinal],
+            }
+            for device in devices
+        ]  # fmt: skip
+        print(json.dumps(rows, indent=2))
+        return 0
+    columns = ("device", *(str(device.ordinal) for device in devices), "name")
+    cells = [(str(d.ordinal), *connections[d.ordinal], d.name) for d in devices]
+    print_table("connections of devices", columns, cells)
+    shown_connections = {cell.rstrip("0123456789") for row in connections for cell in row}
+    for name, meaning in _CONNECTIONS.items():
+        if name in shown_connections:
+            print(f"  {name}: {meaning}")
     return 0
 
 
@@ -121,34 +175,34 @@ def _nvrtc(info: Info) -> None:
 
 
 def _nvjitlink(info: Info) -> None:
-    place = _library("nvJitLink")
-    if place is None:
+    path = _library("nvJitLink")
+    if path is None:
         info.missing["nvJitLink"] = _compiler_command()
     else:
-        info.libraries["nvJitLink"] = place
+        info.libraries["nvJitLink"] = path
 
 
 def _headers(info: Info) -> None:
     try:
-        found = ptx.cuda_headers(unpack=False)
+        headers = ptx.cuda_headers(unpack=False)
     except ptx.NvrtcNotFoundError:
         return  # the matching headers are unknown
-    nvrtc = "NVRTC is {}.{}".format(*found.nvrtc)
-    bundled = [folder for folder in found.folders if folder.origin == BUNDLED]
+    nvrtc = "NVRTC is {}.{}".format(*headers.nvrtc)
+    bundled = [folder for folder in headers.folders if folder.origin == BUNDLED]
     waiting = bool(bundled) and not is_unpacked(bundled[0].path)
-    for folder in found.folders:
+    for folder in headers.folders:
         text = f"{folder.origin}: {folder.contents() or 'of no one version'}"
-        if folder.misfits(found.nvrtc):
+        if folder.misfits(headers.nvrtc):
             text += f", although {nvrtc}"
         if waiting and folder in bundled:
             text += ", unpacked when first needed"
         info.headers[folder.path] = text
-    for folder in found.refused:
+    for folder in headers.rejected:
         info.headers_not_used[folder.path] = f"{folder.origin}: {folder.contents()}, but {nvrtc}"
     for header, title in _HEADERS.items():
-        package = package_of(header, found.nvrtc[0])
-        if package and not waiting and not any(folder.has(header) for folder in found.folders):
-            info.missing[title] = install_command([package], found.nvrtc)
+        package = package_of(header, headers.nvrtc[0])
+        if package and not waiting and not any(folder.has(header) for folder in headers.folders):
+            info.missing[title] = install_command([package], headers.nvrtc)
 
 
 def _nbytes(path: Path) -> int:

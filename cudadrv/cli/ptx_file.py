@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         module = parse(text)
         names = _chosen(module, options.kernel)
         if options.source:
-            _print_beside(module, names, source)
+            _print_by_source_line(module, names, source)
             return 0
         entries = list(_entries(module, names))
     except FAULTS as error:
@@ -101,21 +101,21 @@ def _chosen(module: PtxModule, kernel: str | None) -> list[str]:
     names = [entry.name for entry in module.entries]
     if kernel is None:
         return names
-    found = [name for name in names if kernel in name]
-    if not found:
+    matching = [name for name in names if kernel in name]
+    if not matching:
         raise ValueError(f"there is no kernel {kernel!r}; there are: {', '.join(names) or 'none'}")
-    return found
+    return matching
 
 
 def _entries(module: PtxModule, names: list[str]) -> Iterator[KernelSummary]:
     signatures = signatures_of(module.text)
     assembled = _assembled(module)
     for name in names:
-        mix = Counter(each.opcode for each in _instructions(module, name))
+        mix = Counter(instruction.opcode for instruction in _instructions(module, name))
         registers, stack, spilled = assembled.get(name, (None, None, None))
         yield KernelSummary(
             name,
-            [f"{each.ptx_type}[{each.nbytes}]" for each in signatures[name].params],
+            [f"{param.ptx_type}[{param.nbytes}]" for param in signatures[name].params],
             signatures[name].shared_bytes,
             registers, stack, spilled, dict(mix.most_common()),
         )  # fmt: skip
@@ -144,10 +144,10 @@ def _assembled(module: PtxModule) -> dict[str, tuple[int, int, int]]:
 
 def _used(log: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
     for part in re.split(r"(?=ptxas info    : Compiling)", log):
-        name, used, spilled = (form.search(part) for form in (_COMPILED, _USED, _SPILLED))
-        if name and used:
+        name, registers, spilled = (form.search(part) for form in (_COMPILED, _USED, _SPILLED))
+        if name and registers:
             stack, stores = (int(spilled[1]), int(spilled[2])) if spilled else (0, 0)
-            yield name[1], (int(used[1]), stack, stores)
+            yield name[1], (int(registers[1]), stack, stores)
 
 
 def _print(entries: Iterable[KernelSummary]) -> None:
@@ -164,21 +164,21 @@ def _print(entries: Iterable[KernelSummary]) -> None:
         print_table(entry.name, ("what", "value"), rows)
 
 
-def _print_beside(module: PtxModule, names: list[str], source: Path | None) -> None:
+def _print_by_source_line(module: PtxModule, names: list[str], source: Path | None) -> None:
     lines: dict[tuple[int, int], list[str]] = {}
     texts = module.text.splitlines()
     for name in names:
-        for each in _instructions(module, name):
-            place = each.location
-            key = (place.file, place.line) if place else (0, 0)
-            lines.setdefault(key, []).append(texts[each.line - 1].strip())
+        for ptx_instruction in _instructions(module, name):
+            location = ptx_instruction.location
+            key = (location.file, location.line) if location else (0, 0)
+            lines.setdefault(key, []).append(texts[ptx_instruction.line - 1].strip())
     sources: dict[int, list[str]] = {}
     for number, path in module.files.items():
-        given = source if source is not None and Path(path).name == source.name else Path(path)
-        sources[number] = given.read_text().splitlines() if given.is_file() else []
+        file = source if source is not None and Path(path).name == source.name else Path(path)
+        sources[number] = file.read_text().splitlines() if file.is_file() else []
     for (number, line), instructions in sorted(lines.items()):
-        known = sources.get(number, [])
-        text = known[line - 1].strip() if 0 < line <= len(known) else ""
+        source_lines = sources.get(number, [])
+        text = source_lines[line - 1].strip() if 0 < line <= len(source_lines) else ""
         print(f"{Path(module.files.get(number, '?')).name}:{line}: {text}")
         for instruction in instructions:
             print(f"        {instruction}")

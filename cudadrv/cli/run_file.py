@@ -6,7 +6,7 @@ import argparse
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -109,15 +109,15 @@ def _launch(
     module = context.load_module(image)
     config = LaunchConfig(options.grid, options.block, shared_bytes=options.shared)
     with context.new_stream() as stream:
-        on_device = [_to_device(stream, each.value) for each in arguments]
+        on_device = [_to_device(stream, argument.value) for argument in arguments]
         kernel = module.kernel(name)
         for _ in range(options.repeat):
             kernel.launch(stream, config, *on_device)
         stream.synchronize()
-        for given, passed in zip(arguments, on_device, strict=True):
-            if given.out is not None and isinstance(passed, DeviceArray):
-                np.save(given.out, stream.to_host(passed))
-                print(f"{given.out}: {passed.dtype}{list(passed.shape)}")
+        for argument, passed in zip(arguments, on_device, strict=True):
+            if argument.out is not None and isinstance(passed, DeviceArray):
+                np.save(argument.out, stream.to_host(passed))
+                print(f"{argument.out}: {passed.dtype}{list(passed.shape)}")
 
 
 def _lowered(image: ptx.Image) -> set[str]:
@@ -135,30 +135,37 @@ def parse_argument(text: str) -> Given:
         ValueError: it is none of the forms.
         OSError: its file cannot be read.
     """
-    out, equals, rest = text.rpartition("=")
+    out, equals, description = text.rpartition("=")
     if equals and not out.endswith(".npy"):
         raise ValueError(f"--arg {text}: give the .npy file to write before =")
-    value = _value(rest, text)
+    value = _value(description, text)
     if equals and not isinstance(value, np.ndarray):
         raise ValueError(f"--arg {text}: only an array can be written to a file")
     return Given(value, Path(out) if equals else None)
 
 
-def _value(rest: str, text: str) -> Number | Host:
-    array = _ARRAY.fullmatch(rest)
-    if rest.endswith(".npy"):
-        loaded: Host = np.load(rest, allow_pickle=False)
+def _value(description: str, text: str) -> Number | Host:
+    array = _ARRAY.fullmatch(description)
+    if description.endswith(".npy"):
+        loaded: Host = np.load(description, allow_pickle=False)
         return np.ascontiguousarray(loaded)
     try:
         if array:
             return np.zeros(tuple(map(int, array[2].split(","))), np.dtype(array[1]))
-        kind, colon, number = rest.rpartition(":")
+        kind, colon, number = description.rpartition(":")
         if colon:
-            scalar: np.generic = np.dtype(kind).type(_number(number))
-            return scalar
-        return _number(rest)
+            return _scalar(np.dtype(kind), _number(number))
+        return _number(description)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"--arg {text}: {error}\n  give it {_ARGUMENT_HELP}") from None
+
+
+def _scalar(dtype: np.dtype[Any], number: int | float) -> np.generic:
+    # NumPy 1 changes integers that do not fit.
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+        raise OverflowError(f"{number} does not fit in {dtype}")
+    scalar: np.generic = dtype.type(number)
+    return scalar
 
 
 def _number(text: str) -> int | float:

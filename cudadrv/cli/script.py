@@ -5,12 +5,13 @@ from __future__ import annotations
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Final
 
 _FAILED: Final = 1  # Python's status of a script that an error ended
@@ -39,17 +40,50 @@ def run_module(
         return _run(run, failed)
 
 
+def names_of(file: Path) -> Mapping[str, object] | None:
+    """Run a file as a module; return its names, or None after printing the error that ended it."""
+    loader = SourceFileLoader(file.stem, str(file))
+    spec = spec_from_loader(file.stem, loader)
+    assert spec is not None  # a loader of a file always has one
+    module = module_from_spec(spec)
+    names: Mapping[str, object] | None = None
+
+    def load() -> None:
+        nonlocal names
+        # Not by the loader's exec_module: that may run the compiled code of an earlier content.
+        exec(loader.source_to_code(file.read_bytes(), str(file)), vars(module))
+        names = vars(module)
+
+    with _as_main(str(file), (), str(file.resolve().parent)), _imported(module):
+        _run(load, None)
+    return names
+
+
 def why_no_module(module: str) -> str:
     """Return the reason why `python -m` finds no such module; "" if it finds it."""
     with _as_main(module, (), str(Path.cwd())):
         try:
-            found = find_spec(module)
-            if found is not None and found.submodule_search_locations is not None:
+            spec = find_spec(module)
+            if spec is not None and spec.submodule_search_locations is not None:
                 module += ".__main__"
-                found = find_spec(module)
+                spec = find_spec(module)
         except (ImportError, ValueError) as error:
             return str(error)
-    return f"no module named {module}" if found is None else ""
+    return f"no module named {module}" if spec is None else ""
+
+
+@contextmanager
+def _imported(module: ModuleType) -> Iterator[None]:
+    """Let imports find a module by its name for a block."""
+    earlier = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    try:
+        yield
+    finally:
+        if earlier is None:
+            sys.modules.pop(module.__name__, None)
+        else:
+            sys.modules[module.__name__] = earlier
 
 
 @contextmanager
@@ -66,10 +100,10 @@ def _as_main(name: str, arguments: Sequence[str], folder: str) -> Iterator[None]
 def _run(run: Callable[[], object], failed: Callable[[], object] | None) -> tuple[int, bool]:
     try:
         run()
-    except SystemExit as left:
-        if left.code is None or isinstance(left.code, int):
-            return left.code or 0, False
-        print(left.code, file=sys.stderr)
+    except SystemExit as leaving:
+        if leaving.code is None or isinstance(leaving.code, int):
+            return leaving.code or 0, False
+        print(leaving.code, file=sys.stderr)
         return _FAILED, False
     except Exception as error:
         if failed is not None:

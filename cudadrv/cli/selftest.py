@@ -36,22 +36,22 @@ def source() -> str:
 class Check:
     """A kernel's result, NumPy's result, and the tolerance."""
 
-    found: npt.NDArray[np.generic]
+    result: npt.NDArray[np.generic]
     expected: npt.NDArray[np.generic]
     tolerance: float = 0.0
 
     @property
     def error(self) -> float:
         """The largest difference, relative to the largest expected value."""
-        found, expected = self.found.astype(np.float64), self.expected.astype(np.float64)
+        result, expected = self.result.astype(np.float64), self.expected.astype(np.float64)
         scale = float(np.max(np.abs(expected), initial=0.0)) or 1.0
-        return float(np.max(np.abs(found - expected), initial=0.0)) / scale
+        return float(np.max(np.abs(result - expected), initial=0.0)) / scale
 
     @property
     def ok(self) -> bool:
         """True if the two agree."""
         if self.tolerance == 0:
-            return bool(np.array_equal(self.found, self.expected))
+            return bool(np.array_equal(self.result, self.expected))
         return self.error <= self.tolerance
 
 
@@ -63,9 +63,9 @@ def run_saxpy(context: Context, module: Module, n: int = 1 << 16) -> Check:
     with stream.to_device(x) as dx, stream.to_device(y) as dy, stream.empty(n, "f4") as out:
         launch = module.kernel("saxpy").launch
         launch(stream, LaunchConfig.for_elements(n), np.float32(2.5), dx, dy, out, n)
-        found = stream.to_host(out)
+        result = stream.to_host(out)
     exact = 2.5 * x.astype(np.float64) + y.astype(np.float64)
-    return Check(found, exact.astype(np.float32), 0.0)
+    return Check(result, exact.astype(np.float32), 0.0)
 
 
 def run_sum(context: Context, module: Module, dtype: str = "float32", n: int = 1 << 16) -> Check:
@@ -76,8 +76,8 @@ def run_sum(context: Context, module: Module, dtype: str = "float32", n: int = 1
     config = LaunchConfig(config.grid, config.block, shared_bytes=256 * x.itemsize)
     with stream.to_device(x) as dx, stream.zeros(1, dtype) as total:
         module.kernel(f"sum_{dtype}").launch(stream, config, dx, total, n)
-        found = stream.to_host(total)
-    return Check(found, np.array([x.sum(dtype=np.float64)]), 1e-5 if dtype == "float32" else 1e-13)
+        result = stream.to_host(total)
+    return Check(result, np.array([x.sum(dtype=np.float64)]), 1e-5 if dtype == "float32" else 1e-13)
 
 
 def run_matmul(context: Context, module: Module, n: int = 64) -> Check:
@@ -87,8 +87,8 @@ def run_matmul(context: Context, module: Module, n: int = 64) -> Check:
     config = LaunchConfig((n // 16, n // 16), (16, 16))
     with stream.to_device(a) as da, stream.to_device(b) as db, stream.empty((n, n), "f4") as c:
         module.kernel("matmul").launch(stream, config, da, db, c, n)
-        found = stream.to_host(c)
-    return Check(found, a.astype(np.float64) @ b.astype(np.float64), 1e-5)
+        result = stream.to_host(c)
+    return Check(result, a.astype(np.float64) @ b.astype(np.float64), 1e-5)
 
 
 def run_template(context: Context, module: Module, n: int = 1000) -> Check:
@@ -98,18 +98,18 @@ def run_template(context: Context, module: Module, n: int = 1000) -> Check:
     with stream.to_device(x) as dx:
         kernel = module.kernel("scale<double>")
         kernel.launch(stream, LaunchConfig.for_elements(n), dx, 3.0, n)
-        found = stream.to_host(dx)
-    return Check(found, 3.0 * x)
+        result = stream.to_host(dx)
+    return Check(result, 3.0 * x)
 
 
-def run_mandelbrot(context: Context, module: Module, side: int = 64, most: int = 64) -> Check:
+def run_mandelbrot(context: Context, module: Module, side: int = 64, iterations: int = 64) -> Check:
     """A loop whose length differs a thread."""
     stream = context.default_stream
     config = LaunchConfig((-(-side // 16), -(-side // 16)), (16, 16))
     with stream.empty((side, side), "i4") as out:
-        module.kernel("mandelbrot").launch(stream, config, out, side, side, most)
-        found = stream.to_host(out)
-    return Check(found, mandelbrot_counts(side, most))
+        module.kernel("mandelbrot").launch(stream, config, out, side, side, iterations)
+        result = stream.to_host(out)
+    return Check(result, mandelbrot_counts(side, iterations))
 
 
 def run_histogram(context: Context, module: Module, n: int = 1 << 16) -> Check:
@@ -118,11 +118,11 @@ def run_histogram(context: Context, module: Module, n: int = 1 << 16) -> Check:
     stream = context.default_stream
     with stream.to_device(data) as dd, stream.zeros(256, "u4") as bins:
         module.kernel("histogram").launch(stream, LaunchConfig(32, 256), dd, n, bins)
-        found = stream.to_host(bins)
-    return Check(found, np.bincount(data, minlength=256).astype(np.uint32))
+        result = stream.to_host(bins)
+    return Check(result, np.bincount(data, minlength=256).astype(np.uint32))
 
 
-def mandelbrot_counts(side: int, most: int) -> npt.NDArray[np.int32]:
+def mandelbrot_counts(side: int, iterations: int) -> npt.NDArray[np.int32]:
     """Return the counts in float32 arithmetic, each step rounded by itself."""
     three, extent = np.float32(3), np.float32(side)
     axis = three * np.arange(side, dtype=np.float32) / extent
@@ -130,7 +130,7 @@ def mandelbrot_counts(side: int, most: int) -> npt.NDArray[np.int32]:
     ci = np.broadcast_to((np.float32(-1.5) + axis)[:, None], (side, side))
     zr, zi = np.zeros((2, side, side), np.float32)
     counts = np.zeros((side, side), np.int32)
-    for _ in range(most):
+    for _ in range(iterations):
         rr, ii = zr * zr, zi * zi
         running = rr + ii <= np.float32(4)
         counts += running
@@ -187,7 +187,7 @@ class Report:
         start = time.perf_counter()
         try:
             ok, detail = True, work()
-        # A self-test reports whatever goes wrong, of whatever class, as its result.
+        # A self-test reports an error of any class as its result.
         except Exception as error:
             ok, detail = False, f"{type(error).__name__}: {error}"
         self.steps.append(StepResult(name, ok, (time.perf_counter() - start) * 1e3, detail))
@@ -243,19 +243,19 @@ def selftest(devices: int | None = None) -> Report:
     """Run the main job on `devices` devices (default: every GPU, or two emulated ones)."""
     kind, reason = choose_driver(devices or _EMULATED_DEVICES)
     report = Report(kind, reason)
-    found: list[Device] = []
+    devices_found: list[Device] = []
 
     def find() -> str:
-        found.extend(list_devices()[:devices])
-        report.devices.extend(map(_described, found))
-        return ", ".join(device.name for device in found)
+        devices_found.extend(list_devices()[:devices])
+        report.devices.extend(map(_described, devices_found))
+        return ", ".join(device.name for device in devices_found)
 
-    if not report.step("find devices", find) or not found:
+    if not report.step("find devices", find) or not devices_found:
         return report
     image: list[ptx.Image] = []
     first = cuda_context_for(0)
     if report.step("compile", lambda: _compile(first, image)):
-        for device in found:
+        for device in devices_found:
             _check_device(report, device, image[0])
         report.step("second request from the module cache", lambda: _cached(first))
     return report
@@ -284,18 +284,18 @@ def _compile(context: Context, image: list[ptx.Image]) -> str:
 def _check_device(report: Report, device: Device, image: ptx.Image) -> None:
     """Load the image on a device, copy both ways, and compare every kernel with NumPy."""
     context = cuda_context_for(device.ordinal)
-    where = f"device {device.ordinal}: "
+    prefix = f"device {device.ordinal}: "
     modules: list[Module] = []
 
     def load() -> str:
         modules.append(context.load_module(image))
         return f"{len(modules[0].kernel_names)} kernels"
 
-    if not report.step(where + "load", load):
+    if not report.step(prefix + "load", load):
         return
-    report.step(where + "copies both ways", lambda: _copies(context))
+    report.step(prefix + "copies both ways", lambda: _copies(context))
     for name, check in CHECKS.items():
-        report.step(where + name, partial(_checked, check, context, modules[0]))
+        report.step(prefix + name, partial(_checked, check, context, modules[0]))
 
 
 def _copies(context: Context) -> str:
@@ -305,10 +305,10 @@ def _copies(context: Context) -> str:
     with stream.to_device(data) as array:
         stream.synchronize()
         up = time.perf_counter() - start
-        back = stream.to_host(array)
+        downloaded = stream.to_host(array)
     down = time.perf_counter() - start - up
-    if not np.array_equal(back, data):
-        raise CheckFailedError(f"{np.count_nonzero(back != data)} bytes came back changed")
+    if not np.array_equal(downloaded, data):
+        raise CheckFailedError(f"{np.count_nonzero(downloaded != data)} bytes came back changed")
     size = _COPIED_BYTES / 1e9
     return f"{_COPIED_BYTES >> 20} MiB, {size / up:.1f} GB/s up, {size / down:.1f} GB/s down"
 
@@ -328,8 +328,8 @@ def _cached(context: Context) -> str:
     first = time.perf_counter() - start
     if cache.get_or_compile(context, "selftest", source) is not module:
         raise CheckFailedError("the module cache returned another module")
-    again = time.perf_counter() - start - first
-    return f"first {first * 1e3:.2f} ms, again {again * 1e3:.4f} ms"
+    repeated = time.perf_counter() - start - first
+    return f"first {first * 1e3:.2f} ms, again {repeated * 1e3:.4f} ms"
 
 
 def _described(device: Device) -> dict[str, object]:

@@ -11,6 +11,8 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv.__main__ import main
+from cudadrv.driver import nvml
+from cudadrv.driver.nvml import DeviceConnection, NvLink, PciPath
 from tests.ptx.compile.fake_headers import environment_without_headers, write_toolkit
 
 
@@ -124,3 +126,39 @@ def test_info_tells_of_bundled_headers_before_and_after_they_are_unpacked(tmp_pa
     nbytes = sum(path.stat().st_size for path in headers.rglob("*") if path.is_file())
     assert after["cache_bytes"][headers.name] >= nbytes > 10**7
     assert not [title for title in after["missing"] if "headers" in title or "CCCL" in title]
+
+
+def test_the_topology_of_devices_that_nvml_does_not_list_is_refused_in_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    nvml._nvml_of.cache_clear()
+    assert main(["info", "--topology"]) == 1
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert told.err.endswith('NVML needs the package nvidia-ml-py: pip install "cudadrv[cli]"\n')
+
+
+def test_the_topology_has_the_connections_of_each_device(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Found:
+        def connection(self, other: object) -> DeviceConnection:
+            return DeviceConnection(4, PciPath.SYSTEM)
+
+        def nvlinks(self) -> tuple[NvLink, ...]:
+            return (NvLink(0, 4, "0000:02:00.0", is_to_switch=False),)
+
+    monkeypatch.setattr(cudadrv.Device, "nvml", property(lambda device: Found()))
+    assert main(["info", "--topology", "--json"]) == 0
+    devices = json.loads(capsys.readouterr().out)
+    assert [each["device"] for each in devices] == [d.ordinal for d in cudadrv.list_devices()]
+    count = len(devices)
+    assert [each["connections"] for each in devices] == [
+        ["X" if n == m else "NV4" for n in range(count)] for m in range(count)
+    ]
+    assert devices[0]["nvlinks"] == [
+        {"number": 0, "version": 4, "remote_pci": "0000:02:00.0", "is_to_switch": False}
+    ]
+    assert main(["info", "--topology"]) == 0
+    assert ("  NV: so many NVLinks\n" in capsys.readouterr().out) == (count > 1)

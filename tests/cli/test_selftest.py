@@ -79,4 +79,4 @@ def test_a_check_measures_relative_to_the_largest_value() -> None:
     check = Check(np.array([100.0, 0.0]), np.array([100.0, 1.0]), 0.02)
     assert check.error == 0.01
     assert check.ok
-    assert not Check(check.found, check.expected).ok
+    assert not Check(check.result, check.expected).ok
