@@ -1,7 +1,12 @@
 """cudadrv: the typed, pure-Python CUDA driver layer, with an emulator for machines without a GPU.
 
-Importing this package touches no driver, no GPU and no disk. What stands above devices
-is imported when it is first used: its names stand here twice, for type checkers and for the run.
+Importing this package touches no driver, no GPU and no disk. The layers above devices are
+imported at their first use: their names stand here twice, for type checkers and for the run.
+
+`python -m cudadrv emulate` imports the package before pytest starts. The next word keeps pytest
+from warning that it can no longer rewrite its assertions.
+
+PYTEST_DONT_REWRITE
 """
 
 import importlib
@@ -15,32 +20,15 @@ if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no inst
         f"{sys.version.split()[0]} ({sys.executable}): make the environment with a newer one"
     )
 
-from .driver.device import (
-    Device as Device,
-    DeviceProperties as DeviceProperties,
-    best_device as best_device,
-    can_access_peer as can_access_peer,
-    driver_version as driver_version,
-    init as init,
-    list_devices as list_devices,
-)
-from .errors import (
-    ArgumentError as ArgumentError,
-    ClosedError as ClosedError,
-    CopyError as CopyError,
-    CudadrvError as CudadrvError,
-    CudaError as CudaError,
-    DriverNotFoundError as DriverNotFoundError,
-    KernelNotFoundError as KernelNotFoundError,
-    LaunchConfigError as LaunchConfigError,
-    WrongDeviceError as WrongDeviceError,
-)
+# Of its own files this one imports two that no program imports first: see tests/test_layers.py.
+from .ptx_package import reject_other_ptx as _reject_other_ptx
 from .version import VERSION as _VERSION
 
 __version__ = _VERSION
+_reject_other_ptx()
 
 if typing.TYPE_CHECKING:
-    from . import emulator as emulator
+    from . import emulator as emulator, errors as errors
     from .blas import (
         LinearAlgebra as LinearAlgebra,
         NotPositiveDefiniteError as NotPositiveDefiniteError,
@@ -65,13 +53,44 @@ if typing.TYPE_CHECKING:
         ContextLimits as ContextLimits,
     )
     from .driver.default_stream import DefaultStream as DefaultStream
+    from .driver.device import (
+        Device as Device,
+        DeviceProperties as DeviceProperties,
+        best_device as best_device,
+        can_access_peer as can_access_peer,
+        driver_version as driver_version,
+        init as init,
+        list_devices as list_devices,
+    )
     from .driver.event import Event as Event, IpcEventHandle as IpcEventHandle
+    from .driver.nvml import (
+        ClockRates as ClockRates,
+        DeviceConnection as DeviceConnection,
+        EccErrors as EccErrors,
+        NvLink as NvLink,
+        NvmlDevice as NvmlDevice,
+        PciPath as PciPath,
+        PendingMode as PendingMode,
+    )
     from .driver.sm_resource import SmResource as SmResource
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
-    from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
+    from .errors import (
+        ArgumentError as ArgumentError,
+        ClosedError as ClosedError,
+        CopyError as CopyError,
+        CudadrvError as CudadrvError,
+        CudaError as CudaError,
+        DriverNotFoundError as DriverNotFoundError,
+        GpuError as GpuError,
+        KernelNotFoundError as KernelNotFoundError,
+        LaunchConfigError as LaunchConfigError,
+        OutOfMemoryError as OutOfMemoryError,
+        WrongDeviceError as WrongDeviceError,
+    )
     from .graph.executable import GraphExec as GraphExec
     from .graph.graph import (
         ConditionalNode as ConditionalNode,
+        DotDetail as DotDetail,
         Graph as Graph,
         GraphCondition as GraphCondition,
     )
@@ -84,7 +103,15 @@ if typing.TYPE_CHECKING:
         HostNode as HostNode,
         KernelNode as KernelNode,
     )
-    from .launch.config import LaunchConfig as LaunchConfig
+    from .interop.external import (
+        ExternalMemory as ExternalMemory,
+        ExternalSemaphore as ExternalSemaphore,
+    )
+    from .launch.config import (
+        AccessWindow as AccessWindow,
+        LaunchAttributes as LaunchAttributes,
+        LaunchConfig as LaunchConfig,
+    )
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
     from .launch.jit_options import JitOptions as JitOptions
     from .launch.kernel_attributes import KernelAttributes as KernelAttributes
@@ -114,6 +141,11 @@ if typing.TYPE_CHECKING:
         MemoryPool as MemoryPool,
         PoolStatistics as PoolStatistics,
     )
+    from .memory.multicast import MulticastObject as MulticastObject
+    from .memory.physical_memory import (
+        MappedBuffer as MappedBuffer,
+        PhysicalMemory as PhysicalMemory,
+    )
     from .memory.pinned import pinned_empty as pinned_empty
     from .memory.registered import RegisteredArray as RegisteredArray
     from .memory.resource import (
@@ -134,6 +166,14 @@ if typing.TYPE_CHECKING:
         PinnedStatistics as PinnedStatistics,
     )
     from .memory.unpooled import UnpooledMemory as UnpooledMemory
+    from .memory.virtual_memory_resource import (
+        VirtualMemoryResource as VirtualMemoryResource,
+    )
+    from .opengl import (
+        OpenGLBuffer as OpenGLBuffer,
+        OpenGLImage as OpenGLImage,
+        opengl_devices as opengl_devices,
+    )
     from .pool.device_pool import DevicePool as DevicePool
     from .pool.scatter import (
         balanced_partition as balanced_partition,
@@ -181,6 +221,10 @@ if typing.TYPE_CHECKING:
         StreamPool as StreamPool,
         cuda_context_for as cuda_context_for,
     )
+    from .stream.checkpoint import (
+        ProcessCheckpoint as ProcessCheckpoint,
+        ProcessState as ProcessState,
+    )
     from .tensor_map import (
         L2Promotion as L2Promotion,
         TensorElement as TensorElement,
@@ -198,7 +242,7 @@ if typing.TYPE_CHECKING:
         ReadMode as ReadMode,
         Texture as Texture,
     )
-    from .tracing import Trace as Trace, trace as trace
+    from .tracing import DeviceSpan as DeviceSpan, Trace as Trace, trace as trace
 else:
     _AT_FIRST_USE = {
         "blas": "LinearAlgebra NotPositiveDefiniteError",
@@ -210,15 +254,25 @@ else:
         "driver.capability": "GpuCapability GpuDeviceInfo",
         "driver.context": "CachePreference ContextLimits",
         "driver.default_stream": "DefaultStream",
+        "driver.device": (
+            "Device DeviceProperties best_device can_access_peer driver_version init list_devices"
+        ),
         "driver.event": "Event IpcEventHandle",
+        "driver.nvml": (
+            "ClockRates DeviceConnection EccErrors NvLink NvmlDevice PciPath PendingMode"
+        ),
         "driver.sm_resource": "SmResource",
         "driver.types": "ContextFlags MemoryInfo",
-        "errors": "GpuError OutOfMemoryError",
+        "errors": (
+            "ArgumentError ClosedError CopyError CudaError CudadrvError DriverNotFoundError "
+            "GpuError KernelNotFoundError LaunchConfigError OutOfMemoryError WrongDeviceError"
+        ),
         "graph.executable": "GraphExec",
-        "graph.graph": "ConditionalNode Graph GraphCondition",
+        "graph.graph": "ConditionalNode DotDetail Graph GraphCondition",
         "graph.node": "GraphNode NodeKind",
         "graph.node_kinds": "AllocNode CopyNode EventNode FillNode HostNode KernelNode",
-        "launch.config": "LaunchConfig",
+        "interop.external": "ExternalMemory ExternalSemaphore",
+        "launch.config": "AccessWindow LaunchAttributes LaunchConfig",
         "launch.host_arguments": "In InOut Out",
         "launch.jit_options": "JitOptions",
         "launch.kernel_attributes": "KernelAttributes",
@@ -227,6 +281,8 @@ else:
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
         "memory.managed": "Advice Attachment advise managed_empty",
+        "memory.multicast": "MulticastObject",
+        "memory.physical_memory": "MappedBuffer PhysicalMemory",
         "memory.pinned": "pinned_empty",
         "memory.registered": "RegisteredArray",
         "memory.ipc": "IpcMemoryHandle",
@@ -234,10 +290,12 @@ else:
         "memory.resource_adaptors": "CountedMemory HookedMemory MemoryStatistics",
         "memory.memory_pool": "MemoryPool PoolStatistics",
         "memory.unpooled": "UnpooledMemory",
+        "memory.virtual_memory_resource": "VirtualMemoryResource",
         "memory.reuse.allocator": "CudaAllocator",
         "memory.reuse.pinned_pool": "PinnedPool PinnedStatistics",
         "memory.resource": ("DriverMemory MemoryResource MemoryStream using_memory"),
         "memory.reuse.arena": "ArenaMemory DeviceArena",
+        "opengl": "OpenGLBuffer OpenGLImage opengl_devices",
         "pool.device_pool": "DevicePool",
         "pool.scatter": "balanced_partition scatter_batched scatter_map",
         "pool.tile": "NotInTileError ScatterError Tile TileError current_tile",
@@ -251,6 +309,7 @@ else:
             "AbsenceReason GpuAbsent GpuAvailability GpuAvailable GpuBroken GpuPolicy GpuRuntime"
         ),
         "stream": "Context Stream StreamPool cuda_context_for",
+        "stream.checkpoint": "ProcessCheckpoint ProcessState",
         "tensor_map": (
             "L2Promotion TensorElement TensorFill TensorInterleave TensorMap TensorSwizzle"
         ),
@@ -258,7 +317,7 @@ else:
         "texture.mipmapped_array": "MipmappedArray",
         "texture.surface": "Surface",
         "texture.texture": "AddressMode FilterMode ReadMode Texture",
-        "tracing": "Trace trace",
+        "tracing": "DeviceSpan Trace trace",
     }
     """The names above by module, for the run.
 
@@ -269,8 +328,8 @@ else:
     def __getattr__(name: str) -> object:
         if name == "__all__":
             return __dir__()
-        if name == "emulator":  # which error texts name
-            return importlib.import_module(f"{__name__}.emulator")
+        if name in ("emulator", "errors"):  # which error texts and tracebacks name
+            return importlib.import_module(f"{__name__}.{name}")
         for module, names in _AT_FIRST_USE.items():
             if name in names.split():
                 value = getattr(importlib.import_module(f"{__name__}.{module}"), name)

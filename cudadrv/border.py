@@ -1,29 +1,29 @@
 """The checks of arguments of `ptx`, with the errors of `cudadrv`.
 
-Where a check costs too much, as for launches, allocations and small copies, nothing is checked
-before: what fails there comes here for its words.
+Launches, allocations and small copies do not check their arguments before, as that costs too much.
+If one of them fails, these functions find the words for the error.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Final
 
-from .errors import ArgumentTypeError, ArgumentValueError
-from .ptx_package import refuse_other_ptx
-
-refuse_other_ptx()  # before anything of it is imported
-
-from ptx.argument_checks import (  # noqa: E402  # as said
+from ptx.argument_checks import (
     LARGEST as LARGEST,
     ArgumentChecks,
     described as described,
     shown as shown,
 )
 
+from .errors import ArgumentTypeError, ArgumentValueError
+
 _checks: Final = ArgumentChecks(ArgumentTypeError, ArgumentValueError)
 
 instance: Final = _checks.instance_of
 optional: Final = _checks.optional
+elements: Final = _checks.elements
 several: Final = _checks.sequence_of
 integer: Final = _checks.integer
 whole: Final = _checks.int_in_range
@@ -32,4 +32,22 @@ text: Final = _checks.text
 path: Final = _checks.path
 function: Final = _checks.function
 source: Final = _checks.source
-refused: Final = _checks.wrong_type
+wrong_type: Final = _checks.wrong_type
+
+
+def descriptor(where: str, value: object) -> int:
+    """Return a file descriptor that is open in this process.
+
+    Raises:
+        OSError: it is not open.
+    """
+    number = whole(where, value, most=2**31 - 1)
+    try:
+        os.fstat(number)
+    except OSError as error:
+        raise OSError(
+            error.errno or errno.EBADF,
+            f"{where}: {number} is not open in this process\n"
+            "  send the descriptor over a socket, by socket.send_fds or multiprocessing",
+        ) from None
+    return number

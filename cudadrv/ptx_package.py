@@ -11,14 +11,15 @@ from typing import Final
 
 _OWN_FILES: Final = frozenset((
     "__init__.py", "_nvrtc.py", "argument_checks.py", "assembler.py", "base_errors.py", "cache",
-    "compiling.py", "diagnostics.py", "emulate", "errors.py", "headers.py", "image.py",
-    "image_cache.py", "isa", "kernel_types.py", "linker.py", "linking.py", "nvrtc_build.py",
-    "nvvm.py", "options.py", "prewarming.py", "py.typed", "signature.py", "target.py",
+    "compile_report.py", "compiling.py", "diagnostics.py", "disassembler.py", "emulate",
+    "errors.py", "fatbin.py", "headers.py", "image.py", "image_cache.py", "isa", "kernel_types.py",
+    "linker.py", "linking.py", "nvrtc_build.py", "nvvm.py", "options.py", "precompiled_headers.py",
+    "prewarming.py", "py.typed", "signature.py", "target.py",
 ))  # fmt: skip
 _MODULES: Final = (".py", ".so", ".pyd")
 
 
-def refuse_other_ptx() -> None:
+def reject_other_ptx() -> None:
     """Check the package that `import ptx` gives, and warn of others' modules in its folder.
 
     Raises:
@@ -35,11 +36,11 @@ def refuse_other_ptx() -> None:
         there = os.listdir(ptx.__path__[0])
     except OSError:
         return  # in an archive, which no other distribution changes
-    others = sorted(name for name in {*there} - _OWN_FILES if name.endswith(_MODULES))
-    if others:
+    other_modules = sorted(name for name in {*there} - _OWN_FILES if name.endswith(_MODULES))
+    if other_modules:
         warnings.warn(
-            f"another distribution has installed {', '.join(others)} into {ptx.__path__[0]}, "
-            "cudadrv's own package ptx\n"
+            f"another distribution has installed {', '.join(other_modules)} into "
+            f"{ptx.__path__[0]}, cudadrv's own package ptx\n"
             "  each hides names of the other: install them in separate environments",
             RuntimeWarning,
             stacklevel=2,

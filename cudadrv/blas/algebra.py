@@ -168,14 +168,14 @@ class LinearAlgebra(NotCopyable):
             raise InvalidValueError(f"gemm of a {(m, k)} and b {(k2, n)}: the inner extents differ")
         if out.shape != (m, n):
             raise InvalidValueError(f"gemm gives {(m, n)}, but out is {out.shape}")
-        held = self._order((a, b), (out,))
+        memories = self._order((a, b), (out,))
         _require_apart(out, a, b)
         if out.size:
             self._routines.gemm(
                 a, b, out,
                 alpha=alpha, beta=beta, a_transposed=transpose_a, b_transposed=transpose_b,
             )  # fmt: skip
-        del held  # it is queued
+        del memories  # it is queued
 
     def gemv(
         self,
@@ -199,11 +199,11 @@ class LinearAlgebra(NotCopyable):
             raise InvalidValueError(f"gemv of a {(m, n)} takes x {(n,)}, not {x.shape}")
         if out.shape != (m,):
             raise InvalidValueError(f"gemv gives {(m,)}, but out is {out.shape}")
-        held = self._order((a, x), (out,))
+        memories = self._order((a, x), (out,))
         _require_apart(out, a, x)
         if out.size:
             self._routines.gemv(a, x, out, alpha=alpha, beta=beta, transposed=transpose)
-        del held  # it is queued
+        del memories  # it is queued
 
     def syrk(
         self,
@@ -231,11 +231,11 @@ class LinearAlgebra(NotCopyable):
         n, _ = _shape(a, "a", transpose)
         if out.shape != (n, n):
             raise InvalidValueError(f"syrk gives {(n, n)}, but out is {out.shape}")
-        held = self._order((a,), (out,))
+        memories = self._order((a,), (out,))
         _require_apart(out, a)
         if out.size:
             self._routines.syrk(a, out, alpha=alpha, beta=beta, transposed=transpose)
-        del held  # it is queued
+        del memories  # it is queued
 
     def xtwx(
         self,
@@ -279,7 +279,7 @@ class LinearAlgebra(NotCopyable):
     def _xtwx(
         self, x: AnyDeviceArray, w: AnyDeviceArray, out: AnyDeviceArray, work: AnyDeviceArray
     ) -> None:
-        held = self._order((x, w), (out, work))
+        memories = self._order((x, w), (out, work))
         _require_apart(out, x, w, work)
         _require_apart(work, x, w)
         if out.size:
@@ -288,7 +288,7 @@ class LinearAlgebra(NotCopyable):
             self._routines.gemm(
                 x, work, out, alpha=1.0, beta=0.0, a_transposed=True, b_transposed=False
             )
-        del held  # it is queued
+        del memories  # it is queued
 
     def potrf(self, a: AnyDeviceArray) -> None:
         """The lower Cholesky factor of a symmetric (p, p) matrix, in place; waits for the result.
@@ -308,10 +308,10 @@ class LinearAlgebra(NotCopyable):
             raise StreamCaptureUnsupportedError(
                 "potrf in a capture: the host must read whether the matrix is positive definite"
             )
-        held = self._order((), (a,))
+        memories = self._order((), (a,))
         if a.size and (order := self._routines.potrf(a)):
             raise NotPositiveDefiniteError(rows, order - 1)
-        del held  # it is queued
+        del memories  # it is queued
 
     def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transpose: bool = False) -> None:
         """b = op(factor)⁻¹ · b in place; factor (n, n) is lower triangular, b (n, k) or (n,).
@@ -321,10 +321,10 @@ class LinearAlgebra(NotCopyable):
         Raises:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
-        held = self._check_triangular("trsm", factor, b)
+        memories = self._check_triangular("trsm", factor, b)
         if b.size:
             self._routines.trsm(factor, b, transposed=transpose)
-        del held  # it is queued
+        del memories  # it is queued
 
     def potrs(self, factor: AnyDeviceArray, b: AnyDeviceArray) -> None:
         """b = A⁻¹ · b in place, with the factor that `potrf` made of A and b (n, k) or (n,).
@@ -332,26 +332,29 @@ class LinearAlgebra(NotCopyable):
         Raises:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
-        held = self._check_triangular("potrs", factor, b)
+        memories = self._check_triangular("potrs", factor, b)
         if b.size:
             self._routines.trsm(factor, b, transposed=False)
             self._routines.trsm(factor, b, transposed=True)
-        del held  # it is queued
+        del memories  # it is queued
 
     def _check_triangular(
-        self, what: str, factor: AnyDeviceArray, b: AnyDeviceArray
+        self, operation: str, factor: AnyDeviceArray, b: AnyDeviceArray
     ) -> list[AnyMemory]:
-        _arrays(what, factor=factor, b=b)
+        _arrays(operation, factor=factor, b=b)
         n, columns = _shape(factor, "factor")
         if n != columns:
-            raise InvalidValueError(f"{what} with a factor of {factor.shape}: it must be square")
+            raise InvalidValueError(
+                f"{operation} with a factor of {factor.shape}: it must be square"
+            )
         if b.ndim not in (1, 2) or b.shape[0] != n:
             raise InvalidValueError(
-                f"{what} with a factor {factor.shape} takes b {(n, 'k')} or {(n,)}, not {b.shape}"
+                f"{operation} with a factor {factor.shape} takes b {(n, 'k')} or {(n,)}, "
+                f"not {b.shape}"
             )
-        held = self._order((factor,), (b,))
+        memories = self._order((factor,), (b,))
         _require_apart(b, factor)
-        return held
+        return memories
 
     def _order(
         self, reads: tuple[AnyDeviceArray, ...], writes: tuple[AnyDeviceArray, ...]
@@ -364,12 +367,12 @@ class LinearAlgebra(NotCopyable):
         dtype = arrays[0].dtype
         for array in arrays:
             if array.dtype != dtype or dtype not in _DTYPES:
-                found = ", ".join(str(array.dtype) for array in arrays)
-                raise DTypeError(f"linear algebra on {found}: use float32 or float64 throughout")
+                dtypes = ", ".join(str(array.dtype) for array in arrays)
+                raise DTypeError(f"linear algebra on {dtypes}: use float32 or float64 throughout")
             if array.context is not self.stream.context:  # the text only where it is needed
                 self.stream._require(array.context, repr(array))
-        held = [ready(self.stream, array, writes=False) for array in reads]
-        return held + [ready(self.stream, array, writes=True) for array in writes]
+        read_memories = [ready(self.stream, array, writes=False) for array in reads]
+        return read_memories + [ready(self.stream, array, writes=True) for array in writes]
 
 
 def _routines_for(stream: Stream) -> Routines:
@@ -383,13 +386,14 @@ def _routines_for(stream: Stream) -> Routines:
     return LibraryRoutines(stream)
 
 
-def _arrays(what: str, **given: AnyDeviceArray) -> None:
+def _arrays(operation: str, **arrays: AnyDeviceArray) -> None:
     """Raise `ArgumentTypeError` for other objects than device arrays, and for strided views."""
-    for name, array in given.items():
-        border.instance(f"{what}: {name}", array, DeviceArray)
+    for name, array in arrays.items():
+        border.instance(f"{operation}: {name}", array, DeviceArray)
         if not array.is_contiguous:
             raise InvalidValueError(
-                f"{what}: {name}: {array!r} is not C-contiguous: give its copy by Stream.contiguous"
+                f"{operation}: {name}: {array!r} is not C-contiguous: give its copy by "
+                "Stream.contiguous"
             )
 
 

@@ -75,14 +75,14 @@ class HostRoutines:
 
     def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transposed: bool) -> None:
         """b = op(factor)⁻¹ · b with a lower triangular factor."""
-        triangle, found = self._read(factor), self._read(b)
+        triangle, solution = self._read(factor), self._read(b)
         rows = range(triangle.shape[0])
         with np.errstate(all="ignore"):  # a zero on the diagonal gives infinities, as in BLAS
             for row in reversed(rows) if transposed else rows:
                 known = slice(row + 1, None) if transposed else slice(row)
                 weights = triangle[known, row] if transposed else triangle[row, known]
-                found[row] = (found[row] - weights @ found[known]) / triangle[row, row]
-        self._stream.copy(b, found)
+                solution[row] = (solution[row] - weights @ solution[known]) / triangle[row, row]
+        self._stream.copy(b, solution)
 
     def scale_rows(self, x: AnyDeviceArray, w: AnyDeviceArray, out: AnyDeviceArray) -> None:
         """out = diag(w) · x."""

@@ -107,12 +107,12 @@ class LibraryRoutines:
         blas = self._loaded().cublas
         m, n = out.shape
         k = a.shape[0] if a_transposed else a.shape[1]
-        one, other = _scalar(alpha, out), _scalar(beta, out)
+        alpha_scalar, beta_scalar = _scalar(alpha, out), _scalar(beta, out)
         self._call(
             blas.dgemm if _is_double(out) else blas.sgemm,
             self._blas_handle(), int(b_transposed), int(a_transposed), n, m, k,
-            addressof(one), b.ptr, _leading(b), a.ptr, _leading(a),
-            addressof(other), out.ptr, _leading(out),
+            addressof(alpha_scalar), b.ptr, _leading(b), a.ptr, _leading(a),
+            addressof(beta_scalar), out.ptr, _leading(out),
         )  # fmt: skip
 
     def gemv(
@@ -128,7 +128,7 @@ class LibraryRoutines:
         """The stored matrix is aᵀ to the library, so its transpose flag is the other one."""
         blas = self._loaded().cublas
         rows, columns = a.shape
-        one, other = _scalar(alpha, out), _scalar(beta, out)
+        alpha_scalar, beta_scalar = _scalar(alpha, out), _scalar(beta, out)
         if not x.size:
             # cuBLAS leaves `out` unchanged if the sum is empty.
             self._scale(out, beta)
@@ -136,8 +136,8 @@ class LibraryRoutines:
         self._call(
             blas.dgemv if _is_double(out) else blas.sgemv,
             self._blas_handle(), int(not transposed), columns, rows,
-            addressof(one), a.ptr, _leading(a), x.ptr, 1,
-            addressof(other), out.ptr, 1,
+            addressof(alpha_scalar), a.ptr, _leading(a), x.ptr, 1,
+            addressof(beta_scalar), out.ptr, 1,
         )  # fmt: skip
 
     def syrk(
@@ -152,11 +152,12 @@ class LibraryRoutines:
         """The lower triangle by rows is the upper one by columns."""
         blas = self._loaded().cublas
         k = a.shape[0] if transposed else a.shape[1]
-        one, other = _scalar(alpha, out), _scalar(beta, out)
+        alpha_scalar, beta_scalar = _scalar(alpha, out), _scalar(beta, out)
         self._call(
             blas.dsyrk if _is_double(out) else blas.ssyrk,
             self._blas_handle(), _UPPER, int(not transposed), out.shape[0], k,
-            addressof(one), a.ptr, _leading(a), addressof(other), out.ptr, _leading(out),
+            addressof(alpha_scalar), a.ptr, _leading(a),
+            addressof(beta_scalar), out.ptr, _leading(out),
         )  # fmt: skip
 
     def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transposed: bool) -> None:
@@ -238,17 +239,17 @@ class LibraryRoutines:
         with self._lock:
             if self._blas is None:
                 blas = self._loaded().cublas
-                self._blas = self._made("cublas", blas.create, blas.set_stream)
+                self._blas = self._new_handle("cublas", blas.create, blas.set_stream)
             return self._blas.value
 
     def _solver_handle(self) -> int:
         with self._lock:
             if self._solver is None:
                 solver = self._loaded().cusolver
-                self._solver = self._made("cusolverDn", solver.create, solver.set_stream)
+                self._solver = self._new_handle("cusolverDn", solver.create, solver.set_stream)
             return self._solver.value
 
-    def _made(
+    def _new_handle(
         self, library: str, create: Callable[[], int], set_stream: Callable[[int, int], None]
     ) -> LibraryHandle:
         stream = self._stream

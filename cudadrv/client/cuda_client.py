@@ -21,6 +21,7 @@ from ..errors import ClosedError, CudadrvError, InvalidValueError
 from ..graph.executable import GraphExec
 from ..graph.graph import Graph
 from ..launch.module_and_kernel import Module
+from ..memory.buffer import DeviceBuffer
 from ..memory.driver_pool import set_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
 from ..runtime.module_cache import PtxModuleCache, Source
@@ -29,8 +30,6 @@ from .sobol import SobolDvCache
 
 if TYPE_CHECKING:
     from ..blas import LinearAlgebra
-    from ..memory.buffer import DeviceBuffer
-    from ..stream import Stream
 
 
 class UnknownModuleError(CudadrvError):
@@ -267,16 +266,16 @@ class CudaClient:
 
     def __new__(cls, device: Device | int = 0) -> CudaClient:
         """The device's client, made at the first call."""
-        found = Device.get(device)
-        cache = found.driver.cache(CudaClient)
-        client = cache.get(found.ordinal)
+        requested = Device.get(device)
+        cache = requested.driver.cache(CudaClient)
+        client = cache.get(requested.ordinal)
         if client is None:
-            with found.driver.lock:
-                client = cache.get(found.ordinal)
+            with requested.driver.lock:
+                client = cache.get(requested.ordinal)
                 if client is None:
                     client = super().__new__(cls)
-                    client._open(found)
-                    cache[found.ordinal] = client
+                    client._open(requested)
+                    cache[requested.ordinal] = client
         return client
 
     def _open(self, device: Device) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,7 @@ from ..driver.handle import NotCopyable
 from ..driver.stream import require_stream
 from ..errors import CudadrvError, RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
 from ..memory.array import DeviceArray
-
-if TYPE_CHECKING:
-    from ..stream import Stream
+from ..stream import Stream
 
 SOBOL_BITS: Final = 32
 SOBOL_MAX_DIMENSIONS: Final = 21201

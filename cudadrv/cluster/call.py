@@ -196,9 +196,9 @@ class Call:
         """End an attempt whose worker was lost; return whether the call is to be repeated."""
         if self.attempts <= self._policy.redone:
             return True
-        what = f"items {self.items.start} to {self.items.stop}" if self.items else "a call"
+        calls_lost = f"items {self.items.start} to {self.items.stop}" if self.items else "a call"
         lost = WorkerLostError(
-            f"{what}: worker {self.worker} was lost ({reason}), in attempt {self.attempts}",
+            f"{calls_lost}: worker {self.worker} was lost ({reason}), in attempt {self.attempts}",
             worker=self.worker,
             attempts=self.attempts,
         )
@@ -217,7 +217,7 @@ class Call:
             self.future.set_exception(error)
 
 
-def keep_function(by_digest: dict[str, _T], digest: str, value: _T) -> None:
+def cache_by_digest(by_digest: dict[str, _T], digest: str, value: _T) -> None:
     """Cache an object of a function, and drop the oldest: worker and caller drop the same ones."""
     by_digest[digest] = value
     for former in list(by_digest)[:-_MAX_FUNCTIONS]:

@@ -24,13 +24,13 @@ from ..errors import (
     RuntimeDependencyUnavailable,
     WorkerLostError,
 )
-from .call import Call, Engine, Reply, Request, keep_function
+from .call import Call, Engine, Reply, Request, cache_by_digest
 from .dask_worker import end, report, serve
 from .pickled import PickledFunction
 from .worker_report import WorkerReport
 
 _PAUSE_SECONDS: Final = 0.2  # between checks after a problem
-_ANSWER_SECONDS: Final = 10.0
+_REPLY_SECONDS: Final = 10.0
 _RUNNING: Final = "running"
 _ANY: Final = ""  # in place of an address
 _REMEDY: Final = (
@@ -93,24 +93,26 @@ class DaskCluster:
         """
         deadline = time.monotonic() + self._grace_seconds
         while True:
-            known = {*self._reports.copy(), *self._leaving.copy()}
-            self._ask([each for each in self._client.nthreads() if each not in known])
+            reported = {*self._reports.copy(), *self._leaving.copy()}
+            self._request_reports(
+                [address for address in self._client.nthreads() if address not in reported]
+            )
             reports = self._reports.copy()
-            present = [each for each in sorted(self._client.nthreads()) if each in reports]
+            present = [address for address in sorted(self._client.nthreads()) if address in reports]
             if present:
-                return tuple(reports[each] for each in present)
+                return tuple(reports[address] for address in present)
             # All may just be being replaced.
             if time.monotonic() > deadline:
                 raise self.no_worker()
             with contextlib.suppress(TimeoutError):
-                left = deadline - time.monotonic()
-                self._client.wait_for_workers(1, timeout=max(0.1, left))
+                seconds_left = deadline - time.monotonic()
+                self._client.wait_for_workers(1, timeout=max(0.1, seconds_left))
             time.sleep(_PAUSE_SECONDS)
 
     def counts(self) -> tuple[int, int]:
         """Return how many workers are known, and how many threads they have; at least one."""
         reports = list(self._reports.values())
-        return max(1, len(reports)), max(1, sum(each.threads for each in reports))
+        return max(1, len(reports)), max(1, sum(info.threads for info in reports))
 
     def address(self, number: int) -> str:
         """Return the present or former address of a worker by its number."""
@@ -138,30 +140,32 @@ class DaskCluster:
         Raises:
             Exception: the scheduler is gone, or does not respond.
         """
-        workers: dict[str, dict[str, Any]] = self._asked("identity")["workers"]
-        states = {address: str(each["status"]) for address, each in workers.items()}
+        workers: dict[str, dict[str, Any]] = self._call_scheduler("identity")["workers"]
+        states = {address: str(worker["status"]) for address, worker in workers.items()}
         memory = {
-            address: (int(each["metrics"].get("memory", 0)), int(each["memory_limit"] or 0))
-            for address, each in workers.items()
+            address: (int(worker["metrics"].get("memory", 0)), int(worker["memory_limit"] or 0))
+            for address, worker in workers.items()
         }
         idle = {address for address, state in states.items() if state != _RUNNING}
-        processing: dict[str, list[str]] = self._asked("processing")
+        processing: dict[str, list[str]] = self._call_scheduler("processing")
         waiting = [key for address, keys in processing.items() if address in idle for key in keys]
-        begun = self._begun(waiting)
+        begun_keys = self._begun(waiting)
         placed = frozenset(key for keys in processing.values() for key in keys)
         running = len(idle) < len(states)
         now = time.monotonic()
         silent = idle if running else idle | {_ANY}
-        self._since = {each: self._since.get(each, now) for each in silent}
+        self._since = {address: self._since.get(address, now) for address in silent}
         self.is_late = self._waited(_ANY) > self._grace_seconds
-        return ClusterView(states, memory, running, placed, frozenset(waiting) - begun, begun)
+        return ClusterView(
+            states, memory, running, placed, frozenset(waiting) - begun_keys, begun_keys
+        )
 
     def forget_waits(self) -> None:
         """Record that no call waits: workers without calls do not delay any."""
         self._since.clear()
         self.is_late = False
 
-    def refusal(self, only: str | None, view: ClusterView) -> NoWorkerError | None:
+    def rejection(self, only: str | None, view: ClusterView) -> NoWorkerError | None:
         """Return the error of a call that its possible workers do not begin, or None."""
         whom = _ANY if only is None else only
         if self._waited(whom) <= self._grace_seconds:
@@ -169,10 +173,12 @@ class DaskCluster:
         if not view.states:
             return self.no_worker()
         if only is None:
-            what = f"no worker of the cluster started a call for {self._grace_seconds:g} s"
+            complaint = f"no worker of the cluster started a call for {self._grace_seconds:g} s"
         else:
-            what = f"the only worker for this call has not started it for {self._grace_seconds:g} s"
-        lines = [f"{what}:"]
+            complaint = (
+                f"the only worker for this call has not started it for {self._grace_seconds:g} s"
+            )
+        lines = [f"{complaint}:"]
         for address in sorted(view.states) if only is None else [only]:
             has, limit = view.memory[address]
             of = f" of its memory_limit of {limit >> 20} MiB" if limit else ""
@@ -191,37 +197,37 @@ class DaskCluster:
         now = time.monotonic()
         return now - self._since.get(whom, now)
 
-    def _ask(self, addresses: list[str]) -> None:
+    def _request_reports(self, addresses: list[str]) -> None:
         """Fetch the reports of new workers; those that end meanwhile are omitted."""
         if not addresses:
             return
-        for address, found in self._run(report, addresses).items():
-            if isinstance(found, WorkerReport):
-                self._reports[address] = replace(found, number=len(self._addresses))
+        for address, reply in self._run(report, addresses).items():
+            if isinstance(reply, WorkerReport):
+                self._reports[address] = replace(reply, number=len(self._addresses))
                 self._addresses.append(address)
-                self._threads[address] = found.threads
-            elif isinstance(found, CudadrvError):
-                raise found
+                self._threads[address] = reply.threads
+            elif isinstance(reply, CudadrvError):
+                raise reply
 
     def _begun(self, keys: list[str]) -> frozenset[str]:
         """Return the tasks being executed; all, if a worker does not respond."""
         if not keys:
             return frozenset()
         try:
-            stacks: dict[str, dict[str, object]] = self._asked("call_stack", keys=keys)
+            stacks: dict[str, dict[str, object]] = self._call_scheduler("call_stack", keys=keys)
         except Exception:  # such as a stopped worker: the scheduler decides how long to wait for it
             return frozenset(keys)
         return frozenset(key for of_worker in stacks.values() for key in of_worker)
 
-    def _asked(self, what: str, **arguments: object) -> Any:
+    def _call_scheduler(self, handler: str, **arguments: object) -> Any:
         """Return the result of a handler of the scheduler."""
-        function = getattr(self._client.scheduler, what)
-        return self._client.sync(function, callback_timeout=_ANSWER_SECONDS, **arguments)
+        function = getattr(self._client.scheduler, handler)
+        return self._client.sync(function, callback_timeout=_REPLY_SECONDS, **arguments)
 
     def _run(self, function: Callable[..., object], workers: list[str]) -> dict[str, object]:
         """Return the result of a function in each worker, or its error."""
-        found: dict[str, object] = self._client.run(function, workers=workers, on_error="return")
-        return found
+        replies: dict[str, object] = self._client.run(function, workers=workers, on_error="return")
+        return replies
 
 
 _LOOK_SECONDS: Final = 5.0
@@ -261,19 +267,19 @@ class _Gathered:
 
     Attributes:
         keys: the tasks.
-        found: their results by key.
+        future: their results by key.
     """
 
     keys: list[str]
-    found: futures.Future[Any]
+    future: futures.Future[Any]
 
-    def answers(self) -> dict[str, object]:
+    def results(self) -> dict[str, object]:
         """Return a result for each task, or the error: they were lost, or the client was closed."""
         try:
-            found: dict[str, object] = self.found.result()
+            results: dict[str, object] = self.future.result()
         except BaseException as error:  # asyncio's cancellation, when the client's loop ends
             return dict.fromkeys(self.keys, error)
-        return {key: found.get(key) for key in self.keys}
+        return {key: results.get(key) for key in self.keys}
 
 
 class DaskEngine(Engine):
@@ -347,14 +353,14 @@ class DaskEngine(Engine):
         """Accept no more calls; the workers stay, as they belong to the cluster."""
         with self._lock:
             self._is_closed = True
-            left = list(self._open)
+            open_calls = list(self._open)
         if cancel:
             self._is_cancelled = True
-            for call in left:
+            for call in open_calls:
                 call.future.cancel()
         self._events.put(None)
         if wait:
-            futures.wait([call.future for call in left])
+            futures.wait([call.future for call in open_calls])
 
     def abort(self) -> None:
         """Abandon all calls; a worker completes the call that it has begun."""
@@ -382,9 +388,9 @@ class DaskEngine(Engine):
             while not (self._is_closed and not self._open):
                 is_lossy = time.monotonic() - self._lost < _LOOK_SECONDS
                 is_late = self._cluster.is_late
-                every = _PAUSE_SECONDS if is_late or is_lossy else self._look_seconds
-                self._handle(_all_of(self._events, every))
-                if time.monotonic() - looked >= every:
+                period = _PAUSE_SECONDS if is_late or is_lossy else self._look_seconds
+                self._handle(_all_of(self._events, period))
+                if time.monotonic() - looked >= period:
                     self._look()
                     looked = time.monotonic()
         except BaseException as error:  # no caller waits for ever for a failed thread
@@ -402,14 +408,14 @@ class DaskEngine(Engine):
                     event.begin()  # it was cancelled: its waiters are notified
 
     def _handle(self, events: list[Call | str | _Gathered | None]) -> None:
-        self._send([each for each in events if isinstance(each, Call)])
+        self._send([event for event in events if isinstance(event, Call)])
         if self._is_cancelled:
             self._cancel_all()
-        self._gather([each for each in events if isinstance(each, str)])
-        for each in events:
-            if isinstance(each, _Gathered):
-                for key, answer in each.answers().items():
-                    self._deliver(key, answer)
+        self._collect([event for event in events if isinstance(event, str)])
+        for event in events:
+            if isinstance(event, _Gathered):
+                for key, result in event.results().items():
+                    self._deliver(key, result)
 
     # Sending
 
@@ -467,17 +473,17 @@ class DaskEngine(Engine):
         """Return a function's pickle for a task: its bytes, or a future of them if large."""
         if len(function.code) <= _LARGE_CODE:
             return function.code
-        found = self._codes.get(function.digest)
-        if found is None or found.status not in ("pending", "finished"):
+        pickled_code = self._codes.get(function.digest)
+        if pickled_code is None or pickled_code.status not in ("pending", "finished"):
             # A task, not data of the client's: so Dask repeats it if a worker is lost.
             key = f"cudadrv-code-{function.digest}"
-            found = self._client.submit(bytes, function.code, key=key, pure=False)
-            keep_function(self._codes, function.digest, found)
-        return found
+            pickled_code = self._client.submit(bytes, function.code, key=key, pure=False)
+            cache_by_digest(self._codes, function.digest, pickled_code)
+        return pickled_code
 
     # Results
 
-    def _gather(self, keys: list[str]) -> None:
+    def _collect(self, keys: list[str]) -> None:
         """Request the results of tasks; one without a result ends now."""
         present: dict[str, Any] = {}
         for key in keys:
@@ -497,69 +503,71 @@ class DaskEngine(Engine):
         if present:
             self._request_results(present)
 
-    def _request_results(self, asked: dict[str, Any]) -> None:
+    def _request_results(self, futures_by_key: dict[str, Any]) -> None:
         """Request results; a worker that does not respond delays no other."""
         try:
-            results = self._client.gather(asked, errors="skip", asynchronous=True)
+            results = self._client.gather(futures_by_key, errors="skip", asynchronous=True)
             loop = self._client.loop.asyncio_loop
-            found: futures.Future[Any] = asyncio.run_coroutine_threadsafe(results, loop)
+            gathered: futures.Future[Any] = asyncio.run_coroutine_threadsafe(results, loop)
         except Exception as error:  # the client was closed
-            found = futures.Future()
-            found.set_exception(error)
-        found.add_done_callback(lambda _: self._events.put(_Gathered(list(asked), found)))
+            gathered = futures.Future()
+            gathered.set_exception(error)
+        gathered.add_done_callback(
+            lambda _: self._events.put(_Gathered(list(futures_by_key), gathered))
+        )
 
-    def _deliver(self, key: str, answer: object) -> None:
+    def _deliver(self, key: str, result: object) -> None:
         """End an attempt at each call of a task, with its reply or the error."""
         task = self._tasks.pop(key, None)
         if task is None:
             return  # its calls were sent again meanwhile
         status = task.future.status
         if status == "error":
-            answer = answer or _error_of(task.future)
+            result = result or _error_of(task.future)
         # At once: a lost result would be computed again, with all its effects on a worker.
         with contextlib.suppress(Exception):  # the client may be closed
             task.future.release()
-        begun = self._begun.pop(key, 0)
-        answers = answer if isinstance(answer, list) else [answer] * len(task.calls)
-        for call, each in zip(task.calls, answers, strict=True):
+        times_begun = self._begun.pop(key, 0)
+        results = result if isinstance(result, list) else [result] * len(task.calls)
+        for call, reply in zip(task.calls, results, strict=True):
             with self._delivering:
                 if self._is_aborted:
                     return
-                again = self._end_attempt(call, task, begun, status, each)
-            if again:
+                is_sent_again = self._end_attempt(call, task, times_begun, status, reply)
+            if is_sent_again:
                 self._events.put(call)
 
     def _end_attempt(
-        self, call: Call, task: _Task, begun: int, status: str, answer: object
+        self, call: Call, task: _Task, times_begun: int, status: str, result: object
     ) -> bool:
         """Report the outcome of its attempt to a call; return whether it is to be sent again."""
-        if isinstance(answer, Reply):
+        if isinstance(result, Reply):
             self._happened += 1
-            if answer.is_broken:
+            if result.is_broken:
                 # Of several concurrent calls each finds the context lost.
-                is_only = task.is_alone or self._cluster.threads(answer.worker) == 1
-                self._cluster.replace(answer.worker)
+                is_only = task.is_alone or self._cluster.threads(result.worker) == 1
+                self._cluster.replace(result.worker)
                 if not is_only:
                     self._suspects.setdefault(call, 0)
-                if not is_only or not answer.was_called:
+                if not is_only or not result.was_called:
                     call.put_back()
                     return True
             digest = call.function.digest
-            former = self._seconds.get(digest, answer.seconds)
-            keep_function(self._seconds, digest, (former + answer.seconds) / 2)
-            return call.accept(answer, answer.result)
+            former = self._seconds.get(digest, result.seconds)
+            cache_by_digest(self._seconds, digest, (former + result.seconds) / 2)
+            return call.accept(result, result.result)
         if self._is_closed and status == "cancelled":
             call.fail(futures.CancelledError())
             return False
-        if isinstance(answer, self._killed):  # as many times as Dask allows
-            call.worker = answer.args[1].address
-            return self._lose(call, task, begun, str(answer))
-        if isinstance(answer, Exception) and status == "error":
-            call.fail(answer)
+        if isinstance(result, self._killed):  # as many times as Dask allows
+            call.worker = result.args[1].address
+            return self._lose(call, task, times_begun, str(result))
+        if isinstance(result, Exception) and status == "error":
+            call.fail(result)
             return False
-        return self._lose(call, task, begun, f"Dask lost the result: {answer or status}")
+        return self._lose(call, task, times_begun, f"Dask lost the result: {result or status}")
 
-    def _lose(self, call: Call, task: _Task, begun: int, why: str) -> bool:
+    def _lose(self, call: Call, task: _Task, times_begun: int, why: str) -> bool:
         """Report a lost worker to a call, if the call was begun there.
 
         If workers are lost and nothing else happens any more, it counts for all.
@@ -568,12 +576,12 @@ class DaskEngine(Engine):
         if not task.is_alone:
             self._suspect_workers.add(call.worker)
         is_quiet = self._happened == task.seen and call.worker not in self._suspect_workers
-        unbegun = self._suspects.get(call, 0) + 1 if is_quiet and not begun else 0
+        unbegun = self._suspects.get(call, 0) + 1 if is_quiet and not times_begun else 0
         self._suspects[call] = unbegun
-        if not begun and unbegun <= _MAX_UNBEGUN:
+        if not times_begun and unbegun <= _MAX_UNBEGUN:
             call.put_back()
             return True
-        call.attempts += max(0, begun - 1)
+        call.attempts += max(0, times_begun - 1)
         return call.lose(why)
 
     def _note_begin(self, event: tuple[float, tuple[str, str]]) -> None:
@@ -586,9 +594,9 @@ class DaskEngine(Engine):
     # Waiting
 
     def _look(self) -> None:
-        """Find tasks whose worker is gone or not running, or that have waited long."""
+        """Find tasks whose worker has left or does not run, or that have waited long."""
         # Dask reports the end of a task, unless its loop ended before.
-        self._gather(list(self._tasks))
+        self._collect(list(self._tasks))
         waiting = {
             key: task
             for key, task in self._tasks.items()
@@ -604,19 +612,19 @@ class DaskEngine(Engine):
         for key, task in waiting.items():
             if task.only is not None and task.only not in view.states and key not in view.placed:
                 why = f"worker {task.only} has left the cluster"
-                for call in self._taken_back(key):
+                for call in self._cancelled_calls(key):
                     call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
             elif task.only is None and key in view.held and view.running:
-                for call in self._taken_back(key):
+                for call in self._cancelled_calls(key):
                     call.put_back()
                     self._events.put(call)
             elif key not in view.begun:
-                refusal = self._cluster.refusal(task.only, view)
-                if refusal is not None:
-                    for call in self._taken_back(key):
-                        call.fail(refusal)
+                rejection = self._cluster.rejection(task.only, view)
+                if rejection is not None:
+                    for call in self._cancelled_calls(key):
+                        call.fail(rejection)
 
-    def _taken_back(self, key: str) -> list[Call]:
+    def _cancelled_calls(self, key: str) -> list[Call]:
         """Return the calls of a task that Dask is to forget."""
         task = self._tasks.pop(key)
         with contextlib.suppress(Exception):  # the client may be closed
@@ -642,9 +650,9 @@ def _all_of(
     queue: SimpleQueue[Call | str | _Gathered | None], seconds: float
 ) -> list[Call | str | _Gathered | None]:
     """Return all items of a queue, after waiting for the first."""
-    found: list[Call | str | _Gathered | None] = []
+    items: list[Call | str | _Gathered | None] = []
     with contextlib.suppress(Empty):
-        found.append(queue.get(timeout=seconds))
+        items.append(queue.get(timeout=seconds))
         while True:
-            found.append(queue.get_nowait())
-    return found
+            items.append(queue.get_nowait())
+    return items

@@ -136,13 +136,13 @@ class Claim:
 
 def held_name(name: str) -> socket.socket | None:
     """Hold a name on this host until the socket is closed; None if another socket has it."""
-    mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        mine.bind(f"\0cudadrv-{name}")
+        holder.bind(f"\0cudadrv-{name}")
     except OSError:
-        mine.close()
+        holder.close()
         return None
-    return mine
+    return holder
 
 
 def first_free(names: Sequence[str], take: Callable[[str], bool]) -> int | None:
@@ -180,9 +180,9 @@ def _log_begin(worker: Any, topic: str, key: str) -> None:
         distributed.Reschedule: the scheduler does not respond, so another worker begins the call.
     """
     logged = worker.scheduler.log_event(topic=topic, msg=(key, worker.address))
-    known = asyncio.run_coroutine_threadsafe(logged, worker.loop.asyncio_loop)
+    logged_future = asyncio.run_coroutine_threadsafe(logged, worker.loop.asyncio_loop)
     try:
-        known.result(_LOG_SECONDS)
+        logged_future.result(_LOG_SECONDS)
     except (OSError, futures.TimeoutError) as error:
         raise _reschedule() from error
 

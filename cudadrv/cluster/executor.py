@@ -146,7 +146,7 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
         from ..runtime.policy import GpuDispatchPolicy
         from ..runtime.probe import GpuRuntime  # a scatter over an executor does not load it
 
-        devices = [replace(each.device, ordinal=n) for n, each in enumerate(self.workers)]
+        devices = [replace(worker.device, ordinal=n) for n, worker in enumerate(self.workers)]
         devices.sort(key=lambda device: -device.score())
         return GpuRuntime(devices=devices, policy=GpuDispatchPolicy())
 
@@ -285,8 +285,8 @@ class _Scatter:
     ) -> None:
         workers, count = engine.workers(), len(items)
         if not workers:
-            what = f"scattering {count} items"
-            raise ScatterError(f"{what}: there is no worker", [NoDeviceError(what)])
+            attempted = f"scattering {count} items"
+            raise ScatterError(f"{attempted}: there is no worker", [NoDeviceError(attempted)])
         size = policy.items or max(1, -(-count // (_TILES_A_WORKER * len(workers))))
         self._engine = engine
         self._policy = policy
@@ -323,9 +323,9 @@ class _Scatter:
                 self._report(has_ended=True)
         return self._results()
 
-    def _start(self, most: int) -> None:
+    def _start(self, total: int) -> None:
         """Start the next tiles, up to this many in all."""
-        for part in self._tiles[len(self._calls) : most]:
+        for part in self._tiles[len(self._calls) : total]:
             items = self._items[part.start : part.stop]
             if self._in_place and not isinstance(items, np.ndarray):
                 items = list(items)

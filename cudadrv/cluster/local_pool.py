@@ -35,7 +35,7 @@ from ..errors import (
     NoDeviceError,
     WorkerLostError,
 )
-from .call import Call, Engine, Reply, Request, keep_function
+from .call import Call, Engine, Reply, Request, cache_by_digest
 from .pickled import PickledError, PickledFunction
 from .shared_arrays import CAN_SHARE, MAX_REUSED_BYTES, NotSharedError, Segment
 from .worker_report import WorkerReport
@@ -82,16 +82,16 @@ def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[W
     """
     from ..emulator.profiles import EmulatedDevice
 
-    what, visible = "GpuExecutor.local: devices", _visible_devices()
+    argument_name, visible = "GpuExecutor.local: devices", _visible_devices()
     if devices is None:
         devices = range(len(visible))
     elif hasattr(devices, "__index__"):
-        count = border.whole(what, devices, least=1, most=_MAX_WORKERS)
+        count = border.whole(argument_name, devices, least=1, most=_MAX_WORKERS)
         # Emulated devices are made as needed, GPUs are not.
         emulated = None not in visible
         devices = [n % len(visible) if emulated else n for n in range(count)]
     else:
-        devices = border.several(what, devices, (int, EmulatedDevice))
+        devices = border.several(argument_name, devices, (int, EmulatedDevice))
     if not devices:
         raise ArgumentValueError("GpuExecutor.local: devices is empty: give one or more")
     specs: list[WorkerSpec] = []
@@ -104,7 +104,7 @@ def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[W
         elif (profile := visible[device]) is None:
             specs.append(WorkerSpec(device, None, {"CUDADRV_DRIVER": "cuda"}))
             continue
-        values = {each.name: getattr(profile, each.name) for each in fields(profile)}
+        values = {field.name: getattr(profile, field.name) for field in fields(profile)}
         values["attributes"] = dict(profile.attributes)  # a view of a dict cannot be pickled
         specs.append(WorkerSpec(0, values, {"CUDADRV_DRIVER": "emulator:1"}))
     return specs
@@ -113,11 +113,11 @@ def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[W
 def _visible_devices() -> Sequence[EmulatedDevice | None]:
     """Return the devices that this process sees: emulated ones, and None for each GPU."""
     try:
-        found = list_devices()
-        if found:
+        infos = list_devices()
+        if infos:
             driver = current()
             if not driver.is_emulated:
-                return [None] * len(found)
+                return [None] * len(infos)
             # An emulated driver is an Emulator, or a trace around it, which has its attributes.
             return cast("Emulator", driver.api).devices
         reason = "the driver has no device"
@@ -152,9 +152,9 @@ class WorkerProcess:
     report: WorkerReport
 
     def __init__(self, spec: WorkerSpec) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            number = theirs.fileno()
+        ours, worker_end = socket.socketpair()
+        with worker_end:
+            number = worker_end.fileno()
             code = _CODE.format(path=sys.path, number=number, parent=os.getpid())
             self._popen = subprocess.Popen(
                 [sys.executable, "-c", code],
@@ -195,11 +195,11 @@ class WorkerProcess:
             ArgumentTypeError: the arguments cannot be pickled.
             OSError: the system has not enough memory.
         """
-        used: list[Segment] = []
+        segments: list[Segment] = []
 
         def share(nbytes: int) -> Segment:
-            used.append(self._segment(nbytes))
-            return used[-1]
+            segments.append(self._segment(nbytes))
+            return segments[-1]
 
         digest = call.function.digest
         request = call.request(
@@ -207,9 +207,9 @@ class WorkerProcess:
         )
         # The parent measures the time.
         self._send(pickle.dumps(replace(request, seconds=None), 5))
-        self._sent.append((request, used[0] if used else None))
+        self._sent.append((request, segments[0] if segments else None))
         if request.code is not None:
-            keep_function(self._functions, digest, None)
+            cache_by_digest(self._functions, digest, None)
 
     def receive(self, seconds: float | None) -> tuple[Reply, Callable[[], object]]:
         """Wait for the reply to the call that was sent first.
@@ -261,14 +261,14 @@ class WorkerProcess:
         if is_large and self._sent:
             raise TooLargeError
         index = int(any(segment is self._segments[0] for _, segment in self._sent))
-        found = self._segments[index]
-        most = max(MAX_REUSED_BYTES, 2 * nbytes)
-        if found is None or not nbytes <= found.nbytes <= most:
-            self._segments[index] = found = None  # before there is another
+        reusable = self._segments[index]
+        largest = max(MAX_REUSED_BYTES, 2 * nbytes)
+        if reusable is None or not nbytes <= reusable.nbytes <= largest:
+            self._segments[index] = reusable = None  # before there is another
             if is_large:
                 self._segments = [None, None]
-            found = self._segments[index] = Segment(nbytes)
-        return found
+            reusable = self._segments[index] = Segment(nbytes)
+        return reusable
 
     def _send(self, message: bytes) -> None:
         try:
@@ -380,16 +380,16 @@ class _Worker(threading.Thread):
             reply, result = process.receive(call.seconds)
         except ProcessLostError as error:
             self._drop_process()
-            again = call.lose(str(error))
+            is_sent_again = call.lose(str(error))
         except Exception as error:  # a reply that cannot be read
             self._drop_process()
             call.fail(error)
-            again = False
+            is_sent_again = False
         else:
             if reply.is_broken:
                 self._drop_process()  # it has ended with its reply
-            again = call.accept(reply, result)
-        if again:
+            is_sent_again = call.accept(reply, result)
+        if is_sent_again:
             self._pool.put_back(call)
 
     def _drop_process(self) -> None:
@@ -457,7 +457,7 @@ class LocalPool(Engine):
         """Return those whose processes have started once."""
         for worker in self._workers:
             worker.started.wait()
-        reports = tuple([each.report for each in self._workers if each.report is not None])
+        reports = tuple([process.report for process in self._workers if process.report is not None])
         if not reports:
             raise self._workers[0].failure or WorkerLostError(
                 "no worker could be started", worker="", attempts=0
@@ -465,7 +465,7 @@ class LocalPool(Engine):
         return reports
 
     def capacity(self, nbytes: int, function: PickledFunction) -> int:
-        """Return a few per worker, whatever their size: queued calls hold no memory."""
+        """Return a few per worker, of any size: queued calls hold no memory."""
         return _CALLS_A_WORKER * len(self._workers)
 
     def start(self, call: Call) -> None:
@@ -520,13 +520,13 @@ class LocalPool(Engine):
         for call in failed:
             self._fail(call)
 
-    def _put(self, call: Call, put: Callable[[Call], None]) -> bool:
+    def _put(self, call: Call, submit: Callable[[Call], None]) -> bool:
         """Queue a call; False if no worker can execute it any more."""
         if self.is_aborted or not self._living:
             return False
         if call.only_worker is not None and self._workers[call.only_worker] not in self._living:
             call.only_worker = None
-        put(call)
+        submit(call)
         self._changed.notify(1 if call.only_worker is None else len(self._workers))
         return True
 
@@ -536,11 +536,11 @@ class LocalPool(Engine):
             return  # a forked child has none of the threads
         with self._changed:
             self._is_closed = True
-            left = list(self._queue) if cancel else []
+            queued = list(self._queue) if cancel else []
             if cancel:
                 self._queue.clear()
             self._changed.notify_all()
-        for call in left:
+        for call in queued:
             if call.future.cancel():
                 call.future.set_running_or_notify_cancel()
             else:
@@ -563,7 +563,7 @@ class LocalPool(Engine):
         if call.future.cancelled():
             call.begin()  # its waiters are notified
             return
-        failures = [each.failure for each in self._workers if each.failure is not None]
+        failures = [worker.failure for worker in self._workers if worker.failure is not None]
         reason = "the executor was ended" if self.is_aborted else "there is no worker any more"
         lost = WorkerLostError(reason, worker=call.worker, attempts=call.attempts)
         lost.__cause__ = failures[0] if failures else None

@@ -110,15 +110,15 @@ class PickledError:
         text = "".join(traceback.format_exception(error)).rstrip()
         error.add_note(f"on worker {worker}:\n{text}")
         errors: list[bytes] = []
-        each: BaseException | None = error
-        while each is not None and len(errors) < _MAX_CAUSES:
-            errors.append(_pickled_error(each))
-            each = each.__cause__
+        exception: BaseException | None = error
+        while exception is not None and len(errors) < _MAX_CAUSES:
+            errors.append(_pickled_error(exception))
+            exception = exception.__cause__
         return cls(tuple(errors))
 
     def error(self) -> BaseException:
         """The error, with its causes."""
-        first, *causes = (_unpickled_error(each) for each in self.errors)
+        first, *causes = (_unpickled_error(pickled) for pickled in self.errors)
         effect = first
         for cause in causes:
             effect.__cause__ = cause
@@ -137,10 +137,10 @@ def _pickled(
     Raises:
         ArgumentTypeError: the value cannot be pickled.
     """
-    put = None if buffers is None else buffers.append
+    add_buffer = None if buffers is None else buffers.append
     failure: Exception | None = None
     try:
-        head = pickle.dumps(value, 5, buffer_callback=put)
+        head = pickle.dumps(value, 5, buffer_callback=add_buffer)
         # A reference to the main file, which is another one in a worker.
         if _MAIN not in head:
             return head
@@ -158,10 +158,10 @@ def _pickled(
     if buffers is not None:
         buffers.clear()
     try:
-        made: bytes = cloudpickle.dumps(value, 5, buffer_callback=put)
+        content: bytes = cloudpickle.dumps(value, 5, buffer_callback=add_buffer)
     except _UNPICKLABLE as error:
         raise ArgumentTypeError(f"{value!r} cannot be sent to workers: {error}") from error
-    return made
+    return content
 
 
 def _pickled_error(error: BaseException) -> bytes:
@@ -171,10 +171,12 @@ def _pickled_error(error: BaseException) -> bytes:
         pickle.loads(head)
     except Exception as failure:  # a class's own pickling may raise anything
         kind = type(error).__qualname__
-        other = RemoteError(f"{kind}: {error}\n  it cannot be pickled: {failure}", type_name=kind)
+        replacement = RemoteError(
+            f"{kind}: {error}\n  it cannot be pickled: {failure}", type_name=kind
+        )
         for note in getattr(error, "__notes__", ()):
-            other.add_note(note)
-        return pickle.dumps(other, 5)
+            replacement.add_note(note)
+        return pickle.dumps(replacement, 5)
     return head
 
 

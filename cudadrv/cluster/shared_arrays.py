@@ -112,29 +112,29 @@ class Segment:
         return shared.within(self._bytes)
 
 
-def copy_items(to: AnyArray, of: object) -> None:
-    """Execute ``to[...] = of``, with several threads for large arrays."""
+def copy_items(destination: AnyArray, source: object) -> None:
+    """Execute ``destination[...] = source``, with several threads for large arrays."""
     if (
-        isinstance(of, np.ndarray)
-        and of.nbytes >= _MIN_THREADED_BYTES
-        and (to.dtype, to.shape) == (of.dtype, of.shape)
-        and not to.dtype.hasobject
-        and to.flags.c_contiguous
-        and of.flags.c_contiguous
+        isinstance(source, np.ndarray)
+        and source.nbytes >= _MIN_THREADED_BYTES
+        and (destination.dtype, destination.shape) == (source.dtype, source.shape)
+        and not destination.dtype.hasobject
+        and destination.flags.c_contiguous
+        and source.flags.c_contiguous
     ):
-        _copy_bytes(to.reshape(-1).view(np.uint8), of.reshape(-1).view(np.uint8))
+        _copy_bytes(destination.reshape(-1).view(np.uint8), source.reshape(-1).view(np.uint8))
     else:
-        to[...] = of  # NumPy releases the interpreter's lock meanwhile
+        destination[...] = source  # NumPy releases the interpreter's lock meanwhile
 
 
-def _copy_bytes(to: Bytes, of: Bytes) -> None:
+def _copy_bytes(destination: Bytes, source: Bytes) -> None:
     numbers = itertools.count()
-    chunks = -(-of.size // _CHUNK_BYTES)
+    chunks = -(-source.size // _CHUNK_BYTES)
 
     def work() -> None:
         while (number := next(numbers)) < chunks:
             start = number * _CHUNK_BYTES
-            to[start : start + _CHUNK_BYTES] = of[start : start + _CHUNK_BYTES]
+            destination[start : start + _CHUNK_BYTES] = source[start : start + _CHUNK_BYTES]
 
     budget = ThreadBudget()
     try:

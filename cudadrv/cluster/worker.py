@@ -30,7 +30,7 @@ from ..memory.registered import registered_in
 from ..pool.tile import Workplace
 from ..pool.workers import Job
 from ..stream import cuda_context_for
-from .call import Reply, Request, ReturnMode, keep_function, this_process
+from .call import Reply, Request, ReturnMode, cache_by_digest, this_process
 from .pickled import PickledError, PickledValue
 from .shared_arrays import (
     CAN_SHARE,
@@ -189,16 +189,16 @@ class RequestHandler:
         assert function is not None, "the caller knows which functions a worker has"
         if isinstance(function, bytes):
             # Cached even if it cannot be unpickled here: the caller does not send it again.
-            keep_function(self._functions, digest, function)
+            cache_by_digest(self._functions, digest, function)
             function = cast("Callable[..., object]", pickle.loads(function))
             self._functions[digest] = function
         return function
 
     def _workplace(self) -> Workplace:
-        found = getattr(self._of_thread, "workplace", None)
-        if found is None:
-            found = self._of_thread.workplace = Workplace()
-        return cast(Workplace, found)
+        workplace = getattr(self._of_thread, "workplace", None)
+        if workplace is None:
+            workplace = self._of_thread.workplace = Workplace()
+        return cast(Workplace, workplace)
 
     def _watch(self, request: Request) -> threading.Timer | None:
         """Start the timer that ends the process if the call takes too long."""

@@ -19,9 +19,6 @@ from .workers import Job, run_all
 if TYPE_CHECKING:
     from ..runtime.probe import GpuRuntime
 
-if TYPE_CHECKING:
-    from ..runtime.probe import GpuRuntime
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -71,11 +68,11 @@ def shares(scores: Sequence[float], n_units: int) -> list[int]:
     # Denominators are powers of two, so the largest is common to all.
     common = max((denominator for _, denominator in ratios), default=1)
     weights = [numerator * (common // denominator) for numerator, denominator in ratios]
-    whole = sum(weights)
+    weight_sum = sum(weights)
     widths: list[int] = []
     fractions: list[int] = []
     for weight in weights:
-        width, fraction = divmod(n_units * weight, whole)
+        width, fraction = divmod(n_units * weight, weight_sum)
         widths.append(width)
         fractions.append(fraction)
     largest_first = sorted(range(len(weights)), key=fractions.__getitem__, reverse=True)
@@ -206,19 +203,19 @@ def scatter_map(rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any
     return [job.result for job in jobs]
 
 
-def _check(what: str, rt: object, items: object, f: Callable[..., object]) -> None:
+def _check(operation: str, rt: object, items: object, f: Callable[..., object]) -> None:
     if not isinstance(rt, TileExecutor):
         from ..runtime.probe import GpuRuntime  # an executor does without its files
 
-        border.instance(f"{what}: rt", rt, (GpuRuntime, TileExecutor))
-    border.function(f"{what}: f", f, takes=2)
+        border.instance(f"{operation}: rt", rt, (GpuRuntime, TileExecutor))
+    border.function(f"{operation}: f", f, takes=2)
     if isinstance(items, np.ndarray) and not items.ndim:
-        raise border.refused(f"{what}: items", items, "give an array with an axis to share")
+        raise border.wrong_type(f"{operation}: items", items, "give an array with an axis to share")
     if isinstance(items, Sequence):
         try:
             len(items)
         except OverflowError:  # such as of a range of more than Python counts by
-            raise border.refused(f"{what}: items", items, "give fewer items") from None
+            raise border.wrong_type(f"{operation}: items", items, "give fewer items") from None
 
 
 def _run(rt: GpuRuntime, items: Any, f: Callable[[int, Any], _R]) -> list[Job[_R]]:
@@ -233,8 +230,8 @@ def _run(rt: GpuRuntime, items: Any, f: Callable[[int, Any], _R]) -> list[Job[_R
 
 def _partition(rt: GpuRuntime, n_items: int) -> tuple[tuple[int, range], ...]:
     if not rt.devices:
-        what = f"scattering {n_items} items"
-        raise ScatterError(f"{what}: the runtime has no device", [NoDeviceError(what)])
+        attempted = f"scattering {n_items} items"
+        raise ScatterError(f"{attempted}: the runtime has no device", [NoDeviceError(attempted)])
     return balanced_partition(rt, n_items)
 
 

@@ -39,8 +39,8 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
     ) -> TileError:
         """A failure of `tile` on device `ordinal`."""
         of = f" of worker {worker}" if worker else ""
-        what = f"items {tile.start} to {tile.stop} on device {ordinal}{of}"
-        self = super().__new__(cls, what, errors)
+        subject = f"items {tile.start} to {tile.stop} on device {ordinal}{of}"
+        self = super().__new__(cls, subject, errors)
         self.ordinal = ordinal
         self.range = tile
         self.worker = worker

@@ -62,13 +62,13 @@ class Job(Generic[_R]):
     def cancel(self) -> None:
         """Keep a worker from beginning it; if one has begun, wait until that ends.
 
-        Handlers of signals run meanwhile: one may tell the tiles to stop.
+        Handlers of signals run meanwhile: one may request that the tiles stop.
         """
         if not self._task.cancel():
             self.wait()
 
     def finish(self) -> None:
-        """Wait until it has ended, or keep it from beginning; let go of the call. Idempotent."""
+        """Wait until it has ended, or keep it from beginning; release the call. Idempotent."""
         self.error = self._task.finish() or self.error
 
     def _run(self, call: Callable[[], _R], variables: Variables, workplace: Workplace) -> None:
@@ -89,7 +89,7 @@ def _in_tile(tile: Tile, call: Callable[[], _R]) -> _R:
     return call()
 
 
-# A worker does not know what a job returns.
+# A worker cannot know the result type of a job.
 _AnyJob: TypeAlias = Job[Any]
 
 
@@ -125,7 +125,7 @@ class Worker:
         try:
             self._serve()
         except BaseException:
-            # Set into the thread by another. What the worker is given goes to its next thread.
+            # Set into the thread by another. The next thread takes the remaining jobs.
             self._start()
             raise
 
@@ -150,14 +150,14 @@ class Worker:
         except BaseException as error:  # set into the thread: nobody else would tell
             job.error = error
         finally:
-            done = job.done
+            completion = job.done
             # Before its caller goes on: an idle worker keeps nothing of it alive.
             self.jobs.popleft()
             del job
             try:
                 self._workers.idle[self] = None
             finally:
-                done.release()
+                completion.release()
 
 
 class Workers(Ending):

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ptx.cache.folder import PrivateFolder, folder_from_environment, max_bytes_from_environment
+from ptx.cache.folder import PrivateFolder, cache_settings
 
 from .. import border
 from ..driver.capability import GpuDeviceInfo
@@ -69,22 +69,22 @@ class Measurement:
         """True if the device takes at most 95% of the CPU's time."""
         return self.gpu_seconds <= _WIN * self.cpu_seconds
 
-    def check(self, what: str) -> None:
+    def check(self, operation: str) -> None:
         """Raise if the times or checksums are invalid.
 
         Raises:
             CalibrationFailed: a time is not a positive number, or the results differ.
         """
-        where = f"{what} of ({self.rows}, {self.columns})"
+        shape = f"{operation} of ({self.rows}, {self.columns})"
         for side, seconds in (("CPU", self.cpu_seconds), ("GPU", self.gpu_seconds)):
             if not (math.isfinite(seconds) and seconds > 0):
-                raise CalibrationFailed(f"{where}: the {side} took {seconds} s")
+                raise CalibrationFailed(f"{shape}: the {side} took {seconds} s")
         finite = math.isfinite(self.cpu_checksum) and math.isfinite(self.gpu_checksum)
         if not finite or not math.isclose(
             self.cpu_checksum, self.gpu_checksum, rel_tol=_CHECKSUM_TOLERANCE
         ):
             raise CalibrationFailed(
-                f"{where}: the checksums are {self.cpu_checksum!r} on the CPU and "
+                f"{shape}: the checksums are {self.cpu_checksum!r} on the CPU and "
                 f"{self.gpu_checksum!r} on the GPU"
             )
 
@@ -103,9 +103,9 @@ class Measurements:
         Raises:
             CalibrationFailed: one of them is invalid.
         """
-        for what, found in (("gemm", self.gemm), ("potrf", self.potrf), ("xtwx", self.xtwx)):
-            for measurement in found:
-                measurement.check(what)
+        for operation, timed in (("gemm", self.gemm), ("potrf", self.potrf), ("xtwx", self.xtwx)):
+            for measurement in timed:
+                measurement.check(operation)
 
 
 def measure(ordinal: int) -> Measurements:
@@ -117,13 +117,13 @@ def measure(ordinal: int) -> Measurements:
     """
     with cuda_context_for(ordinal).new_stream() as stream:
         bench = _Operations(stream)
-        found = Measurements(
+        measurements = Measurements(
             gemm=tuple(bench.gemm(n) for n in SQUARE_ORDERS),
             potrf=tuple(bench.potrf(p) for p in SQUARE_ORDERS),
             xtwx=tuple(bench.xtwx(n, p) for n, p in XTWX_SHAPES),
         )
         stream.synchronize()
-    return found
+    return measurements
 
 
 class _Operations:
@@ -293,8 +293,8 @@ def calibrate(device: GpuDeviceInfo) -> Calibration:
             calibration = _calibrated(device, store)
     except CudadrvError as error:
         # Without its traceback, which would keep the frames of the measurement alive.
-        kept = error.with_traceback(None)
-        calibration = Calibration(GpuDispatchPolicy(), PolicyOrigin.DEFAULT, kept)
+        cause = error.with_traceback(None)
+        calibration = Calibration(GpuDispatchPolicy(), PolicyOrigin.DEFAULT, cause)
         _log.debug("device %d keeps the default dispatch policy: %s", device.ordinal, error)
     else:
         origin = calibration.origin.value
@@ -304,16 +304,16 @@ def calibrate(device: GpuDeviceInfo) -> Calibration:
 
 def _calibrated(device: GpuDeviceInfo, store: CalibrationStore) -> Calibration:
     live = Device.get(device.ordinal)
-    wanted = fingerprint(device, emulated=live.is_emulated)
-    if fingerprint(live.info(), emulated=live.is_emulated) != wanted:
+    key = fingerprint(device, emulated=live.is_emulated)
+    if fingerprint(live.info(), emulated=live.is_emulated) != key:
         raise CalibrationFailed(
             f"device {device.ordinal} is {live.name!r}, and not the {device.name!r} described"
         )
-    policy = store.load(wanted)
+    policy = store.load(key)
     if policy is not None:
         return Calibration(policy, PolicyOrigin.CACHED)
     policy = policy_from(measure(device.ordinal))
-    store.save(wanted, policy)
+    store.save(key, policy)
     return Calibration(policy, PolicyOrigin.MEASURED)
 
 
@@ -385,18 +385,13 @@ class CalibrationStore:
     def from_environment(cls) -> CalibrationStore:
         """Return the store below `CUDADRV_CACHE_DIR` or the platform's cache folder.
 
-        With CUDADRV_CACHE_MAX_MB=0 nothing is stored.
+        With CUDADRV_CACHE_MAX_MB=0, or without a home folder, nothing is stored.
 
         Raises:
             ValueError: CUDADRV_CACHE_MAX_MB is not a number.
         """
-        if max_bytes_from_environment() == 0:
-            return cls(None)
-        try:
-            return cls(PrivateFolder(folder_from_environment()).below("calibration"))
-        except OSError as error:  # there is no home folder
-            _log.debug("calibrations are not stored on disk: %s", error)
-            return cls(None)
+        folder, _ = cache_settings()
+        return cls(None if folder is None else PrivateFolder(folder).below("calibration"))
 
     def load(self, print_of_device: str) -> GpuDispatchPolicy | None:
         """Return the policy stored under a fingerprint; None if there is no readable one."""

@@ -43,12 +43,12 @@ class _LoadedSource:
 
     Attributes:
         label: the label of the call that compiled it.
-        given: the source as that call passed it, text or a function.
+        source: the source as that call passed it, text or a function.
         text: the CUDA C++.
     """
 
     label: str
-    given: Source
+    source: Source
     text: str
 
 
@@ -84,10 +84,10 @@ class PtxModuleCache:
     def __reduce__(self) -> tuple[object, ...]:
         # The images are pickled, so that no other process compiles them again; modules are not.
         # A function that made the source may have no pickled form: its text goes along instead.
-        held = self._held
-        if held is not None:
-            held = _LoadedSource(held.label, held.text, held.text)
-        return _made_again, (self._options, self._name_expressions, held, dict(self._images))
+        source_held = self._held
+        if source_held is not None:
+            source_held = _LoadedSource(source_held.label, source_held.text, source_held.text)
+        return _unpickled, (self._options, self._name_expressions, source_held, dict(self._images))
 
     def get(self, context: Context | None = None) -> Module | None:
         """Return the module of a context, or None; without a context the one that was loaded first.
@@ -116,7 +116,7 @@ class PtxModuleCache:
 
         Args:
             context: where the module is loaded.
-            label: the caller's name for the source, for error messages.
+            label: the name of the source in messages, such as its file: "scaler/kernels.cu".
             source: CUDA C++, or a function that returns it.
 
         Raises:
@@ -126,72 +126,76 @@ class PtxModuleCache:
         """
         return self._get_or_compile(context, label, source, "")
 
-    def _get_or_compile(self, context: Context, label: str, source: Source, which: str) -> Module:
+    def _get_or_compile(
+        self, context: Context, label: str, source: Source, key_text: str
+    ) -> Module:
         border.instance("get_or_compile: context", context, Context)
-        module, held = self.get(context), self._held
-        if module is not None and held is not None and held.given == source:
+        module, loaded_source = self.get(context), self._held
+        if module is not None and loaded_source is not None and loaded_source.source == source:
             return module
         border.source("get_or_compile: source", source)
         label = border.text("get_or_compile: label", label)
         if module is not None:
-            self._text(label, source, which)
+            self._text(label, source, key_text)
             return module
         with self._lock:
-            text = self._text(label, source, which)
+            text = self._text(label, source, key_text)
             module = self.get(context)
             if module is None:
-                image = self._image(context, label, text, which)
+                image = self._image(context, label, text, key_text)
                 try:
                     module = context.load_module(image)
                 except CudadrvError as error:
-                    raise DriverCallFailed(f"{label} module load failed{which}: {error}") from error
+                    raise DriverCallFailed(
+                        f"{label} module load failed{key_text}: {error}"
+                    ) from error
                 # Only now: a source that fails may be corrected.
-                self._hold(_LoadedSource(label, source, text), image, which)
+                self._hold(_LoadedSource(label, source, text), image, key_text)
                 self._forget_closed(context.device.driver)
-                module = self._kept(context, module)
+                module = self._cached_module(context, module)
         return module
 
-    def _text(self, label: str, source: Source, which: str) -> str:
+    def _text(self, label: str, source: Source, key_text: str) -> str:
         """Return the text of a source.
 
         Raises:
             ArgumentValueError: the cache holds another source.
         """
-        held = self._held
-        if held is not None and held.given == source:
-            return held.text
+        loaded_source = self._held
+        if loaded_source is not None and loaded_source.source == source:
+            return loaded_source.text
         text = source() if callable(source) else source
-        self._check_same(label, text, which)
+        self._check_same(label, text, key_text)
         return text
 
-    def _check_same(self, label: str, text: str, which: str) -> None:
-        held = self._held
-        if held is not None and held.text != text:
+    def _check_same(self, label: str, text: str, key_text: str) -> None:
+        loaded_source = self._held
+        if loaded_source is not None and loaded_source.text != text:
             raise ArgumentValueError(
                 f"get_or_compile: {border.shown(label)} has another source than this cache"
-                f"\n  this cache holds the source of {border.shown(held.label)}{which}"
+                f"\n  this cache holds the source of {border.shown(loaded_source.label)}{key_text}"
                 "\n  use one PtxModuleCache for each source, "
                 "or a KeyedPtxModuleCache with a key for each source"
             )
 
-    def _hold(self, held: _LoadedSource, image: ptx.Image, which: str) -> None:
+    def _hold(self, loaded_source: _LoadedSource, image: ptx.Image, key_text: str) -> None:
         """Hold a source that was compiled and loaded, with its image."""
         if self._held is None:
-            self._held = held
+            self._held = loaded_source
         # A finalizer may have loaded another source in the middle of this compilation.
-        self._check_same(held.label, held.text, which)
+        self._check_same(loaded_source.label, loaded_source.text, key_text)
         self._images.setdefault(image.target, image)
 
-    def _kept(self, context: Context, module: Module) -> Module:
+    def _cached_module(self, context: Context, module: Module) -> Module:
         """The module, kept; or the one that a finalizer had loaded in between."""
         modules = self._on(context.device.driver)
         while True:
-            kept = modules.setdefault(context, module)
-            if kept is module or not kept.closed:
-                return kept
+            cached = modules.setdefault(context, module)
+            if cached is module or not cached.closed:
+                return cached
             modules.pop(context, None)
 
-    def _image(self, context: Context, label: str, text: str, which: str) -> ptx.Image:
+    def _image(self, context: Context, label: str, text: str, key_text: str) -> ptx.Image:
         try:
             options = self._options.for_target(
                 self._options.target if self._options.target is not None else context.target,
@@ -200,15 +204,16 @@ class PtxModuleCache:
             assert options.target is not None  # for_target filled it in
             image = self._images.get(options.target)
             if image is None:
+                name = label if label.endswith((".cu", ".cuh")) else f"{label}.cu"
                 image = ptx.compile(
-                    text, options, name=f"{label}.cu", name_expressions=self._name_expressions
+                    text, options, name=name, name_expressions=self._name_expressions
                 )
         except ptx.NvrtcNotFoundError as error:
             raise RuntimeDependencyUnavailable(
-                f"{label} NVRTC compile failed{which}: {error}"
+                f"{label} NVRTC compile failed{key_text}: {error}"
             ) from error
         except ptx.PtxError as error:
-            raise DriverCallFailed(f"{label} NVRTC compile failed{which}: {error}") from error
+            raise DriverCallFailed(f"{label} NVRTC compile failed{key_text}: {error}") from error
         return image
 
     def _forget_closed(self, driver: Driver) -> None:
@@ -268,14 +273,14 @@ class KeyedPtxModuleCache:
         return cache._get_or_compile(context, label, source, f" (key={key})")
 
 
-def _made_again(
+def _unpickled(
     options: ptx.CompileOptions,
     name_expressions: tuple[str, ...],
-    held: _LoadedSource | None,
+    loaded_source: _LoadedSource | None,
     images: dict[ptx.Target, ptx.Image],
 ) -> PtxModuleCache:
     cache = PtxModuleCache(options, name_expressions=name_expressions)
-    cache._held = held
+    cache._held = loaded_source
     cache._images.update(images)
     return cache
 
@@ -289,5 +294,5 @@ def _key(key: Hashable) -> Hashable:
     try:
         hash(key)
     except TypeError as error:
-        raise border.refused("a module cache's key", key, "give a hashable value") from error
+        raise border.wrong_type("a module cache's key", key, "give a hashable value") from error
     return key

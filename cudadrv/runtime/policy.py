@@ -82,11 +82,11 @@ class RemlOuterAdmission:
         border.integer("RemlOuterAdmission: num_rho", self.num_rho)
 
 
-def _check(what: str, given: PirlsLoopAdmission | RemlOuterAdmission) -> None:
-    border.integer(f"{what}: n", given.n)
-    border.integer(f"{what}: p", given.p)
-    border.optional(f"{what}: family", given.family, PirlsFamily)
-    border.instance(f"{what}: curvature", given.curvature, PirlsCurvature)
+def _check(argument_name: str, admission: PirlsLoopAdmission | RemlOuterAdmission) -> None:
+    border.integer(f"{argument_name}: n", admission.n)
+    border.integer(f"{argument_name}: p", admission.p)
+    border.optional(f"{argument_name}: family", admission.family, PirlsFamily)
+    border.instance(f"{argument_name}: curvature", admission.curvature, PirlsCurvature)
 
 
 class GpuMixedPrecisionPolicy(Enum):
@@ -271,9 +271,9 @@ class GpuDispatchPolicy:
         return saturating_product(2, n, px, q) >= self.dense_reduction_flops_min
 
 
-def _counts(**given: int) -> Iterator[int]:
+def _counts(**numbers: int) -> Iterator[int]:
     """Return counts as Python integers, of any size."""
-    return (border.integer(name, value) for name, value in given.items())
+    return (border.integer(name, value) for name, value in numbers.items())
 
 
 _THRESHOLDS = tuple(

@@ -262,13 +262,13 @@ class _CachedOutcome:
         self.without_driver: tuple[str | None, GpuAvailability] | None = None
 
     def get(self) -> GpuAvailability:
-        outcome = self._found()
+        outcome = self._known_outcome()
         if outcome is None:
             with self.lock:
-                outcome = self._found() or self._probe()
+                outcome = self._known_outcome() or self._probe()
         return outcome
 
-    def _found(self) -> GpuAvailability | None:
+    def _known_outcome(self) -> GpuAvailability | None:
         driver = driver_selection.current_or_none()
         if driver is not None:
             return driver.one_of(_ProbeEntry).outcome

@@ -34,16 +34,13 @@ def use(
     suppressions: str | os.PathLike[str] | None = None,
     **properties: Unpack[DeviceProperties],
 ) -> Emulator:
-    """Run this process on the emulator.
+    """Use the emulator as the driver of the process, and return it.
 
-    `devices` is how many, each with `properties` (those of `EmulatedDevice`), or the devices.
-    `order` and `seed` say when operations run, `check` what is checked of kernels, as for
-    `session`; what is found is in `Emulator.findings`.
+    The arguments are those of `session`. Findings are in `Emulator.findings`.
 
     Raises:
         DriverSelectionError: the process has used a driver already.
-        ValueError: properties for devices that are given whole, or a device or an order that cannot
-            be.
+        ValueError: properties are given with devices, or a device or an order is not valid.
     """
     emulator = Emulator(
         devices_of(devices, properties),
@@ -76,28 +73,32 @@ def session(
     raise_findings: bool = True,
     **properties: Unpack[DeviceProperties],
 ) -> Iterator[Emulator]:
-    """A fresh emulator as the driver of a `with` block; afterwards the former driver again.
+    """Use a new emulator as the driver of a `with` block; afterwards the former driver again.
 
-    It is the driver of the whole process: sessions in several threads at once do not mix.
-    Objects of a session go on using its emulator after the block.
+    The driver is that of the whole process: do not open sessions in several threads at once.
+    Objects of a session continue to use its emulator after the block. Operations that are still
+    queued run at the end of the block.
 
-    `order` is when operations run: "immediate" at their call, "late" when something needs them,
-    "random" as `seed` says (docs/orders.md). Without it CUDADRV_EMULATOR_ORDER decides. At the end
-    of the block what is still queued runs. An error that leaves the block under "random" has a note
-    that says how to see it again.
-
-    `check` is what is checked (docs/checks.md): "race" finds accesses of threads to the same bytes
-    that nothing orders, "init" reads of memory which nothing wrote, "sync" barriers that some
-    threads pass by, "bounds" accesses beyond the array that a pointer was made from, "assemble"
-    modules that NVIDIA's assembler rejects, "leak" what is still there at the end. Without it
-    CUDADRV_CHECK decides. `suppressions` is a file of findings that are not told; without it
-    CUDADRV_CHECK_SUPPRESSIONS names one.
+    Args:
+        devices: the number of devices, or the devices.
+        driver_version: the CUDA version of the driver, such as (13, 0).
+        limits: limits of the kernels' execution.
+        order: when operations run. "immediate" is at their call, "late" when something needs them,
+            "random" by `seed`. By default CUDADRV_EMULATOR_ORDER. An error that leaves the block
+            under "random" has a note with the seed.
+        seed: of the order "random".
+        check: the checks of kernels, by default CUDADRV_CHECK. "race" finds unordered accesses to
+            the same bytes. "init" finds reads of unwritten memory. "sync" finds barriers that some
+            threads skip. "bounds" finds accesses outside of the array of a pointer. "assemble"
+            finds modules that NVIDIA's assembler rejects. "leak" finds objects that are not freed.
+        suppressions: a file of findings to leave out, by default CUDADRV_CHECK_SUPPRESSIONS.
+        raise_findings: whether findings raise `CheckError` at the end of the block. They are in
+            `Emulator.findings` anyway.
+        properties: those of each device, as of `EmulatedDevice`.
 
     Raises:
-        CheckError: at the end of the block, if a check found something; not with
-            `raise_findings=False`, nor for what may be meant so.
-        ValueError: properties for devices that are given whole, or a device or an order that cannot
-            be.
+        CheckError: a check found something; not for findings that can be intended.
+        ValueError: properties are given with devices, or a device or an order is not valid.
     """
     emulator = Emulator(
         devices_of(devices, properties),
@@ -170,13 +171,13 @@ def counting() -> Iterator[Counters]:
 
 def _raise_findings(emulator: Emulator) -> None:
     """Raise what nobody was told of: faults failed a launch, orders have their own warning."""
-    found = tuple(
-        each
-        for each in emulator.findings
-        if each.check != "order" and not each.benign and not each.is_told
+    findings = tuple(
+        finding
+        for finding in emulator.findings
+        if finding.check != "order" and not finding.benign and not finding.is_told
     )
-    if found:
-        raise CheckError("\n".join(map(str, found)), found)
+    if findings:
+        raise CheckError("\n".join(map(str, findings)), findings)
 
 
 def devices_of(

@@ -16,11 +16,17 @@ from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice
 from ..emulator.shared_libraries.libcuda import Libcuda
+from ..emulator.shared_libraries.libnvidia_ml import LibnvidiaMl
 from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
+from ..emulator.shared_libraries.libnvrtc import LibNvrtc
+from ..emulator.shared_libraries.library_files import LIBCUDA, LIBNVIDIA_ML, library_folder
 from ..emulator.shared_libraries.runtime_module import RuntimeModule
+from ..emulator.shared_libraries.shared_object import is_loaded
 from ..emulator.timeline.schedule import OrderName
 from ..errors import DriverSelectionError
 from .session import devices_of, raising_findings
+
+_FAULT_POLICIES: Final = ("sticky", "test", "continue")
 
 
 class _Substitutes:
@@ -28,6 +34,8 @@ class _Substitutes:
 
     Attributes:
         libcuda, libnvjitlink: made for the first stand-in; others keep their addresses.
+        libnvidia_ml: same, unless the process had loaded the driver's before.
+        libnvrtc: the same; None also where NVRTC is not installed, or was loaded before.
         runtime: what is replaced in `cuda.bindings.runtime`.
         standing: the stand-in there is, which nobody else may hold.
     """
@@ -36,6 +44,8 @@ class _Substitutes:
         self.lock = process_lock()
         self.libcuda: Libcuda | None = None
         self.libnvjitlink: LibnvJitLink | None = None
+        self.libnvidia_ml: LibnvidiaMl | None = None
+        self.libnvrtc: LibNvrtc | None = None
         self.runtime = RuntimeModule()
         self.standing: StandIn | None = None
 
@@ -56,21 +66,38 @@ class StandIn(AbstractContextManager[Emulator]):
                 raise DriverSelectionError(
                     "an emulator already stands in for the CUDA driver: close it first"
                 )
-            libcuda = _SUBSTITUTES.libcuda = _SUBSTITUTES.libcuda or Libcuda()
+            folder = library_folder()
+            libcuda = _SUBSTITUTES.libcuda = _SUBSTITUTES.libcuda or Libcuda(
+                folder and folder / LIBCUDA
+            )
             libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink()
-            self.emulator: Emulator = stack.enter_context(emulated)
+            _SUBSTITUTES.libnvrtc = _SUBSTITUTES.libnvrtc or LibNvrtc.make()
+            block = stack.enter_context(ExitStack())
+            self.emulator: Emulator = block.enter_context(emulated)
             stack.callback(self._leave, libcuda, libnvjitlink)
             libcuda.use(self.emulator)
+            own_nvml = folder and folder / LIBNVIDIA_ML
+            if _SUBSTITUTES.libnvidia_ml is None and not is_loaded(LIBNVIDIA_ML, own_nvml):
+                _SUBSTITUTES.libnvidia_ml = LibnvidiaMl(own_nvml)
+            if _SUBSTITUTES.libnvidia_ml is not None:
+                _SUBSTITUTES.libnvidia_ml.use(self.emulator)
             libnvjitlink.use()
+            if _SUBSTITUTES.libnvrtc is not None:
+                _SUBSTITUTES.libnvrtc.is_used = True
             _SUBSTITUTES.runtime.use(self.emulator)
             self._stack = stack.pop_all()
+            self._block = block
             _SUBSTITUTES.standing = self
 
     @staticmethod
     def _leave(libcuda: Libcuda, libnvjitlink: LibnvJitLink) -> None:
         _SUBSTITUTES.runtime.leave()
+        if _SUBSTITUTES.libnvrtc is not None:
+            _SUBSTITUTES.libnvrtc.is_used = False
         libcuda.leave()
         libnvjitlink.leave()
+        if _SUBSTITUTES.libnvidia_ml is not None:
+            _SUBSTITUTES.libnvidia_ml.leave()
         _SUBSTITUTES.standing = None
 
     def __enter__(self) -> Emulator:
@@ -83,6 +110,14 @@ class StandIn(AbstractContextManager[Emulator]):
         trace: TracebackType | None,
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+
+    def finish(self) -> None:
+        """Run queued work and look for leaks, at the end of a process.
+
+        Other libraries keep the emulator while the interpreter ends, as global objects of modules
+        free their memory then.
+        """
+        self._block.close()
 
     def close(self) -> None:
         """Put nothing in the place of the driver; what is still queued runs first.
@@ -105,22 +140,24 @@ def stand_in(
     raise_findings: bool = True,
     **properties: Unpack[DeviceProperties],
 ) -> StandIn:
-    """Let other libraries run on an emulator, as long as the process lives or to the `with`'s end.
+    """Run other libraries on an emulator, to the end of the process or of a `with` block.
 
-    A load of `libcuda.so.1` gets the emulator's: `cuda.bindings`, `cuda.core`, Numba. It is
-    the driver of this library as well, so that both see one memory. Call it before anything has
-    used the CUDA driver. Afterwards the functions answer CUDA_ERROR_DEINITIALIZED, until the next
-    stand-in.
+    The emulator replaces `libcuda.so.1` for `cuda.bindings`, `cuda.core`, Numba and others. It is
+    the driver of this library too, so both use the same memory. Call this before anything uses the
+    CUDA driver. Afterwards the functions return CUDA_ERROR_DEINITIALIZED, until the next call of
+    `stand_in`.
 
-    `devices` is how many, or the devices; without it what CUDADRV_DRIVER says, else one, and
-    CUDA_VISIBLE_DEVICES says which of them are visible. `limits`
-    is without it what CUDADRV_EMULATOR_STEPS says. The other arguments are those of `session`.
+    Args:
+        devices: the number of devices, or the devices; by default those of CUDADRV_DRIVER, else
+            one. CUDA_VISIBLE_DEVICES selects from the default ones.
+        limits: limits of the kernels' execution, by default those of the environment.
+        driver_version, order, seed, check, suppressions, raise_findings, properties: as of
+            `session`.
 
     Raises:
         DriverSelectionError: the process has loaded a CUDA driver or nvJitLink already, an emulator
-            stands in already, or the system is not Linux.
-        ValueError: properties for devices that are given whole, or a device or an order that cannot
-            be.
+            replaces the driver already, or the system is not Linux.
+        ValueError: properties are given with devices, or a device or an order is not valid.
     """
     emulator = Emulator(
         devices_of((emulated_devices() or 1) if devices is None else devices, properties),
@@ -133,7 +170,33 @@ def stand_in(
     )
     if devices is None:
         emulator.follow_environment()
+    if _fault_policy() == "continue":
+        for device in emulator._devices:
+            device.keeps_faults = False
     return StandIn(_standing(emulator, raise_findings=raise_findings))
+
+
+def _fault_policy() -> str:
+    """Return what CUDADRV_EMULATOR_FAULT says, "sticky" by default."""
+    policy = os.environ.get("CUDADRV_EMULATOR_FAULT", "").strip() or _FAULT_POLICIES[0]
+    if policy not in _FAULT_POLICIES:
+        raise DriverSelectionError(
+            f"CUDADRV_EMULATOR_FAULT is {policy!r}: use one of {', '.join(_FAULT_POLICIES)}"
+        )
+    return policy
+
+
+def is_standing() -> bool:
+    """Return whether an emulator stands in for the driver."""
+    return _SUBSTITUTES.standing is not None
+
+
+def clear_faults() -> None:
+    """Let the devices of the stand-in work again after kernels' faults."""
+    standing = _SUBSTITUTES.standing
+    if standing is not None:
+        for device in standing.emulator._devices:
+            device.fault = None
 
 
 @contextmanager

@@ -1,8 +1,8 @@
-"""`trace`: record the driver's calls and the device's work in a file for Perfetto.
+"""`trace`: record the driver's calls and the device's work, in a file for Perfetto.
 
 While a trace is recorded, an object that times calls wraps the driver's functions; before and
 after, it does not exist. The file has Chrome's trace format ("Trace Event Format"), which
-https://ui.perfetto.dev and chrome://tracing open. Where the nvtx package is installed, the same
+https://ui.perfetto.dev and chrome://tracing open. If the nvtx package is installed, the same
 spans are NVTX ranges for Nsight Systems.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 
+from .device_times import DeviceSpan as DeviceSpan
 from .recording import Trace as Trace
 
 
-def trace(path: str | os.PathLike[str]) -> Trace:
-    """Record a `with` block in a file that Perfetto and chrome://tracing open.
+def trace(path: str | os.PathLike[str] | None = None) -> Trace:
+    """Record a `with` block, in a file that Perfetto and chrome://tracing open.
 
     Launches, copies, allocations, compilations and waits appear with their thread and host times,
     and work on a device also with device times (by events: the trace makes the stream wait for
@@ -23,7 +24,8 @@ def trace(path: str | os.PathLike[str]) -> Trace:
     timed, as on a context that has failed, are counted in the file's "otherData".
 
     Args:
-        path: the file; it is opened at once and written when the block ends.
+        path: the file; it is opened at once and written when the block ends. Without one, read
+            `Trace.device_spans` after the block.
 
     Raises:
         InvalidValueError: a trace is being recorded already.

@@ -83,16 +83,16 @@ class DeviceTimes:
         code, status = self._api.cuStreamIsCapturing(stream)
         if not code and status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
             return None
-        found = self._find(int(stream))
-        if found is None or self._closed:
+        origin = self._find(int(stream))
+        if origin is None or self._closed:
             return None
-        box, context = found
+        handle, context = origin
         times = None if code else self._times_of(context)
-        start = None if times is None else _mark(box)
+        start = None if times is None else _mark(handle)
         if times is None or start is None:
             self._untimed.append(context.ordinal)
             return None
-        return Queued(times, box, name, category, start)
+        return Queued(times, handle, name, category, start)
 
     def end(self, queued: Queued) -> int | None:
         """Record an event after it; return the number that connects the work to the call."""
@@ -133,27 +133,27 @@ class DeviceTimes:
 
     def _find(self, number: int) -> tuple[StreamHandle, BaseContext] | None:
         """Return the stream of a handle, and its context."""
-        found = self._known(number)
-        if found is None:
+        origin = self._known(number)
+        if origin is None:
             self._know_streams()
-            found = self._known(number)
-        return found
+            origin = self._known(number)
+        return origin
 
     def _known(self, number: int) -> tuple[StreamHandle, BaseContext] | None:
-        known = self._streams.get(number)
+        entry = self._streams.get(number)
         # The driver soon reuses the number of a destroyed stream.
-        box = None if known is None else known[0]()
-        return None if known is None or box is None else (box, known[1])
+        handle = None if entry is None else entry[0]()
+        return None if entry is None or handle is None else (handle, entry[1])
 
     def _know_streams(self) -> None:
         for stream in self._driver.streams.alive():
             if not isinstance(stream, BaseStream):
                 continue
-            box = stream._handle
+            handle = stream._handle
             try:
                 # A stream that captures gets its own handle back afterwards.
-                if box.capture is None:
-                    self._streams[int(box.raw)] = weakref.ref(box), stream.context
+                if handle.capture is None:
+                    self._streams[int(handle.raw)] = weakref.ref(handle), stream.context
             except ClosedError:
                 continue
 
@@ -201,14 +201,14 @@ class ContextTimes(Closeable):
         self._finished = Lock()
         self._finished.acquire()
         self._mark_closed()
-        box = context._handle
-        stream = _OwnStream(box, None, is_owned=True)
+        handle = context._handle
+        stream = _OwnStream(handle, None, is_owned=True)
         code = stream.make(api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
         if code:
             doing = f"a stream of a trace on {context!r}"
             raise failure(api, code, "cuStreamCreateWithPriority", doing)
         self._own(stream)
-        self._origin: _Mark | None = _Mark(box, 0)
+        self._origin: _Mark | None = _Mark(handle, 0)
         self._origin.record(self._handle)
         context._adopt(self)
 
@@ -225,7 +225,7 @@ class ContextTimes(Closeable):
         if self.closed:
             self._pending.clear()  # it came too late
         elif len(self._pending) > _MOST_PENDING:
-            self._place(wait=False)
+            self._read_times(wait=False)
 
     def finish(self) -> None:
         """Wait for running work, and take its times; a failed context has none."""
@@ -238,7 +238,7 @@ class ContextTimes(Closeable):
         try:
             if self._finisher.setdefault("me", me) is not me:
                 return
-            self._place(wait=True)
+            self._read_times(wait=True)
             origin_ns = self._located()
             for span in self._placed:
                 if origin_ns is None:
@@ -254,7 +254,7 @@ class ContextTimes(Closeable):
                 self._pending.clear()
                 self.close()
 
-    def _place(self, *, wait: bool) -> None:
+    def _read_times(self, *, wait: bool) -> None:
         """Take the times of finished work, in the order of the calls; or wait for everything."""
         api, origin = self._api, self._origin
         if wait and origin is not None:
@@ -278,8 +278,8 @@ class ContextTimes(Closeable):
             if since is None or duration is None:
                 self.untimed.append(queued.name)
             else:
-                what = self.ordinal, int(queued.stream.raw), queued.name, queued.category
-                self._placed.append(DeviceSpan(*what, since, duration, flow))
+                labels = self.ordinal, int(queued.stream.raw), queued.name, queued.category
+                self._placed.append(DeviceSpan(*labels, since, duration, flow))
 
     def _located(self) -> float | None:
         """Return the origin on the host's clock, by the later event with the shortest wait."""

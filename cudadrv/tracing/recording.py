@@ -1,4 +1,4 @@
-"""`Trace`: a `with` block whose driver calls are recorded in a file of Chrome's trace format.
+"""`Trace`: a `with` block whose driver calls are recorded, in a file of Chrome's trace format.
 
 While a trace is recorded, a `TracedApi` stands in `Driver.api`, where everything finds the driver's
 functions. Launchers cache those functions, so they fetch them again when a trace begins or ends. A
@@ -12,7 +12,7 @@ import importlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -21,13 +21,13 @@ from typing import Any, Final, NamedTuple, TextIO, cast
 import ptx
 
 from .. import border
-from ..driver._api import CUmodule, CUresult, CUstream
+from ..driver._api import CUfunction, CUmodule, CUresult, CUstream
 from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import Driver, current
 from ..driver.functions import flagged
 from ..driver.once_task import complete
 from ..driver.types import Dependent
-from ..errors import ClosedError, InvalidValueError
+from ..errors import ClosedError, DriverSymbolMissingError, InvalidValueError
 from ..launch.launcher import LauncherState
 from .device_times import DeviceSpan, DeviceTimes
 
@@ -40,7 +40,10 @@ class Trace:
     """A trace being recorded; made by `trace`.
 
     Attributes:
-        path: the file.
+        path: the file; None without one.
+        device_spans: the work that ran on devices; empty before the block ends.
+        untimed: how many calls queued work that could not be timed, by device.
+        symbols: the name in the PTX of each kernel in `device_spans`.
 
     Raises:
         OSError: it is entered, and the file cannot be written.
@@ -50,8 +53,11 @@ class Trace:
     # The object in place of the driver's functions, while there is one.
     _traced: TracedApi | None = None
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path: Path = border.path("trace: path", path)
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        self.path: Path | None = None if path is None else border.path("trace: path", path)
+        self.device_spans: tuple[DeviceSpan, ...] = ()
+        self.untimed: Mapping[int, int] = {}
+        self.symbols: Mapping[str, str] = {}
 
     def __enter__(self) -> Trace:
         if self._begun is not None:
@@ -61,14 +67,16 @@ class Trace:
         leaving = ExitStack()
         try:
             traced.install()
-            file = leaving.enter_context(self.path.open("w", encoding="utf-8"))
-            recorder = Recorder(DeviceTimes(driver, traced.inner))
+            file = None
+            if self.path is not None:
+                file = leaving.enter_context(self.path.open("w", encoding="utf-8"))
+            recorder = Recorder(DeviceTimes(driver, traced.inner), keeps_events=file is not None)
             leaving.enter_context(ptx.observe(recorder.compiling))
             self._begun = _Recording(driver, traced, recorder, file, leaving)
             traced.start(recorder)
         except BaseException:
-            there: object = driver.api
-            if there is traced:
+            installed: object = driver.api
+            if installed is traced:
                 # First: no interrupt comes before a statement without calls.
                 driver.api = traced.inner
             complete(traced.remove)
@@ -78,21 +86,25 @@ class Trace:
         return self
 
     def __exit__(self, *_: object) -> None:
-        begun = self._begun
-        if begun is None:
+        recording = self._begun
+        if recording is None:
             return
-        traced = begun.traced
-        there: object = begun.driver.api
-        if there is traced:
-            begun.driver.api = traced.inner  # first, as above
+        traced = recording.traced
+        installed: object = recording.driver.api
+        if installed is traced:
+            recording.driver.api = traced.inner  # first, as above
         try:
             complete(traced.remove)
         finally:
-            with begun.leaving:
+            with recording.leaving:
                 try:
-                    begun.recorder.devices.finish()
+                    recording.recorder.devices.finish()
                 finally:
-                    _write(begun)
+                    devices = recording.recorder.devices
+                    self.device_spans, self.untimed = tuple(devices.spans()), devices.untimed()
+                    self.symbols = traced.symbols
+                    if recording.file is not None:
+                        _write(recording.recorder, recording.file)
                     self._begun = self._traced = None
 
     def __del__(self) -> None:
@@ -103,22 +115,22 @@ class Trace:
     def span(self, name: str) -> AbstractContextManager[None]:
         """Show a `with` block on the thread that runs it."""
         border.instance("Trace.span: name", name, str)
-        begun = self._begun
-        return nullcontext() if begun is None else begun.recorder.span(name)
+        recording = self._begun
+        return nullcontext() if recording is None else recording.recorder.span(name)
 
 
 class _Recording(NamedTuple):
     driver: Driver
     traced: TracedApi
     recorder: Recorder
-    file: TextIO
+    file: TextIO | None
     leaving: ExitStack
 
 
-def _write(begun: _Recording) -> None:
+def _write(recorder: Recorder, file: TextIO) -> None:
     import json  # needed here alone
 
-    json.dump(begun.recorder.document(), begun.file)
+    json.dump(recorder.document(), file)
 
 
 class TracedCall(NamedTuple):
@@ -137,9 +149,9 @@ def _traced_calls() -> Iterator[tuple[str, TracedCall]]:
     """Yield the functions that have a category in the table, by name."""
     for category in ("launch", "copy", "allocation", "compilation", "wait"):
         for name, form in flagged(category).items():
-            given = [word for word in form.parameters if not word.startswith(">")]
-            stream = given.index("stream") if "stream" in given else None
-            nbytes = given.index("bytes") if "bytes" in given else None
+            c_parameters = [word for word in form.parameters if not word.startswith(">")]
+            stream = c_parameters.index("stream") if "stream" in c_parameters else None
+            nbytes = c_parameters.index("bytes") if "bytes" in c_parameters else None
             is_device_work = category in ("launch", "copy")
             yield name, TracedCall(category, stream if is_device_work else None, nbytes)
 
@@ -152,10 +164,12 @@ class TracedApi:
 
     Attributes:
         inner: the driver's own functions.
+        symbols: the name in the PTX of each kernel that was launched, by the name it has here.
     """
 
     def __init__(self, driver: Driver) -> None:
         self.inner: DriverApi = driver.api
+        self.symbols: dict[str, str] = {}
         self._driver = driver
         self._recorder: Recorder | None = None
         self._is_installed = False
@@ -179,7 +193,7 @@ class TracedApi:
     def start(self, recorder: Recorder) -> None:
         """Report the calls to a recorder from now on."""
         self._recorder = recorder
-        _renew(iter(self._driver.launchers.alive()))
+        _reset_all(iter(self._driver.launchers.alive()))
 
     def remove(self) -> None:
         """Stop recording, and restore the driver's functions. Idempotent."""
@@ -188,7 +202,7 @@ class TracedApi:
             driver = self._driver
             if cast(object, driver.api) is self:
                 driver.api = self.inner
-            _renew(iter(driver.launchers.alive()))
+            _reset_all(iter(driver.launchers.alive()))
             self._is_installed = False
             self._kernels.clear()
 
@@ -214,9 +228,9 @@ class TracedApi:
         recorder = self._recorder
         if recorder is None:
             return function(*args)
-        shown, stream = self._shown(name, span, args)
-        queued = None if stream is None else recorder.devices.begin(shown, span.category, stream)
-        start = recorder.begin(shown)
+        title, stream = self._shown(name, span, args)
+        queued = None if stream is None else recorder.devices.begin(title, span.category, stream)
+        start = recorder.begin(title)
         code, flow = 0, None
         try:
             result = function(*args)
@@ -225,7 +239,7 @@ class TracedApi:
                 flow = recorder.devices.end(queued)
         finally:
             nbytes = None if span.nbytes is None else args[span.nbytes]
-            recorder.end(shown, span.category, start, flow=flow, nbytes=nbytes, code=int(code))
+            recorder.end(title, span.category, start, flow=flow, nbytes=nbytes, code=int(code))
         return result
 
     def _shown(
@@ -233,11 +247,12 @@ class TracedApi:
     ) -> tuple[str, CUstream | None]:
         """Return the name to show, and the stream that the call queues work on."""
         if name == "cuLaunchKernelEx":
-            return self._kernel_name(int(args[1])), args[0].hStream
+            return self._kernel_name(args[1]), args[0].hStream
         return name, None if span.stream is None else args[span.stream]
 
-    def _kernel_name(self, handle: int) -> str:
+    def _kernel_name(self, function: CUfunction) -> str:
         """Return the name of a kernel that a launcher was made for."""
+        handle = int(function)
         name = self._kernels.get(handle)
         if name is None:
             for launcher in self._driver.launchers.alive():
@@ -248,10 +263,20 @@ class TracedApi:
                         continue
                     self._kernels[number] = kernel
             name = self._kernels.get(handle, f"kernel {handle:#x}")
+            if name not in self.symbols:
+                self.symbols[name] = self._symbol(function) or name
         return name
 
+    def _symbol(self, function: CUfunction) -> str:
+        """Return the name of a kernel in its PTX; "" if the driver is older than CUDA 12.3."""
+        try:
+            code, symbol = self.inner.cuFuncGetName(function)
+        except DriverSymbolMissingError:
+            return ""
+        return "" if code or symbol is None else symbol.decode()
 
-def _renew(launchers: Iterator[Dependent]) -> None:
+
+def _reset_all(launchers: Iterator[Dependent]) -> None:
     """Make each launcher fetch the driver's functions again, even if one raises."""
     for launcher in launchers:
         try:
@@ -259,19 +284,24 @@ def _renew(launchers: Iterator[Dependent]) -> None:
         except ClosedError:
             continue  # it launches no more
         except BaseException:
-            _renew(launchers)
+            _reset_all(launchers)
             raise
 
 
 class Recorder:
     """The recorded spans of the host's threads, and with `devices` those of the devices.
 
+    Args:
+        devices: the times of work on devices.
+        keeps_events: whether the host's spans are for a file.
+
     Attributes:
         devices: the times of work on devices.
     """
 
-    def __init__(self, devices: DeviceTimes) -> None:
+    def __init__(self, devices: DeviceTimes, *, keeps_events: bool) -> None:
         self.devices = devices
+        self._keeps_events = keeps_events
         self._events: list[dict[str, object]] = []
         self._threads: dict[int, str] = {}
         self._process = os.getpid()
@@ -320,11 +350,13 @@ class Recorder:
         duration_us = (time.perf_counter_ns() - start_ns) / 1e3
         if self._nvtx is not None:
             self._nvtx.pop_range(domain="cudadrv")
+        if not self._keeps_events:
+            return
         thread = threading.get_native_id()
         if thread not in self._threads:
             self._threads[thread] = threading.current_thread().name
-        at = self._process, thread, self._microseconds(start_ns)
-        event = complete_event(name, category, *at, duration_us)
+        position = self._process, thread, self._microseconds(start_ns)
+        event = complete_event(name, category, *position, duration_us)
         args = {} if nbytes is None else {"bytes": nbytes}
         if code:
             args["result"] = code
@@ -332,7 +364,7 @@ class Recorder:
             event["args"] = args
         self._events.append(event)
         if flow is not None:
-            self._events.append(flow_event("s", flow, *at))
+            self._events.append(flow_event("s", flow, *position))
 
     def document(self) -> dict[str, object]:
         """Return the trace as the JSON object of the format."""
@@ -372,16 +404,16 @@ def device_events(
         spans: the spans.
         microseconds: turns nanoseconds of the host's clock into the trace's time.
     """
-    named: set[tuple[int, int]] = set()
+    named_tracks: set[tuple[int, int]] = set()
     for span in spans:
-        place = _DEVICE_PROCESS + span.ordinal, span.stream & 0x7FFFFFFF
-        if place not in named:
-            named.add(place)
-            yield naming("process_name", place[0], 0, f"device {span.ordinal}")
-            yield naming("thread_name", *place, f"stream {span.stream:#x}")
+        track = _DEVICE_PROCESS + span.ordinal, span.stream & 0x7FFFFFFF
+        if track not in named_tracks:
+            named_tracks.add(track)
+            yield naming("process_name", track[0], 0, f"device {span.ordinal}")
+            yield naming("thread_name", *track, f"stream {span.stream:#x}")
         start_us = microseconds(span.start_ns)
-        yield complete_event(span.name, span.category, *place, start_us, span.duration_ns / 1e3)
-        yield flow_event("f", span.flow, *place, start_us)
+        yield complete_event(span.name, span.category, *track, start_us, span.duration_ns / 1e3)
+        yield flow_event("f", span.flow, *track, start_us)
 
 
 def complete_event(

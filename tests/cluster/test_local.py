@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
@@ -171,7 +172,11 @@ def test_what_cannot_be_pickled_is_refused_in_words(local: GpuExecutor) -> None:
 
 def test_a_call_is_not_sent_ahead_while_another_worker_is_idle(local: GpuExecutor) -> None:
     assert len(local.workers) == 2
+    pool = local._engine
+    assert isinstance(pool, local_pool.LocalPool)
     for _ in range(3):
+        while pool._waiting < 2:  # a worker becomes idle soon after its result is there
+            time.sleep(0.001)
         futures = [local.submit(jobs.later, 0.1, jobs.pid) for _ in range(2)]
         assert len({each.result() for each in futures}) == 2
 

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,6 +38,7 @@ from cudadrv.driver import driver_selection
 from cudadrv.emulator import EmulatedDevice, Emulator
 from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
 from cudadrv.pool import workers
+from cudadrv.pool.tile import Workplace
 from tests.current_context import current_context
 
 from ..memory.test_copy_threads import set_exception
@@ -148,6 +149,7 @@ def test_failed_tiles_are_named_and_the_others_stand(rt: GpuRuntime) -> None:
     )
     assert isinstance(error, ExceptionGroup)
     assert isinstance(error, cudadrv.CudadrvError)
+    assert error.results == {range(4): None, range(7, 9): None}
     # A list's failed tile is as it was; an array's is a view, so its writes have happened.
     assert items == [-1, -1, -1, -1, 4, 5, 6, -1, -1, 9]
     with pytest.raises(ScatterError):
@@ -246,6 +248,8 @@ def test_items_of_other_kinds_are_refused(rt: GpuRuntime) -> None:
         scatter_batched(rt, (1, 2), lambda ordinal, tile: None)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="not set"):
         scatter_map(rt, {1}, lambda ordinal, tile: None)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="give fewer items"):
+        scatter_map(rt, range(10**30), lambda ordinal, tile: None)
 
 
 def test_map_gives_results_in_the_order_of_the_items(rt: GpuRuntime) -> None:
@@ -287,6 +291,22 @@ def test_a_tile_has_its_stream_arena_and_range_while_it_runs(rt: GpuRuntime) -> 
         _ = tiles[0].stream
     with pytest.raises(NotInTileError):
         current_tile()
+
+
+def test_a_tile_that_failed_has_ended(rt: GpuRuntime) -> None:
+    tiles: list[Tile] = []
+
+    def fail(ordinal: int, part: Sequence[int]) -> None:
+        tiles.append(current_tile())
+        assert not tiles[-1].stream.closed
+        raise ValueError
+
+    with pytest.raises(ScatterError):
+        scatter_map(rt, range(10), fail)
+    for tile in tiles:
+        with pytest.raises(ClosedError, match="has ended"):
+            _ = tile.stream
+    assert len(tiles) == 4
 
 
 def test_work_left_on_the_tiles_stream_is_done_when_the_call_returns(
@@ -493,6 +513,8 @@ def test_an_exception_set_into_a_worker_reaches_the_caller(rt: GpuRuntime) -> No
     assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
 
 
+# The exception may also come in a finalizer.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_scatter_waits_for_no_worker_that_an_exception_ended(rt: GpuRuntime) -> None:
     def thread(ordinal: int, tile: object) -> threading.Thread:
@@ -508,6 +530,45 @@ def test_a_scatter_waits_for_no_worker_that_an_exception_ended(rt: GpuRuntime) -
         assert len(scatter_map(rt, range(10), thread)) == 4
         for each in threads:  # those that have gone, or have it behind them
             each.join(2)
+
+
+def test_an_exception_between_a_workers_jobs_is_the_tiles_failure(
+    rt: GpuRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(job: workers.Job[int], workplace: Workplace) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workers.Job, "do", interrupted)
+        with pytest.raises(ScatterError, match="4 of 4 tiles failed") as caught:
+            scatter_map(rt, range(10), lambda ordinal, tile: ordinal)
+    assert [type(each.error) for each in caught.value.failures] == [ZeroDivisionError] * 4
+
+
+def test_tiles_are_awaited_though_each_step_that_awaits_them_is_interrupted(
+    rt: GpuRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = np.zeros(10)
+    meeting = threading.Barrier(5)
+
+    def work(ordinal: int, tile: Floats) -> None:
+        meeting.wait(10)
+        time.sleep(0.05)
+        tile[:] = 1
+
+    def wait(job: workers.Job[None]) -> None:
+        meeting.wait(10)
+        raise KeyboardInterrupt
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workers.Job, "wait", wait)
+    monkeypatch.setattr(workers.Job, "cancel", interrupted)
+    monkeypatch.setattr(workers, "complete", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        scatter_batched(rt, items, work)
+    assert items.all()
 
 
 def test_no_tile_runs_after_an_interrupt_at_any_point(rt: GpuRuntime) -> None:
@@ -541,6 +602,35 @@ def test_idle_workers_end_and_later_calls_start_others(
         assert not thread.is_alive()
         assert stream.closed
     assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
+
+
+def test_a_worker_does_a_job_that_it_is_given_as_its_idle_time_ends(
+    rt: GpuRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.01)
+    threads: list[threading.Thread] = []
+
+    def work() -> None:
+        threads.append(threading.current_thread())
+
+    pool = workers.Workers(0)
+    first, second = workers.Job(0, range(1), work), workers.Job(0, range(1), work)
+    leave, has_looked = pool.leave, threading.Event()
+
+    def late(worker: workers.Worker) -> bool:
+        assert pool.idle.popitem()[0] is worker  # as a caller does that gives it a job
+        left = leave(worker)
+        monkeypatch.setattr(pool, "leave", leave)
+        has_looked.set()
+        return left
+
+    monkeypatch.setattr(pool, "leave", late)
+    worker = workers.Worker(pool, 0, first)
+    first.wait()
+    assert has_looked.wait(10)
+    worker.give(second)
+    assert second.done.acquire(timeout=5)
+    assert threads[0] is threads[1]
 
 
 def test_idle_workers_end_with_their_session_and_leave_nothing_there() -> None:

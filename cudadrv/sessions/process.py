@@ -1,0 +1,46 @@
+"""The emulator in the place of the driver for the life of a process, under `emulate`.
+
+`startup/sitecustomize.py` calls it at the start of Python. A process that ignores PYTHONPATH finds
+the libraries' files by LD_LIBRARY_PATH, and their first call calls it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import Final
+
+from ..driver.locks import process_lock
+from .stand_in import StandIn, is_standing, stand_in
+
+_REJECTED: Final = 2  # as of a wrong command line
+_STARTING: Final = process_lock()
+
+
+def start() -> None:
+    """Put the emulator in the place of the driver, unless one is there.
+
+    It does nothing in a process that `emulate` has not started. If it fails the process ends, as it
+    would go on with the machine's own driver.
+    """
+    # `emulate` sets the first. The second is set for the helper that runs the real nvJitLink:
+    # emulator/shared_libraries/libnvjitlink.
+    if not os.environ.get("CUDADRV_PYTHON") or os.environ.get("CUDADRV_NO_STAND_IN"):
+        return
+    with _STARTING:  # several threads may make the first call
+        if is_standing():
+            return
+        try:
+            substitute = stand_in(raise_findings=False)
+        except Exception as error:
+            print(f"cudadrv: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(_REJECTED)  # after an exception `site` would go on
+        atexit.register(_report, substitute)
+
+
+def _report(substitute: StandIn) -> None:
+    """Print the findings at the end of the process."""
+    substitute.finish()
+    for finding in substitute.emulator.findings:
+        print(finding, file=sys.stderr)
