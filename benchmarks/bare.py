@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from cuda.bindings import driver
@@ -33,6 +33,25 @@ def memory_names(stream: cudadrv.Stream) -> dict[str, object]:
         "htod": driver.cuMemcpyHtoDAsync,
         "dtoh": driver.cuMemcpyDtoHAsync,
         "sync": driver.cuStreamSynchronize,
+        "s": stream.handle,
+    }
+
+
+def batch_names(
+    stream: cudadrv.Stream,
+    pairs: Sequence[tuple[cudadrv.DeviceArray[Any], cudadrv.DeviceArray[Any]]],
+) -> dict[str, object]:
+    """What statements of bare copies between arrays of one size name."""
+    attributes = _all.CUmemcpyAttributes()
+    attributes.srcAccessOrder = _all.CUmemcpySrcAccessOrder.CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
+    targets, sources = ([pointer(array.ptr) for array in side] for side in zip(*pairs, strict=True))
+    sizes = [target.nbytes for target, _ in pairs]
+    return {
+        "copy": driver.cuMemcpyAsync,
+        "batch": _all.cuMemcpyBatchAsync,
+        "pointers": list(zip(targets, sources, strict=True)),
+        "nbytes": sizes[0],
+        "lists": (targets, sources, sizes, len(pairs), [attributes], [0], 1, stream.handle),
         "s": stream.handle,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -26,7 +27,7 @@ class Machine:
 
     Attributes:
         device: the device's name.
-        python: Python's version, such as "3.12".
+        python: Python's version, such as "3.12", or "3.14t" of a free-threaded build.
         bindings: that of cuda.bindings, such as "13.5".
     """
 
@@ -41,7 +42,9 @@ class Machine:
     def of(cls, device: str) -> Machine:
         """This process's, on a device."""
         bindings = ".".join(metadata.version("cuda-bindings").split(".")[:2])
-        return cls(device, f"{sys.version_info.major}.{sys.version_info.minor}", bindings)
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        is_free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+        return cls(device, python + "t" * is_free_threaded, bindings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,13 @@ def _foreign() -> Iterator[Bar]:
         yield Bar("foreign", "on the default stream", who, own, 1.35)
 
 
+def _batches() -> Iterator[Bar]:
+    case, ours = "1000 copies of 4 KiB", "cudadrv Stream.copy_batch"
+    yield Bar("batches", case, ours, "cuda.core copy_batch", 1.0, null=True)
+    yield Bar("batches", case, ours, "cudadrv Stream.copy", 0.3, null=True, gpu=False)
+    yield Bar("batches", f"{case}, waited for", ours, "cudadrv Stream.copy", 0.1)
+
+
 _ALLOCATION: Final = ("allocation", "1 KiB, taken and given back")
 BARS: Final = (
     _five(_LAUNCHER, bare.NAME, 1.15),
@@ -154,6 +164,7 @@ BARS: Final = (
     Bar("allocation", "64 bytes to a new device array", "cudadrv Stream.to_device", bare.NAME, 1.5),
     Bar("allocation", "64 bytes to a new host array", "cudadrv Stream.to_host", bare.NAME, 1.5),
     *_copies(),
+    *_batches(),
     *_scatter(),
     Bar(
         "import",
@@ -190,11 +201,27 @@ def kept_path(machine: Machine) -> Path:
 
 
 def keep(machine: Machine, result: Mapping[str, Any]) -> Path:
-    """Keep a run's figures as those that later runs are compared with."""
+    """Keep a run's figures as those that later runs are compared with.
+
+    Figures of other groups stay, if they are of the same software.
+    """
     path = kept_path(machine)
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    rows = [*_of_other_groups(path, result), *result["rows"]]
+    path.write_text(json.dumps({**result, "rows": rows}, indent=1) + "\n")
     return path
+
+
+def _of_other_groups(path: Path, result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The kept rows of the groups that a run has not measured."""
+    try:
+        former = json.loads(path.read_text())
+    except FileNotFoundError:
+        return []
+    if not {*former["where"].split(", ")} <= {*result["where"].split(", ")}:
+        return []
+    measured = {row["group"] for row in result["rows"]}
+    return [row for row in former["rows"] if row["group"] not in measured]
 
 
 def compare(rows: Sequence[Row], machine: Machine) -> list[Verdict]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
+
+from tools.drawing import GREEN, GREY, Drawing
 
 from .bars import Verdict
 from .timing import Row
@@ -26,6 +29,8 @@ def _figures(row: Row) -> str:
     if row.error:
         return f"  not measured: {row.error}"
     speed = f"{row.nbytes / row.best / 1e3:9.1f} GB/s" if row.nbytes else ""
+    if row.scaling:
+        speed = f"{1e6 / row.median:13,.0f} a second, {row.scaling:5.2f} × one thread"
     return f"{row.median:12.2f}{row.best:12.2f}{row.ratio:12.3f}{speed}"
 
 
@@ -75,3 +80,22 @@ def plot(rows: Sequence[Row], title: str, path: Path) -> None:
     figure.tight_layout(rect=(0, 0, 1, 0.98))
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def bar_chart(
+    title: str, unit: str, bars: Sequence[tuple[str, float]], *, logarithmic: bool = False
+) -> str:
+    """Horizontal bars with their numbers, as SVG; ours are green."""
+    longest = max(value for _, value in bars)
+    label = f"{title}: " + ", ".join(f"{name} {value:.3g}" for name, value in bars)
+    drawing = Drawing(720, 60 + 34 * len(bars), label)
+    scale = " (logarithmic)" if logarithmic else ""
+    drawing.text(20, 30, title + scale, size=15, bold=True)
+    for row, (name, value) in enumerate(bars):
+        share = math.log10(value + 1) / math.log10(longest + 1) if logarithmic else value / longest
+        top, width = 48 + 34 * row, round(360 * share)
+        drawing.text(230, top + 18, name, anchor="end")
+        drawing.box(240, top, width, 26, fill=GREEN if name.startswith("cudadrv") else GREY)
+        shown = f"{float(f'{value:.2g}'):,.0f}" if value >= 10 else f"{value:.1f}"
+        drawing.text(248 + width, top + 18, f"{shown} {unit}")
+    return drawing.svg()

@@ -42,6 +42,8 @@ class Row:
         best: of the rounds; ratios are made of it, since disturbance only adds.
         ratio: best over the best of the case's first row.
         nbytes: what a copy moved, so that a bandwidth can be given; 0 for what moves nothing.
+        scaling: for several threads, how many times as many calls a second as one thread makes,
+            of the medians; 0 otherwise.
         error: why there are no figures.
     """
 
@@ -52,6 +54,7 @@ class Row:
     best: float = 0.0
     ratio: float = 0.0
     nbytes: int = 0
+    scaling: float = 0.0
     error: str = ""
 
     @classmethod

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import sys
 from pathlib import Path
 
 import cudadrv
@@ -30,7 +31,11 @@ def main() -> None:
     rows = [row.to_json() for row in group.run(setting)]
     device = setting.context.device
     major, minor = cudadrv.driver_version()
-    result = {"device": device.name, "driver": f"driver for CUDA {major}.{minor}", "rows": rows}
+    driver = f"driver for CUDA {major}.{minor}"
+    # Importing a library may enable it, so this process reports it, at its end.
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        driver += ", interpreter lock off"
+    result = {"device": device.name, "driver": driver, "rows": rows}
     given.out.write_text(json.dumps(result))
 
 

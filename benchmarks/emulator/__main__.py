@@ -10,9 +10,9 @@ from importlib import metadata
 from pathlib import Path
 
 import benchmarks.emulator
-from benchmarks import report
+from benchmarks import figures, report
 
-from . import checks, contract, goals, narrow, orders, side_by_side
+from . import checks, contract, goals, narrow, orders, side_by_side, threads
 
 
 def main() -> None:
@@ -25,7 +25,13 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true", help="leave Numba's simulator out")
     parser.add_argument("--orders", action="store_true", help="measure other orders, too")
     parser.add_argument("--narrow", action="store_true", help="measure few threads, too")
-    parser.add_argument("--checks", action="store_true", help="measure what checks cost, too")
+    parser.add_argument(
+        "--checks", action="store_true", help="measure what checks and counters cost, too"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures for the pages (benchmarks.figures)"
+    )
+    parser.add_argument("--threads", action="store_true", help="measure several threads, too")
     given = parser.parse_args()
     where = f"{given.target}, Python {platform.python_version()}, {_versions()}"
     result: dict[str, object] = {"where": where}
@@ -56,19 +62,27 @@ def main() -> None:
             narrow_times.append(time.to_json())
         result["narrow"] = narrow_times
     if given.checks:
-        heads = f"{'race':>9}{'init':>9}{'all':>9}{'bytes':>9}"
+        heads = f"{'race':>9}{'init':>9}{'all':>9}{'counted':>9}{'bytes':>9}"
         print(f"\n{'':38}{heads}  times the launch without; bytes for a byte", flush=True)
         costs = []
         for cost in checks.lines(given.target):
             print(cost, flush=True)
             costs.append(cost.to_json())
         result["checks"] = costs
+    if given.threads:
+        heads = "".join(f"{count:9}" for count in threads.COUNTS)
+        print(f"\n{'':38}{'ms in 1':>9}{heads}{heads}  times as fast; processor time", flush=True)
+        speeds = []
+        for speed in threads.lines(given.target):
+            print(speed, flush=True)
+            speeds.append(speed.to_json())
+        result["threads"] = speeds
     if not given.no_peers:
         rows = side_by_side.rows(given.target)
         print(f"\n{report.table(rows)}")
         result["side_by_side"] = [row.to_json() for row in rows]
-    if given.json:
-        given.json.write_text(json.dumps(result, indent=1) + "\n")
+    for path in filter(None, (given.json, figures.EMULATOR if given.keep else None)):
+        path.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def _versions() -> str:

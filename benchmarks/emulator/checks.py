@@ -1,4 +1,4 @@
-"""A table of what checks cost: launches with them beside the same launch without, in pairs.
+"""A table of what checks and counters cost: launches with them beside the same one without.
 
 Targets: all checks take at most 4 times the launch (6 where threads synchronise by atomic
 operations), and 8 bytes for a byte of memory.
@@ -19,6 +19,7 @@ import numpy as np
 
 from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.findings import Findings
+from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
 from .array_kernels import SHARED, SOURCE as ARRAYS, array_cases
@@ -41,6 +42,7 @@ class CheckCost:
     Attributes:
         nbytes: how many bytes more all of them keep at most, for a byte of what the kernel may
             access: its arrays, and the shared memory of the blocks that run together.
+        counted: the ratio with counters and without checks.
     """
 
     title: str
@@ -48,9 +50,10 @@ class CheckCost:
     init: float
     every: float
     nbytes: float
+    counted: float
 
     def __str__(self) -> str:
-        times = f"{self.race:9.2f}{self.init:9.2f}{self.every:9.2f}"
+        times = f"{self.race:9.2f}{self.init:9.2f}{self.every:9.2f}{self.counted:9.2f}"
         return f"{self.title:38}{times}{self.nbytes:9.2f}"
 
     def to_json(self) -> dict[str, object]:
@@ -72,7 +75,7 @@ class _Kept:
     def __call__(self, accesses: LaunchAccesses) -> None:
         if tracemalloc.is_tracing():
             self.most = max(self.most, accesses.committed_nbytes())
-        accesses.let_go()
+        accesses.release()
 
 
 def lines(target: str) -> Iterator[CheckCost]:
@@ -93,6 +96,7 @@ def _cost(device: Device, case: Case) -> CheckCost:
     chosen = _limits(found, kept)
     for pair in range(_PAIRS_OF_EMPTY if case.kernel == "empty" else _PAIRS):
         base, *others = (_seconds(launch, limits) for limits in chosen)
+        others.append(_seconds(launch, DEFAULT_LIMITS, LaunchCounts()))
         if pair:  # the first one makes code
             ratios.append([other / base for other in others])
             if time.perf_counter() > end:
@@ -100,8 +104,8 @@ def _cost(device: Device, case: Case) -> CheckCost:
     once, _ = device.prepare(replace(case, steps=case.steps[-1:]))  # not the garbage of many
     more = _peak(once, chosen[-1]) - _peak(once, chosen[0]) + kept.most
     assert not found.found
-    race, init, every = map(statistics.median, zip(*ratios, strict=True))
-    return CheckCost(case.title, race, init, every, more / _accessible(case))
+    race, init, every, counted = map(statistics.median, zip(*ratios, strict=True))
+    return CheckCost(case.title, race, init, every, more / _accessible(case), counted)
 
 
 def _limits(found: Findings, kept: _Kept) -> list[Limits]:
@@ -136,7 +140,7 @@ def _peak(launch: Launch, limits: Limits) -> int:
         tracemalloc.stop()
 
 
-def _seconds(launch: Launch, limits: Limits) -> float:
+def _seconds(launch: Launch, limits: Limits, counts: LaunchCounts | None = None) -> float:
     start = time.process_time()
-    launch(None, limits)
+    launch(None, limits, counts)
     return time.process_time() - start

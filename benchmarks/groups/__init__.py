@@ -7,10 +7,13 @@ from typing import Final
 # By name in the order of the table: the module. "import" is no name for one.
 MODULES: Final = {
     "launch": "launch",
+    "threads": "threads",
     "foreign": "foreign",
     "graph": "graph",
     "allocation": "allocation",
     "copies": "copies",
+    "batches": "batches",
+    "exchange": "exchange",
     "scatter": "scatter",
     "import": "importing",
 }

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import cudadrv
+from cudadrv.launch.parameters import ParameterBlock
 
 from .. import bare
 from ..kernels import BLOCK, GRID
@@ -123,7 +124,7 @@ def _by_hand(names: dict[str, object], values: tuple[object, ...]) -> list[Case]
     """What one would write for this kernel alone, and the other call that launches."""
     kernel = names["kernel"]
     assert isinstance(kernel, cudadrv.Kernel)
-    block = kernel._packing.new_block()
+    block = ParameterBlock(kernel._packing.offsets, kernel.parameter_bytes)
     function = bare.packed_launch(
         names, block.buffer, block.address, struct.Struct("=QQQfi"), (GRID, BLOCK)
     )

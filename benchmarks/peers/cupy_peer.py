@@ -71,3 +71,13 @@ def download(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
 def download_new(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
     """``ndarray.get`` of a new array."""
     return [Case(f"{NAME} get", "d.get()", {"d": _cupy().zeros(host.shape, host.dtype)})]
+
+
+def exported(setting: Setting) -> Any:
+    """An array of 1 KiB."""
+    return _cupy().zeros(256, "f4")
+
+
+def viewed(setting: Setting, what: object) -> list[Case]:
+    """An array on the memory of one of another library, by DLPack."""
+    return [Case(f"{NAME} from_dlpack", "f(x)", {"f": _cupy().from_dlpack, "x": what})]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,3 +70,34 @@ def download(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
 def download_new(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
     """``Tensor.cpu``."""
     return [Case(f"{NAME} cpu", "d.cpu()", {"d": _tensors(host)[0]})]
+
+
+def copies(
+    setting: Setting,
+    pairs: Sequence[tuple[cudadrv.DeviceArray[Any], cudadrv.DeviceArray[Any]]],
+) -> list[Case]:
+    """Tensors on the same memory, copied one by one and in one call."""
+    torch = _torch()
+    targets, sources = (
+        [torch.from_dlpack(array) for array in side] for side in zip(*pairs, strict=True)
+    )
+    names = {
+        "pairs": list(zip(targets, sources, strict=True)),
+        "copy_all": torch._foreach_copy_,
+        "targets": targets,
+        "sources": sources,
+    }
+    return [
+        Case(f"{NAME} copy_", "for to, of in pairs: to.copy_(of)", names),
+        Case(f"{NAME} _foreach_copy_", "copy_all(targets, sources)", names),
+    ]
+
+
+def exported(setting: Setting) -> Any:
+    """A tensor of 1 KiB."""
+    return _torch().zeros(256, device="cuda")
+
+
+def viewed(setting: Setting, what: object) -> list[Case]:
+    """A tensor of an array of another library, by DLPack."""
+    return [Case(f"{NAME} from_dlpack", "f(x)", {"f": _torch().from_dlpack, "x": what})]

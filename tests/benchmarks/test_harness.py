@@ -30,7 +30,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
         pytest.skip("needs a C compiler")
     folder = tmp_path_factory.mktemp("benchmark")
     command = [sys.executable, "-m", "benchmarks", "--driver", "null", "--effort", "0.02"]
-    command += ["--only", "launch,graph,allocation,copies", "--json", str(folder / "out.json")]
+    command += [
+        "--only",
+        "launch,threads,graph,allocation,copies,batches,exchange",
+        "--json",
+        str(folder / "out.json"),
+    ]
     command += ["--plot", str(folder / "out.png")]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
@@ -44,7 +49,8 @@ def test_every_case_has_figures(run: tuple[str, dict[str, Any]]) -> None:
     assert run[1]["device"] == "Null device 0"
     assert [row for row in rows if row.error] == []
     assert all(0 < row.best <= row.median for row in rows)
-    assert {row.group for row in rows} == {"launch", "graph", "allocation", "copies"}
+    groups = {"launch", "threads", "graph", "allocation", "copies", "batches"}
+    assert {row.group for row in rows} - {"exchange"} == groups  # which needs another library
     assert {row.case for row in rows} >= {"0 parameters", "1 parameter", "5 parameters"}
 
 
@@ -55,6 +61,17 @@ def test_ratios_are_to_the_first_row_of_their_case(run: tuple[str, dict[str, Any
         assert math.isclose(row.ratio, row.best / first.best)
     # Bare calls come first wherever there are any.
     assert base["5 parameters"].who == "cuda.bindings"
+
+
+def test_the_scaling_of_threads_is_to_one_thread_of_the_same_library(
+    run: tuple[str, dict[str, Any]],
+) -> None:
+    rows = {(row["case"], row["who"]): row for row in run[1]["rows"] if row["group"] == "threads"}
+    one = rows["1 thread", "cudadrv Launcher"]
+    many = rows["16 threads", "cudadrv Launcher"]
+    assert one["scaling"] == 1
+    assert math.isclose(many["scaling"], one["median"] / many["median"])
+    assert f"{many['scaling']:.2f} × one thread" in run[0]
 
 
 def test_a_launch_is_of_the_order_of_the_bare_call(run: tuple[str, dict[str, Any]]) -> None:
@@ -130,6 +147,22 @@ def test_kept_figures_name_what_got_worse(tmp_path: Path, monkeypatch: pytest.Mo
         assert bars.compare(now, other) == []
 
 
+@pytest.mark.parametrize(("before", "stays"), [("P 1, x 2", True), ("P 1, x 3", False)])
+def test_figures_of_other_groups_stay_if_the_software_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, stays: bool
+) -> None:
+    monkeypatch.setattr(bars, "_KEPT", tmp_path)
+    machine = bars.Machine("NVIDIA H200", "3.12", "13.5")
+    old = [{"group": group, "median": 1} for group in ("launch", "copies")]
+    bars.keep(machine, {"where": before, "rows": old})
+    path = bars.keep(
+        machine, {"where": "P 1, x 2, y 3", "rows": [{"group": "copies", "median": 5}]}
+    )
+    kept = json.loads(path.read_text())
+    assert kept["where"] == "P 1, x 2, y 3"
+    assert kept["rows"] == [*old[:stays], {"group": "copies", "median": 5}]
+
+
 @pytest.mark.parametrize("only", [["launch", "copies"], ["launch,copies"], ["launch,", "copies"]])
 def test_groups_are_chosen_with_spaces_or_commas(only: list[str]) -> None:
     assert harness._chosen(only) == ["launch", "copies"]
@@ -141,4 +174,6 @@ def test_a_group_that_there_is_not_is_refused_with_those_there_are(
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "launch", "copy"])
     with pytest.raises(SystemExit):
         harness.main()
-    assert "no group is called 'copy'; there are launch, foreign, graph" in capsys.readouterr().err
+    assert (
+        "no group is called 'copy'; there are launch, threads, foreign" in capsys.readouterr().err
+    )
