@@ -46,7 +46,10 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
     "interrupts": Campaign("interrupts each operation at every point and at random moments", True),
     "kills": Campaign("kills sixteen processes that share one cache folder"),
     "leaks": Campaign("repeats every public operation and looks for what grows"),
-    "model": Campaign("follows a state machine of objects and their lifetimes"),
+    "model": Campaign("follows a state machine of objects and their lifetimes", True),
+    "mutants": Campaign(
+        "changes the product in one place and runs its tests", True, "the package cosmic-ray"
+    ),
     "order_faults": Campaign("runs programs that are wrong in some orders only, and their twins"),
     "order_programs": Campaign("compares short programs of acts with a model", True),
     "processes": Campaign("kills processes that share device memory"),

@@ -2,13 +2,17 @@
 
 The model has a NumPy array for each memory, views as NumPy's own, and for each object whether it
 was closed. What uses something closed must raise `ClosedError` and change nothing.
+
+With `--threads N`, as many threads each run a machine of their own, on the same devices.
 """
 
 from __future__ import annotations
 
+import argparse
 import faulthandler
 import gc
 import itertools
+import threading
 import time
 import traceback
 import warnings
@@ -18,7 +22,7 @@ from typing import Protocol, TypeVar
 
 import hypothesis.strategies as st
 import numpy as np
-from hypothesis import HealthCheck, Verbosity, seed as with_seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, seed as with_seed, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
@@ -36,6 +40,7 @@ from .report import Report
 
 N = 1024
 _EXAMPLES = 100
+_EXAMPLES_IN_THREADS = 10
 _DEADLOCK_S = 600.0
 _MOST = 6
 _MOST_CONTEXTS = 2
@@ -122,19 +127,26 @@ def picked(among: Sequence[_LivingT], index: int) -> _LivingT:
 
 
 class OrderMachine(RuleBasedStateMachine):
-    """Everything that the rules have made and not dropped."""
+    """Everything that the rules have made and not dropped.
 
-    def __init__(self, lab: Lab) -> None:
+    Args:
+        lab: where the machine runs.
+        is_alone: whether no other machine runs there. Only then each run looks for what it left.
+    """
+
+    def __init__(self, lab: Lab, *, is_alone: bool = True) -> None:
         super().__init__()
         self.lab = lab
-        lab.settle()
-        lab.forgive()
+        self.is_alone = is_alone
+        if is_alone:
+            lab.settle()
+            lab.forgive()
         self.contexts = [AContext(lab.contexts[0], lab.kernels[0], False)]
         self.streams: list[AStream] = []
         self.arrays: list[AnArray] = []
         self.graphs: list[AGraph] = []
         self.events: list[AnEvent] = []
-        self.later: list[tuple[HostInts, HostInts, AContext]] = []
+        self.later: list[tuple[HostInts, HostInts, cudadrv.Event, AContext]] = []
         self._make_stream(self.contexts[0])
         self._make_array(self.streams[0], 0)
 
@@ -146,11 +158,16 @@ class OrderMachine(RuleBasedStateMachine):
             for kept in (self.contexts, self.streams, self.arrays, self.graphs, self.events,
                          self.later):  # fmt: skip
                 kept.clear()
-            try:
-                self.lab.settle()
-            except cudadrv.CudaError:
-                self.lab.renew()
-                raise
+            if self.is_alone:
+                self.require_nothing_left()
+
+    def require_nothing_left(self) -> None:
+        """Wait for all work; the run left no memory and no error of a finalizer."""
+        try:
+            self.lab.settle()
+        except cudadrv.CudaError:
+            self.lab.renew()
+            raise
         assert self.lab.unraisable.take() == []
         if self.lab.is_emulated:
             assert not any(self.lab.leftovers())
@@ -299,7 +316,9 @@ class OrderMachine(RuleBasedStateMachine):
             stream.life, array.life,
         ):  # fmt: skip
             if is_pinned:
-                self.later.append((out, array.values.copy(), array.of))
+                # Not the context: the driver rejects that while another machine captures.
+                done = stream.real.record(timing=False)
+                self.later.append((out, array.values.copy(), done, array.of))
             else:
                 assert np.array_equal(out, array.values)
 
@@ -412,9 +431,9 @@ class OrderMachine(RuleBasedStateMachine):
                 assert isinstance(context, cudadrv.Context)
                 with context.new_stream() as stream:
                     assert np.array_equal(stream.to_host(array.real), array.values)
-        for out, expected, of in self.later:
+        for out, expected, done, of in self.later:
             if not of.life.closed:
-                of.real.synchronize()
+                done.synchronize()
                 assert np.array_equal(out, expected)
         self.later.clear()
 
@@ -428,33 +447,90 @@ class OrderMachine(RuleBasedStateMachine):
             assert not array.life.ended or array.real.closed
 
 
-def machine_in(lab: Lab) -> type[OrderMachine]:
+def machine_in(lab: Lab, *, is_alone: bool = True) -> type[OrderMachine]:
     """The machine as Hypothesis wants it: a class that is made without arguments."""
 
     class MachineInLab(OrderMachine):
         def __init__(self) -> None:
-            super().__init__(lab)
+            super().__init__(lab, is_alone=is_alone)
 
     return MachineInLab
 
 
-def run_campaign(seconds: float, seed: int) -> Report:
+def run_examples(
+    machine: type[OrderMachine], seed: int, *, examples: int = _EXAMPLES, shrinks: bool = True
+) -> str:
+    """Run some examples; the traceback of the one that fails, or "".
+
+    Args:
+        machine: what to run.
+        seed: of the examples.
+        examples: how many.
+        shrinks: whether to look for the smallest one that fails, and for what it depends on.
+    """
+    some = settings(
+        max_examples=examples, stateful_step_count=60, deadline=None, database=None,
+        verbosity=Verbosity.normal, suppress_health_check=list(HealthCheck),
+        phases=tuple(Phase) if shrinks else (Phase.generate,),
+    )  # fmt: skip
+    try:
+        run_state_machine_as_test(with_seed(seed)(machine), settings=some)
+    except Exception:  # whatever it is, it is a finding
+        return f"seed {seed}: {traceback.format_exc()}"
+    return ""
+
+
+def _in_threads(lab: Lab, count: int, end: float, seed: int) -> Report:
+    """Let each of several threads run a machine of its own until a time, or a failure."""
+    report = Report()
+
+    def work(number: int) -> None:
+        machine = machine_in(lab, is_alone=False)
+        for each in itertools.count(seed + number, count):
+            with lock:
+                report.count("examples", _EXAMPLES_IN_THREADS)
+            # A failure depends on the other threads: no smaller example is likely to repeat it.
+            text = run_examples(machine, each, examples=_EXAMPLES_IN_THREADS, shrinks=False)
+            with lock:
+                report.failures += [text] * bool(text)
+                if report.failures or time.monotonic() >= end:
+                    return
+
+    lock = threading.Lock()
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lab.settle()
+    report.failures += lab.unraisable.take()
+    if lab.is_emulated and any(lab.leftovers()):
+        report.failures.append(f"{lab.leftovers()} bytes of the devices are not freed")
+    return report
+
+
+def _options(given: tuple[str, ...]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m campaigns model", allow_abbrev=False)
+    parser.add_argument("--threads", type=int, default=1, help="machines that run at once (1)")
+    return parser.parse_args(given)
+
+
+def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     """Run the state machine, a hundred examples with each seed; the first failure ends it."""
+    threads = _options(options).threads
     warnings.simplefilter("error")
     report, end = Report(), time.monotonic() + seconds
     with Lab() as lab:
-        for number in itertools.count(seed):
-            faulthandler.dump_traceback_later(seconds + _DEADLOCK_S, exit=True)
-            some = settings(
-                max_examples=_EXAMPLES, stateful_step_count=60, deadline=None, database=None,
-                verbosity=Verbosity.normal, suppress_health_check=list(HealthCheck),
-            )  # fmt: skip
-            report.count("examples", _EXAMPLES)
-            try:
-                run_state_machine_as_test(with_seed(number)(machine_in(lab)), settings=some)
-            except Exception:  # whatever it is, it is a finding, with its smallest example
-                report.failures.append(f"seed {number}: {traceback.format_exc()}")
-            if report.failures or time.monotonic() >= end:
-                break
+        faulthandler.dump_traceback_later(seconds + _DEADLOCK_S, exit=True)
+        if threads > 1:
+            report = _in_threads(lab, threads, end, seed)
+        else:
+            for number in itertools.count(seed):
+                faulthandler.dump_traceback_later(seconds + _DEADLOCK_S, exit=True)
+                report.count("examples", _EXAMPLES)
+                text = run_examples(machine_in(lab), number)
+                report.failures += [text] * bool(text)
+                if text or time.monotonic() >= end:
+                    break
     faulthandler.cancel_dump_traceback_later()
     return report

@@ -23,8 +23,6 @@ NOT_TRIED: Final = {
     "cuIpcCloseMemHandle": "another process has to have made what it closes",
     "cuIpcOpenEventHandle": "another process has to have made what it opens",
     "cuIpcOpenMemHandle": "another process has to have made what it opens",
-    "cuMemImportFromShareableHandle": "another process has to have made what it takes",
-    "cuModuleLoadData": "the emulator's images are PTX, which cuModuleLoadDataEx loads",
     "cuUserObjectRelease": "it is called where another call has failed, and one fails at a time",
 }
 

@@ -33,6 +33,7 @@ HANDLED: Final[dict[tuple[str, int], str]] = {
     ("cuMemcpy3DAsync", _INVALID): _ASKED_AGAIN,
     ("cuMemAllocAsync", _OUT_OF_MEMORY): _CACHE_GIVEN_BACK,
     ("cuMemsetD8Async", _OUT_OF_MEMORY): _CACHE_GIVEN_BACK,
+    ("cuDeviceGetAttribute", _INVALID): "an older driver lacks the attribute, so the feature",
     ("cuStreamQuery", 0): "an event is asked instead, or the work is over as it failed",
 }
 _WAITS_ELSE: Final = "the context is waited for by cuCtxSynchronize"
@@ -48,6 +49,17 @@ HANDLED_THERE: Final[dict[tuple[str, str], str]] = {
     ("sharing", "cuCtxPopCurrent"): _BROKEN,
     ("host_memory_of_others", "cuMemHostAlloc"): _WAITS_ELSE,
     ("host_memory_of_others", "cuMemFreeHost"): _BROKEN,
+    **{
+        (scenario, function): why
+        for scenario in (
+            "memory_of_a_numa_node",
+            "multicasts",
+            "memory_of_other_interfaces",
+            "semaphores_of_other_interfaces",
+        )
+        for function, why in (("cuMemHostAlloc", _WAITS_ELSE), ("cuMemFreeHost", _BROKEN))
+    },
+    ("traces", "cuFuncGetName"): "the trace has the kernel under its name in Python alone",
     ("green_contexts", "cuDevicePrimaryCtxRetain"): _ITS_OWN,
     ("green_contexts", "cuDevicePrimaryCtxRelease"): _ITS_OWN,
 }
@@ -66,15 +78,29 @@ LOST: Final[dict[str, set[str]]] = {
     "cuSurfObjectDestroy": {"textures"},
     "cuMemFreeAsync": {"memory"},
     "cuMemFree": {"host memory", "memory"},
-    "cuMemFreeHost": {"host memory"},
+    # The wait for a context ends with it; without one nothing is freed.
+    "cuMemFreeHost": {"host memory", "memory", "mapped memory", "external resources"},
+    "cuCtxPopCurrent": {"mapped memory"},
     "cuMemHostUnregister": {"host memory"},
+    "cuMemRelease": {"mapped memory"},
+    "cuMemUnmap": {"mapped memory"},
+    "cuDestroyExternalMemory": {"external resources", "mapped memory"},
+    "cuDestroyExternalSemaphore": {"external resources"},
     "cuCtxDestroy": {"contexts"},
     "cuGreenCtxDestroy": {"contexts"},
     "cuUserObjectRelease": {"user objects"},
     # Whether memory may be given back that a stream of another library used.
     "cuStreamIsCapturing": {"memory"},
     # To destroy what is destroyed with its context bound.
-    "cuCtxPushCurrent": {"arrays", "textures", "memory", "modules", "host memory"},
+    "cuCtxPushCurrent": {
+        "arrays",
+        "textures",
+        "memory",
+        "modules",
+        "host memory",
+        "mapped memory",
+        "external resources",
+    },
 }
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +23,20 @@ from cudadrv import (
     GrowingBuffer,
     HookedMemory,
     LaunchConfig,
+    MappedBuffer,
     MemoryPool,
+    MulticastObject,
+    PhysicalMemory,
     PinnedPool,
+    ProcessCheckpoint,
+    ProcessState,
     RegisteredArray,
     Stream,
     TensorMap,
 )
+from cudadrv.driver._api import driver
+from cudadrv.errors import CudadrvError
+from cudadrv.interop.external import ExternalMemory, ExternalSemaphore
 from cudadrv.memory.array import AnyDeviceArray
 from tests import bump_kernel
 
@@ -117,10 +128,127 @@ def managed_memory(world: World) -> None:
     array[:] = 1
     cudadrv.advise(array, Advice.PREFERRED_LOCATION, 0)
     world.a.prefetch(array, 0)
+    if hasattr(driver, "cuMemDiscardBatchAsync"):  # bindings of CUDA 12 lack it
+        world.a.prefetch_batch([array], 0)
+        world.a.prefetch_batch([array], 0, discard=True)
+        world.a.discard_batch([array])
     world.a.attach(array, Attachment.STREAM)
     world.a.fill(world.a.in_place(array), 5)
     world.a.synchronize()
     expect(array, 5)
+
+
+def batches_of_copies(world: World) -> None:
+    sources = [world.a.to_device(np.full(64, value, "u4")) for value in (1, 2)]
+    targets = [world.a.zeros(64, "u4") for _ in sources]
+    world.b.copy_batch(zip(targets, sources, strict=True))
+    for target, value in zip(targets, (1, 2), strict=True):
+        world.expect(world.a, target, value)
+    if hasattr(driver, "cuMemcpy3DBatchAsync"):  # bindings of CUDA 12.6 lack it
+        strided = world.a.zeros((8, 16), "u4")
+        world.b.copy_batch([(strided[:, 1:9:2], sources[1][:32].reshape((8, 4)))])
+        world.expect(world.a, strided[:, 1:9:2], 2)
+        world.expect(world.a, strided[:, ::2], 0)
+
+
+def batches_by_a_kernel(world: World) -> None:
+    sources = [world.a.to_device(np.full(64, value, "u4")) for value in range(9)]
+    targets = [world.a.zeros(64, "u4") for _ in sources]
+    world.b.copy_batch(zip(targets, sources, strict=True))
+    for value, target in enumerate(targets):
+        world.expect(world.a, target, value)
+
+
+def memory_of_a_numa_node(world: World) -> None:
+    host = cudadrv.pinned_empty(64, "u4", numa_node=0)
+    host[:] = 6
+    array = world.a.to_device(host)
+    del host
+    world.expect(world.b, array, 6)
+
+
+def multicasts(world: World) -> None:
+    with MulticastObject(1, [0, 1]) as team, MappedBuffer(world.a, [team]):
+        for device, stream in zip(team.devices, (world.a, world.far), strict=True):
+            with PhysicalMemory(team.nbytes, device) as memory:
+                team.bind(memory)
+                team.unbind(memory)
+                team.bind(memory)
+                with MappedBuffer(stream, [memory]) as buffer:
+                    array: DeviceArray[np.uint8] = DeviceArray(buffer, 64, np.uint8)
+                    stream.fill(array, 2)
+                    world.expect(stream, array, 2)
+
+
+@contextmanager
+def _descriptor(number: int) -> Iterator[int]:
+    try:
+        yield number
+    finally:
+        os.close(number)
+
+
+def memory_of_other_interfaces(world: World) -> None:
+    if sys.platform != "linux":
+        return
+    with PhysicalMemory(1, handle_type="posix_fd") as memory:
+        with _descriptor(memory.export_descriptor()) as number:
+            external = ExternalMemory(world.near, number, memory.nbytes)
+            received = PhysicalMemory.from_descriptor(number, memory.nbytes)
+        with external:
+            array: DeviceArray[np.uint8] = DeviceArray(external.buffer(world.a), 64, np.uint8)
+            world.a.fill(array, 3)
+            world.a.synchronize()
+        with MappedBuffer(world.b, [received]) as whole, received:
+            world.expect(world.b, DeviceArray(whole, 64, np.uint8), 3)
+
+
+def semaphores_of_other_interfaces(world: World) -> None:
+    if sys.platform != "linux":
+        return
+    with (
+        _descriptor(os.eventfd(0)) as number,
+        ExternalSemaphore(world.near, number, timeline=True) as semaphore,
+    ):
+        array = world.a.zeros(4, "u4")
+        with world.a.unordered(), world.b.unordered():
+            world.a.fill(array, 4)
+            semaphore.signal(world.a, 2)
+            semaphore.wait(world.b, 1)
+            world.expect(world.b, array, 4)
+
+
+def checkpoints(world: World) -> None:
+    array = world.a.to_device(np.arange(4))
+    saved = ProcessCheckpoint()
+    expect(saved.state() is ProcessState.RUNNING, True)
+    try:
+        saved.lock()
+        saved.restore_thread_id()
+        saved.checkpoint()
+        saved.restore()
+        saved.unlock()
+    finally:
+        _resume(saved)
+    world.expect(world.b, array, np.arange(4))
+
+
+def _resume(saved: ProcessCheckpoint) -> None:
+    """Unlock a process, with a second try of each step; raise the first failure."""
+    failures: list[CudadrvError] = []
+    while len(failures) < 3:
+        try:
+            state = saved.state()
+            if state is ProcessState.CHECKPOINTED:
+                saved.restore()
+            elif state is ProcessState.LOCKED:
+                saved.unlock()
+            else:
+                break
+        except CudadrvError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def strided_work(world: World) -> None:
@@ -239,6 +367,8 @@ def resets(world: World) -> None:
 
 FURTHER: Final[tuple[Callable[[World], None], ...]] = (
     ranges, green_contexts, settings, peers, other_contexts, host_memory_of_others, managed_memory,
-    strided_work, hooks, links, occupancies, tensor_maps, changed_graphs, conditions,
-    captures_into_graphs, resets,
+    batches_of_copies, batches_by_a_kernel, memory_of_a_numa_node, multicasts,
+    memory_of_other_interfaces,
+    semaphores_of_other_interfaces, checkpoints, strided_work, hooks, links, occupancies,
+    tensor_maps, changed_graphs, conditions, captures_into_graphs, resets,
 )  # fmt: skip

@@ -89,9 +89,11 @@ def leftovers(machine: emulator.Emulator) -> dict[str, int]:
             len(device.model.textures) + len(device.model.surfaces) for device in machine._devices
         ),
         "memory": sum(len(device.pieces) for device in machine._devices),
+        "mapped memory": len(machine._physical) + len(machine._multicasts),
+        "external resources": len(machine._external_memory) + len(machine._external_semaphores),
         "host memory": len(machine._host.pieces),
         "captures": len(machine._captures),
-        "put off": len(deferred_release._refused)
+        "put off": len(deferred_release._rejected)
         + len(deferred_release._parked)
         + len(deferred_release._cells),
     }

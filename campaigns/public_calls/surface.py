@@ -34,6 +34,7 @@ _MADE: Final = frozenset({
     "cudadrv.GpuExecutor", "cudadrv.DefaultStream", "cudadrv.GraphNode", "cudadrv.GraphCondition",
     "cudadrv.emulator.StandIn", "cudadrv.AllocNode", "cudadrv.ConditionalNode", "cudadrv.CopyNode",
     "cudadrv.EventNode", "cudadrv.FillNode", "cudadrv.HostNode", "cudadrv.KernelNode",
+    "cudadrv.NvmlDevice",
 })  # fmt: skip
 # What starts as many processes as it is told.
 _STARTS_PROCESSES: Final = frozenset({"cudadrv.GpuExecutor.local", "cudadrv.GpuExecutor.dask"})

@@ -41,7 +41,7 @@ def compare(seed: int, report: Report) -> None:
     report.failures.append(f"seed {seed}: {found}\nsmaller: {verdict(small, seed)}\n{small.text()}")
 
 
-def refuse(seed: int, report: Report) -> None:
+def reject(seed: int, report: Report) -> None:
     """One broken text."""
     _provoke(seed, broken(random.Random(seed), program_of(seed).text()), report)
 
@@ -68,7 +68,7 @@ def run_campaign(seconds: float, seed: int) -> Report:
     report = Report()
     end = time.monotonic() + seconds
     while time.monotonic() < end and len(report.failures) < _MOST_FAILURES:
-        refuse(seed, report)
+        reject(seed, report)
         try_any(seed, report)
         if seed % 2:
             compare(seed, report)

@@ -1,0 +1,125 @@
+"""The modules whose mutants are tested, and the tests of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Files that do one thing.
+
+    Attributes:
+        files: what is changed.
+        tests: what should notice it, in at most about 20 seconds.
+        selection: which of these tests run, as an expression of pytest's `-k`; empty for all.
+        own_cache: whether each mutant begins with an empty cache of images.
+    """
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    selection: str = ""
+    own_cache: bool = False
+
+
+def _in(folder: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{folder}/{name}.py" for name in names)
+
+
+SUBJECTS: Final[dict[str, Subject]] = {
+    "memory_order": Subject(
+        ("cudadrv/memory/order.py",),
+        (
+            *_in("tests/memory", "test_order", "test_homes", "test_closing_streams"),
+            "tests/contract/order",
+        ),
+    ),
+    "handles": Subject(
+        ("cudadrv/driver/handle.py",),
+        _in(
+            "tests/driver", "test_handle", "test_destroying", "test_destruction",
+            "test_lost_handles", "test_deferred_release", "test_collections",
+            "test_told_failures",
+        ),
+    ),
+    "image_key": Subject(
+        ("ptx/cache/key.py",),
+        _in("tests/ptx/cache", "test_key", "test_image_cache"),
+        own_cache=True,
+    ),
+    "cache_store": Subject(
+        ("ptx/cache/store.py",),
+        _in(
+            "tests/ptx/cache", "test_damage", "test_faults", "test_image_cache", "test_places",
+            "test_trust", "test_memory",
+        ),
+        own_cache=True,
+    ),
+    "launch_packing": Subject(
+        ("cudadrv/launch/parameters.py", "cudadrv/launch/code.py"),
+        (
+            *_in("tests/driver", "test_parameter_blocks", "test_launchers"),
+            *_in(
+                "tests/contract", "test_launch", "test_arguments", "test_repeated_launches",
+                "test_readers", "test_repeated_readers", "test_texture_arguments",
+            ),
+        ),
+    ),
+    "argument_checks": Subject(
+        ("ptx/argument_checks.py", "cudadrv/launch/arguments.py"),
+        (
+            "tests/ptx/test_given_values.py",
+            "tests/memory/test_order.py",
+            "tests/driver/test_parameter_blocks.py",
+            *_in(
+                "tests/contract", "test_arguments", "test_given_values", "test_host_arguments",
+                "test_wrong_objects", "test_texture_arguments", "test_foreign_arrays",
+                "test_element_types", "test_peers",
+            ),
+        ),
+    ),
+    "race_rules": Subject(
+        _in(
+            "ptx/emulate/check", "memory_model", "happens_before", "synchronizes_with",
+            "vector_clock", "barrier_clocks", "access_step",
+        ),
+        _in(
+            "tests/ptx/emulate/check", "test_vector_clock", "test_access_pair", "test_access_step",
+            "test_lazy_clock", "test_lazy_shadow_memory", "test_memory_of_accesses",
+            "test_sequentially_consistent", "test_other_proxies", "test_synchronizes_with",
+            "test_races", "test_happens_before", "test_blocks_that_begin",
+        ),
+        selection="not 40-256 and not -many and not noted_in_each_order",
+    ),
+    "arithmetic": Subject(
+        (
+            "ptx/emulate/ops/integer.py",
+            *_in(
+                "ptx/emulate/ieee", "arithmetic", "comparison", "conversion", "exact", "formats",
+                "half",
+            ),
+        ),
+        (
+            "tests/ptx/emulate/ops/test_integer.py",
+            "tests/ptx/emulate/ieee",
+            "tests/ptx/emulate/ops/test_bits.py",
+        ),
+    ),
+    "barriers": Subject(
+        _in(
+            "ptx/emulate/exec/sync", "block_barrier", "cluster_barrier", "mbarrier",
+            "skipped_barriers", "waiting", "warp_sync",
+        ),
+        (
+            *_in("tests/ptx/emulate/ops", "test_barrier", "test_mbarrier", "test_warp"),
+            "tests/ptx/emulate/check/test_happens_before.py",
+            "tests/ptx/emulate/exec/sync",
+        ),
+    ),
+    "scatter": Subject(
+        _in("cudadrv/pool", "scatter", "tile", "workers"),
+        ("tests/pool", "tests/contract/test_scatter.py"),
+    ),
+}  # fmt: skip
+"""The ten modules with the highest risk, by name."""
