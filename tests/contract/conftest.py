@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -9,10 +10,19 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv.cli import selftest as of_selftest
-from cudadrv.driver._api import CUcontext
+from cudadrv.driver._api import CUcontext, driver
 from cudadrv.driver.driver_selection import current
 
 from .peer import Peer
+
+
+def all_functions() -> Any:
+    """Every function of the driver, or of the emulator: the library's own table has those it uses.
+
+    Types are those of whoever answers.
+    """
+    api = current().api
+    return api if current().is_emulated else driver
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,12 @@ class Peer:
     def ask(self, function: Callable[..., Any], *args: object) -> Any:
         """What a function of a module gives there; what it raises is raised here."""
         self.begin(function, *args)
-        assert self._connection.poll(SECONDS), f"no answer to {function.__name__}"
+        return self.answer()
+
+    # As of `ask`.
+    def answer(self) -> Any:
+        """Return what the function that was begun gives; what it raises is raised here."""
+        assert self._connection.poll(SECONDS), "no answer of the other process"
         result, error = self._connection.recv()
         if error is not None:
             raise error

@@ -273,7 +273,7 @@ def test_a_reader_says_whether_the_functions_know_enough(stream: cudadrv.Stream)
     def pointer(value: Array) -> int:
         return value.array.ptr
 
-    def refuse(value: Array) -> bool:
+    def reject(value: Array) -> bool:
         raise BufferError("is negated only when it is read")
 
     def on_this(value: Array) -> int:
@@ -294,8 +294,8 @@ def test_a_reader_says_whether_the_functions_know_enough(stream: cudadrv.Stream)
         assert stream.import_array(library.kind(array)).ptr == array.ptr
         assert (library.loans, library.by_method) == expected
     for reader in (
-        Reader(pointer, on_this, current, examine=refuse),
-        Reader(pointer, on_this, examine=refuse),
+        Reader(pointer, on_this, current, examine=reject),
+        Reader(pointer, on_this, examine=reject),
     ):
         library = Library()
         register(library.kind, reader)

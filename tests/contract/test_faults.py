@@ -147,3 +147,19 @@ def test_importing_touches_no_driver() -> None:
         """,
     )
     assert text == "None False\nFalse False\n"
+
+
+def test_the_drivers_reason_is_given_at_most_once() -> None:
+    text = run("""
+        from cudadrv.driver.driver_selection import current, failure
+        api = current().api
+        context = cuda_context_for(0)
+        for _ in range(2):
+            code, _ = context._api.cuDeviceGetName(0, 99)
+            error = failure(api, code, "cuDeviceGetName", "reading a name")
+            lines = str(error).splitlines()
+            assert sum(line.startswith("  driver: ") for line in lines) == bool(error.reason)
+            assert "Returning" not in error.reason and "[" not in error.reason[:1], error.reason
+        print(type(error).__name__, sum(line == f"  {error.text}" for line in lines))
+        """)
+    assert text in ("InvalidValueError 1\n", "InvalidDeviceError 1\n")

@@ -363,6 +363,9 @@ def test_what_lies_about_itself_is_refused_in_our_words(stream: cudadrv.Stream) 
     name: Wrong = b"kernel.cu"
     with pytest.raises(ptx.PtxError, match="name is b'kernel.cu'"):
         ptx.compile("", name=name, cache=False)
+    if stream.context.capability.has_cluster_launch:  # tensor maps came with clusters
+        with pytest.raises(cudadrv.errors.TensorMapError, match="give 2 numbers, one an axis"):
+            cudadrv.TensorMap(stream.zeros((8, 8), "f4"), wrong)
 
 
 def test_a_dtype_with_a_shape_of_its_own_is_refused(stream: cudadrv.Stream) -> None:

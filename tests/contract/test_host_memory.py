@@ -5,13 +5,30 @@ from __future__ import annotations
 import gc
 import mmap
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import Advice, Attachment, DeviceAttribute, LaunchConfig, RegisteredArray, advise
-from cudadrv.errors import ArgumentError, ClosedError, CopyError, CudaError, InvalidValueError
+from cudadrv import (
+    Advice,
+    Attachment,
+    DeviceAttribute,
+    LaunchConfig,
+    PinnedPool,
+    RegisteredArray,
+    advise,
+    emulator,
+)
+from cudadrv.errors import (
+    ArgumentError,
+    ClosedError,
+    CopyError,
+    CudaError,
+    InvalidValueError,
+    UnsupportedError,
+)
 
 from .conftest import compile_module
 
@@ -91,6 +108,86 @@ def test_host_memory_is_a_device_array_in_place(
     device.close()
     with pytest.raises(ClosedError):
         stream.to_host(device)
+
+
+@pytest.fixture
+def node(context: cudadrv.Context) -> int:
+    """The NUMA node of the host that is nearest to the device."""
+    try:
+        has_pools = context.device.attribute(DeviceAttribute.HOST_NUMA_MEMORY_POOLS_SUPPORTED)
+    except InvalidValueError:
+        has_pools = 0
+    if not has_pools:
+        with pytest.raises(UnsupportedError, match="pinned_empty: numa_node: device 0"):
+            cudadrv.pinned_empty(1, "f4", numa_node=0)
+        pytest.skip("the driver has no pools of NUMA nodes")
+    return max(context.device.attribute(DeviceAttribute.HOST_NUMA_ID), 0)
+
+
+def test_pinned_memory_of_a_numa_node_is_copied_and_used_by_kernels(
+    stream: cudadrv.Stream, kernel: cudadrv.Kernel, node: int
+) -> None:
+    host = cudadrv.pinned_empty((4, 8), np.float32, numa_node=node)
+    host[...] = np.arange(32).reshape(4, 8)
+    device = stream.to_device(host)
+    kernel.launch(stream, LaunchConfig(1, 32), device)
+    kernel.launch(stream, LaunchConfig(1, 32), stream.in_place(host))
+    stream.synchronize()
+    assert host.ravel().tolist() == list(range(0, 64, 2))
+    host[...] = 0
+    assert stream.to_host(device, out=host) is host
+    assert host.ravel().tolist() == list(range(0, 64, 2))
+    assert cudadrv.pinned_empty((0, 3), "f4", numa_node=node).shape == (0, 3)
+
+
+def test_a_pinned_pool_reuses_memory_of_its_numa_node(stream: cudadrv.Stream, node: int) -> None:
+    pool = PinnedPool(numa_node=node)
+    array = pool.empty(1000, "f8")
+    address = array.ctypes.data
+    del array
+    again = pool.empty(900, "f8")
+    assert again.ctypes.data == address
+    assert pool.statistics() == (0, 1, 1)
+    again[...] = 7
+    assert (stream.to_host(stream.to_device(again)) == 7).all()
+
+
+def test_memory_of_a_numa_node_is_freed_after_the_work_that_uses_it(
+    stream: cudadrv.Stream, node: int
+) -> None:
+    target = stream.empty(1 << 20, "u1")
+    for value in range(5):
+        host = cudadrv.pinned_empty(1 << 20, "u1", numa_node=node)
+        host[...] = value
+        stream.copy(target, host, wait=False)
+        del host
+        cudadrv.pinned_empty(1 << 20, "u1", numa_node=node)[...] = 99
+        assert (stream.to_host(target) == value).all()
+
+
+def test_wrong_numa_nodes_are_refused(node: int) -> None:
+    del node
+    with pytest.raises(CudaError, match="making a pool of memory of NUMA node 9999 of the host"):
+        cudadrv.pinned_empty(1, "f4", numa_node=9999)
+    for make in (partial(cudadrv.pinned_empty, 1, "f4"), PinnedPool):
+        for wrong in (-1, 1.5, "0"):
+            with pytest.raises((TypeError, ValueError), match="numa_node"):
+                make(numa_node=wrong)  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(cudadrv.OutOfMemoryError, match="bytes of NUMA node 0 of the host"):
+        cudadrv.pinned_empty(2**64, "u1", numa_node=0)
+
+
+def test_a_driver_without_pools_of_numa_nodes_is_named() -> None:
+    lacks = {DeviceAttribute.HOST_NUMA_MEMORY_POOLS_SUPPORTED: 0}
+    # The bindings of CUDA 12 lack the attribute.
+    device = emulator.EmulatedDevice(attributes=lacks)  # type: ignore[arg-type]
+    with emulator.session([device]):
+        text = "numa_node: device 0 has none of it, with a driver of CUDA"
+        with pytest.raises(UnsupportedError, match=f"pinned_empty: {text}"):
+            cudadrv.pinned_empty(1, "f4", numa_node=0)
+        with pytest.raises(UnsupportedError, match=f"PinnedPool: {text}"):
+            PinnedPool(numa_node=0)
+        assert PinnedPool().empty(1, "f4").shape == (1,)
 
 
 def test_ordinary_memory_has_no_place_on_a_device(stream: cudadrv.Stream) -> None:

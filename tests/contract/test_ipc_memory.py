@@ -256,9 +256,10 @@ def test_a_descriptor_and_bytes_do_without_multiprocessing(
         array = stream.to_device(np.arange(4))
     ours, theirs = START.Pipe()
     peer.ask(keep, "end", theirs)
+    peer.begin(open_by_descriptor, IpcMemoryHandle.of(array))
+    # From Python 3.14 on this waits until the other process has received the descriptor.
     reduction.send_handle(ours, pool.descriptor, peer.process.pid)
-    handle = IpcMemoryHandle.of(array)
-    assert peer.ask(open_by_descriptor, handle) == [0, 1, 2, 3]
+    assert peer.answer() == [0, 1, 2, 3]
     assert numbers(array) == [5, 6, 7, 8]
     # A handle of another pool's memory is refused there.
     other_pool = MemoryPool(shareable=True)

@@ -104,6 +104,8 @@ class CPair(ctypes.Structure):
         np.array([(2.5, -7, b"xyz")], PAIR).tobytes(),
         bytearray(np.array([(2.5, -7, b"xyz")], PAIR).tobytes()),
     ],
+    # The padding of the bytes differs between processes, and would be a part of a name.
+    ids=["element", "array", "ctypes", "bytes", "bytearray"],
 )
 def test_structures_by_value(stream: cudadrv.Stream, kernels: cudadrv.Module, pair: object) -> None:
     out = stream.zeros(4, "f8")
@@ -167,7 +169,12 @@ def test_extents_reach_the_kernel(
         ((1, 2, 3), None, "takes 2 arguments, 3 were given"),
         ((np.zeros(3, "i4"), 1), 0, r"(?s)is a host array \(3,\) int32.*Stream.to_device"),
         ((0, "x"), 1, "is of type str, but the parameter is a signed 32-bit integer"),
-        ((0, 1.5), 1, "is float 1.5, but the parameter is a signed 32-bit integer"),
+        (
+            (0, 1.5),
+            1,
+            r"is float 1.5, but the parameter is a signed 32-bit integer\n"
+            r"  convert it, such as by int\(...\), or look at the order of the arguments",
+        ),
         ((0, np.float32(1)), 1, "float32"),
         ((0, 1 << 32), 1, "out of range for a signed 32-bit integer"),
         ((0, -(1 << 31) - 1), 1, "out of range"),
@@ -379,8 +386,30 @@ def test_configurations_are_values() -> None:
     assert LaunchConfig.for_elements(1000, 256) == LaunchConfig(4, 256)
     assert LaunchConfig.for_elements(0) == LaunchConfig(1, 256)
     assert LaunchConfig(np.int64(3), (2, 2)).blocks == 3
-    with pytest.raises(LaunchConfigError, match="n is -1: give 0 or more elements"):
+    with pytest.raises(LaunchConfigError, match="n is -1: each extent .* integer of 0 or more"):
         LaunchConfig.for_elements(-1)
+
+
+def test_a_configuration_for_elements_covers_each_axis_with_blocks() -> None:
+    assert LaunchConfig.for_elements((1000, 20), (32, 8)) == LaunchConfig((32, 3), (32, 8))
+    assert LaunchConfig.for_elements((9, 9, 9), (4, 4, 4)) == LaunchConfig((3, 3, 3), (4, 4, 4))
+    assert LaunchConfig.for_elements((1000, 20)) == LaunchConfig((4, 20), 256)
+    assert LaunchConfig.for_elements((0, 20), (32, 8)) == LaunchConfig((1, 3), (32, 8))
+    assert LaunchConfig.for_elements([5], (2, 1, 1)) == LaunchConfig(3, 2)
+    assert LaunchConfig.for_elements(np.zeros((20, 1000)).shape[::-1], (32, 8)).blocks == 96
+
+
+def test_elements_and_blocks_that_do_not_fit_together_are_rejected() -> None:
+    for n, block, words in (
+        (1000, (16, 16), r"block is \(16, 16\): n has 1 extent, so give a block of at most 1"),
+        ((8, 8), (2, 2, 2), "n has 2 extents, so give a block of at most 2"),
+        ((8, -1), (2, 2), r"n is \(8, -1\): each extent must be an integer of 0 or more"),
+        ((1, 2, 3, 4), 256, r"n is \(1, 2, 3, 4\): give 1 to 3 extents"),
+        (8, 0, "block is 0: each extent must be an integer of 1 or more"),
+        ((8, 1.5), 256, "n is .*: each extent must be an integer of 0 or more"),
+    ):
+        with pytest.raises(LaunchConfigError, match=words):
+            LaunchConfig.for_elements(n, block)  # type: ignore[arg-type]  # wrong ones, too
 
 
 def test_numbers_of_a_configuration_are_whole_numbers_of_any_kind() -> None:
@@ -388,11 +417,11 @@ def test_numbers_of_a_configuration_are_whole_numbers_of_any_kind() -> None:
     assert LaunchConfig(np.array([2, 3]), np.array(4)) == LaunchConfig((2, 3), 4)
     shared = LaunchConfig(1, 1, np.int64(64)).shared_bytes  # type: ignore[arg-type]
     assert (shared, type(shared)) == (64, int)
-    assert LaunchConfig.for_elements(np.int64(1000)) == LaunchConfig(4, 256)  # type: ignore[arg-type]
+    assert LaunchConfig.for_elements(np.int64(1000)) == LaunchConfig(4, 256)
     for wrong in (1.5, "1", None):
         with pytest.raises(LaunchConfigError, match="shared_bytes is .* an integer number of"):
             LaunchConfig(1, 1, wrong)  # type: ignore[arg-type]
-        with pytest.raises(LaunchConfigError, match="n is .* an integer number of elements"):
+        with pytest.raises(LaunchConfigError, match="n is .* an integer of 0 or more"):
             LaunchConfig.for_elements(wrong)  # type: ignore[arg-type]
         with pytest.raises(LaunchConfigError, match="grid is .* an integer of 1 or more"):
             LaunchConfig(wrong, 1)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import Any
@@ -87,7 +88,10 @@ def test_a_block_is_of_its_thread_alone(stream: cudadrv.Stream) -> None:
         thread.start()
         thread.join()
     assert len(made) == 1
-    assert in_use(memory) == 0
+    # Threads of free-threaded Python begin with the context variables of the thread that starts
+    # them, unless Python is told otherwise.
+    inherits = getattr(sys.flags, "thread_inherit_context", 0)
+    assert in_use(memory) == (64 if inherits else 0)
 
 
 def test_an_arena_lends_the_same_memory_again(stream: cudadrv.Stream) -> None:

@@ -179,3 +179,27 @@ def test_the_module_cache_keeps_devices_apart(
     assert (first.context, second.context) == (context, second_context)
     assert cache.get() is first
     assert cache.get(second_context) is second
+
+
+def test_a_fatbin_is_loaded_as_the_image_that_fits(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    capability = context.device.compute_capability
+    targets = [
+        ptx.Target.parse("compute_75"),
+        ptx.nearest_target(capability, ptx.ImageKind.CUBIN),
+    ]
+    source = "template <int N> __global__ void fill(int* out) { *out = N; }"
+    images = [
+        ptx.compile(source, ptx.CompileOptions(target=each), name_expressions=["fill<5>"])
+        for each in targets
+    ]
+    try:
+        fatbin = ptx.Fatbin.build(images)
+    except ptx.NvFatbinNotFoundError:
+        pytest.skip("nvFatbin is not installed")
+    module = context.load_module(fatbin.image())
+    out = stream.zeros(1, "i4")
+    module.kernel("fill<5>").launch(stream, LaunchConfig(1, 1), out)
+    assert stream.to_host(out).tolist() == [5]
+    module.close()

@@ -181,13 +181,13 @@ for refused in ("pinned", "managed"):
     del array
     try:
         context.reset()
-    except ResetRefusedError as error:
+    except ResetRejectedError as error:
         print("1 arrays of pinned or managed memory are in use" in str(error), view[0])
     del view
 with stream.capture():
     try:
         context.reset()
-    except ResetRefusedError as error:
+    except ResetRejectedError as error:
         print("captures" in str(error))
 with cudadrv.Context.create(0) as own:
     try:

@@ -144,6 +144,24 @@ def test_limits_of_a_context_are_read_and_set(context: cudadrv.Context) -> None:
             limits.stack_bytes = -1
 
 
+def test_the_persisting_part_of_the_cache_is_set_up_to_what_the_device_has(
+    context: cudadrv.Context,
+) -> None:
+    attribute = cudadrv.DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE
+    most = context.device.attribute(attribute)
+    with cudadrv.Context.create(context.device) as own:
+        if not most:
+            with pytest.raises(cudadrv.errors.UnsupportedLimitError):
+                own.limits.persisting_l2_bytes = 1 << 20
+            return
+        own.limits.persisting_l2_bytes = 1  # rounded up
+        assert 1 <= own.limits.persisting_l2_bytes < most
+        own.limits.persisting_l2_bytes = most
+        assert own.limits.persisting_l2_bytes == most
+        with pytest.raises(cudadrv.errors.InvalidValueError):
+            own.limits.persisting_l2_bytes = most + 1
+
+
 def test_the_heap_has_as_much_as_its_limit(context: cudadrv.Context) -> None:
     with cudadrv.Context.create(context.device) as own:
         own.limits.heap_bytes = 32 << 20

@@ -51,7 +51,7 @@ def test_indices_beyond_the_array_are_refused(stream: cudadrv.Stream) -> None:
         array[0, -4]
     with pytest.raises(IndexError, match="5 indices for an array of 4 dimensions"):
         array[0, 0, 0, 0, 0]
-    with pytest.raises(TypeError, match=r"whole numbers, slices, \.\.\. and None, not list"):
+    with pytest.raises(TypeError, match=r"integers, slices, \.\.\. and None, not list"):
         array[[0, 1]]  # type: ignore[call-overload]  # what is tested
     assert [stream.to_host(row).tolist() for row in array] == DATA.tolist()
 
@@ -65,7 +65,7 @@ def test_shapes_are_whole_numbers_of_any_kind(stream: cudadrv.Stream) -> None:
     assert stream.empty(np.int64(3), "f4").shape == (3,)
     assert stream.empty(tuple(np.array([2, 3])), "f4").shape == (2, 3)
     for shape in (2.5, "3", None, (2, 2.5)):
-        with pytest.raises(TypeError, match="a shape is a whole number or several"):
+        with pytest.raises(TypeError, match="a shape is an integer or several"):
             stream.empty(shape, "f4")  # type: ignore[arg-type]  # what is tested
     buffer = stream.alloc(np.int64(8))  # type: ignore[arg-type]  # what arithmetic with NumPy gives
     assert type(buffer.nbytes) is int
@@ -78,7 +78,7 @@ def test_an_array_is_no_number_and_no_host_array(stream: cudadrv.Stream) -> None
     assert operator.index(array) == array.ptr
     given: tuple[Any, ...] = (array, buffer)  # a type checker refuses them as well
     for memory in given:
-        with pytest.raises(TypeError, match=r"is no number: read it with Stream\.to_host"):
+        with pytest.raises(TypeError, match=r"is not a number: read it with Stream\.to_host"):
             float(memory)
         with pytest.raises(TypeError, match=r"copy it with Stream\.to_host"):
             np.asarray(memory)

@@ -207,7 +207,7 @@ def test_a_number_that_raises_or_has_5_000_digits_is_an_argument_error(
             kernel.launch(stream, CONFIG, array, number)
     with pytest.raises(ArgumentError, match="^argument 0 of kernel 'add' is "):
         kernel.launch(stream, CONFIG, HUGE, 1)
-    with pytest.raises(ArgumentError, match="pointer is a value of type int with too many digits"):
+    with pytest.raises(ArgumentError, match="pointer is .*int.* digits"):
         cudadrv.DeviceBuffer.borrowed(stream, HUGE, 4, None)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+import traceback
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
@@ -35,7 +36,8 @@ class Unraisable:
     def __call__(self, caught: sys.UnraisableHookArgs) -> None:
         """Remember the words alone: the objects would come to life again."""
         kind = caught.exc_type.__name__
-        self._texts.append(f"unraisable {kind}: {caught.exc_value} ({caught.err_msg})")
+        where = "".join(traceback.format_tb(caught.exc_traceback))
+        self._texts.append(f"unraisable {kind}: {caught.exc_value} ({caught.err_msg})\n{where}")
 
 
 @contextlib.contextmanager
