@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cudadrv import emulator
 from tests.short_cases import few
 
 ROOT = Path(__file__).parent.parent
@@ -38,3 +40,13 @@ def test_the_example_runs(example: Path) -> None:
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 8
+
+
+GALLERY = sorted(path.stem for path in (ROOT / "docs" / "images" / "gallery").iterdir())
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_an_example_of_the_gallery_computes_what_numpy_does(name: str) -> None:
+    example = importlib.import_module(f"examples.{name}")
+    with emulator.session(devices=2):
+        example.main()  # it compares
