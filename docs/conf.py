@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -14,14 +18,15 @@ author = "cudadrv developers"
 project_copyright = "cudadrv developers"
 version = release = VERSION
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinxcontrib.mermaid"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["pictures.css"]
 html_title = f"cudadrv {VERSION}"
 exclude_patterns = ["_build"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-myst_fence_as_directive = ["mermaid"]
 # `target` in a docstring, where several classes have one: it is a parameter of the function.
 suppress_warnings = ["ref.python"]
 
@@ -38,3 +43,84 @@ nitpick_ignore_regex = [
     ("py:obj", ".*"),
     ("py:.*", r"(?!cudadrv\.(emulator\.|errors\.)?[A-Z]\w*$|ptx\.[A-Z]\w*$).*"),
 ]
+
+
+# The classes that users construct. The library returns objects of the others.
+CONSTRUCTED = {
+    "ArenaMemory", "CompileOptions", "CountedMemory", "CudaAllocator", "CudaArray",
+    "CudaBackendParts", "CudaClient", "DeviceArena", "DeviceArray", "DevicePool",
+    "DriverMemory", "EmulatedDevice", "Emulator", "Event", "ExternalMemory", "ExternalSemaphore",
+    "GpuDispatchPolicy", "GpuRuntime",
+    "Graph", "GrowingBuffer", "HookedMemory", "ImageCache", "In", "InOut", "JitOptions",
+    "KeyedPtxModuleCache", "LaunchConfig", "Limits", "LinearAlgebra", "LinkInput",
+    "LinkOptions", "MappedBuffer", "MemoryPool", "MipmappedArray", "MulticastObject",
+    "NvvmOptions", "OpenGLBuffer", "OpenGLImage", "OtherLinker", "Out",
+    "PhysicalMemory", "PinnedPool", "PirlsLoopAdmission", "PtxModuleCache", "RegisteredArray",
+    "RemlOuterAdmission", "SobolDvCache", "StreamPool", "Surface", "TensorMap", "TerminalBar",
+    "Texture", "TilePolicy", "Trace", "UnpooledMemory",
+    "VirtualMemoryResource",
+}  # fmt: skip
+# What stands in a signature, and the public or shorter name instead.
+SHOWN = (
+    (r"~?\b(?:[a-z_]\w*\.)+(?=~?[A-Za-z_])", ""),
+    (r"type\[Any\] \| dtype\[Any\] \|.*?\| str(?= ?[,=)]|$)", "DTypeLike"),
+    (r"type\[_\w+T\] \| dtype\[_\w+T\]", "DTypeLike"),
+    (r"ndarray\[tuple\[Any, \.\.\.\], dtype\[\w+\]\]", "ndarray"),
+    (r"\[(?:_\w*T|Any)\]", ""),
+    (r"\b(?:NDArray|AnyArray|HostArray)\b", "ndarray"),
+    (r"\bAnyDeviceArray\b", "DeviceArray"),
+    (r"\bArrayOrBuffer\b", "DeviceArray | DeviceBuffer"),
+    (r"\bBase(Context|Stream|Graph)\b", r"\1"),
+    (r"\bSupportsIndex \| Sequence\[SupportsIndex\]|\bShape\b", "int | Sequence[int]"),
+    (r"\bSupportsIndex\b|\b_Readable\b|\b_Settable\b", "int"),
+    (r"\[\[?~?_P\]?, ~?_T\]", ""),
+    (r"\b(args|kwargs): ~?_P\b", r"\1"),
+    (r"Limits = Limits\(.*?switches=None\)\)", "Limits = Limits()"),
+    (r"<factory>", "..."),
+    (r"<class '(\w+)'>", r"\1"),
+    (r"~?\b_([A-Z]\w*)\b", r"\1"),
+)
+
+
+def hidden_constructor(app, what, name, found, options, signature, returned):
+    """Leave out a constructor that nobody calls."""
+    if what == "class" and signature and name.rpartition(".")[2] not in CONSTRUCTED:
+        return "", None
+    # Sphinx cannot parse the default value of such a signature.
+    return (shown(signature), returned) if signature and "<class" in signature else None
+
+
+def shown(text):
+    """Return a part of a signature in public names."""
+    for pattern, name in SHOWN:
+        text = re.sub(pattern, name, text)
+    return text
+
+
+def show_signatures(app, tree, page):
+    """Show the signatures of a page in public names, and overloads that look the same once."""
+    parts = addnodes.desc_parameter, addnodes.desc_returns, addnodes.desc_annotation
+    for signature in tree.findall(addnodes.desc_signature):
+        for part in list(signature.findall(lambda node: isinstance(node, parts))):
+            text = "".join(child.astext() for child in part.children)
+            if shown(text) != text:
+                part.children = []
+                part += nodes.Text(shown(text))
+    for entry in tree.findall(addnodes.desc):
+        seen = set()
+        for signature in [child for child in entry if isinstance(child, addnodes.desc_signature)]:
+            if signature.astext() in seen:
+                entry.remove(signature)
+            seen.add(signature.astext())
+
+
+def skips(app, what, name, found, skip, options):
+    """Leave out the driver's functions, which the emulator has as cuda.bindings does."""
+    return True if re.match(r"cu[A-Z]", name) else None
+
+
+def setup(app):
+    """Connect the functions above."""
+    app.connect("autodoc-process-signature", hidden_constructor)
+    app.connect("autodoc-skip-member", skips)
+    app.connect("doctree-resolved", show_signatures)

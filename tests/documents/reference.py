@@ -28,7 +28,8 @@ UNTOLD: Final = "(say what it is)"
 """Instead of the text of a variable or an alias, which has no docstring."""
 _PAGES: Final = {
     "cudadrv.blas": "client", "cudadrv.client": "client", "cudadrv.cluster": "pool",
-    "cudadrv.emulator": "emulator", "cudadrv.graph": "streams", "cudadrv.launch": "kernels",
+    "cudadrv.emulator": "emulator", "cudadrv.graph": "streams", "cudadrv.interop": "memory",
+    "cudadrv.launch": "kernels", "cudadrv.opengl": "memory",
     "cudadrv.memory": "memory", "cudadrv.pool": "pool", "cudadrv.runtime": "runtime",
     "cudadrv.stream": "streams", "cudadrv.tensor_map": "tensor-maps",
     "cudadrv.texture": "textures", "cudadrv.tracing": "tracing",
@@ -66,6 +67,9 @@ def public_names() -> set[str]:
     for package in (cudadrv, ptx):
         listed: list[str] = package.__all__
         names |= {f"{package.__name__}.{name}" for name in listed}
+    for part in ("report", "strategies", "verify"):
+        module = f"cudadrv.testing.{part}"
+        names |= {f"{module}.{name}" for name in importlib.import_module(module).__all__}
     return {name for name in names if not is_elsewhere(name)}
 
 
@@ -103,6 +107,8 @@ def page_of(name: str) -> Path:
         page = _PAGES.get(room, "devices")
     elif package == "cudadrv.emulator":
         page = "emulator"
+    elif package.startswith("cudadrv.testing"):
+        page = "testing"
     else:
         page = "errors" if is_error else "ptx"
     return REFERENCE / f"{page}.md"

@@ -20,8 +20,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_CODE = [
     page for page in PAGES if any(b.language in {"python", "console"} for b in blocks_of(page))
 ]
-NOT_OURS = ("CuPy", "PyCUDA", "cuda.core", "Numba", "PyTorch")
-"""Whose code may stand in a page without running."""
+NOT_OURS = ("CuPy", "PyCUDA", "cuda.core", "Numba", "PyTorch", "it needs nvFatbin")
+"""Whose code may stand in a page without running, or what it needs."""
 NEEDS = {"several-hosts.md": "distributed"}
 """What else a page must have, which comes with an extra."""
 RUNS = {"python", "console"}
@@ -33,7 +33,6 @@ KNOWN = {
     "toml",
     "ini",
     "yaml",
-    "mermaid",
     "text",
     "eval-rst",
     "toctree",
