@@ -1,8 +1,7 @@
-"""The rooms of cudadrv and ptx, the imports between their files, and a picture of them.
+"""The rooms of cudadrv and ptx, the imports between their files, and pictures of them.
 
-`python -m tests.rooms` prints the picture as Mermaid diagrams. `--write FILE` puts it between the
-two marker comments of a file, `--check FILE` fails if what stands there is out of date.
-`--violations` prints what breaks the laws of imports, a line each.
+`python -m tests.rooms --write` draws the pictures of the architecture page. `--violations` prints
+what breaks the laws of imports, a line each.
 
 An import is counted wherever it stands: in a function, or only for the type checker.
 """
@@ -11,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import ast
-import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tools.drawing import Drawing
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("cudadrv", "ptx")
-BEGIN, END = "<!-- rooms: begin -->", "<!-- rooms: end -->"
+PICTURES = ROOT / "docs" / "images" / "layers"
 
 Graph = dict[str, set[str]]  # file -> the files it imports, as names of modules
 
@@ -52,7 +51,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("runtime", "cudadrv.runtime"),
         ("tracing", "cudadrv.tracing"),
         ("blas", "cudadrv.blas"),
-        ("texture", "cudadrv.texture"),
+        ("texture", "cudadrv.texture cudadrv.opengl"),
         ("tensor map", "cudadrv.tensor_map"),
         ("stream", "cudadrv.stream cudadrv.allocators"),
         ("graph", "cudadrv.graph"),
@@ -67,7 +66,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         (
             "seam",
             "cudadrv.driver._api cudadrv.driver.driver_api cudadrv.driver.functions "
-            "cudadrv.driver.loading",
+            "cudadrv.driver.loading cudadrv.driver.driver_log",
         ),
         ("errors", "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border"),
     ),
@@ -75,11 +74,13 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("ptx", "ptx/"),
         (
             "verbs",
-            "ptx.compiling ptx.linking ptx.nvvm ptx.image_cache ptx.prewarming",
+            "ptx.compiling ptx.linking ptx.nvvm ptx.image_cache ptx.prewarming ptx.disassembler"
+            " ptx.compile_report",
         ),
         (
             "build",
-            "ptx.nvrtc_build ptx.linker ptx.assembler ptx.kernel_types",
+            "ptx.nvrtc_build ptx.linker ptx.assembler ptx.kernel_types ptx.precompiled_headers"
+            " ptx.fatbin",
         ),
         ("cache", "ptx.cache ptx.headers"),
         ("image", "ptx.image"),
@@ -233,15 +234,46 @@ def violations(graph: Mapping[str, Iterable[str]]) -> list[str]:
     return [*upward_imports(graph), *(f"circle: {', '.join(each)}" for each in circles(graph))]
 
 
-def picture(graph: Mapping[str, Iterable[str]]) -> str:
-    """A Mermaid diagram for each package, in Markdown."""
-    return "\n".join(
-        f"```mermaid\n{_diagram(package, graph)}\n```\n" for package in reversed(PACKAGES)
-    )
+def drawings(graph: Mapping[str, Iterable[str]]) -> dict[Path, str]:
+    """A file for each package: its rooms from top to bottom."""
+    return {PICTURES / f"{package}.svg": _drawing(package, graph) for package in PACKAGES}
 
 
-def _diagram(package: str, graph: Mapping[str, Iterable[str]]) -> str:
-    """Rooms from top to bottom; an arrow that a longer way down implies is left out."""
+def _drawing(package: str, graph: Mapping[str, Iterable[str]]) -> str:
+    """Rooms below those that import them; an arrow that a longer way down implies is left out."""
+    below, up = _arrows(package, graph)
+    height: dict[str, int] = {}
+    for name, targets in reversed(below.items()):  # those below come first
+        height[name] = max((height[target] + 1 for target in targets), default=0)
+    rows: dict[int, list[str]] = {}
+    for name in below:
+        rows.setdefault(max(height.values()) - height[name], []).append(name)
+    place: dict[str, tuple[float, float]] = {}
+    width = min(160.0, 700 / max(map(len, rows.values())) - 10)
+    for row, names in sorted(rows.items()):
+        names.sort(key=lambda name: _mean(place[a][0] for a in place if name in below[a]))
+        for column, name in enumerate(names):
+            place[name] = 720 * (column + 0.5) / len(names), 20 + 62 * row
+    drawing = Drawing(720, 62 * len(rows) + 10, f"The layers of {package} from top to bottom")
+    for name, targets in below.items():
+        for target in targets:
+            drawing.line((place[name][0], place[name][1] + 32), place[target])
+    for a, b in sorted(up):
+        drawing.line(place[a], (place[b][0], place[b][1] + 32), dashed=True)
+    for name, (x, y) in place.items():
+        drawing.box(x - width / 2, y, width, 32, name)
+    return drawing.svg()
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else 360.0
+
+
+def _arrows(
+    package: str, graph: Mapping[str, Iterable[str]]
+) -> tuple[dict[str, list[str]], set[tuple[str, str]]]:
+    """The rooms that each one imports but by another one, from top to bottom; and those above."""
     order = [room.name for room in ROOMS[package]]
     down: dict[str, set[str]] = {}
     up: set[tuple[str, str]] = set()
@@ -255,57 +287,30 @@ def _diagram(package: str, graph: Mapping[str, Iterable[str]]) -> str:
             elif a != b:
                 up.add((a, b))
     used = [name for name in order if name in down or any(name in each for each in down.values())]
-    lines = ["flowchart TD", *(f'    {_id(name)}["{name}"]' for name in used)]
-    below: dict[str, set[str]] = {}
+    reached: dict[str, set[str]] = {}
+    direct: dict[str, list[str]] = {}
     for name in reversed(used):
-        direct = down.get(name, set())
-        below[name] = direct.union(*(below[each] for each in direct))
-        implied = set[str]().union(*(below[each] for each in direct))
-        lines += [f"    {_id(name)} --> {_id(each)}" for each in order if each in direct - implied]
-    lines += [f"    {_id(a)} -. upward .-> {_id(b)}" for a, b in sorted(up)]
-    return "\n".join(lines)
+        targets = down.get(name, set())
+        implied = set[str]().union(*(reached[each] for each in targets))
+        reached[name] = targets | implied
+        direct[name] = [each for each in order if each in targets - implied]
+    return {name: direct[name] for name in used}, up
 
 
-def _id(name: str) -> str:
-    # One word, as Mermaid wants it; "graph" and "end" are words of its own.
-    return re.sub(r"\W", "_", name) + "_"
-
-
-def replaced(text: str, block: str) -> str:
-    """A text with a block between the two markers.
-
-    Raises:
-        ValueError: the markers are not there.
-    """
-    before, found, rest = text.partition(BEGIN)
-    _, ended, after = rest.partition(END)
-    if not (found and ended):
-        raise ValueError(f"there is no {BEGIN} with {END} behind it")
-    return f"{before}{BEGIN}\n{block}{END}{after}"
-
-
-def main() -> int:
-    """Print, write or check the picture, or print the violations."""
+def main() -> None:
+    """Draw the pictures, or print the violations."""
     parser = argparse.ArgumentParser(prog="python -m tests.rooms", description=__doc__)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--write", type=Path, metavar="FILE")
-    what.add_argument("--check", type=Path, metavar="FILE")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--write", action="store_true")
     what.add_argument("--violations", action="store_true")
-    given = parser.parse_args()
     graph = import_graph()
-    if given.violations:
+    if parser.parse_args().violations:
         print("\n".join(violations(graph)))
-    elif given.write is not None:
-        given.write.write_text(replaced(given.write.read_text(), picture(graph)))
-    elif given.check is not None:
-        text = given.check.read_text()
-        if replaced(text, picture(graph)) != text:
-            print(f"{given.check} is out of date: python -m tests.rooms --write {given.check}")
-            return 1
-    else:
-        print(picture(graph))
-    return 0
+        return
+    PICTURES.mkdir(exist_ok=True)
+    for path, text in drawings(graph).items():
+        path.write_text(text)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

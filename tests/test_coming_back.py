@@ -11,6 +11,7 @@ import gc
 import itertools
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from types import FrameType
@@ -49,6 +50,17 @@ class Busy:
         self._act()
 
 
+def find(garbage: list[Busy]) -> None:
+    """Let collections find the garbage in the list; the list is empty then.
+
+    One may not be enough: while another thread collects, `gc.collect` returns at once.
+    """
+    planted = weakref.ref(garbage.pop())
+    gc.collect(0)
+    while planted() is not None:
+        gc.collect()
+
+
 def planting(place: object, number: int, act: Callable[[], object]) -> Callable[..., Any]:
     """A trace function that has garbage found before the line of this number of a class or module.
 
@@ -61,8 +73,7 @@ def planting(place: object, number: int, act: Callable[[], object]) -> Callable[
         if frame.f_code.co_filename != file:
             return None
         if event == "line" and next(lines) == number:
-            Busy(act)
-            gc.collect(0)
+            find([Busy(act)])
         return trace_lines
 
     return trace_lines
@@ -339,10 +350,10 @@ def test_vectors_of_sobol(context: cudadrv.Context) -> None:
         cache, found = SobolDvCache(context.new_stream()), list[object]()
 
         def get() -> None:
-            found.append(cache.warmup(3))
+            found.append(cache.warmup(1))
 
         def check() -> None:
-            assert {id(array) for array in found} == {id(cache.get(3))}
+            assert {id(array) for array in found} == {id(cache.get(1))}
 
         return get, get, check
 

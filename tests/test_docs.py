@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.rooms import import_graph, picture, replaced
+from tests.rooms import drawings, import_graph
+from tools.draw_pictures import FOLDER, PICTURES
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -133,11 +134,25 @@ def test_every_link_of_a_document_leads_somewhere(document: Path) -> None:
     ] == []
 
 
-def test_the_picture_of_the_rooms_is_up_to_date() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    assert replaced(text, picture(import_graph())) == text, (
-        "python -m tests.rooms --write docs/architecture.md"
-    )
+def test_the_pictures_of_the_rooms_are_up_to_date() -> None:
+    for path, drawn in drawings(import_graph()).items():
+        assert path.read_text() == drawn, "python -m tests.rooms --write"
+
+
+def test_the_pictures_that_explain_are_those_of_their_script() -> None:
+    for name, draw in PICTURES.items():
+        assert (FOLDER / name).read_text() == draw().svg(), "python -m tools.draw_pictures"
+
+
+def test_every_picture_is_shown_and_needs_no_network() -> None:
+    text = "".join(document.read_text() for document in DOCUMENTS)
+    shown = set(re.findall(r"!\[[^\]]+\]\((?:docs/|\.\./)*images/([^)]+)\)", text))
+    images = ROOT / "docs" / "images"
+    files = {path.relative_to(images).as_posix() for path in images.rglob("*.*")}
+    assert shown == files
+    for path in images.rglob("*.svg"):
+        assert "http" not in path.read_text().replace("http://www.w3.org/2000/svg", "")
+    assert "mermaid" not in (ROOT / "docs" / "conf.py").read_text()
 
 
 def test_every_lock_is_in_the_table_and_every_row_is_a_lock() -> None:
@@ -181,3 +196,24 @@ def test_the_readme_on_a_package_index_links_to_files_of_the_repository() -> Non
     assert len(ours) > 10
     assert [link for link in ours if not (ROOT / link.partition("#")[0]).exists()] == []
     assert all(link.startswith(("https://", "#")) for link in links)
+
+
+def test_each_python_of_the_classifiers_is_tested_and_has_a_row_among_the_platforms() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    version = re.compile(r"\b3\.\d+\b")
+    declared = [found for each in project["classifiers"] for found in version.findall(each)]
+    assert declared[0] == project["requires-python"].removeprefix(">=")
+    tox = (ROOT / "tox.ini").read_text()
+    environments = re.findall(r"(?<!-)\bpy3(\d+t?)\b", tox[: tox.index("[testenv]")])
+    tested = [f"3.{minor}" for minor in environments]
+    platforms = (ROOT / "docs" / "platforms.md").read_text()
+    rows = re.findall(r"^\| CPython (.*?) \| tested \|", platforms, re.MULTILINE)
+    assert [python for python in tested if not python.endswith("t")] == declared
+    ordinary = [row for row in rows if "free-threaded" not in row]
+    assert version.findall(" ".join(ordinary)) == declared
+    loop = re.search(r"for version in (.*); do", (ROOT / ".ci" / "run").read_text())
+    assert loop is not None
+    assert loop[1].split() == tested
+    free_threaded = [python for python in tested if python.endswith("t")]
+    assert [f"{version.findall(row)[0]}t" for row in rows if row not in ordinary] == free_threaded
+    assert any("Free Threading" in each for each in project["classifiers"])

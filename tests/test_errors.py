@@ -125,10 +125,10 @@ def test_a_target_that_nothing_can_be_made_for_is_an_error_of_both_packages(
 ) -> None:
     refused = ptx.UnsupportedTargetError("no such architecture", None, ())
 
-    def refuse(*_: object) -> ptx.Target:
+    def reject(*_: object) -> ptx.Target:
         raise refused
 
-    monkeypatch.setattr(ptx, "nearest_target", refuse)
+    monkeypatch.setattr(ptx, "nearest_target", reject)
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
         with pytest.raises(cudadrv.errors.UnsupportedTargetError, match="no such") as caught:

@@ -11,7 +11,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import KeyedPtxModuleCache, PtxModuleCache, emulator
-from cudadrv.errors import ArgumentValueError
+from cudadrv.errors import ArgumentValueError, DriverCallFailed
 
 SOURCE = 'extern "C" __global__ void k() {}'
 
@@ -28,6 +28,14 @@ def test_a_session_gets_modules_of_its_own_and_leaves_none_behind() -> None:
         assert cache.get() is outer
         assert cache.get_or_compile(cudadrv.cuda_context_for(0), "unit", SOURCE) is outer
     assert cache.get() is None
+
+
+@pytest.mark.parametrize("label", ["unit", "unit.cu", "scaler/kernels.cu", "lists.cuh"])
+def test_messages_name_the_file_that_the_label_is(label: str) -> None:
+    source = 'extern "C" __global__ void k() { return }'
+    file = label if "." in label else f"{label}.cu"
+    with emulator.session(), pytest.raises(DriverCallFailed, match=rf"(?m)^ *{file}\(1\): error"):
+        PtxModuleCache().get_or_compile(cudadrv.cuda_context_for(0), label, source)
 
 
 def test_a_cache_that_outlives_its_sessions_keeps_none_alive() -> None:
@@ -80,10 +88,10 @@ def test_a_pickled_cache_takes_its_images_along_and_no_modules(
         assert one.get() is None
         assert several.get(7) is None
 
-    def refuse(*_: object, **__: object) -> ptx.Image:
+    def reject(*_: object, **__: object) -> ptx.Image:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(ptx, "compile", refuse)
+    monkeypatch.setattr(ptx, "compile", reject)
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
         assert one.get_or_compile(context, "unit", source).kernel("k").name

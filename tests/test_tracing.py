@@ -104,6 +104,26 @@ def add_kernel(context: cudadrv.Context, name: str = "add") -> cudadrv.Kernel:
     return module_of(context).kernel(name)
 
 
+def test_a_trace_without_a_file_has_the_times_of_devices(machine: emulator.Emulator) -> None:
+    source = "template <int N> __global__ void put(int* out) { *out = N; }"
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    out = stream.zeros(1, "i4")
+    kernel = context.compile(source, name_expressions=["put<7>"]).kernel("put<7>")
+    with trace() as recorded:
+        kernel.launch(stream, ONE, out)
+        kernel.launch(stream, ONE, out)
+        assert list(recorded.device_spans) == []
+    assert (recorded.path, recorded.untimed) == (None, {})
+    first, second = recorded.device_spans
+    for each in (first, second):
+        assert (each.name, each.category, each.ordinal) == ("put<7>", "launch", 0)
+        assert each.duration_ns > 0
+    assert first.start_ns < second.start_ns
+    assert recorded.symbols["put<7>"].startswith("_Z3putILi7E")
+    assert stream.to_host(out)[0] == 7
+
+
 def test_each_function_that_is_shown_is_one_of_the_driver() -> None:
     assert set(SPANS) <= set(FUNCTIONS)
 

@@ -163,6 +163,7 @@ def test_of_two_threads_one_records(machine: emulator.Emulator, tmp_path: Path) 
 
     all_at_once([partial(enter, number) for number in range(4)])
     (recording,) = entered
+    assert recording.path is not None
     assert sorted(path.name for path in tmp_path.iterdir()) == [recording.path.name]
     with pytest.raises(InvalidValueError, match="already"):
         recording.__enter__()
