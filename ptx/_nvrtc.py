@@ -7,11 +7,9 @@ here turns that into an error that names the command to install the library.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import re
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, Self, TypeVar
@@ -67,9 +65,6 @@ class NvrtcApi(Protocol):
     def nvrtcDestroyProgram(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult]: ...
     def nvrtcCompileProgram(
         self, prog: nvrtcProgram, count: int, options: Blobs, /
-    ) -> tuple[nvrtcResult]: ...
-    def nvrtcSetFlowCallback(
-        self, prog: nvrtcProgram, callback: int, payload: int, /
     ) -> tuple[nvrtcResult]: ...
     def nvrtcGetPCHHeapSize(self) -> tuple[nvrtcResult, int]: ...
     def nvrtcSetPCHHeapSize(self, size: int, /) -> tuple[nvrtcResult]: ...
@@ -365,7 +360,6 @@ class NvrtcProgram(InUse):
         self._handles = [self._handle]  # until it is destroyed
         self._is_left = False
         self._is_compiling = False
-        self._stop = ctypes.create_string_buffer(b"0")
 
     def _destroy(self) -> None:
         self._is_left = True
@@ -390,12 +384,12 @@ class NvrtcProgram(InUse):
         """Compile; False if the source or an option is rejected, which the log then explains.
 
         In the main thread, or with `cancel`, a thread of its own compiles, so that an interrupt or
-        `cancel` ends the wait. NVRTC then stops soon; its front end, which reads headers, ends
-        first.
+        `cancel` ends the wait. That thread goes on to the end, and destroys the program: NVRTC's
+        own way to stop (`nvrtcSetFlowCallback`) ends the process with a segmentation fault at some
+        of its points (NVRTC 13.5, between the optimizer and the code generator).
 
         Raises:
             CompileCancelledError: `cancel` returned True.
-            NvrtcVersionError: `cancel` is given, and NVRTC is older than 12.8.
             NvrtcError: NVRTC itself failed.
         """
         # nvrtcResult nvrtcCompileProgram(nvrtcProgram, int numOptions, const char *const *options)
@@ -418,11 +412,7 @@ class NvrtcProgram(InUse):
     def _interruptible(
         self, call: Callable[[], tuple[nvrtcResult]], cancel: Callable[[], bool] | None
     ) -> tuple[nvrtcResult]:
-        """Compile in a thread of its own; after an error it stops and destroys the program."""
-        if not self._can_stop():
-            if cancel is not None:
-                raise NvrtcVersionError("cancelling a compilation", _SINCE, version())
-            return call()
+        """Compile in a thread of its own; if the caller leaves, the thread destroys the program."""
         if cancel is not None and cancel():
             raise CompileCancelledError(_CANCELLED)
         results: list[tuple[nvrtcResult]] = []
@@ -446,37 +436,12 @@ class NvrtcProgram(InUse):
         except RuntimeError:  # the interpreter ends, and starts no more threads
             self._is_compiling = False
             return call()
-        try:
-            while not finished.wait(_POLL_SECONDS):
-                if cancel is not None and cancel():
-                    raise CompileCancelledError(_CANCELLED)
-        except BaseException:
-            self._stop.value = b"1"
-            raise
+        while not finished.wait(_POLL_SECONDS):
+            if cancel is not None and cancel():
+                raise CompileCancelledError(_CANCELLED)
         if errors:
             raise errors.pop()
         return results[0]
-
-    def _can_stop(self) -> bool:
-        """Have NVRTC stop once `_stop` holds "1"; False if it is too old for that.
-
-        It calls a C function with the address of `_stop`, thousands of times. It needs a function
-        that does not wait for the interpreter: atoi returns the number in a text.
-        """
-        library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
-        function = ctypes.cast(library.atoi, ctypes.c_void_p).value or 0
-        try:
-            # nvrtcResult nvrtcSetFlowCallback(nvrtcProgram, int (*)(void *, void *), void *payload)
-            (result,) = _called(
-                self._api.nvrtcSetFlowCallback,
-                self._handle,
-                function,
-                ctypes.addressof(self._stop),
-            )
-        except (AttributeError, RuntimeError):  # missing in the binding, or in the library
-            return False
-        _check("nvrtcSetFlowCallback", result)
-        return True
 
     def pch_status(self) -> tuple[int, int]:
         """The result of creating a precompiled header, an nvrtcResult, and the heap it needs."""

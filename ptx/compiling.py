@@ -205,9 +205,9 @@ def compile(
     NVRTC's warnings become a `CompileWarning`, once for each source and process. `Image.origin` is
     where the image came from: a cache, or the compiler.
 
-    A cancelled call raises at once, as it does for Ctrl-C in the main thread. NVRTC itself stops
-    after its front end, which reads the headers; an ending process waits for that. A call that
-    waits for another thread's compilation of the same source is not stopped.
+    A cancelled call raises at once, as it does for Ctrl-C in the main thread. NVRTC goes on to its
+    end in a thread of its own, and the result is dropped. An ending process waits for that thread.
+    A call that waits for another thread's compilation of the same source is not stopped.
 
     Args:
         source: CUDA C++.

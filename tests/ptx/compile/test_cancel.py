@@ -18,10 +18,10 @@ from ptx import _nvrtc
 from ptx.image_cache import ImageCache
 
 SMALL = 'extern "C" __global__ void f(int* x) { *x = 7; }'
-# Seconds, of which the front end takes few.
+# A second and more, all of which a cancelled compilation takes in its thread.
 LARGE = "".join(
     f"__global__ void k{n}(double* x) {{ x[0] = sin(x[1]) + cos(x[2]) + pow(x[3], {n}.5); }}\n"
-    for n in range(100)
+    for n in range(40)
 )
 CUBIN = ptx.CompileOptions(target=ptx.Target.cubin("sm_90"))
 
@@ -174,14 +174,21 @@ def test_a_program_is_destroyed_once_when_its_compilation_is_left(
     assert destroyed == [1, 1]
 
 
-def test_an_older_nvrtc_compiles_and_refuses_only_what_it_cannot_stop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(_nvrtc.NvrtcProgram, "_can_stop", lambda self: False)
-    assert ptx.compile(SMALL, CUBIN, cache=False).data
-    with pytest.raises(ptx.errors.NvrtcVersionError, match=r"needs NVRTC 12.8 or newer") as caught:
-        ptx.compile(SMALL, CUBIN, cache=False, cancel=threading.Event())
-    assert caught.value.needed == (12, 8)
+def test_nvrtc_itself_is_not_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVRTC 13.5 ends the process if its flow callback stops it between optimizer and code."""
+    used: list[str] = []
+
+    class Recording:
+        def __getattr__(self, name: str) -> object:
+            used.append(name)
+            return getattr(nvrtc, name)
+
+    monkeypatch.setattr(_nvrtc, "api", Recording)
+    with pytest.raises(ptx.CompileCancelledError):
+        answers = iter((False, True))
+        ptx.compile(LARGE, CUBIN, cache=False, cancel=lambda: next(answers))
+    assert "nvrtcCompileProgram" in used
+    assert "nvrtcSetFlowCallback" not in used
 
 
 def test_what_cannot_stop_a_compilation_is_refused() -> None:
