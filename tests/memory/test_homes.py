@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -32,6 +33,7 @@ def machine() -> Iterator[emulator.Emulator]:
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Who waited for whom, by handle: (the stream that waits, what it waits for)."""
+    gc.collect()  # the objects of earlier tests, whose releases may wait
     seen: list[tuple[int, int]] = []
     follow = StreamHandle.follow
 
