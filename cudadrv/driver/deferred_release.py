@@ -8,6 +8,7 @@ Calls that wait for the device release them.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -20,6 +21,31 @@ _rejected: Final[deque[Callable[[], object]]] = deque()
 _cells: Final[deque[list[object]]] = deque()
 # Lists that are released once a condition holds.
 _parked: Final[deque[tuple[Callable[[], bool], list[object]]]] = deque()
+
+
+class _Callbacks:
+    """Whether the driver has received functions of ours, which it calls in threads of its own."""
+
+    expected: bool = False
+
+
+callbacks: Final = _Callbacks()
+# Private, and a dictionary by `get_ident()` on every Python that is supported: the public functions
+# that read it take its lock, which a finalizer must not.
+_python_threads: Final[dict[int, threading.Thread]] = threading._active  # type: ignore[attr-defined]
+_STRANGERS: Final = (type(None), threading._DummyThread)
+
+
+def is_driver_thread() -> bool:
+    """Return whether this thread may be one of the driver's, in which nothing may call the driver.
+
+    A garbage collection can begin in any thread, also in one that the driver calls a function of
+    ours in, and before its first line. There the driver may reject a call, or wait for ever: H100,
+    driver 580, cuStreamDestroy. Python did not start the driver's threads.
+    """
+    if not callbacks.expected:
+        return False
+    return isinstance(_python_threads.get(threading.get_ident()), _STRANGERS)
 
 
 def defer_release(cell: list[object]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .. import border
 from ..driver._api import CUgraphNodeParams, CUgraphNodeType
-from ..driver.deferred_release import defer_release, run_deferred
+from ..driver.deferred_release import callbacks, defer_release, run_deferred
 from ..driver.driver_selection import failure
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
@@ -72,6 +72,7 @@ class HostCall:
 
     def params(self) -> CUgraphNodeParams:
         """Return the parameters of a node that makes the call."""
+        callbacks.expected = True
         params = CUgraphNodeParams()
         params.type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST
         params.host.fn = _ADDRESS_AGAIN
@@ -90,6 +91,7 @@ def call_on_host(
         _add_to_capture(handle, call.params())
         return
     run_deferred()
+    callbacks.expected = True
     number = next(_numbers)
     _queued[number] = [function, args]
     (code,) = handle.api.cuLaunchHostFunc(handle.raw, _ADDRESS, number)

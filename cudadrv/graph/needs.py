@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from ..driver._api import CUgraph, CUuserObject
-from ..driver.deferred_release import defer_release
+from ..driver.deferred_release import callbacks, defer_release
 from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import failure
 from ..driver.stream_handle import CaptureState
@@ -84,6 +84,7 @@ class Needs:
         self.retained = []
         _needed[number] = objects
         doing = "retaining the objects that a graph uses"
+        callbacks.expected = True
         code, user_object = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
         if code:
             _needed.pop(number, None)

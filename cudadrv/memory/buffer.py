@@ -14,7 +14,12 @@ from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import BaseContext
 from ..driver.context_handle import ContextHandle
-from ..driver.deferred_release import release_when, retry_destroy
+from ..driver.deferred_release import (
+    callbacks,
+    is_driver_thread,
+    release_when,
+    retry_destroy,
+)
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, Handle, InvalidatedHandle, _live
 from ..driver.stream import BaseStream, require_stream
@@ -85,6 +90,9 @@ class PoolMemory(Memory[CUdeviceptr]):
             self._destroy_and_report()
         # False where the driver has none. Most memory is freed here, at a third of the cost.
         elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a InvalidatedHandle
+            if callbacks.expected and is_driver_thread():
+                retry_destroy(self._destroy_and_report)
+                return
             had_failed = driver.has_failed
             (code,) = driver.api.cuMemFreeAsync(raw, stream.raw)
             if code:
