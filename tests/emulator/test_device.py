@@ -64,7 +64,8 @@ def test_a_name_is_cut_to_its_room_and_padded(api: OpenApi, device: CUdevice) ->
     assert len(whole) == 128
     name = whole.rstrip(b"\0 ").split(b"\0")[0]
     assert ok(api.cuDeviceGetName(5, device)) == name[:4] + b"\0"
-    assert ok(api.cuDeviceGetName(1, device)) == b"\0"
+    # Not one byte: cuda.bindings lets the driver write into `b" " * 1`, which all code shares.
+    assert ok(api.cuDeviceGetName(2, device)) == name[:1] + b"\0"
 
 
 def test_a_pci_address_needs_its_whole_room(api: OpenApi, device: CUdevice) -> None:
