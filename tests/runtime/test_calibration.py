@@ -116,6 +116,7 @@ def found() -> Measurements:
         return measure(0)
 
 
+@pytest.mark.slow
 def test_measured_sizes_are_gams(found: Measurements) -> None:
     assert [(each.rows, each.columns) for each in found.gemm] == [(n, n) for n in SQUARES]
     assert [(each.rows, each.columns) for each in found.potrf] == [(n, n) for n in SQUARES]
@@ -124,6 +125,7 @@ def test_measured_sizes_are_gams(found: Measurements) -> None:
     assert SMALLEST_GEMM_FLOPS == 524_288
 
 
+@pytest.mark.slow
 def test_the_checksums_are_those_of_the_exact_results(found: Measurements) -> None:
     a, b = design(64, 64), design(64, 64)[::-1]
     product = np.einsum("ij,jk->ik", a, b)
