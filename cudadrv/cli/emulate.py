@@ -17,6 +17,8 @@ _TOOLKIT: Final = Path(__file__).parent / "toolkit" / "bin"
 _FAULT_PLUGIN: Final = "cudadrv.sessions.fault_clearing"
 _FAULTS: Final = ("sticky", "test", "continue")
 _NOT_FOUND: Final = 127  # a shell's status
+# Ten times the emulator's own: kernels of other libraries may loop long over registers alone.
+_STEPS: Final = 20_000_000
 
 
 def add_to(commands: Commands) -> None:
@@ -37,7 +39,7 @@ def add_to(commands: Commands) -> None:
     # Options are text here: this must start fast, and the emulator's modules take long to import.
     add("--checks", metavar="NAMES", help="some of race,init,sync,bounds,leak (default: none)")
     add("--steps", type=positive, metavar="N", help="the limit of steps of a kernel that makes no "
-        "progress (default: 2000000, some ten seconds)")  # fmt: skip
+        f"progress (default: {_STEPS}, some two minutes)")  # fmt: skip
     add("--fault", choices=_FAULTS, help="what a kernel's fault does: sticky, the default, fails "
         "all later calls, as on a GPU; test: until the next pytest test; continue: nothing more "
         "than its own error")  # fmt: skip
@@ -59,11 +61,12 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
 def environment(options: argparse.Namespace) -> dict[str, str]:
     """Return the environment of the command."""
+    steps = options.steps or (None if "CUDADRV_EMULATOR_STEPS" in os.environ else _STEPS)
     chosen = {
         "CUDADRV_DRIVER": f"emulator:{options.devices}" if options.devices else None,
         "CUDADRV_EMULATOR_ORDER": options.order,
         "CUDADRV_CHECK": options.checks,
-        "CUDADRV_EMULATOR_STEPS": str(options.steps) if options.steps else None,
+        "CUDADRV_EMULATOR_STEPS": str(steps) if steps else None,
         "CUDADRV_CHECK_SUPPRESSIONS": options.suppressions,
         "CUDADRV_EMULATOR_FAULT": options.fault,
     }
