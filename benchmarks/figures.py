@@ -147,6 +147,13 @@ def _batches() -> str:
     return _table(("what", "by", "median µs", "host alone, best µs"), rows, 2)
 
 
+def _batch(peer: str) -> Callable[[], str]:
+    """The time of many copies by another way, in times of `Stream.copy_batch`."""
+    return lambda: _shown(
+        _median(_COPIES, peer, H100) / _median(_COPIES, "cudadrv Stream.copy_batch", H100), 1
+    )
+
+
 def _versions() -> str:
     """The software of the run on the GPU."""
     return str(_record(GPU)["where"])
@@ -228,6 +235,9 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
         _median(_COPIES, "cuda.bindings", H100)
         / _median(_COPIES, "cuda.bindings, one call", H100), 1,
     ),
+    "batch, single copies": _batch("cudadrv Stream.copy"),
+    "batch, cuda.core": _batch("cuda.core copy_batch"),
+    "batch, PyTorch": _batch("PyTorch _foreach_copy_"),
     "batches": _batches,
     "batches' software": lambda: str(_record(H100)["where"]),
     "measurements": _measurements,
