@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+
+_START = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 @contextmanager
@@ -30,3 +33,14 @@ def all_at_once(works: Iterable[Callable[[], object]]) -> None:
     """Do each in a thread of its own, and wait for all."""
     with running(works):
         pass
+
+
+def in_thread_of_c(function: Callable[[], object]) -> None:
+    """Call a function in a thread that Python did not start, and wait for its end."""
+
+    def run(_: int | None) -> None:
+        function()
+
+    start, library, thread = _START(run), ctypes.CDLL(None), ctypes.c_ulong()
+    assert library.pthread_create(ctypes.byref(thread), None, start, None) == 0
+    assert library.pthread_join(thread, None) == 0

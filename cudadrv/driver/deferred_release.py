@@ -63,8 +63,9 @@ def retry_destroy(destroy: Callable[[], object]) -> None:
     _rejected.append(destroy)
 
 
-def run_deferred() -> None:
-    """Release all deferred objects whose condition holds."""
+def run_deferred() -> bool:
+    """Release all deferred objects whose condition holds. Return whether there were some."""
+    has_released = bool(_rejected or _cells)
     for _ in range(len(_rejected)):
         try:
             destroy = _rejected.popleft()
@@ -91,4 +92,6 @@ def run_deferred() -> None:
             if not done:
                 _parked.append((is_done, cell))
         if done:
+            has_released = True
             cell.clear()
+    return has_released

@@ -19,6 +19,7 @@ from ..driver.deferred_release import (
     is_driver_thread,
     release_when,
     retry_destroy,
+    run_deferred,
 )
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, Handle, InvalidatedHandle, _live
@@ -590,7 +591,8 @@ def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
     allocate = context._driver.api.cuMemAllocAsync
     try:
         code, raw = allocate(nbytes, queue.raw)
-        if code == _FULL and free_cached_blocks(context._driver, context.ordinal):
+        # Threads of the driver may have left memory.
+        if code == _FULL and run_deferred() | free_cached_blocks(context._driver, context.ordinal):
             code, raw = allocate(nbytes, queue.raw)
     except OverflowError:  # more than the driver's function accepts
         raise out_of_memory(stream.context, nbytes, "") from None

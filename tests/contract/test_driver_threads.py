@@ -6,7 +6,6 @@ objects in a thread that the C library starts.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import threading
 from collections.abc import Callable, Iterator
@@ -22,21 +21,9 @@ from cudadrv.driver.deferred_release import callbacks, is_driver_thread
 from cudadrv.driver.driver_api import DriverApi
 from cudadrv.driver.driver_selection import current
 from cudadrv.driver.handle import FREE_THREADED
+from tests.several_threads import in_thread_of_c
 
 from .conftest import compile_module
-
-_START = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-
-
-def in_thread_of_c(function: Callable[[], object]) -> None:
-    """Call a function in a thread that Python did not start, and wait for its end."""
-
-    def run(_: int | None) -> None:
-        function()
-
-    start, library, thread = _START(run), ctypes.CDLL(None), ctypes.c_ulong()
-    assert library.pthread_create(ctypes.byref(thread), None, start, None) == 0
-    assert library.pthread_join(thread, None) == 0
 
 
 class _Watched:

@@ -16,7 +16,9 @@ from cudadrv import emulator
 from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUresult
 from cudadrv.driver.deferred_release import defer_release, release_when, run_deferred
-from cudadrv.errors import InvalidValueError
+from cudadrv.errors import InvalidValueError, OutOfMemoryError
+from tests.noted_calls import calls_of
+from tests.several_threads import in_thread_of_c
 
 BUSY: Final = CUresult.CUDA_ERROR_NOT_READY
 INVALID: Final = CUresult.CUDA_ERROR_INVALID_VALUE
@@ -158,3 +160,23 @@ def test_memory_in_a_capture_that_nobody_tells_of_is_asked_for(
         ours._handle.is_capturing()
     assert cudadrv.pool_info(context.device).used == used
     assert told == []
+
+
+def test_memory_that_a_thread_of_the_driver_left_is_freed_when_the_device_is_full(
+    machine: emulator.Emulator,
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    stream.call_on_host(print)
+    stream.synchronize()
+    held = [stream.zeros(3 << 20, np.uint8)]
+    with calls_of("cuMemFreeAsync") as freed:
+        in_thread_of_c(held.clear)
+        machine.fail("cuMemAllocAsync", with_=CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+        assert stream.empty(4 << 20, np.uint8).nbytes == 4 << 20
+        assert len(freed) >= 1
+    with (
+        machine.fail("cuMemAllocAsync", with_=CUresult.CUDA_ERROR_OUT_OF_MEMORY) as tried,
+        pytest.raises(OutOfMemoryError),
+    ):
+        stream.empty(5 << 20, np.uint8)
+    assert tried.calls == 1  # there was nothing to free
