@@ -56,9 +56,11 @@ class SassInstruction:
 
     @property
     def opcode(self) -> str:
-        """The opcode with its modifiers, such as "LDG.E.64"."""
+        """The opcode with its modifiers, such as "LDG.E.64"; "" if the text has none."""
         words = self.text.split()
-        return words[1] if words[0].startswith("@") else words[0]
+        if words and words[0].startswith("@"):  # a guard
+            del words[0]
+        return words[0] if words else ""
 
     def __str__(self) -> str:
         labels = "".join(f"{label}:\n" for label in self.labels)

@@ -123,6 +123,8 @@ class OpenGL:
         self, resource: CUgraphicsResource, layer: int, level: int
     ) -> tuple[CUresult, CUarray]:
         assert int(resource) in self._mapped
+        if code := self._note("cuGraphicsSubResourceGetMappedArray"):
+            return code, CUarray()
         if (layer, level) != (0, 1):
             return CUresult.CUDA_ERROR_INVALID_VALUE, CUarray()
         descriptor = CUDA_ARRAY3D_DESCRIPTOR()
@@ -320,6 +322,34 @@ def test_a_failure_to_unmap_or_to_close_is_raised(
             pass
         buffer.close()
     assert (caught.value.call, caught.value.code) == (function, 999)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "cuGraphicsGLRegisterImage",
+        "cuGraphicsMapResources",
+        "cuGraphicsSubResourceGetMappedArray",
+        "cuArray3DGetDescriptor",
+    ],
+)
+def test_a_failure_to_map_an_image_leaves_nothing_mapped(
+    gl: OpenGL, stream: cudadrv.Stream, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def map_image() -> None:
+        with OpenGLImage(stream.context, IMAGE, surface=True) as image, image.map(stream, level=1):
+            pass
+
+    gl.rejections[function] = 999
+    with monkeypatch.context() as patch, pytest.raises(CudaError) as caught:
+        if function == "cuArray3DGetDescriptor":  # a function of the emulator
+            rejected = CUresult.CUDA_ERROR_UNKNOWN, None
+            patch.setitem(gl._machine.__dict__, function, lambda array: rejected)
+        map_image()
+    assert (caught.value.call, caught.value.code) == (function, 999)
+    assert not gl._mapped
+    gl.rejections.clear()
+    map_image()
 
 
 def test_streams_that_capture_or_are_of_another_device_are_rejected(

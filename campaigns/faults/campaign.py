@@ -24,6 +24,20 @@ NOT_TRIED: Final = {
     "cuIpcOpenEventHandle": "another process has to have made what it opens",
     "cuIpcOpenMemHandle": "another process has to have made what it opens",
     "cuUserObjectRelease": "it is called where another call has failed, and one fails at a time",
+    **dict.fromkeys(
+        (
+            "cuArray3DGetDescriptor",
+            "cuGLGetDevices",
+            "cuGraphicsGLRegisterBuffer",
+            "cuGraphicsGLRegisterImage",
+            "cuGraphicsMapResources",
+            "cuGraphicsResourceGetMappedPointer",
+            "cuGraphicsSubResourceGetMappedArray",
+            "cuGraphicsUnmapResources",
+            "cuGraphicsUnregisterResource",
+        ),
+        "the emulator has no OpenGL; tests/test_opengl.py lets each fail",
+    ),
 }
 
 

@@ -78,6 +78,9 @@ def test_the_disassemblers_text_becomes_functions_with_lines_and_labels() -> Non
     assert branch == ptx.SassInstruction(16, "@!P0 BRA `(.L_x_1)", "/a b/f.cu", 3, 19, (".L_x_1",))
     assert pad == ptx.SassInstruction(32, "NOP", labels=("$f$g",))
     assert [each.opcode for each in f.instructions] == ["LDC", "BRA", "NOP"]
+    assert [ptx.SassInstruction(0, text).opcode for text in ("", "@P0", "@P0 EXIT")] == [
+        "", "", "EXIT",
+    ]  # fmt: skip
     assert str(f).splitlines()[3] == "    /*0010*/  @!P0 BRA `(.L_x_1)"
 
 
