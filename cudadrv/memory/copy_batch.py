@@ -207,7 +207,8 @@ def _copy_by_kernel(stream: BaseStream, queue: StreamHandle, copies: list[int]) 
     numbers = np.frombuffer(array("Q", copies), np.uint64)
     for start in range(0, len(numbers), 3 * _MOST_BLOCKS):
         part = numbers[start : start + 3 * _MOST_BLOCKS]
-        width = math.gcd(16, int(np.bitwise_or.reduce(part)))
+        # With `keepdims`: NumPy 2.5's types have no scalar result.
+        width = math.gcd(16, int(np.bitwise_or.reduce(part, keepdims=True)[0]))
         kernel = copy_kernel(stream.context, queue.context, _ptx(width))
         parameter = part.tobytes().ljust(_PARAMETER_BYTES, b"\0")
         kernel.launch(queue, len(part) // 3, parameter, _PARAMETER_BYTES)
