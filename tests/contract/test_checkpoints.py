@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -29,6 +30,16 @@ from cudadrv.errors import (
 from .peer import KEPT, Peer
 
 Ask = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_shared(stream: cudadrv.Stream) -> None:
+    """No object of an earlier test stands in the way, which a thread of it may still hold."""
+    gc.collect()
+    stream.synchronize()
+    left = [each for each in ProcessCheckpoint().obstacles() if "other processes" in each]
+    if left:
+        pytest.skip(f"needs a process without shared memory of earlier tests: {left}")
 
 
 @pytest.fixture
