@@ -198,7 +198,7 @@ def supported_archs() -> tuple[int, ...]:
 
 _PRECOMPILED: Final = "precompiled headers"
 _SINCE: Final = (12, 8)
-"""The NVRTC with precompiled headers, and with compilations that can be stopped."""
+"""The first NVRTC with precompiled headers."""
 
 
 def pch_heap_bytes() -> int:

@@ -217,7 +217,7 @@ def compile(
             names in the image.
         headers: texts by include name, used in place of files.
         cache: a cache; True is the default one of the process, False compiles anew.
-        cancel: stops the compilation: a `threading.Event` that is set, or a function that returns
+        cancel: ends the call: a `threading.Event` that is set, or a function that returns
             True.
 
     Raises:

@@ -120,7 +120,7 @@ _OWN_FIELD = {
 
 
 Cancel: TypeAlias = threading.Event | Callable[[], bool]
-"""What stops a compilation: an event that is set, or a function that returns True."""
+"""Ends a call that compiles: an event that is set, or a function that returns True."""
 
 
 def cancel_function(cancel: Cancel | None) -> Callable[[], bool] | None:
