@@ -11,7 +11,7 @@ import itertools
 import struct
 from collections.abc import Callable
 from functools import partial
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, Final, TypeAlias
 from weakref import ref
 
@@ -43,7 +43,7 @@ _ARGUMENT_ERRORS: Final = (
 _MISSING: Final = object()
 
 
-# The code below is never run in this module; these functions stand for the globals it receives.
+# The code below is never run in this module; these names stand for the globals that it receives.
 own_stream: object = None
 own_config: object = None
 
@@ -61,21 +61,31 @@ def launch_elsewhere(stream: object, config: object, *args: object) -> None:
     """Launch on another stream or with another configuration."""
 
 
-def launcher(*args: object) -> None:
-    """Launch with arguments of any number and kind."""
-    slow_path(*args)
+def _slow(kept: object) -> LaunchCode:
+    """Return code for arguments of any number and kind; it takes the five globals above.
 
+    A call under way holds the variable `kept` of its closure, which is its globals. Without it, a
+    collection of a free-threaded Python 3.14.7 clears the globals of a running function that is
+    dropped meanwhile: it does not count the reference of the call itself.
+    """
 
-def launch(stream: object, config: object, *args: object) -> None:
-    """Launch with arguments of any number and kind, on any stream."""
-    if stream is own_stream and (config is own_config or is_own_config(config) is True):
+    def launcher(*args: object) -> None:
+        """Launch with arguments of any number and kind."""
+        _ = kept
         slow_path(*args)
-    else:
-        launch_elsewhere(stream, config, *args)
+
+    def launch(stream: object, config: object, *args: object) -> None:
+        """Launch with arguments of any number and kind, on any stream."""
+        _ = kept
+        if stream is own_stream and (config is own_config or is_own_config(config) is True):
+            slow_path(*args)
+        else:
+            launch_elsewhere(stream, config, *args)
+
+    return launcher.__code__, launch.__code__
 
 
-SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
-"""For arguments of any number and kind; it takes the five globals above."""
+SLOW: Final = _slow(None)
 
 
 class _PreparedPartial(partial[None]):
@@ -150,8 +160,9 @@ class LauncherState:
         self._prepared: Registry[_Prepared] = Registry()
         self._globals = self._names(launch_elsewhere)
         # They take arguments of any kind until code for the kinds in use is generated.
-        self.function: FunctionType = FunctionType(SLOW[0], self._globals)
-        self.kernel_launch: FunctionType = FunctionType(SLOW[1], self._globals)
+        self.function, self.kernel_launch = [
+            FunctionType(code, self._globals, closure=(CellType(self._globals),)) for code in SLOW
+        ]
         self.function.__dict__ |= {
             "stream": stream, "config": config, "prepare": self._prepare,
             "kernel_launch": self.kernel_launch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 from collections.abc import Iterator
 from types import FunctionType
@@ -136,3 +137,38 @@ def test_a_module_closed_during_a_call_about_its_kernel_stays_until_the_call_is_
     with contextlib.suppress(ClosedError):  # at the next call of those that the answer needs
         kernel.attributes.registers if "Attribute" in function else kernel.max_active_blocks(32)
     assert order == ["asked", "unloaded"]
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+@pytest.mark.parametrize("launches_before", [0, 3])
+def test_a_launcher_that_is_dropped_and_collected_while_it_launches_ends_the_launch(
+    machine: emulator.Emulator,
+    monkeypatch: pytest.MonkeyPatch,
+    by_kernel: bool,
+    launches_before: int,
+) -> None:
+    launches = 0
+    call = machine.cuLaunchKernelEx
+
+    def drop_at_last(*args: object) -> object:
+        nonlocal launches
+        launches += 1
+        if launches > launches_before:
+            launchers.clear()
+            stream.close()  # the kernel forgets its launcher
+            gc.collect()
+        return call(*args)
+
+    monkeypatch.setattr(machine, "cuLaunchKernelEx", drop_at_last)  # launchers keep it
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    x = stream.zeros(1, np.uint32)
+    kernel = context.load_module(PTX).kernel("bump")
+    launchers = [] if by_kernel else [kernel.bind(stream, ONE)]
+    for _ in range(launches_before + 1):
+        if by_kernel:
+            kernel.launch(stream, ONE, x)
+        else:
+            launchers[0](x)
+    assert launches == launches_before + 1
+    assert context.default_stream.to_host(x)[0] == launches
