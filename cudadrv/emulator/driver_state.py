@@ -427,6 +427,14 @@ class DriverState:
         numbers = [int(argument) for argument in arguments if isinstance(argument, CUstream)]
         return {number: self._streams[number] for number in numbers if number in self._streams}
 
+    def _lost_its_context(self, handle: CUstream) -> bool:
+        """Return whether a deferred call names a stream whose context was destroyed meanwhile."""
+        thread, number = self._thread, int(handle)
+        if number <= 2:
+            return thread.makes_up and bool(thread.stack) and thread.stack[-1].destroyed
+        stream = thread.streams.get(number)
+        return stream is not None and stream.context.destroyed
+
     def _default_stream(self, context: Context, number: int) -> Stream:
         """Return a context's legacy stream, or its stream of the calling thread."""
         if number < PER_THREAD_HANDLE:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..driver._api import CUstream
 from ..errors import CudaError
@@ -25,6 +25,30 @@ LEGACY: Final = CUstream(1)
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
+class DeferredCall(NamedTuple):
+    """A call that is made after the outermost call of its thread.
+
+    Attributes:
+        stack: the thread's contexts when it was deferred.
+        streams: the streams that it names, by their handles.
+        contexts: the contexts that existed when it was deferred; empty if none of them matters.
+        work: makes the call.
+    """
+
+    stack: tuple[Context, ...]
+    streams: Mapping[int, Stream]
+    contexts: tuple[Context, ...]
+    work: Callable[[], object]
+
+    @property
+    def went_with_a_context(self) -> bool:
+        """Whether another thread has destroyed a context meanwhile, perhaps that of the object.
+
+        To the caller the object was destroyed before its context.
+        """
+        return any(context.destroyed for context in self.contexts)
+
+
 class CallingThread(threading.local):
     """A thread's contexts, its last failed call, and its deferred calls.
 
@@ -32,8 +56,7 @@ class CallingThread(threading.local):
 
     Attributes:
         stack: its contexts; the last is current.
-        put_off: what is done after the outermost call, with the stack of contexts of that moment,
-            and the streams that it names.
+        put_off: what is done after the outermost call.
         streams: the streams that a put-off call names, by their handles. Another thread may have
             destroyed them meanwhile.
         failure: its last failed call.
@@ -44,10 +67,11 @@ class CallingThread(threading.local):
             thread's own in calls of C functions with the suffix `_ptds`.
         executing: the stream whose operation runs at its call, without a queue.
         below: that operation, once a nested call has queued an operation or waited.
+        makes_up: whether it makes calls that were put off.
     """
 
     stack: list[Context]
-    put_off: deque[tuple[tuple[Context, ...], Mapping[int, Stream], Callable[[], object]]]
+    put_off: deque[DeferredCall]
     failure: Failure | None = None
     streams: Mapping[int, Stream] = MappingProxyType({})
     runs_host_function: bool = False
@@ -56,7 +80,7 @@ class CallingThread(threading.local):
     default_stream: CUstream = LEGACY
     executing: Stream | None = None
     below: QueuedOperation | None = None
-    _makes_up = False
+    makes_up: bool = False
 
     if not TYPE_CHECKING:
 
@@ -75,13 +99,17 @@ class CallingThread(threading.local):
         return self.depth > 1
 
     def after_this_call(
-        self, work: Callable[[], object], streams: Mapping[int, Stream] = MappingProxyType({})
+        self,
+        work: Callable[[], object],
+        streams: Mapping[int, Stream] = MappingProxyType({}),
+        contexts: tuple[Context, ...] = (),
     ) -> None:
         """Do something once the outermost call has ended, with the contexts of this moment.
 
-        `work` also finds these streams, by their handles, if they have been destroyed by then.
+        `work` also finds these streams, by their handles, if they have been destroyed by then. It
+        may fail without a report if one of `contexts` has been destroyed by then.
         """
-        self.put_off.append((tuple(self.stack), streams, work))
+        self.put_off.append(DeferredCall(tuple(self.stack), streams, contexts, work))
 
     def within_a_call(self, work: Callable[[], object]) -> None:
         """Run a function as an unnested call would: calls that come meanwhile are nested."""
@@ -96,28 +124,28 @@ class CallingThread(threading.local):
 
     def make_up(self) -> None:
         """Run deferred work, and work that is deferred meanwhile."""
-        if self._makes_up:
+        if self.makes_up:
             return
-        self._makes_up = True
+        self.makes_up = True
         try:
             while self.put_off:
-                stack, self.streams, call = self.put_off.popleft()
+                deferred = self.put_off.popleft()
                 now, failure = self.stack, self.failure
-                self.stack = list(stack)
-                was_broken = any(context.device.fault is not None for context in stack)
+                self.stack, self.streams = list(deferred.stack), deferred.streams
+                was_broken = any(context.device.fault is not None for context in deferred.stack)
                 try:
-                    result = call()
+                    result = deferred.work()
                 finally:
                     self.stack, self.failure = now, failure
-                if isinstance(result, tuple) and result[0]:
-                    error = _rejection(call, result[0])
+                if isinstance(result, tuple) and result[0] and not deferred.went_with_a_context:
+                    error = _rejection(deferred.work, result[0])
                     # The call that this one waited for returned the error, or a call of another
                     # thread that found the device broken first.
                     returned = failure is not None and failure.code == result[0]
                     if not (error.sticky and (was_broken or returned)):
                         _Unraisable(error)
         finally:
-            self._makes_up = False
+            self.makes_up = False
             self.streams = MappingProxyType({})
 
     def call_host(self, function: int, argument: int, *, here: bool = False) -> None:

@@ -179,3 +179,39 @@ def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
     assert answers == [(CUresult.CUDA_SUCCESS,)] * 2
     assert not unraisable
     assert cudadrv.pool_info(context.device).used == used
+
+
+@pytest.mark.parametrize("order", ["immediate", "late"])
+def test_a_context_that_another_thread_destroys_takes_what_was_put_off(
+    order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with emulator.session(order=order) as machine:
+        device = cudadrv.list_devices()[0]
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        before = len(machine._contexts)
+        contexts = [cudadrv.Context.create(device)]
+        streams = [contexts[0].new_stream()]
+        kept = [
+            contexts[0].load_module(FAILING),
+            streams[0].record(),
+            streams[0].alloc(64),
+            contexts[0].default_stream.alloc(64),
+        ]
+        enter = machine._enter
+        threads: list[threading.Thread] = []
+
+        def drop(name: str, always: bool) -> None:
+            if name == "cuStreamQuery" and not threads:  # as a collection in the middle of it
+                kept.clear()
+                streams.clear()
+                threads.append(threading.Thread(target=contexts.pop().close))
+                threads[0].start()
+                threads[0].join()
+            enter(name, always)
+
+        monkeypatch.setattr(machine, "_enter", drop)
+        stream.is_done()
+        assert len(threads) == 1
+        # Nothing came to sys.unraisablehook, which would fail the test.
+        assert not cudadrv.pool_info(device).used
+        assert len(machine._contexts) == before

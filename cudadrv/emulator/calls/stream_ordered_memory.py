@@ -127,8 +127,15 @@ class StreamOrderedMemoryCalls(CallRules):
         The stream is any of the device. Driver 580 also accepts another device's, and then nothing
         orders the free after the memory's uses.
         """
-        stream = self._stream(h_stream)
         address = int(dptr)
+        if address and self._lost_its_context(h_stream):
+            # The end of a context waits for its work. Memory of a pool outlives the context.
+            if self._host.find(address) is not None:
+                free_of_host(self, address)
+            else:
+                free_device_memory(self, address)
+            return OK
+        stream = self._stream(h_stream)
         if stream.capture is not None:
             self._free_in(stream.capture, stream, address)
             return OK
