@@ -6,7 +6,7 @@ import ctypes
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -37,7 +37,7 @@ class DeferredCall(NamedTuple):
 
     stack: tuple[Context, ...]
     streams: Mapping[int, Stream]
-    contexts: tuple[Context, ...]
+    contexts: Sequence[Context]
     work: Callable[[], object]
 
     @property
@@ -102,7 +102,7 @@ class CallingThread(threading.local):
         self,
         work: Callable[[], object],
         streams: Mapping[int, Stream] = MappingProxyType({}),
-        contexts: tuple[Context, ...] = (),
+        contexts: Sequence[Context] = (),
     ) -> None:
         """Do something once the outermost call has ended, with the contexts of this moment.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import cast
 
@@ -148,7 +148,7 @@ def test_a_launcher_that_is_dropped_and_collected_while_it_launches_ends_the_lau
     launches_before: int,
 ) -> None:
     launches = 0
-    call = machine.cuLaunchKernelEx
+    call: Callable[..., object] = machine.cuLaunchKernelEx
 
     def drop_at_last(*args: object) -> object:
         nonlocal launches

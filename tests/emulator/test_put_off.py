@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 
@@ -183,7 +184,7 @@ def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
 
 @pytest.mark.parametrize("order", ["immediate", "late"])
 def test_a_context_that_another_thread_destroys_takes_what_was_put_off(
-    order: str, monkeypatch: pytest.MonkeyPatch
+    order: Literal["immediate", "late"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with emulator.session(order=order) as machine:
         device = cudadrv.list_devices()[0]

@@ -40,7 +40,7 @@ def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
             if frees and depth:
                 # A finalizer calls it in the middle of another call: this thread may hold a lock.
                 later = partial(checked, self, *args, **kwargs)
-                contexts = tuple(list(self._contexts.values()))
+                contexts = list(self._contexts.values())
                 thread.after_this_call(later, self._streams_among(args), contexts)
                 return cast(_R, OK)  # such a call returns the result alone
             thread.depth = depth + 1
