@@ -653,7 +653,7 @@ def test_idle_workers_end_with_their_session_and_leave_nothing_there() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_forked_child_fails_with_a_reason_and_does_not_hang(rt: GpuRuntime) -> None:
     assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
     child = os.fork()
