@@ -37,7 +37,11 @@ def add_to(commands: Commands) -> None:
     add("--devices", type=positive, metavar="N", help="default: 1")
     add("--order", metavar="ORDER", help="immediate, late or random:SEED")
     # Options are text here: this must start fast, and the emulator's modules take long to import.
-    add("--checks", metavar="NAMES", help="some of race,init,sync,bounds,leak (default: none)")
+    add(
+        "--checks",
+        metavar="NAMES",
+        help="some of race,init,sync,bounds,assemble,leak (default: none)",
+    )
     add("--steps", type=positive, metavar="N", help="the limit of steps of a kernel that makes no "
         f"progress (default: {_STEPS}, some two minutes)")  # fmt: skip
     add("--fault", choices=_FAULTS, help="what a kernel's fault does: sticky, the default, fails "
