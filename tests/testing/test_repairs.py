@@ -442,3 +442,22 @@ def test_a_wait_heals_an_asynchronous_copy(wait: str, repair: str) -> None:
         reference=lambda x: {"out": x[np.arange(64) ^ 1]},
     )
     assert healing(repairs_of(case, "race"))["wait"][0] == repair
+
+
+def test_an_operator_of_an_unrolled_loop_is_changed_in_all_of_its_copies() -> None:
+    source = """extern "C" __global__ void near(int n, const float* x, float* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0.0f;
+    for (int k = -2; k <= 2; k++)
+        sum -= i + k >= 0 && i + k < n ? x[i + k] : 0.0f;
+    out[i] = sum;
+}"""
+    case = KernelCase(
+        source,
+        arguments={"n": N, "x": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N)},
+        launch=st.launch_configs(threads=N),
+        reference=lambda x: {"out": np.convolve(x, np.ones(5, np.float32))[2:-2]},
+    )
+    (healed,) = healing(repairs_of(case, "values"))["operator"]
+    assert "add.f32 in place of sub.f32" in healed

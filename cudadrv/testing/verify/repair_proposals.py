@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -43,6 +43,7 @@ _STRONG: Final = {"volatile", "relaxed", "acquire", "release", "mmio"}
 _ATOMIC: Final = {"add": "add", "fma": "add", "min": "min", "max": "max", "and": "and",
                   "or": "or", "xor": "xor"}  # fmt: skip
 _INTEGERS: Final = ("u32", "s32", "b32")
+_FLOATS: Final = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,12 +388,32 @@ class _Proposer:
         chosen: Iterable[Instruction] = self._nearest()
         if accesses:
             chosen = self._address_definitions(accesses[0])
-        replaced = (
-            self._replaced("operator", "another operator", instruction, {instruction.line: new})
-            for instruction in chosen
-            for new in changed_operators(instruction, self._editable.line(instruction))
-        )
-        return islice(replaced, _MOST_OPERATORS)
+        return islice(self._changed_operators(list(chosen)), _MOST_OPERATORS)
+
+    def _changed_operators(self, chosen: Sequence[Instruction]) -> Iterator[Proposal]:
+        """Yield each other operator in all copies of an unrolled loop, then at each place alone.
+
+        Those of floats come first: most of the others compute addresses.
+        """
+        in_order = sorted(chosen, key=lambda instruction: not _has_floats(instruction))
+        seen: set[tuple[int, ...]] = set()
+        for are_copied in (True, False):
+            for instruction in in_order:
+                copies = [instruction]
+                if are_copied:
+                    copies = [c for c in self._copies(instruction) if c.text == instruction.text]
+                if are_copied and len(copies) == 1:
+                    continue
+                places = tuple(copy.line for copy in copies)
+                if places in seen:
+                    continue
+                seen.add(places)
+                variants = [
+                    list(changed_operators(copy, self._editable.line(copy))) for copy in copies
+                ]
+                for texts in zip(*variants, strict=False):
+                    lines = dict(zip(places, texts, strict=True))
+                    yield self._replaced("operator", "another operator", copies[0], lines)
 
     def offsets(self) -> Iterator[Proposal]:
         """Yield accesses to the adjacent elements."""
@@ -622,6 +643,10 @@ class _Proposer:
         line = self._editable.source(instruction, position)
         repair = Repair(kind, change, f"{change} {position} {place}{after}", line)
         return Proposal(repair, self._editable.with_lines(lines))
+
+
+def _has_floats(instruction: Instruction) -> bool:
+    return any(modifier in _FLOATS for modifier in instruction.modifiers)
 
 
 def _is_async_copy(instruction: Instruction) -> bool:
