@@ -61,7 +61,7 @@ def add_to(commands: Commands) -> None:
         example="--seeds 50 test_file.py::test",
         statuses={
             "0": "no order changes the result", "1": "an order changes the result",
-            "2": "the program fails in every order, or the command line is wrong",
+            "2": "the program fails without another order, or the command line is wrong",
         },
     )  # fmt: skip
     parser.add_argument("--seeds", type=positive, default=20, metavar="N", help="default: 20")
@@ -83,9 +83,17 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
     `checks` are names with commas: their findings in an order count as its failure.
     """
     program = _ExploredProgram(target, arguments, checks)
+    misplaced = [word for word in arguments if word.partition("=")[0] in ("--seeds", "--checks")]
+    if program.is_test and misplaced:
+        print(
+            f"{misplaced[0]} goes before the test: python -m cudadrv explore {misplaced[0]} … "
+            f"{target}",
+            file=sys.stderr,
+        )
+        return 2
     passing = program.run("held:")
     if passing.status or passing.warned:
-        print(f"the program fails in its own order, with status {passing.status}:")
+        print(f"the program fails without another order, with status {passing.status}:")
         print(_end_of(passing.errors))
         return 2
     orders = ("late", *(f"random:{seed}" for seed in range(seeds)))
@@ -109,12 +117,13 @@ class _ExploredProgram:
 
     def __init__(self, target: str, arguments: Sequence[str], checks: str) -> None:
         name = Path(target.partition("::")[0]).name
-        self._is_test = "::" in target or name.startswith("test_") or not name.endswith(".py")
+        self.is_test = "::" in target or name.startswith("test_") or not name.endswith(".py")
         driver = os.environ.get("CUDADRV_DRIVER", "")
         self._environment = {"CUDADRV_DRIVER": driver if driver[:8] == "emulator" else _DRIVER}
         head: list[str] = []
-        if self._is_test:
-            head = ["-m", "pytest", "-q", "-x"]
+        if self.is_test:
+            # The checks of an ini file would fail every order.
+            head = ["-m", "pytest", "-q", "-x", "-o", f"cuda_check={checks}"]
         elif checks:
             devices = self._environment["CUDADRV_DRIVER"].partition(":")[2] or "1"
             head = ["-m", "cudadrv", "check", "--checks", checks, "--devices", devices]
@@ -134,8 +143,8 @@ class _ExploredProgram:
             )
             lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
         steps = tuple(map(_step, lines))
-        output = "" if self._is_test else process.stdout
-        errors = process.stdout + process.stderr if self._is_test else process.stderr
+        output = "" if self.is_test else process.stdout
+        errors = process.stdout + process.stderr if self.is_test else process.stderr
         return _Run(process.returncode, output, "OrderWarning" in errors, errors, steps)
 
 

@@ -79,7 +79,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--cuda-order",
         metavar="ORDER",
-        help="when the emulator's work runs: immediate, late, random (docs/orders.md)",
+        help="when the emulator's work runs: immediate, late, random",
     )
     group.addoption(
         "--cuda-seed",
@@ -94,7 +94,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--cuda-check",
         metavar="NAMES",
-        help="what the emulator checks of kernels, such as race,init (docs/checks.md)",
+        help="what the emulator checks of kernels, such as race,init",
     )
     group.addoption("--cuda-profile", metavar="NAME", help="the device to emulate, such as H100")
     group.addoption(
@@ -106,7 +106,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--cuda-budget",
         choices=_BUDGETS,
         help="compare the counts of tests with the mark cuda_budget with the budget.json beside "
-        "them, or store them there; off is the default (docs/counters.md)",
+        "them, or store them there; off is the default",
     )
     group.addoption(
         "--cuda-require-gpu",

@@ -332,7 +332,7 @@ class CudaTest:
             words.append(f"--cuda-order={name}")
         if name == "random" and not self._order:
             words.append(f"--cuda-seed={seed}")
-        if checks:
+        if checks or CHECK in self._choices.environment:  # no checks, where the ini file has some
             words.append(f"--cuda-check={checks}")
         if self._choices.profile:
             words.append(f"--cuda-profile={self._choices.profile}")

@@ -94,4 +94,23 @@ def test_a_program_that_fails_at_once_is_not_explored(
     test = tmp_path / "test_wrong.py"
     test.write_text("def test_it():\n    assert 1 == 2\n")
     assert main(["explore", f"{test}::test_it"]) == 2
-    assert "the program fails in its own order" in capsys.readouterr().out
+    assert "the program fails without another order" in capsys.readouterr().out
+
+
+def test_checks_of_an_ini_file_do_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = tmp_path / "test_locked.py"
+    test.write_text(LOCKED.replace("cuda_stream=None", "cuda_stream"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\ncuda_check = race\n")
+    assert main(["explore", "--seeds", "4", str(test)]) == 0
+    assert capsys.readouterr().out == "0 of 5 orders change the result\n"
+
+
+def test_options_after_a_test_are_rejected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = tmp_path / "test_it.py"
+    test.write_text("def test_it():\n    pass\n")
+    assert main(["explore", f"{test}::test_it", "--seeds", "3"]) == 2
+    assert capsys.readouterr().err.startswith("--seeds goes before the test: ")

@@ -108,6 +108,10 @@ def test_a_fault_of_order_fails_late_and_passes_at_once(runs: Runs) -> None:
             "order late; repeat with",
         ]
     )
+    runs.pytester.makeini("[pytest]\ncuda_check = race\n")
+    result = runs.here(EARLY, "--cuda=emulator", "--cuda-order=late", "--cuda-check=")
+    result.stdout.fnmatch_lines(["python -m pytest * --cuda-order=late --cuda-check="])
+    (runs.pytester.path / "tox.ini").unlink()
     filled = EARLY.replace("    here[:] = 0\n", "").replace("here == 7", "here[0] == 7")
     result = runs.here(filled, "--cuda=emulator", "--cuda-order=late")
     result.stdout.fnmatch_lines(
