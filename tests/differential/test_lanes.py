@@ -18,8 +18,8 @@ from tests.short_cases import few
 
 # What other sources have is of whole warps, which NumPy does in any form.
 SOURCES = (
-    "integer", "floating", "conversion", "half", "memory", "atomic", "warp", "barrier", "control",
-    "special", "cooperative", "fast_math", "unfused", "transaction", "async_copy",
+    "special", "integer", "floating", "conversion", "half", "memory", "atomic", "barrier", "warp",
+    "control", "cooperative", "fast_math", "unfused", "transaction", "async_copy",
 )  # fmt: skip
 FORMS = {"always": ALWAYS, "drawn": drawn(17)}
 

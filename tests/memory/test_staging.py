@@ -25,6 +25,7 @@ from cudadrv.memory.staging import (
     chunks_of,
     copy_staged,
     under_way,
+    usable_threads,
 )
 
 LIMIT = 4 << 20
@@ -306,7 +307,7 @@ def test_a_copy_goes_on_though_all_buffers_of_the_ring_are_lost() -> None:
         ring.pairs.clear()
         host = np.arange(LEAST_STAGED_BYTES // 4, dtype="u4")
         assert np.array_equal(stream.to_host(stream.to_device(host)), host)
-        assert len(ring.pairs) == 1
+        assert 1 <= len(ring.pairs) <= usable_threads()  # a pair for each thread that helped
 
 
 def test_a_copy_that_cannot_pin_more_waits_for_the_buffers_of_another(
