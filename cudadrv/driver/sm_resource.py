@@ -70,7 +70,9 @@ class SmResource(NotCopyable):
         if groups is None:
             _, groups, _ = self._split(0, sm_count, ignore_coscheduling)
         groups = border.whole("SmResource.split: groups", groups, 1, _MOST)
-        parts, part_count, remainder = self._split(groups, sm_count, ignore_coscheduling)
+        # The bindings make as many objects as requested, and a part has one multiprocessor or more.
+        requested = min(groups, self.sm_count)
+        parts, part_count, remainder = self._split(requested, sm_count, ignore_coscheduling)
         if part_count < groups:
             raise errors.ArgumentValueError(
                 f"SmResource.split: {groups} groups of {sm_count} are more than there are in "

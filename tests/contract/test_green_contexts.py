@@ -115,6 +115,11 @@ def test_a_cooperative_grid_fits_the_part(whole: SmResource) -> None:
             kernel.launch(stream, more, x)
 
 
+def test_more_groups_than_memory_could_hold_are_refused(whole: SmResource) -> None:
+    with pytest.raises(ArgumentValueError, match=f"{2**31 - 1} groups of 8 are more than"):
+        whole.split(8, 2**31 - 1)
+
+
 def test_a_part_is_split_again_once_a_context_has_it(whole: SmResource) -> None:
     parts, _ = whole.split(8)
     if len(parts) < 2:
