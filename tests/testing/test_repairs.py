@@ -86,6 +86,7 @@ def test_no_repairs_are_tried_without_explain() -> None:
     assert repairs_of(reverse(), "race", options) == ()
 
 
+@pytest.mark.slow
 def test_repairs_are_the_same_each_time(reversed_verdict: Verdict) -> None:
     assert repairs_of(reverse(), "race") == race_of(reversed_verdict).repairs
 

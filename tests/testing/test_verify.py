@@ -37,7 +37,9 @@ from cudadrv.testing.verify.comparison import difference
 from cudadrv.testing.verify.ptx_edit import EditablePtx
 from cudadrv.testing.verify.verification import compiled_case
 
-QUICK = VerifyOptions(examples=12, seconds=60, database=None, checks=("race", "init", "bounds"))
+QUICK = VerifyOptions(
+    examples=12, seconds=60, database=None, checks=("race", "init", "bounds"), explain=False
+)
 N = st.sizes(1, 80)
 SAXPY = """extern "C" __global__ void saxpy(int n, float a, const float* x, float* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -121,7 +123,7 @@ def test_a_race_is_found_with_two_threads() -> None:
 
 def test_one_seed_gives_one_verdict() -> None:
     def plain(seed: int) -> dict[str, Any]:  # of JSON
-        options = replace(QUICK, seed=seed, explain=False)
+        options = replace(QUICK, seed=seed)
         return {**verify(saxpy("i <= n"), options).to_json(), "seconds": 0}
 
     assert plain(3) == plain(3)
