@@ -462,3 +462,18 @@ def test_an_operator_of_an_unrolled_loop_is_changed_in_all_of_its_copies() -> No
     )
     (healed,) = healing(repairs_of(case, "values"))["operator"]
     assert "add.f32 in place of sub.f32" in healed
+
+
+def test_the_bound_of_a_loop_is_changed_before_the_loop_and_in_it() -> None:
+    source = """extern "C" __global__ void copy(int n, const int* x, int* y) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i <= n; i += gridDim.x * blockDim.x)
+        y[i] = x[i];
+}"""
+    case = KernelCase(
+        source,
+        arguments={"n": N, "x": st.arrays(np.int32, N), "y": st.unwritten(np.int32, N)},
+        launch=st.launch_configs(threads=N, loops=True),
+        reference=lambda x: {"y": x},
+    )
+    (healed,) = healing(repairs_of(case, "bounds"))["bound"]
+    assert healed.startswith("another bound at kernel.cu:2 ")

@@ -43,6 +43,10 @@ _STRONG: Final = {"volatile", "relaxed", "acquire", "release", "mmio"}
 _ATOMIC: Final = {"add": "add", "fma": "add", "min": "min", "max": "max", "and": "and",
                   "or": "or", "xor": "xor"}  # fmt: skip
 _INTEGERS: Final = ("u32", "s32", "b32")
+# `i < n` and its negation `i >= n`, against `i <= n` and `i > n`.
+_BOUNDARY: Final[Mapping[tuple[str, ...], int]] = {
+    ("lt",): 0, ("ge",): 0, ("le",): 1, ("gt",): 1, ("lo",): 0, ("hs",): 0, ("ls",): 1, ("hi",): 1,
+}  # fmt: skip
 _FLOATS: Final = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
 
 
@@ -338,27 +342,52 @@ class _Proposer:
         return islice(self._changed_bounds(), _MOST_BOUNDS)
 
     def _changed_bounds(self) -> Iterator[Proposal]:
-        seen: set[tuple[int, ...]] = set()
         nearest = self._nearest()
-        for is_comparison in (True, False):
-            for instruction in nearest:
-                if (instruction.opcode == "setp") != is_comparison:
-                    continue
-                swaps = instruction.modifiers[:1] in (("eq",), ("ne",))
-                for new in islice(
-                    changed_bounds(instruction, self._editable.line(instruction)), swaps, None
-                ):
-                    copies = {instruction.line: new}
-                    if instruction.text not in new:  # the same comparison in unrolled loops
-                        text = next(word for word in new.split() if word.startswith("setp"))
-                        for copy in self._copies(instruction):
-                            if copy.text == instruction.text:
-                                ptx_line = self._editable.line(copy)
-                                copies[copy.line] = ptx_line.replace(copy.text, text, 1)
-                        if tuple(sorted(copies)) in seen:
-                            continue
-                        seen.add(tuple(sorted(copies)))
-                    yield self._replaced("bound", "another bound", instruction, copies)
+        comparisons = [instruction for instruction in nearest if instruction.opcode == "setp"]
+        yield from self._changed_comparisons(comparisons)
+        others = [instruction for instruction in nearest if instruction.opcode != "setp"]
+        for instruction in (*comparisons, *others):
+            for new in changed_bounds(instruction, self._editable.line(instruction)):
+                if instruction.text in new:
+                    yield self._replaced(
+                        "bound", "another bound", instruction, {instruction.line: new}
+                    )
+
+    def _changed_comparisons(self, comparisons: Sequence[Instruction]) -> Iterator[Proposal]:
+        """Yield each other comparison: on its whole line of source, in the copies of an unrolled
+        loop, at its place alone.
+
+        A loop has its condition twice: negated before the loop, and at the end of its body.
+        """
+        seen: set[tuple[int, ...]] = set()
+        ordered = [each for each in comparisons if each.modifiers[:1] in _BOUNDARY]
+        for alike in (self._same_boundary, self._same_text, _alone):
+            for instruction in ordered:
+                copies = alike(instruction)
+                places = tuple(sorted(copy.line for copy in copies))
+                if places not in seen:
+                    seen.add(places)
+                    lines = {
+                        copy.line: next(changed_bounds(copy, self._editable.line(copy)))
+                        for copy in copies
+                    }
+                    yield self._replaced("bound", "another bound", instruction, lines)
+
+    def _same_boundary(self, instruction: Instruction) -> list[Instruction]:
+        """Return the comparisons of the same line that treat the limit as this one does."""
+        calls, kind = self._editable.calls(instruction), instruction.modifiers[-1]
+        if not calls:
+            return [instruction]
+        boundary = _BOUNDARY[instruction.modifiers[:1]]
+        return [
+            other for other in self._instructions()
+            if other.opcode == "setp" and _BOUNDARY.get(other.modifiers[:1]) == boundary
+            and other.modifiers[-1] == kind and self._editable.calls(other) == calls
+        ]  # fmt: skip
+
+    def _same_text(self, instruction: Instruction) -> list[Instruction]:
+        copies = self._copies(instruction)
+        return [copy for copy in copies if copy.text == instruction.text]
 
     def limits(self) -> Iterator[Proposal]:
         """Yield comparisons with a limit that is one less, and one more."""
@@ -399,9 +428,7 @@ class _Proposer:
         seen: set[tuple[int, ...]] = set()
         for are_copied in (True, False):
             for instruction in in_order:
-                copies = [instruction]
-                if are_copied:
-                    copies = [c for c in self._copies(instruction) if c.text == instruction.text]
+                copies = self._same_text(instruction) if are_copied else [instruction]
                 if are_copied and len(copies) == 1:
                     continue
                 places = tuple(copy.line for copy in copies)
@@ -643,6 +670,10 @@ class _Proposer:
         line = self._editable.source(instruction, position)
         repair = Repair(kind, change, f"{change} {position} {place}{after}", line)
         return Proposal(repair, self._editable.with_lines(lines))
+
+
+def _alone(instruction: Instruction) -> list[Instruction]:
+    return [instruction]
 
 
 def _has_floats(instruction: Instruction) -> bool:
