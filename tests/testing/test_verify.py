@@ -121,6 +121,18 @@ def test_a_race_is_found_with_two_threads() -> None:
     assert {line.line for line in races[0].lines} == {3, 4}
 
 
+def test_a_finding_calls_a_kernel_that_the_case_does_not_name_as_cuda_does() -> None:
+    case = KernelCase(
+        "__global__ void beyond(int n, int* x) { if (threadIdx.x <= n) x[threadIdx.x] = 1; }",
+        arguments={"n": (n := st.sizes(1, 20)), "x": st.arrays(np.int32, n)},
+        launch=st.launch_configs(blocks=1, block=32),
+        reference=lambda n, x: {"x": np.ones(n, np.int32)},
+    )
+    (finding,) = verify(case, QUICK).findings
+    assert "in kernel beyond, block (0, 0, 0), thread (1, 0, 0)" in finding.text
+    assert "_Z" not in str(finding)
+
+
 def test_one_seed_gives_one_verdict() -> None:
     def plain(seed: int) -> dict[str, Any]:  # of JSON
         options = replace(QUICK, seed=seed)

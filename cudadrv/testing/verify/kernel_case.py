@@ -16,6 +16,7 @@ from hypothesis import strategies as hypothesis_strategies
 from hypothesis.strategies import SearchStrategy
 
 import ptx
+from ptx.emulate.check.findings import demangled
 
 from ... import border
 from ...errors import ArgumentError, ArgumentTypeError, ArgumentValueError
@@ -152,6 +153,11 @@ class KernelCase:
         known = list(image.signatures)
         if not name and (len(known) == 1 or self.program is not None) and known:
             name = known[0]
+        # Findings call a kernel by its name in CUDA, also where the case does not name it.
+        named = set(image.lowered_names.values())
+        mangled = [symbol for symbol in known if symbol[:2] == "_Z" and symbol not in named]
+        names_in_cuda = {demangled(symbol): symbol for symbol in mangled}
+        image = replace(image, lowered_names={**names_in_cuda, **image.lowered_names})
         if name not in known:
             raise self._no_kernel(known)
         self._check_parameters(name, image.signatures[name])
