@@ -160,9 +160,11 @@ class LauncherState:
         self._prepared: Registry[_Prepared] = Registry()
         self._globals = self._names(launch_elsewhere)
         # They take arguments of any kind until code for the kinds in use is generated.
-        self.function, self.kernel_launch = [
+        slow, kernel_slow = [
             FunctionType(code, self._globals, closure=(CellType(self._globals),)) for code in SLOW
         ]
+        self.function: FunctionType = slow
+        self.kernel_launch: FunctionType = kernel_slow
         self.function.__dict__ |= {
             "stream": stream, "config": config, "prepare": self._prepare,
             "kernel_launch": self.kernel_launch,
