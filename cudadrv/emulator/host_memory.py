@@ -14,10 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from ptx.emulate.memory.device_memory import map_shared, whole_pages
 from ptx.emulate.memory.mapped_memory import MappedHostMemory
 
 from .memory_patterns import FREED, FRESH, MOST_BYTES, PatternedBytes, fill
 from .pools import GraphMemory, Pool
+from .shared_file import SharedFile, empty_pages
 
 _PAGE: Final = 4096
 _LARGEST_NUMBER: Final = 8
@@ -102,6 +104,7 @@ class HostPiece:
         pages, view: keep it alive, unless it is the caller's.
         written: which bytes were written, if that is checked.
         pool: the pool that it was allocated from.
+        offset: where it begins in the file of its pool, if that has one.
         graph: the allocation of a graph that it is of.
         advice: the advice for its parts, if it is managed memory.
         is_synchronous: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
@@ -119,6 +122,7 @@ class HostPiece:
     view: ctypes.Array[ctypes.c_char] | None = None
     written: PatternedBytes | None = None
     pool: Pool | None = None
+    offset: int = 0
     graph: GraphMemory | None = None
     advice: ManagedRanges | None = None
     is_synchronous: bool = False
@@ -213,8 +217,9 @@ class HostMemory:
         Raises:
             OSError, ValueError, OverflowError: the host has not enough memory.
         """
-        pages = mmap.mmap(-1, nbytes)
-        view = (ctypes.c_char * nbytes).from_buffer(pages)
+        file = None if pool is None else pool.file
+        offset = 0 if file is None else file.extend(nbytes)
+        pages, view = _mapped(nbytes, file, offset)
         self._numbered += 1
         address, written = ctypes.addressof(view), None
         if self.has_flags and nbytes <= MOST_BYTES:
@@ -223,8 +228,23 @@ class HostMemory:
             fill(address, nbytes, FRESH)
         piece = HostPiece(
             address, nbytes, context, ordinal, self._numbered, managed, flags,
-            pages=pages, view=view, written=written, pool=pool, graph=graph,
+            pages=pages, view=view, written=written, pool=pool, offset=offset, graph=graph,
             advice=ManagedRanges(nbytes, _preferred(pool, graph)) if managed else None,
+        )  # fmt: skip
+        self._add(piece)
+        return piece
+
+    def open(self, pool: Pool, offset: int, nbytes: int) -> HostPiece:
+        """Open memory of another process's pool, at an offset in the pool's file.
+
+        Raises:
+            OSError, ValueError, OverflowError: there is no range of so many addresses.
+        """
+        pages, view = _mapped(nbytes, pool.file, offset)
+        self._numbered += 1
+        piece = HostPiece(
+            ctypes.addressof(view), nbytes, 0, 0, self._numbered, managed=False,
+            pages=pages, view=view, pool=pool, offset=offset,
         )  # fmt: skip
         self._add(piece)
         return piece
@@ -277,7 +297,11 @@ class HostMemory:
     def leave_for_good(self, piece: HostPiece) -> None:
         """Free memory of a pool or a graph that no stream uses any more."""
         self._leaving.discard(piece.address)
-        if self.has_patterns and piece.written is None:
+        pool = piece.pool
+        if pool is not None and pool.file is not None:
+            if not pool.is_foreign and piece.pages is not None:
+                empty_pages(piece.pages)
+        elif self.has_patterns and piece.written is None:
             fill(piece.address, piece.nbytes, FREED)
         self._remove(piece.address)
 
@@ -309,6 +333,17 @@ class HostMemory:
         if piece is None or address >= piece.address + piece.nbytes:
             return None
         return piece
+
+
+def _mapped(
+    nbytes: int, file: SharedFile | None, offset: int
+) -> tuple[mmap.mmap, ctypes.Array[ctypes.c_char]]:
+    """Return new pages and a view of their bytes; of a file, if one is given."""
+    pages = mmap.mmap(-1, nbytes)
+    view = (ctypes.c_char * nbytes).from_buffer(pages)
+    if file is not None:  # mmap.mmap would use one more descriptor for each allocation
+        map_shared(ctypes.addressof(view), whole_pages(nbytes), file.number, offset)
+    return pages, view
 
 
 def _preferred(pool: Pool | None, graph: GraphMemory | None) -> MemoryLocation | None:

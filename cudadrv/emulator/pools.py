@@ -75,8 +75,8 @@ class Pool:
         reuse: the three reuse policies, by attribute number; stored without effect.
         peers: ordinals of the other devices that may access its memory; for a pool of host memory,
             of all devices that may.
-        file: the file of its memory, if other processes may open it: an offset there equals the
-            address's offset in the device.
+        file: the file of its memory, if other processes may open it. For a pool of a device an
+            offset there equals the address's offset in the device.
         is_foreign: whether it belongs to another process, and allocates no memory here.
         location: the location of its memory, unless it is a device's own.
     """
@@ -150,9 +150,18 @@ class HostPools:
         self._defaults: dict[PoolLocation, Pool] = {}
         self._in_use: dict[PoolLocation, Pool] = {}
 
-    def create(self, location: PoolLocation, max_bytes: int = 0) -> Pool:
-        """Make a pool."""
-        pool = Pool(next(self._handles), max_bytes, location=location)
+    def create(
+        self,
+        location: PoolLocation,
+        max_bytes: int = 0,
+        *,
+        file: SharedFile | None = None,
+        is_foreign: bool = False,
+    ) -> Pool:
+        """Make a pool, or one that stands for a pool of another process."""
+        pool = Pool(
+            next(self._handles), max_bytes, file=file, is_foreign=is_foreign, location=location
+        )
         self.by_handle[pool.handle] = pool
         return pool
 
@@ -184,6 +193,11 @@ class HostPools:
         pool.take(nbytes, rounded, growth)
         return True
 
+    def open(self, pool: Pool, nbytes: int) -> None:
+        """Count memory of another process's pool."""
+        rounded = _rounded(nbytes)
+        pool.take(nbytes, rounded, rounded)
+
     def give(self, pool: Pool, nbytes: int) -> None:
         """Count a free; the last one of a destroyed pool removes it."""
         pool.give(nbytes, _rounded(nbytes))
@@ -202,6 +216,8 @@ class HostPools:
         pool.reserved = pool.rounded
         if not pool.rounded:
             self.by_handle.pop(pool.handle, None)
+            if pool.file is not None:
+                pool.file.close()
 
     def synchronised(self) -> None:
         """Release unused memory above the thresholds, as a synchronisation does."""

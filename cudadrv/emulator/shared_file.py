@@ -34,6 +34,7 @@ _PREFIX: Final = "cudadrv"
 _NAME: Final = re.compile(rf"/memfd:{_PREFIX}-(\w+)-([0-9a-f]{{32}})-([0-9a-f]{{32}})\b")
 _AT_ONCE: Final = (16 << 20) // PAGE
 _MADV_REMOVE: Final = 9  # Linux; named in mmap only there
+HOST_MEMORY: Final = bytes(16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class FileName:
     Attributes:
         kind: its purpose: "pool", "memory", "mapped" or "event".
         token: unique among files.
-        device: the UUID of its device.
+        device: the UUID of its device; `HOST_MEMORY` for a pool of page-locked memory.
     """
 
     kind: str
@@ -120,6 +121,16 @@ class SharedFile:
     def nbytes(self) -> int:
         """The size."""
         return os.fstat(self.number).st_size
+
+    def extend(self, nbytes: int) -> int:
+        """Add pages for so many bytes, which are zero; return their offset.
+
+        Raises:
+            OSError: the system reported an error.
+        """
+        offset = self.nbytes
+        os.ftruncate(self.number, offset + whole_pages(nbytes))
+        return offset
 
     def duplicate(self) -> int:
         """Return another descriptor, which the caller owns."""
@@ -210,7 +221,7 @@ class SharedPages:
             return
         in_file[:] = False
         with mmap.mmap(self.file.number, size, offset=start) as pages:
-            pages.madvise(_MADV_REMOVE)
+            empty_pages(pages)
 
     def add(self, file: SharedFile, offset: int, nbytes: int, origin: str) -> int:
         """Map another process's memory, which uses addresses but no memory; return the address.
@@ -241,6 +252,11 @@ class SharedPages:
         self._memory.hide(address)
         self.hide(mapped, size)
         self._memory.unreserve(mapped, size)
+
+
+def empty_pages(pages: mmap.mmap) -> None:
+    """Free the memory of mapped pages of a file; they are zero from then on, for all processes."""
+    pages.madvise(_MADV_REMOVE)
 
 
 def new_shared_file(kind: str, device: bytes, nbytes: int) -> SharedFile:

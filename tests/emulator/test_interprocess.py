@@ -25,13 +25,17 @@ from cudadrv.driver._api import (
     CUmemPoolProps,
     CUmemPoolPtrExportData,
     CUstream,
+    of_opaque_bytes,
+    opaque_bytes,
 )
 from cudadrv.emulator import Emulator, session
+from cudadrv.emulator.calls.interprocess import PoolPointer
 from tests.contract.peer import KEPT, Peer
 from tests.short_cases import few
 
 from .calls import code, ok
 
+_USED, _KIND = 7, 12  # attributes of pools: bytes in use, type of the location
 FILES = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 NBYTES = 3 << 20
 
@@ -49,6 +53,14 @@ def a_pool(driver: Emulator, *, shared: bool = True) -> CUmemoryPool:
     properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     if shared:
         properties.handleTypes = FILES
+    return ok(driver.cuMemPoolCreate(properties))
+
+
+def a_host_pool(driver: Emulator) -> CUmemoryPool:
+    properties = CUmemPoolProps()
+    properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
+    properties.handleTypes = FILES
     return ok(driver.cuMemPoolCreate(properties))
 
 
@@ -126,6 +138,91 @@ def test_what_was_opened_stays_until_it_is_closed_there() -> None:
     ok(second.cuMemPoolDestroy(there))
     assert read(second, opened, 3) == b"\5\5\5"
     ok(second.cuMemFree(opened))
+
+
+@pytest.mark.usefixtures("same_descriptors")
+@pytest.mark.parametrize("order", few(["immediate", "late"], 1))
+def test_page_locked_memory_of_a_pool_is_one_in_two_emulators(order: str) -> None:
+    first, second = an_emulator(order=order), an_emulator(order=order)
+    pool = a_host_pool(first)
+    other = ok(first.cuMemAllocFromPoolAsync(100, pool, CUstream(0)))
+    pointer = ok(first.cuMemAllocFromPoolAsync(NBYTES, pool, CUstream(0)))
+    ctypes.memset(int(pointer), 5, NBYTES)
+    there = imported(second, first, pool)
+    opened = ok(second.cuMemPoolImportPointer(there, ok(first.cuMemPoolExportPointer(pointer))))
+    assert int(opened) != int(pointer)
+    assert ctypes.string_at(int(opened), NBYTES) == b"\5" * NBYTES
+    ctypes.memset(int(opened), 6, 100)
+    assert ctypes.string_at(int(pointer), 101) == b"\6" * 100 + b"\5"
+    # A device writes what the other process reads.
+    device = ok(second.cuMemAlloc(64))
+    fill(second, device, 7, 64)
+    ok(second.cuMemcpyDtoHAsync(int(opened), device, 64, CUstream(0)))
+    ok(second.cuStreamSynchronize(CUstream(0)))
+    assert ctypes.string_at(int(pointer), 65) == b"\7" * 64 + b"\6"
+    assert [int(ok(second.cuMemPoolGetAttribute(there, number))) for number in (_USED, _KIND)] == [
+        NBYTES, int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA),
+    ]  # fmt: skip
+    ok(second.cuMemFreeAsync(opened, CUstream(0)))
+    ok(second.cuStreamSynchronize(CUstream(0)))
+    assert int(ok(second.cuMemPoolGetAttribute(there, _USED))) == 0
+    assert code(second.cuMemFreeAsync(opened, CUstream(0))) == 1
+    assert ctypes.string_at(int(pointer), 65) == b"\7" * 64 + b"\6"
+    ok(second.cuMemPoolDestroy(there))
+    for each in (other, pointer):
+        ok(first.cuMemFreeAsync(each, CUstream(0)))
+    ok(first.cuMemPoolDestroy(pool))
+    ok(first.cuStreamSynchronize(CUstream(0)))
+    first.finish()
+    second.finish()
+
+
+def test_page_locked_memory_of_a_pool_is_zeroed_and_uses_no_memory_once_it_is_freed() -> None:
+    driver = an_emulator()
+    pool = a_host_pool(driver)
+    number = ok(driver.cuMemPoolExportToShareableHandle(pool, FILES, 0))
+    for _ in range(3):
+        pointer = ok(driver.cuMemAllocFromPoolAsync(NBYTES, pool, CUstream(0)))
+        assert ctypes.string_at(int(pointer), NBYTES) == bytes(NBYTES)
+        ctypes.memset(int(pointer), 5, NBYTES)
+        assert os.fstat(number).st_blocks * 512 >= NBYTES
+        ok(driver.cuMemFreeAsync(pointer, CUstream(0)))
+        ok(driver.cuStreamSynchronize(CUstream(0)))
+        assert os.fstat(number).st_blocks == 0
+    os.close(number)
+
+
+def test_many_allocations_of_a_shared_host_pool_need_one_descriptor() -> None:
+    driver = an_emulator()
+    pool = a_host_pool(driver)
+    before = len(os.listdir("/proc/self/fd"))
+    pointers = [ok(driver.cuMemAllocFromPoolAsync(8, pool, CUstream(0))) for _ in range(50)]
+    assert len(os.listdir("/proc/self/fd")) <= before
+    for pointer in pointers:
+        ok(driver.cuMemFreeAsync(pointer, CUstream(0)))
+
+
+def test_what_is_no_shared_memory_of_a_host_pool_is_refused() -> None:
+    first, second = an_emulator(), an_emulator()
+    pool = a_host_pool(first)
+    there = imported(second, first, pool)
+    pointer = ok(first.cuMemAllocFromPoolAsync(64, pool, CUstream(0)))
+    data = ok(first.cuMemPoolExportPointer(pointer))
+    assert code(first.cuMemPoolExportPointer(CUdeviceptr(int(pointer) + 8))) == 1
+    assert code(first.cuMemPoolExportPointer(CUdeviceptr(ok(first.cuMemHostAlloc(64, 0))))) == 1
+    assert code(first.cuMemPoolImportPointer(pool, data)) == 1  # it was not imported
+    assert code(second.cuMemAllocFromPoolAsync(64, there, CUstream(0))) == 1
+    assert code(second.cuMemPoolExportToShareableHandle(there, FILES, 0)) == 1
+    opened = ok(second.cuMemPoolImportPointer(there, data))
+    assert code(second.cuMemPoolExportPointer(opened)) == 1
+    # Data of another pool, and data that name bytes after the end of the file.
+    other = ok(first.cuMemAllocFromPoolAsync(64, a_host_pool(first), CUstream(0)))
+    of_other = ok(first.cuMemPoolExportPointer(other))
+    assert code(second.cuMemPoolImportPointer(there, of_other)) == 1
+    exported = PoolPointer.read(opaque_bytes(data))
+    assert exported is not None
+    beyond = of_opaque_bytes(CUmemPoolPtrExportData, replace(exported, nbytes=1 << 40).packed)
+    assert code(second.cuMemPoolImportPointer(there, beyond)) == 1
 
 
 def test_an_address_that_is_opened_anew_has_no_accesses_of_what_was_there() -> None:

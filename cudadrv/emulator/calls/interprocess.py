@@ -32,8 +32,9 @@ from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
-from ..pools import Pool
-from ..shared_file import DESCRIPTORS, SharedFile, new_shared_file
+from ..host_memory import HostPiece
+from ..pools import HOST_NUMA, Pool, PoolLocation
+from ..shared_file import DESCRIPTORS, HOST_MEMORY, SharedFile, new_shared_file
 from .call import call
 from .event import INTERPROCESS
 
@@ -224,6 +225,10 @@ class InterprocessCalls(CallRules):
         file = SharedFile.of_descriptor(handle, "pool")
         if file is None:
             raise invalid_value(f"descriptor {handle} is of no memory pool")
+        if file.name.device == HOST_MEMORY:
+            with self._lock:
+                pool = self._host_pools.create(PoolLocation(HOST_NUMA), file=file, is_foreign=True)
+            return SUCCESS, CUmemoryPool(pool.handle)
         device = self._device_named(file.name.device)
         pool = Pool(next(self._handles), file=file, is_foreign=True)
         with device.lock:
@@ -235,12 +240,22 @@ class InterprocessCalls(CallRules):
         self, ptr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemPoolPtrExportData]:
         """Return data that identify memory of a pool to processes that imported the pool."""
-        device, piece = self._piece_at(int(ptr))
-        file = None if piece.pool is None else piece.pool.file
-        if file is None or piece.is_foreign or piece.address != int(ptr):
+        piece: HostPiece | Piece | None = self._host.find(int(ptr))
+        device = None
+        if piece is None:
+            device, piece = self._piece_at(int(ptr))
+        file = None if piece.pool is None or piece.pool.is_foreign else piece.pool.file
+        if file is None or piece.address != int(ptr):
             raise invalid_value(f"{int(ptr):#x} begins no memory of a pool that is shared")
-        device.memory.mark_written(piece.address, piece.nbytes)  # others write from now on
-        offset = piece.address - device.memory.base
+        # Others write from now on.
+        if isinstance(piece, HostPiece):
+            if piece.written is not None:
+                piece.written.mark(0, piece.nbytes)
+            offset = piece.offset
+        else:
+            assert device is not None
+            device.memory.mark_written(piece.address, piece.nbytes)
+            offset = piece.address - device.memory.base
         exported = PoolPointer(file.name.token, offset, piece.nbytes)
         return SUCCESS, of_opaque_bytes(CUmemPoolPtrExportData, exported.packed)
 
@@ -259,10 +274,28 @@ class InterprocessCalls(CallRules):
             or exported.token != file.name.token
         ):
             raise invalid_value("that names no memory of the pool, or the pool was not imported")
-        assert device is not None  # another process's pool always has a device
+        if device is None:
+            return SUCCESS, CUdeviceptr(self._open_host_memory(state, file, exported))
         with device.lock:
             piece = device.open(file, exported.offset, exported.nbytes, Owner.POOL, pool=state)
         return SUCCESS, CUdeviceptr(piece.address)
+
+    def _open_host_memory(self, pool: Pool, file: SharedFile, exported: PoolPointer) -> int:
+        """Map page-locked memory of another process's pool; return its address here."""
+        if exported.offset + exported.nbytes > file.nbytes:
+            raise invalid_value("the pool's file has fewer bytes than that memory")
+        with self._lock:
+            try:
+                piece = self._host.open(pool, exported.offset, exported.nbytes)
+            except (OSError, ValueError, OverflowError) as error:
+                raise CallError(
+                    CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+                    f"no addresses for {exported.nbytes} bytes of another process ({error})",
+                ) from error
+            self._host_pools.open(pool, exported.nbytes)
+        if self._accesses is not None:
+            self._accesses.born(piece.address)
+        return piece.address
 
     def _piece_at(self, address: int) -> tuple[DeviceState, Piece]:
         """Return the allocation that holds an address.

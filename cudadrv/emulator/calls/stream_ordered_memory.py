@@ -40,7 +40,7 @@ from ..pools import (
     PoolLocation,
     PoolProperties,
 )
-from ..shared_file import DESCRIPTORS, new_shared_file
+from ..shared_file import DESCRIPTORS, HOST_MEMORY, new_shared_file
 from ..streams import Stream, StreamCapture
 from ..timeline.freed_memory import FreedMemory
 from .call import call
@@ -209,13 +209,9 @@ class StreamOrderedMemoryCalls(CallRules):
             raise invalid_value("a pool of managed memory has no limit, and is not shared")
         if location.kind == HOST and handles:
             raise invalid_value("only a pool of a NUMA node of the host is shared")
-        if handles:
-            raise not_supported(
-                "the emulator shares pools of devices, and none of page-locked memory: make the "
-                "pool without handle types"
-            )
+        file = new_shared_file("pool", HOST_MEMORY, 0) if handles else None
         with self._lock:
-            return self._host_pools.create(location, max_bytes)
+            return self._host_pools.create(location, max_bytes, file=file)
 
     @call
     def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]:

@@ -635,17 +635,26 @@ def _map_file(
 ) -> None:
     start = address - memory.base
     # Mapping other addresses would destroy their contents.
-    if (
-        start < 0
-        or start + nbytes > memory.nbytes
-        or nbytes <= 0
-        or (start | nbytes | offset) % PAGE
-    ):
+    if start < 0 or start + nbytes > memory.nbytes or nbytes <= 0:
         raise ValueError(f"{nbytes} bytes at {address:#x} are no whole pages of the memory")
+    _map_pages(memory.data.ctypes.data + start, nbytes, flags, file, offset)
+
+
+def map_shared(host_address: int, nbytes: int, file: int, offset: int) -> None:
+    """Map pages of a file, given by its descriptor, over pages that the caller owns.
+
+    Raises:
+        OSError: the system rejected it; the pages are as before.
+    """
+    _map_pages(host_address, nbytes, mmap.MAP_SHARED, file, offset)
+
+
+def _map_pages(host_address: int, nbytes: int, flags: int, file: int, offset: int) -> None:
+    if (host_address | nbytes | offset) % PAGE:
+        raise ValueError(f"{nbytes} bytes at {host_address:#x}, {offset} in the file, are no pages")
     function = ctypes.CDLL(None, use_errno=True).mmap
     function.restype = ctypes.c_void_p
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
-    host_address = memory.data.ctypes.data + start
     protection = mmap.PROT_READ | mmap.PROT_WRITE
     if function(host_address, nbytes, protection, flags | _MAP_FIXED, file, offset) != host_address:
         error = ctypes.get_errno()
