@@ -13,6 +13,8 @@ using uintptr_t = uint64_t;
 using intmax_t = int64_t;
 using uintmax_t = uint64_t;
 
+// libcu++ defines the same macros under NVRTC, in other words.
+#pragma nv_diag_suppress 47
 #define CHAR_BIT 8
 #define SCHAR_MIN (-128)
 #define SCHAR_MAX 127

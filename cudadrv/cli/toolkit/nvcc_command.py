@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,16 +100,18 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         # NVRTC rejects functions of the host, such as declarations of headers.
         flags = ["-default-device", *command.flags, f"-arch=compute_{_number(command.arch)}"]
-        image = ptx.compile(
-            f'#include "{_HOST_HEADERS}"\n#line 1\n{text}',
-            ptx.CompileOptions.from_flags(*flags),
-            name=str(source),
-            headers={
-                _HOST_HEADERS: (_FOLDER / _HOST_HEADERS).read_text(),
-                **dict.fromkeys(_HOST_NAMES, ""),
-                **{name: f"#include <{now}>" for name, now in _RENAMED.items()},
-            },
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ptx.CompileWarning)  # the log is printed below
+            image = ptx.compile(
+                f'#include "{_HOST_HEADERS}"\n#line 1\n{text}',
+                ptx.CompileOptions.from_flags(*flags),
+                name=str(source),
+                headers={
+                    _HOST_HEADERS: (_FOLDER / _HOST_HEADERS).read_text(),
+                    **dict.fromkeys(_HOST_NAMES, ""),
+                    **{name: f"#include <{now}>" for name, now in _RENAMED.items()},
+                },
+            )
         output = Path(command.output or source.with_suffix(command.suffix).name)
         end = b"" if command.suffix == ".ptx" else b"\0"
         output.write_bytes(image.data + end)

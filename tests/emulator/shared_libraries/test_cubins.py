@@ -143,6 +143,7 @@ _HOST_CODE = """
 #include <limits.h>
 #include <cuda.h>
 #include <surface_functions.h>
+#include <cuda/std/climits>
 extern "C" __global__ void k(float* x, double* y, int32_t* i, uint64_t* u, bool* b) {
     *y = pow(*x, *y) + pow(*i, *u) + fmod(*i, *x) + sqrt(*i) + exp(*u) + fabs(*x) + pow(*x, *x);
     *x = std::sqrt(*x) + std::pow(*x, 2) + (*i > 3 ? INFINITY : NAN) + FLT_MAX + M_PI;
@@ -156,11 +157,13 @@ def test_nvcc_has_the_hosts_headers_and_functions_of_mixed_types(tmp_path: Path)
     (tmp_path / "k.cu").write_text(_HOST_CODE)
     options = ("-lcudart", "-L", "/lib", "-l", "m", "-lineinfo", "-Wno-deprecated-gpu-targets")
     ended = tool("nvcc", "--ptx", *options, "-arch=sm_80", "k.cu", folder=tmp_path)
-    assert ended.status == 0, ended.err
+    assert (ended.status, ended.err) == (0, "")
     made = (tmp_path / "k.ptx").read_text()
     assert re.findall(r'\.file\s+\d+ "(.*k\.cu)"', made)
     (tmp_path / "k.cu").write_text("__global__ void k() {\nwrong;\n}\n")
     assert "k.cu(2)" in tool("nvcc", "--ptx", "k.cu", folder=tmp_path).err
+    (tmp_path / "k.cu").write_text("__global__ void k(int* x) {\nint unused;\n*x = 1;\n}\n")
+    assert tool("nvcc", "--ptx", "k.cu", folder=tmp_path).err.count("unused") == 2  # and its line
 
 
 def test_nvcc_reports_what_does_not_compile_and_what_needs_a_toolkit(tmp_path: Path) -> None:
