@@ -18,6 +18,7 @@ import numpy.typing as npt
 import ptx
 from ptx.emulate.check.findings import Finding as Race
 from ptx.emulate.count.access_log import AccessLog, LoggedAccess
+from ptx.emulate.model.errors import bytes_text
 from ptx.emulate.model.geometry import Dim3
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
@@ -291,8 +292,8 @@ class CompiledCase:
         if where.source_line is not None and where.source_file is not None:
             place = f"{Path(where.source_file).name}:{where.source_line} ({place})"
         return (
-            f"step {access.step}: {access.kind} of {access.nbytes} bytes at {address} by block "
-            f"{where.block}, thread {where.thread}, {place}{f': {text}' if text else ''}"
+            f"step {access.step}: {access.kind} of {bytes_text(access.nbytes)} at {address} by "
+            f"block {where.block}, thread {where.thread}, {place}{f': {text}' if text else ''}"
         )
 
     def _run(self, example: Example, run: _Run) -> None:

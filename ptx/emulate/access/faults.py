@@ -17,6 +17,7 @@ from ptx.emulate.model.errors import (
     OutOfBounds,
     UseAfterFree,
     Where,
+    bytes_text,
 )
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.fibre import Fibre
@@ -149,7 +150,7 @@ def check_spans(
         return
     position, span = first_outside
     address = int(every[position])
-    access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
+    access = f"{'write' if site.writes else 'read'} of {bytes_text(site.total)}"
     distance = address - span.end if address >= span.start else span.start - address
     side = "past the end of" if address >= span.start else "before"
     side = f"{distance} bytes {side}" if distance >= 0 else "across the end of"
@@ -202,7 +203,7 @@ def _global_fault(
     address %= 1 << 64  # shown as the pointer is, whatever its sign as a signed number
     memory = _memory_of(address, launch.device) or launch.memory
     where = threads.where(position, site.instruction)
-    access = f"{'write' if site.writes else 'read'} of {site.total} bytes at {address:#x}"
+    access = f"{'write' if site.writes else 'read'} of {bytes_text(site.total)} at {address:#x}"
     if inside:
         return Misaligned(
             f"misaligned {access}, which is no multiple of {site.total}",
@@ -257,7 +258,7 @@ def memory_fault(
     )
     address = int(every[position])
     where = threads.where(position, site.instruction)
-    access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
+    access = f"{'write' if site.writes else 'read'} of {bytes_text(site.total)}"
     if outside[position]:
         launch = threads.blocks.launch
         hint = ""

@@ -14,6 +14,7 @@ from ptx.emulate.model.errors import (
     SynchronisationFault,
     UninitialisedRead,
     Where,
+    bytes_text,
 )
 
 HOST: Final = "the host"
@@ -147,7 +148,7 @@ class Finding:
     def _place(self) -> str:
         if self.space == "register":
             return f"registers {self.variable} of PTX"
-        return f"{self.nbytes} bytes of {self.space} memory at {self.address:#x}"
+        return f"{bytes_text(self.nbytes)} of {self.space} memory at {self.address:#x}"
 
     def __str__(self) -> str:
         kernel = f"kernel {self.kernel}, " if self.kernel else ""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ptx.emulate.memory.device_memory import WORD, WRITTEN, Flags, Use
 from ptx.emulate.memory.site import Site, used_bytes_of
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import UninitialisedRead
+from ptx.emulate.model.errors import UninitialisedRead, bytes_text
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
 from ptx.isa.instruction_facts import InstructionKind
@@ -308,8 +308,8 @@ class UndefinedValues(dict[_Key, _Reads]):
         use = threads.where(position, user)
         line = f", {use.source_file}:{use.source_line}" if use.source_file else ""
         raise UninitialisedRead(
-            f"read of {read.site.total} bytes at {read.space} address {address:#x}, which nothing"
-            f" has written\n  needed by {user.text} at PTX line {user.line}{line}",
+            f"read of {bytes_text(read.site.total)} at {read.space} address {address:#x}, which"
+            f" nothing has written\n  needed by {user.text} at PTX line {user.line}{line}",
             location, address=address, nbytes=read.site.total, space=read.space,
         )  # fmt: skip
 
@@ -469,7 +469,7 @@ class Shadow:
     ) -> UninitialisedRead:
         address = first % self._strides[space]
         return UninitialisedRead(
-            f"read of {site.total} bytes at {space} address {address:#x}, which nothing has"
+            f"read of {bytes_text(site.total)} at {space} address {address:#x}, which nothing has"
             " written",
             threads.where(position, site.instruction),
             address=address, nbytes=site.total, space=space,

@@ -12,6 +12,11 @@ from ptx.errors import PtxError
 _NEEDS_NEWER = re.compile(r"supported_before_SM_(\d+)")
 
 
+def bytes_text(number: int) -> str:
+    """Return a number of bytes in words."""
+    return f"{number} byte{'' if number == 1 else 's'}"
+
+
 class UnsupportedInstruction(PtxError):
     """A kernel uses an unsupported instruction; the module's other kernels still work."""
 

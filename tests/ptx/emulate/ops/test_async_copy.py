@@ -106,7 +106,7 @@ def test_of_a_short_copy_no_byte_behind_it_is_read() -> None:
     source, found = run(body, nbytes=16 * N - 11)
     assert np.array_equal(found[:-1], source[:-1])
     assert found[-1].tolist() == [*source[-1, :5].tolist(), *[0] * 11]
-    with pytest.raises(OutOfBounds, match="read of 1 bytes") as caught:
+    with pytest.raises(OutOfBounds, match="read of 1 byte ") as caught:
         run(body, nbytes=16 * N - 12)
     assert caught.value.where.thread == (N - 1, 0, 0)
 

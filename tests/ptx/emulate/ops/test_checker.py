@@ -70,7 +70,7 @@ def test_padding_in_shared_memory_is_copied_but_not_used(runner: KernelRunner) -
     out, total = runner.put(np.zeros(64, np.float64)), runner.put(np.zeros(32, np.int32))
     runner.launch("padding", 1, 32, out, total, 0, limits=CHECK)
     assert runner.get(out, 64, np.float64)[1::2].tolist() == [t ^ 1 for t in range(32)]
-    with pytest.raises(UninitialisedRead, match="1 bytes at shared address 0x1,"):
+    with pytest.raises(UninitialisedRead, match="1 byte at shared address 0x1,"):
         runner.launch("padding", 1, 32, out, total, 1, limits=CHECK)
 
 
