@@ -411,6 +411,8 @@ class RaceCheck:
         blocks = first_thread >> self.shift, second_thread >> self.shift
         if blocks[0] != blocks[1]:
             remedies = ["an atomic operation on both sides"] if any(is_strong) else []
+            if first == second:
+                remedies = ["an atomic operation", "one block that writes alone"]
             if blocks[0] // self.cluster_blocks == blocks[1] // self.cluster_blocks:
                 remedies.append("a barrier of the cluster, such as cluster.sync()")
             remedies += ["two launches", "a grid-wide barrier"]
@@ -419,6 +421,11 @@ class RaceCheck:
             "__syncwarp() or " if first_thread >> WARP_SHIFT == second_thread >> WARP_SHIFT else ""
         )
         barrier_remedy = f"{warp}__syncthreads() between them"
+        if first == second:  # both execute one instruction, which may be in no loop
+            barrier_remedy = (
+                "an atomic operation, one thread that writes alone, or, in a loop, "
+                f"{warp}__syncthreads() in each step"
+            )
         # A kernel with atomics may use flags where threads meet at no barrier.
         if space == "global" and any(role.is_atomic for _, role in self._sites):
             return f"{barrier_remedy}, or {_SYNCHRONISED}"

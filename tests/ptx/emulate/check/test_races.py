@@ -34,7 +34,7 @@ FAULTY = {
     "histogram_without_atomics": "two launches",
     "histogram_read_plainly": "an atomic operation on both sides",
     "histogram_of_block_scope": "scope cta does not reach the other block",
-    "bytes_shared_by_two": "__syncwarp() or __syncthreads() between them",
+    "bytes_shared_by_two": "one thread that writes alone",
     "reduction_without_last_barriers": "__syncwarp() or __syncthreads() between them",
     "half_warps_that_cross": "__syncwarp() or __syncthreads() between them",
     "named_barriers_that_cross": "__syncthreads() between them",
@@ -69,7 +69,7 @@ FAULTY = {
     "swap_of_where_an_index_has_come_to": "an atomic operation on both sides",
     "guarded_by_an_ordinary_read": "an atomic operation on both sides",
     "heard_by_all_and_overwritten": "",
-    "one_row_for_all_blocks": "two launches",
+    "one_row_for_all_blocks": "one block that writes alone, two launches",
     "one_row_added_to": "two launches",
 }
 _LANES = "volatile, but nothing orders these lanes since compute capability 7.0"
