@@ -233,12 +233,27 @@ def test_a_bound_and_a_guard_heal_an_access_past_the_end() -> None:
         launch=st.launch_configs(threads=N), reference=lambda n: {"x": np.arange(n)},
     )  # fmt: skip
     found = healing(repairs_of(case, "bounds"))
-    assert found["bound"] == [
-        "another bound at kernel.cu:3 (setp.ge.s32 in place of setp.gt.s32)"
-    ]  # fmt: skip
+    assert found["bound"] == ["another bound at kernel.cu:3 (< in place of <=)"]
     assert found["guard"] == [
         "a return at the start if blockIdx.x * blockDim.x + threadIdx.x >= n"
     ]  # fmt: skip
+
+
+def test_a_comparison_that_the_compiler_has_changed_is_shown_in_ptx() -> None:
+    # In PTX the limit is 10, so that another comparison there is no other comparison in CUDA.
+    source = """extern "C" __global__ void fill(int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < 11)
+        x[i] = i;
+}"""
+    case = KernelCase(
+        source, arguments={"x": st.unwritten(np.int32, 10)},
+        launch=st.launch_configs(threads=16), reference=lambda: {"x": np.arange(10)},
+    )  # fmt: skip
+    assert (
+        "another bound at kernel.cu:3 (setp.ge.s32 in place of setp.gt.s32)"
+        in (healing(repairs_of(case, "bounds"))["bound"])
+    )
 
 
 def test_a_smaller_grid_heals_a_launch_of_too_many_blocks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -47,6 +48,8 @@ _INTEGERS: Final = ("u32", "s32", "b32")
 _BOUNDARY: Final[Mapping[tuple[str, ...], int]] = {
     ("lt",): 0, ("ge",): 0, ("le",): 1, ("gt",): 1, ("lo",): 0, ("hs",): 0, ("ls",): 1, ("hi",): 1,
 }  # fmt: skip
+# A comparison of CUDA: no shift, arrow or template argument.
+_COMPARISON: Final = re.compile(r"(?<![-<>=])[<>]=?(?![<>=])")
 _FLOATS: Final = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
 
 
@@ -650,12 +653,15 @@ class _Proposer:
     def _replaced(
         self, kind: RepairKind, change: str, instruction: Instruction, lines: Mapping[int, str]
     ) -> Proposal:
-        """Return the proposal of another instruction; it shows the PTX of both."""
+        """Return the proposal of another instruction; it shows the CUDA or the PTX of both."""
         new, old = (" ".join(text.split()) for text in (
             lines[instruction.line], self._editable.line(instruction)
         ))  # fmt: skip
         if new.split()[0] != old.split()[0]:
             new, old = new.split()[0], old.split()[0]
+        if instruction.operands and isinstance(instruction.operands[-1], Register):
+            line = self._editable.source(instruction, "at").text
+            new, old = _comparison_in_cuda(line, new, old) or (new, old)
         detail = f" ({new.rstrip(';')} in place of {old.rstrip(';')})"
         return self._edit(kind, change, "at", instruction, lines, after=detail)
 
@@ -670,6 +676,22 @@ class _Proposer:
         line = self._editable.source(instruction, position)
         repair = Repair(kind, change, f"{change} {position} {place}{after}", line)
         return Proposal(repair, self._editable.with_lines(lines))
+
+
+def _comparison_in_cuda(line: str, new: str, old: str) -> tuple[str, str] | None:
+    """Return the operators of CUDA of a changed comparison of PTX and of the present one.
+
+    None unless the line has one comparison, and treats equal values as the PTX does. The compiler
+    may negate a comparison, which does not change that.
+    """
+    operators = _COMPARISON.findall(line)
+    classes = [_BOUNDARY.get(tuple(text.split(".")[1:2])) for text in (new, old)]
+    if len(operators) != 1 or not old.startswith("setp.") or None in classes:
+        return None
+    operator = operators[0]
+    if classes[0] == classes[1] or classes[1] != (operator in ("<=", ">")):
+        return None
+    return (operator[0] if operator.endswith("=") else f"{operator}="), operator
 
 
 def _alone(instruction: Instruction) -> list[Instruction]:
