@@ -181,7 +181,8 @@ class Context:
                 for piece in list(reservation.pieces.values())
             )
             in_team = device in self.device.teams
-            if opened or mapped or in_team or self._peers_of(device):
+            of_process = any(context == self.handle for context, _ in list(device.opened))
+            if opened or mapped or in_team or of_process or self._peers_of(device):
                 is_open = partial(self.reaches, device)
                 memories.append((device, PeerMemory(device.memory, is_open)))
         return memories
@@ -190,7 +191,11 @@ class Context:
         return [peer.handle for peer in self.peers if peer.device is device and not peer.destroyed]
 
     def reaches(self, device: DeviceState, allocation: Allocation) -> bool:
-        """Return whether kernels can access memory of another device: pooled, mapped, a peer's."""
+        """Return whether kernels can access memory of another device.
+
+        That is memory of opened pools, mapped memory, memory of peers, and what the context has
+        opened of another process.
+        """
         piece = device.pieces.get(allocation.address)
         if piece is not None and piece.owner in (Owner.POOL, Owner.GRAPH):
             return self.device.ordinal in (piece.pool or device.pool).peers
@@ -198,6 +203,8 @@ class Context:
             mapped = reservation.pieces.get(allocation.address)
             if mapped is not None:
                 return self.device.ordinal in mapped.devices
+        if piece is not None and piece.owner is Owner.OPENED:
+            return piece.context == self.handle
         peers = self._peers_of(device)
         # An allocation that is not a piece is a variable of a module.
         return bool(peers) if piece is None else piece.context in peers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -24,18 +25,22 @@ from cudadrv.driver._api import (
     CUmemoryPool,
     CUmemPoolProps,
     CUmemPoolPtrExportData,
+    CUpointer_attribute,
     CUstream,
     of_opaque_bytes,
     opaque_bytes,
 )
 from cudadrv.emulator import Emulator, session
-from cudadrv.emulator.calls.interprocess import PoolPointer
+from cudadrv.emulator.calls.interprocess import PoolPointer, ProcessHandle
+from cudadrv.emulator.profiles import EmulatedDevice
 from tests.contract.peer import KEPT, Peer
 from tests.short_cases import few
 
-from .calls import code, ok
+from .calls import Parameters, attribute, code, functions, launch, load, ok
+from .kernels import INCREMENT
 
 _USED, _KIND = 7, 12  # attributes of pools: bytes in use, type of the location
+ORDINAL = CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 FILES = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 NBYTES = 3 << 20
 
@@ -254,6 +259,56 @@ def test_closing_memory_of_another_process_waits_for_the_work_on_it() -> None:
             theirs.fill(DeviceArray(opened, 1000, np.int32), 7)
             opened.close()
             assert (ours.to_host(array) == 7).all()
+
+
+@pytest.fixture
+def thread_id() -> Iterator[int]:
+    """The number of a thread, under which the system shows the descriptors of this process."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    assert thread.native_id is not None
+    yield thread.native_id
+    end.set()
+    thread.join()
+
+
+def a_shared_allocation(driver: Emulator, process: int) -> tuple[CUdeviceptr, CUipcMemHandle]:
+    """Return memory, and its handle as if a process of that number had made it."""
+    pointer = ok(driver.cuMemAlloc(NBYTES))
+    fill(driver, pointer, 5, NBYTES)
+    handle = ProcessHandle.read(opaque_bytes(ok(driver.cuIpcGetMemHandle(pointer))))
+    assert handle is not None
+    packed = replace(handle, process=process).packed
+    return pointer, of_opaque_bytes(CUipcMemHandle, packed)
+
+
+def test_a_context_of_another_device_opens_memory_and_its_kernels_reach_it(thread_id: int) -> None:
+    first, second = an_emulator(), an_emulator(devices=2)
+    pointer, handle = a_shared_allocation(first, thread_id)
+    remote = ok(second.cuDevicePrimaryCtxRetain(ok(second.cuDeviceGet(1))))
+    ok(second.cuCtxSetCurrent(remote))
+    increment = functions(second, load(second, INCREMENT), "increment")[0]
+    opened = ok(second.cuIpcOpenMemHandle(handle, 1))
+    assert int(ok(second.cuIpcOpenMemHandle(handle, 1))) == int(opened)
+    ok(second.cuIpcCloseMemHandle(opened))
+    assert attribute(second, ORDINAL, int(opened)) == 0
+    launch(second, increment, Parameters(ctypes.c_uint64(int(opened))))
+    ok(second.cuStreamSynchronize(CUstream(0)))
+    assert read(second, opened, 5) == b"\6\5\5\5\5"
+    assert read(first, pointer, 5) == b"\6\5\5\5\5"
+    # It is freed with its context.
+    ok(second.cuDevicePrimaryCtxRelease(ok(second.cuDeviceGet(1))))
+    ok(second.cuCtxSetCurrent(ok(second.cuDevicePrimaryCtxRetain(ok(second.cuDeviceGet(0))))))
+    assert code(second.cuIpcCloseMemHandle(opened)) == 1
+
+
+def test_memory_of_a_device_out_of_reach_is_not_opened(thread_id: int) -> None:
+    first = an_emulator()
+    apart = an_emulator(devices=[EmulatedDevice(peer_access=False)] * 2)
+    _, handle = a_shared_allocation(first, thread_id)
+    ok(apart.cuCtxSetCurrent(ok(apart.cuDevicePrimaryCtxRetain(ok(apart.cuDeviceGet(1))))))
+    assert code(apart.cuIpcOpenMemHandle(handle, 1)) == 217
 
 
 def test_an_emulated_device_has_its_memory_again_after_much_of_it_was_shared() -> None:

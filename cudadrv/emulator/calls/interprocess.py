@@ -29,7 +29,6 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value, not_supported
 from ..call_rules import CallRules
-from ..contexts import Context
 from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
 from ..host_memory import HostPiece
@@ -138,18 +137,28 @@ class InterprocessCalls(CallRules):
     def cuIpcOpenMemHandle(
         self, handle: CUipcMemHandle, flags: int, /
     ) -> tuple[CUresult, CUdeviceptr]:
-        """Open the allocation of another process by its handle; again at the same address."""
+        """Open the allocation of another process by its handle; again at the same address.
+
+        Kernels of the current context reach it also if it is memory of another device.
+        """
         context = self._current()
         if flags != _LAZY_PEERS:
             raise invalid_value(f"cuIpcOpenMemHandle takes flags {_LAZY_PEERS}, not {flags}")
         self._reject_unsafe()
         packed = opaque_bytes(handle)
-        device = context.device
+        exported = self._of_other_process(packed)
+        device = self._device_named(exported.device)
+        if device is not context.device and not device.can_be_reached_by(context.device):
+            raise CallError(
+                CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+                f"the memory is of device {device.ordinal}, which device "
+                f"{context.device.ordinal} cannot access",
+            )
         with device.lock:
             key = (context.handle, packed)
             address, count = device.opened.get(key, (0, 0))
             if not count:
-                exported, file = self._of_other_process(packed, "memory", context)
+                file = self._file_of(exported, "memory")
                 try:
                     address = device.open(
                         file, exported.offset, exported.nbytes, Owner.OPENED, context=context.handle
@@ -199,8 +208,10 @@ class InterprocessCalls(CallRules):
     def cuIpcOpenEventHandle(self, handle: CUipcEventHandle, /) -> tuple[CUresult, CUevent]:
         """Open an event of another process: work before its records is done."""
         context = self._current()
-        _, file = self._of_other_process(opaque_bytes(handle), "event", context)
-        file.close()
+        exported = self._of_other_process(opaque_bytes(handle))
+        if exported.device != context.device.uuid:
+            raise not_supported("the emulator opens events of the current context's device")
+        self._file_of(exported, "event").close()
         event = Event(next(self._handles), context, INTERPROCESS | _UNTIMED, is_shared=True)
         self._events[event.handle] = event
         return SUCCESS, CUevent(event.handle)
@@ -313,13 +324,11 @@ class InterprocessCalls(CallRules):
         raise invalid_value(f"{address:#x} is in no allocation")
 
     @staticmethod
-    def _of_other_process(
-        packed: bytes, kind: str, context: Context
-    ) -> tuple[ProcessHandle, SharedFile]:
-        """Read a handle of another process and open its file.
+    def _of_other_process(packed: bytes) -> ProcessHandle:
+        """Read a handle of another process.
 
         Raises:
-            CallError: it is of this process, of another device, or of a destroyed object.
+            CallError: it is none, or of this process.
         """
         handle = ProcessHandle.read(packed)
         if handle is None:
@@ -328,9 +337,16 @@ class InterprocessCalls(CallRules):
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, "the handle is of this very process"
             )
-        if handle.device != context.device.uuid:
-            raise not_supported("the emulator opens what is of the current context's device")
+        return handle
+
+    @staticmethod
+    def _file_of(handle: ProcessHandle, kind: str) -> SharedFile:
+        """Open the file of a handle.
+
+        Raises:
+            CallError: its process has closed it, or has ended.
+        """
         file = handle.opened(kind)
         if file is None:
             raise invalid_handle(f"process {handle.process} has closed it, or has ended")
-        return handle, file
+        return file
