@@ -55,7 +55,7 @@ def invalid_handle(text: str) -> CallError:
     return CallError(CUresult.CUDA_ERROR_INVALID_HANDLE, text)
 
 
-RESULT_TEXTS = MappingProxyType(
+_RESULT_TEXTS: Final = MappingProxyType(
     {
         0: "no error",
         1: "invalid argument",
@@ -124,3 +124,8 @@ RESULT_TEXTS = MappingProxyType(
         999: "unknown error",
     }
 )
+
+
+def result_text(code: CUresult) -> str:
+    """Return the driver's text of a result, or its name."""
+    return _RESULT_TEXTS.get(int(code), code.name)

@@ -13,7 +13,7 @@ from .. import border
 from ..driver._api import CUresult
 from ..driver.driver_api import DriverApi
 from ..errors import ArgumentValueError
-from .call_error import RESULT_TEXTS, Failure
+from .call_error import Failure, result_text
 from .calls.array_copy import ArrayCopyCalls
 from .calls.checkpoint import CheckpointCalls
 from .calls.context import ContextCalls
@@ -197,7 +197,7 @@ class Emulator(
         code = result_named("Emulator.fail: with_", with_)
         border.text("Emulator.fail: text", text)
         names = (function, *_ALSO.get(function, ()))
-        message = text or RESULT_TEXTS.get(int(code), code.name)
+        message = text or result_text(code)
 
         def remove() -> None:
             with self._lock:
@@ -248,7 +248,7 @@ class Emulator(
         border.text("Emulator.break_device: text", text)
         former = device.fault
         failure = Failure(
-            "break_device", code, text or RESULT_TEXTS.get(int(code), code.name), None
+            "break_device", code, text or result_text(code), None
         )
         device.fault = failure
 

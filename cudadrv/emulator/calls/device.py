@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import CUdevice, CUdevice_attribute, CUresult, CUuuid
-from ..call_error import OK, RESULT_TEXTS, SUCCESS, CallError, invalid_value
+from ..call_error import OK, SUCCESS, CallError, invalid_value, result_text
 from ..call_rules import CallRules
 from ..device_state import DeviceState
 from .call import call, pointer_to
@@ -74,7 +74,7 @@ class DeviceCalls(CallRules):
         if failure is not None and failure.code == error and failure.text:
             return SUCCESS, failure.text.encode()
         try:
-            return SUCCESS, RESULT_TEXTS.get(int(error), CUresult(int(error)).name).encode()
+            return SUCCESS, result_text(CUresult(int(error))).encode()
         except ValueError:
             return CUresult.CUDA_ERROR_INVALID_VALUE, None
 

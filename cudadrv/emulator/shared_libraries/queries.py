@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ...driver._api import CUpointer_attribute, CUresult
+from ..call_error import result_text
 from ..emulator import Emulator
 from .handlers import (
     INVALID_VALUE,
@@ -33,6 +34,9 @@ _OF_RUNTIME: Final = UUID("6bd5fb6c-5bf4-e74a-8987-d93912fd9df9")
 # NVRTC looks for this one, and works without it.
 _OF_NVRTC: Final = UUID("da9151d3-3ae6-cc41-a5c0-4f26d533e328")
 _REPORTED: Final[set[UUID]] = {_OF_NVRTC}
+# Reasons of failed calls that were printed.
+_TOLD: Final[set[str]] = set()
+_MOST_TOLD: Final = 100
 _NO_TABLE: Final = (
     "cudadrv: the emulator lacks the table of driver functions {}, which is in no manual: the "
     "library that asked for it may not run on the emulator"
@@ -70,19 +74,38 @@ _NARROW: Final = {
 def error_name(api: Emulator, code: int, result: int) -> int:
     """Return the name of a result, null for an unknown one."""
     name = _NAMES.get(code)
+    if name:
+        _tell_reason(api, code)
     put_size(result, _TEXTS.address(name.encode()) if name else 0)
     return 0 if name else INVALID_VALUE
 
 
 @QUERIES("cuGetErrorString")
 def error_string(api: Emulator, code: int, result: int) -> int:
-    """Return the text of a result: for this thread's last failed call, all known details."""
+    """Return the driver's text of a result, null for an unknown one."""
     if code not in _NAMES:
         put_size(result, 0)
         return INVALID_VALUE
-    result_code, text = api.cuGetErrorString(CUresult(code))
-    put_size(result, _TEXTS.address(text) if text else 0)
-    return int(result_code)
+    _tell_reason(api, code)
+    put_size(result, _TEXTS.address(result_text(CUresult(code)).encode()))
+    return 0
+
+
+def _tell_reason(api: Emulator, code: int) -> None:
+    """Print why this thread's last call failed, if it failed with this result; once each.
+
+    A library that asks for the name or the text of a result is about to report it. Many show
+    their own words in place of the text.
+    """
+    _, text = api.cuGetErrorString(CUresult(code))
+    reason = (text or b"").decode()
+    fault = api.last_fault
+    is_reported = fault is not None and str(fault) in reason  # when it happened
+    if reason == result_text(CUresult(code)) or is_reported or reason in _TOLD:
+        return
+    if len(_TOLD) < _MOST_TOLD:
+        _TOLD.add(reason)
+        print(f"cudadrv: {_NAMES[code]}: {reason}", file=sys.stderr)
 
 
 @QUERIES("cuGetExportTable")

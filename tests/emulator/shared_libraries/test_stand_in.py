@@ -106,6 +106,29 @@ def test_a_driver_that_is_loaded_is_not_replaced() -> None:
 
 
 @pytest.mark.slow
+def test_the_reason_of_a_failed_call_is_printed_once_where_its_error_is_reported() -> None:
+    ended = run(
+        "-c",
+        BINDINGS
+        + """
+stand_in(2)
+ok(driver.cuInit(0))
+for ordinal in (-1, -1, 5):
+    code, _ = driver.cuDeviceGet(ordinal)
+    print(ok(driver.cuGetErrorName(code)).decode(), ok(driver.cuGetErrorString(code)).decode())
+driver.cuDeviceGet(7)  # nothing reports it
+""",
+    )
+    assert ended.status == 0, ended.err
+    # As the driver, whose texts are constant.
+    assert ended.out.splitlines() == ["CUDA_ERROR_INVALID_DEVICE invalid device ordinal"] * 3
+    assert [line for line in ended.err.splitlines() if line.startswith("cudadrv: ")] == [
+        f"cudadrv: CUDA_ERROR_INVALID_DEVICE: invalid device ordinal: {ordinal} of 2 devices"
+        for ordinal in (-1, 5)
+    ]
+
+
+@pytest.mark.slow
 def test_what_a_kernel_did_wrong_is_told_once() -> None:
     ended = run(
         "-c",
