@@ -247,9 +247,7 @@ class Emulator(
         code = result_named("Emulator.break_device: with_", with_)
         border.text("Emulator.break_device: text", text)
         former = device.fault
-        failure = Failure(
-            "break_device", code, text or result_text(code), None
-        )
+        failure = Failure("break_device", code, text or result_text(code), None)
         device.fault = failure
 
         def remove() -> None:
