@@ -18,7 +18,7 @@ _FAULT_PLUGIN: Final = "cudadrv.sessions.fault_clearing"
 _FAULTS: Final = ("sticky", "test", "continue")
 _NOT_FOUND: Final = 127  # a shell's status
 # Ten times the emulator's own: kernels of other libraries may loop long over registers alone.
-_STEPS: Final = 20_000_000
+_STEPS: Final = 100_000_000
 
 
 def add_to(commands: Commands) -> None:
@@ -43,7 +43,7 @@ def add_to(commands: Commands) -> None:
         help="some of race,init,sync,bounds,assemble,leak (default: none)",
     )
     add("--steps", type=positive, metavar="N", help="the limit of steps of a kernel that makes no "
-        f"progress (default: {_STEPS}, some two minutes)")  # fmt: skip
+        f"progress (default: {_STEPS}, two to ten minutes)")  # fmt: skip
     add("--fault", choices=_FAULTS, help="what a kernel's fault does: sticky, the default, fails "
         "all later calls, as on a GPU; test: until the next pytest test; continue: nothing more "
         "than its own error")  # fmt: skip

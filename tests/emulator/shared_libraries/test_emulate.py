@@ -95,7 +95,7 @@ def test_the_limit_of_steps_is_an_option() -> None:
     assert (ended.status, ended.out) == (0, "12345\n"), ended.err
     assert run(*EMULATE, "--steps", "0", "python", "-c", program).status == 2
     # Long loops of other libraries' kernels change no memory for millions of steps.
-    assert run(*EMULATE, "python", "-c", program).out == "20000000\n"
+    assert run(*EMULATE, "python", "-c", program).out == "100000000\n"
     by_environment = run(*EMULATE, "python", "-c", program, names={"CUDADRV_EMULATOR_STEPS": "77"})
     assert by_environment.out == "77\n"
 
