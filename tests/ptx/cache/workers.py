@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -41,14 +42,13 @@ def big_image(number: int) -> Image:
 
 
 def write_for_ever(folder: str) -> None:
-    """Write entry after entry, until killed."""
+    """Write entry after entry, until killed; say so once there is one, however slow that was."""
     store = Store(Path(folder), 1 << 40)
-    print("writing", flush=True)
-    number = 0
-    while True:
-        number = (number + 1) % 8
-        key = sealed_key({"number": str(number)})
-        store.write(key.digest, encode(big_image(number), key))
+    for number in itertools.count(1):
+        key = sealed_key({"number": str(number % 8)})
+        store.write(key.digest, encode(big_image(number % 8), key))
+        if number == 1:
+            print("writing", flush=True)
 
 
 def hold_lock_and_die(folder: str, digest: str) -> None:
