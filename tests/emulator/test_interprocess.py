@@ -26,6 +26,7 @@ from cudadrv.driver._api import (
     CUmemPoolProps,
     CUmemPoolPtrExportData,
     CUpointer_attribute,
+    CUresult,
     CUstream,
     of_opaque_bytes,
     opaque_bytes,
@@ -303,12 +304,29 @@ def test_a_context_of_another_device_opens_memory_and_its_kernels_reach_it(threa
     assert code(second.cuIpcCloseMemHandle(opened)) == 1
 
 
+def test_an_event_of_another_device_is_not_opened(thread_id: int) -> None:
+    first, second = an_emulator(), an_emulator(devices=2)
+    made = ok(first.cuIpcGetEventHandle(ok(first.cuEventCreate(2 | 4))))
+    handle = ProcessHandle.read(opaque_bytes(made))
+    assert handle is not None
+    there = of_opaque_bytes(CUipcEventHandle, replace(handle, process=thread_id).packed)
+    assert int(ok(second.cuIpcOpenEventHandle(there)))
+    remote = ok(second.cuDevicePrimaryCtxRetain(ok(second.cuDeviceGet(1))))
+    ok(second.cuCtxSetCurrent(remote))
+    assert code(second.cuIpcOpenEventHandle(there)) == 801
+    assert b"of the current context's device" in (
+        ok(second.cuGetErrorString(CUresult.CUDA_ERROR_NOT_SUPPORTED)) or b""
+    )
+
+
 def test_memory_of_a_device_out_of_reach_is_not_opened(thread_id: int) -> None:
     first = an_emulator()
     apart = an_emulator(devices=[EmulatedDevice(peer_access=False)] * 2)
     _, handle = a_shared_allocation(first, thread_id)
     ok(apart.cuCtxSetCurrent(ok(apart.cuDevicePrimaryCtxRetain(ok(apart.cuDeviceGet(1))))))
     assert code(apart.cuIpcOpenMemHandle(handle, 1)) == 217
+    why = ok(apart.cuGetErrorString(CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)) or b""
+    assert b"of device 0, which device 1 cannot access" in why
 
 
 def test_an_emulated_device_has_its_memory_again_after_much_of_it_was_shared() -> None:
