@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar
+from weakref import ref
 
 from ._api import CUcontext, CUgreenCtx, CUmemorytype, CUmodule, CUpointer_attribute, CUresult
 from .driver_api import DriverApi
@@ -42,6 +43,11 @@ class _CreatedContext(Handle[CUcontext]):
         else:
             (code,) = self.api.cuCtxDestroy(self.raw)
             check(self, code, "cuCtxDestroy", f"destroying a context on device {self._ordinal}")
+
+
+# The destroyer of each existing handle of a created context. So a collection that destroys objects of
+# the context, which a finalizer saved from an earlier one, does not destroy the context before them.
+_created: Final[dict[ref[ContextHandle], _CreatedContext]] = {}
 
 
 class ContextHandle(Handle[CUcontext]):
@@ -87,6 +93,7 @@ class ContextHandle(Handle[CUcontext]):
         """Own a context that the driver has made, and let other threads find it."""
         self.raw = raw
         self.destroyer = _CreatedContext(self._driver, raw, self.ordinal, self.green)
+        _created[ref(self, _created.pop)] = self.destroyer
         self._driver.contexts.add(self)
 
     @property

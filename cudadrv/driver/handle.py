@@ -5,9 +5,10 @@ of its stream, a stream that of its context. So Python's reference counts free a
 children.
 
 A garbage collection runs finalizers in any order. So while a public object exists, `_live` holds
-its handle, and a collection never finds that handle as garbage. The finalizer of the public object
-removes the handle from `_live` and does nothing else: other finalizers of the same collection may
-still use the object. Afterwards the reference count frees the handle, children first.
+its handle, and a collection never finds that handle as garbage. The key in `_live` is a weak
+reference to the public object, whose callback removes the handle from `_live` and does nothing
+else: finalizers of the same collection may still use the object. Afterwards the reference count
+frees the handle, children first.
 
 A handle that refers to objects of the user, such as the owner of borrowed memory, is not in
 `_live`: it would keep those alive for ever. A collection may destroy it before or after others.
@@ -260,36 +261,50 @@ def check(handle: Handle[_RawT], code: CUresult, call: str, doing: str) -> None:
 # Containers of handles do not depend on the type of the raw handle.
 AnyHandle: TypeAlias = Handle[Any]
 
-# The handle of each existing public object, or a parent of it, with that object.
-_live: Final[dict[int, tuple[AnyHandle, ref[Closeable]]]] = {}
+
+class LiveKey(ref["Closeable"]):
+    """Refers weakly to a public object, and is its key in `_live`. Keys compare by identity."""
+
+    __slots__ = ()
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+# The handle of each existing public object, or a parent of it; None if it is closed or unrooted.
+_live: Final[dict[LiveKey, AnyHandle | None]] = {}
+# The callback of every key. No Python function: an interrupt that arrives while one runs is lost.
+_forget: Final = _live.pop
 
 
 def living() -> list[Closeable]:
     """Return the public objects that exist and are open, except those of `unroot`."""
-    candidates = [reference() for _, reference in list(_live.values())]
+    candidates = [key() for key, handle in list(_live.items()) if handle is not None]
     return [public for public in candidates if public is not None]
 
 
-def unroot(public: int, handle: AnyHandle) -> None:
-    """Let a collection find the handle of a public object, given by its `id`, from now on.
+def unroot(key: LiveKey, handle: AnyHandle) -> None:
+    """Let a collection find the handle of a public object from now on.
 
     The same applies to dependents of the object, which hold the same handle.
     """
-    entry = _live.get(public)
-    if entry is None or entry[0] is not handle:
+    if _live.get(key) is not handle:
         return
-    owner = entry[1]()
+    owner = key()
     if owner is not None:
         handle.driver.sharing.add(owner)
         for child in owner._children():
-            unroot(id(child), child._handle)
-    _live.pop(public, None)
+            unroot(child._key, child._handle)
+        _live[key] = None
 
 
 class Closeable(NotCopyable):
     """A public object that holds a handle, and releases it when it is closed."""
 
-    __slots__ = ("__weakref__", "_dependents", "_handle")
+    __slots__ = ("__weakref__", "_dependents", "_handle", "_key")
+
+    # Its key in `_live`; the slot is filled when it first has a handle.
+    _key: LiveKey
 
     # Objects that close with it; the slot is filled for the first one.
     _dependents: Registry[Closeable] | None
@@ -300,7 +315,8 @@ class Closeable(NotCopyable):
     def _own(self, handle: AnyHandle) -> None:
         """Hold a handle; a collection destroys it after its children."""
         self._handle = handle
-        _live[id(self)] = handle, ref(self)
+        self._key = key = LiveKey(self, _forget)
+        _live[key] = handle
 
     def _own_unrooted(self, handle: AnyHandle, parent: AnyHandle) -> None:
         """Hold a handle that refers to objects of the user; a collection destroys it in any order.
@@ -308,11 +324,8 @@ class Closeable(NotCopyable):
         It is destroyed before `parent`, which refers to none.
         """
         self._handle = handle
-        _live[id(self)] = parent, ref(self)
-
-    # Module globals are gone when the interpreter drops the last objects.
-    def __del__(self, _pop: Callable[[int, None], object] = _live.pop) -> None:
-        _pop(id(self), None)
+        self._key = key = LiveKey(self, _forget)
+        _live[key] = parent
 
     def __enter__(self) -> Self:
         return self
@@ -344,7 +357,10 @@ class Closeable(NotCopyable):
     def _mark_closed(self) -> None:
         """Count as closed from now on, or as not open yet."""
         self._handle = ClosedHandle(self._closed_text)
-        _live.pop(id(self), None)
+        key = getattr(self, "_key", None)
+        # The key stays until the object is freed. An object that a finalizer saved has none.
+        if key in _live:
+            _live[key] = None
 
     def close(self) -> None:
         """Release the driver's object; it is destroyed when nothing needs it any more. Idempotent.

@@ -255,8 +255,8 @@ class StreamHandle(ChildHandle[CUstream]):
         for size_bin in bins:
             with suppress(IndexError):  # where none is left
                 while True:
-                    block = size_bin.pop()
-                    (code,) = free(block, stream)
+                    pointer, _ = size_bin.pop()
+                    (code,) = free(pointer, stream)
                     # A broken context rejects every call, and that error was raised before.
                     if code and not self.driver.has_failed:
                         doing = f"freeing the memory that {self} caches"

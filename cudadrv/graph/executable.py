@@ -268,7 +268,7 @@ class GraphExec(Closeable):
             order_access(memory, queue, writes=writes)
         handle.queue = queue
         if queue.is_foreign:
-            unroot(id(self), handle)  # it leads to the owner of the stream from now on
+            unroot(self._key, handle)  # it leads to the owner of the stream from now on
         # Read before the test: memory that another thread moves afterwards makes a newer epoch.
         epoch = memory_moves.count
         if queue.capture is None and all(

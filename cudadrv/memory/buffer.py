@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
-from weakref import ref
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
@@ -22,9 +21,17 @@ from ..driver.deferred_release import (
     run_deferred,
 )
 from ..driver.driver_selection import failure
-from ..driver.handle import Closeable, ClosedHandle, Handle, InvalidatedHandle, _live
+from ..driver.handle import (
+    Closeable,
+    ClosedHandle,
+    Handle,
+    InvalidatedHandle,
+    LiveKey,
+    _forget,
+    _live,
+)
 from ..driver.stream import BaseStream, require_stream
-from ..driver.stream_block_cache import LARGEST_BYTES, SizeBin
+from ..driver.stream_block_cache import LARGEST_BYTES, Block, SizeBin
 from ..driver.stream_handle import StreamHandle, free_cached_blocks
 from ..errors import ClosedError, CudadrvError, CudaError
 from .driver_pool import out_of_memory
@@ -50,15 +57,17 @@ class PoolMemory(Memory[CUdeviceptr]):
         has_contents: whether the driver has allocated it.
         size_bin: caches it for its stream's next allocations when it is freed; None if it returns
             to the pool.
+        block: what `size_bin` caches; only set where there is one.
     """
 
-    __slots__ = ("size_bin",)
+    __slots__ = ("block", "size_bin")
 
     raw: CUdeviceptr
     ordered_on: StreamHandle | None
     # In a class, not in a slot: one more slot takes time for each new array.
     has_contents: bool = True
     size_bin: SizeBin | None
+    block: Block
     # Module globals are gone when the interpreter drops the last handles.
     _freed: ClassVar = _FREED
 
@@ -75,7 +84,7 @@ class PoolMemory(Memory[CUdeviceptr]):
             if cached is not None and self.recorded is None and len(cached) < cached.most:
                 # Nothing uses it any more, even if a finalizer saves it.
                 self.raw = self._freed  # type: ignore[assignment]  # no call takes it
-                cached.append(raw)
+                cached.append(self.block)
                 # Last: it may be the last reference to the stream, which frees what it caches.
                 self.ordered_on = None
                 return
@@ -351,19 +360,21 @@ class DeviceData(Closeable):
             if cached:
                 memory.size_bin = cached
                 try:
-                    raw = cached.pop()
+                    block = cached.pop()
                 except IndexError:  # another thread took it
-                    raw = _fresh(stream, queue, nbytes)
+                    block = _fresh(stream, queue, nbytes)
             else:
                 memory.size_bin = (
                     queue.block_cache.of_size(nbytes) if nbytes <= LARGEST_BYTES else None
                 )
-                raw = _fresh(stream, queue, nbytes)
-            memory.raw = raw
-            memory.public = public = id(self)
-            self._handle, self._pointer = memory, raw
-            self._address = int(raw)
-            _live[public] = memory, ref(self)
+                block = _fresh(stream, queue, nbytes)
+            memory.block = block
+            raw, self._address = block
+            memory.raw = self._pointer = raw
+            self._handle = memory
+            # As `_own` does.
+            self._key = memory.public = key = LiveKey(self, _forget)
+            _live[key] = memory
         else:
             self._allocate_otherwise(stream, queue, nbytes)
             context = queue.context
@@ -385,10 +396,10 @@ class DeviceData(Closeable):
             self._address = memory.raw + 0
         else:
             memory = (PoolMemory if capture is None else GraphMemory)(context, None, queue)
-            memory.raw = raw = _fresh(stream, queue, nbytes)
+            memory.raw, self._address = _fresh(stream, queue, nbytes)
             if capture is not None:
                 capture.add_born(memory)
-            self._pointer, self._address = raw, int(raw)
+            self._pointer = memory.raw
         self._have(memory)
 
     def _have(self, memory: AnyMemory) -> None:
@@ -399,8 +410,8 @@ class DeviceData(Closeable):
         elif memory.leads_to_user:
             self._own_unrooted(memory, stream or memory.context)
         else:
-            memory.public = id(self)
             self._own(memory)
+            memory.public = self._key
 
     def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Own memory that already has a handle."""
@@ -419,7 +430,9 @@ class DeviceData(Closeable):
             stream.home_version = []
         # One object for all: a use of it raises an error that names the object.
         self._handle = _CLOSED
-        _live.pop(id(self), None)
+        key = self._key
+        if key in _live:
+            _live[key] = None
 
     def __index__(self) -> int:
         return self.ptr
@@ -581,7 +594,7 @@ def _most_from(pointer: int) -> int:
     return min(_LARGEST_ADDRESS + 1 - pointer, border.LARGEST)
 
 
-def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
+def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> Block:
     """Allocate memory of the driver's pool, or of the graph in a capture.
 
     Raises:
@@ -601,4 +614,4 @@ def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
     if code:
         doing = f"allocating {nbytes} bytes on {stream!r}"
         raise failure(context._driver.api, code, "cuMemAllocAsync", doing)
-    return raw
+    return raw, int(raw)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 from ..driver.context_handle import ChildHandle, ContextHandle
-from ..driver.handle import unroot
+from ..driver.handle import LiveKey, unroot
 from ..driver.locks import process_lock
 from ..driver.stream_handle import CaptureState, StreamHandle
 from ..errors import ClosedError
@@ -74,7 +74,7 @@ class Memory(ChildHandle[_RawT]):
             None while readers are recorded, and where that stream is of another context.
         recorded: the streams that used it, replaced as one object; None as long as only its first
             stream did, as with most memory.
-        public: the `id` of the public object that owns it; 0 if none does.
+        public: the key of the public object that owns it; None if a collection may find it.
         leads_to_user: whether it holds an object of the user.
     """
 
@@ -82,7 +82,7 @@ class Memory(ChildHandle[_RawT]):
 
     ordered_on: StreamHandle | None
     recorded: Accesses | None
-    public: int
+    public: LiveKey | None
     leads_to_user: ClassVar[bool] = False
 
     def __init__(
@@ -91,7 +91,7 @@ class Memory(ChildHandle[_RawT]):
         super().__init__(context, raw)
         self.ordered_on = stream
         self.recorded = None
-        self.public = 0
+        self.public = None
 
     @property
     def accesses(self) -> Accesses:
@@ -251,9 +251,10 @@ def _record(memory: AnyMemory, stream: StreamHandle, accesses: Accesses, writes:
 
 def _unroot_foreign(memory: AnyMemory, stream: StreamHandle) -> None:
     """Let a collection find memory that refers to the owner of another library's stream."""
-    if stream.is_foreign and memory.public:
-        unroot(memory.public, memory)
-        memory.public = 0
+    key = memory.public
+    if stream.is_foreign and key is not None:
+        unroot(key, memory)
+        memory.public = None
 
 
 def _only_writer(memory: AnyMemory) -> StreamHandle | None:

@@ -179,8 +179,8 @@ class CudaArray(Texels[_ScalarT]):
         code = memory.make(box.api.cuArray3DCreate, descriptor_of(extents, texel))
         if code:
             raise creation_error(context, extents, texel, code, "cuArray3DCreate")
-        memory.public = id(self)
         self._stand(context, extents, texel, memory.raw, memory)
+        memory.public = self._key
 
     @classmethod
     def of_level(

@@ -113,8 +113,8 @@ class MipmappedArray(Texels[_ScalarT]):
         self.extents = extents
         self.texel = texel
         self._levels: list[CudaArray[_ScalarT]] = []
-        memory.public = id(self)
         self._own(memory)
+        memory.public = self._key
         context._adopt(self)
         self._find_levels()
 

@@ -125,7 +125,7 @@ class TexelView(Closeable, KernelObject):
         self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceData = (
             resource._root if isinstance(resource, DeviceArray) else resource
         )
-        if box.memory.public:
+        if box.memory.public is not None:
             self._own(box)
         else:
             self._own_unrooted(box, box.context)

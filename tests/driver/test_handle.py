@@ -182,7 +182,7 @@ def test_an_object_that_refers_to_objects_of_the_user_is_found_and_keeps_its_par
         context = cudadrv.cuda_context_for(0)
         with context.external_stream(Library(context.new_stream())) as borrowed:
             assert borrowed in living()
-            assert _live[id(borrowed)][0] is context._handle
+            assert _live[borrowed._key] is context._handle
         assert borrowed not in living()
 
 
