@@ -35,6 +35,7 @@ def add_to(commands: Commands) -> None:
     )  # fmt: skip
     add = parser.add_argument
     add("--devices", type=positive, metavar="N", help="default: 1")
+    add("--compute-capability", metavar="X.Y", help="of the devices (default: 9.0)")
     add("--order", metavar="ORDER", help="immediate, late or random:SEED")
     # Options are text here: this must start fast, and the emulator's modules take long to import.
     add(
@@ -68,6 +69,7 @@ def environment(options: argparse.Namespace) -> dict[str, str]:
     steps = options.steps or (None if "CUDADRV_EMULATOR_STEPS" in os.environ else _STEPS)
     chosen = {
         "CUDADRV_DRIVER": f"emulator:{options.devices}" if options.devices else None,
+        "CUDADRV_EMULATOR_COMPUTE_CAPABILITY": options.compute_capability,
         "CUDADRV_EMULATOR_ORDER": options.order,
         "CUDADRV_CHECK": options.checks,
         "CUDADRV_EMULATOR_STEPS": str(steps) if steps else None,

@@ -5,6 +5,7 @@ CUDA Programming Guide, "Compute Capabilities", has the limits of each compute c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -81,6 +82,18 @@ ARCHITECTURES: dict[tuple[int, int], ArchitectureLimits] = {
 }
 
 
+_CAPABILITIES = {f"{major}.{minor}": (major, minor) for major, minor in ARCHITECTURES}
+_VARIABLE = "CUDADRV_EMULATOR_COMPUTE_CAPABILITY"
+
+
+def _default_capability() -> tuple[int, int]:
+    """Return the compute capability of devices that state none."""
+    text = os.environ.get(_VARIABLE, "").strip() or "9.0"
+    if text not in _CAPABILITIES:
+        raise ArgumentValueError(f"{_VARIABLE} is {text!r}: use one of {', '.join(_CAPABILITIES)}")
+    return _CAPABILITIES[text]
+
+
 _MIB = 1 << 20
 _GIB = 1 << 30
 MAX_TOTAL_MEMORY = 1 << 40  # an emulated device's part of the address space
@@ -98,6 +111,7 @@ class EmulatedDevice:
     `attributes` replaces any of them, or any other attribute, one by one.
 
     Attributes:
+        compute_capability: by default that of CUDADRV_EMULATOR_COMPUTE_CAPABILITY, else 9.0.
         total_memory: bytes, a multiple of 4,096, at most 1 TiB. The process commits written memory;
             on Windows all of it, so the default there is 1 GiB.
         clock_khz, memory_clock_khz, memory_bus_bits, l2_bytes: in the units of the attributes.
@@ -109,7 +123,7 @@ class EmulatedDevice:
     """
 
     name: str = "cudadrv emulated device"
-    compute_capability: tuple[int, int] = (9, 0)
+    compute_capability: tuple[int, int] = field(default_factory=_default_capability)
     sm_count: int = 16
     total_memory: int = _GIB if COMMITS_AT_ONCE else 16 * _GIB
     clock_khz: int = 1_500_000
@@ -138,10 +152,9 @@ class EmulatedDevice:
             border.integer("EmulatedDevice: an attribute", attribute)
             border.whole(f"EmulatedDevice: {attribute!r}", value, -(2**31), 2**31 - 1)
         if self.compute_capability not in ARCHITECTURES:
-            supported = ", ".join(f"{major}.{minor}" for major, minor in ARCHITECTURES)
             raise ArgumentValueError(
                 f"no architecture has compute capability {self.compute_capability}: use one of "
-                f"{supported}"
+                f"{', '.join(_CAPABILITIES)}"
             )
         if not 1 <= self.sm_count < 1 << 31:
             raise ArgumentValueError(f"sm_count is {self.sm_count}: a device has at least one")

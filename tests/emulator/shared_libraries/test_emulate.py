@@ -89,6 +89,20 @@ def test_a_child_without_cudadrv_reports_that_once() -> None:
     assert ended.err.count("cudadrv: no emulator in") == 1
 
 
+def test_the_compute_capability_is_an_option() -> None:
+    program = """
+from cuda.bindings import driver
+driver.cuInit(0)
+print([driver.cuDeviceComputeCapability(each)[1:] for each in range(2)])
+"""
+    options = ("--devices", "2", "--compute-capability", "10.0")
+    ended = run(*EMULATE, *options, "python", "-c", program)
+    assert (ended.status, ended.out) == (0, "[(10, 0), (10, 0)]\n"), ended.err
+    ended = run(*EMULATE, "--compute-capability", "9.5", "python", "-c", program)
+    assert (ended.status, ended.out) == (2, "")
+    assert "CUDADRV_EMULATOR_COMPUTE_CAPABILITY is '9.5': use one of 7.0" in ended.err
+
+
 def test_the_limit_of_steps_is_an_option() -> None:
     program = "import os; print(os.environ['CUDADRV_EMULATOR_STEPS'])"
     ended = run(*EMULATE, "--steps", "12345", "python", "-c", program)
@@ -271,6 +285,7 @@ def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, stat
         (("--checks", "nonsense"), {}),
         (("--suppressions", "nonsense"), {}),
         ((), {"CUDADRV_DRIVER": "nonsense"}),
+        (("--compute-capability", "nonsense"), {}),
         ((), {"CUDADRV_EMULATOR_STEPS": "nonsense"}),
         ((), {"CUDADRV_EMULATOR_FAULT": "nonsense"}),
     ],
