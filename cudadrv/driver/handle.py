@@ -19,7 +19,6 @@ docs/contributing/invariants.md has the rules, with their tests.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,

@@ -252,9 +252,8 @@ class _PoolDevices:
 def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
     """Raise `WrongDeviceError` for memory that is known to lie on another device.
 
-    For memory in a pool the driver reports no context, and ordinal 0 on every device (measured with
-    driver 580 on two devices). There the devices' default pools decide, and memory of other pools
-    is accepted.
+    For memory in a pool the driver reports no context. cuda-bindings before 13.4 report ordinal 0
+    for all memory. So the devices' default pools decide first, and then any other ordinal.
     """
     context = stream.context
     places = context.device.driver.one_of(_PoolDevices)
@@ -270,7 +269,7 @@ def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
     if isinstance(owner, CUcontext) and int(owner) == int(context.handle):
         return
     if isinstance(pool, CUmemoryPool) and int(pool):
-        ordinal = places.ordinals.get(int(pool))
+        ordinal = places.ordinals.get(int(pool), ordinal or None)
     if isinstance(ordinal, int) and ordinal != context.ordinal:
         raise WrongDeviceError(
             f"a {type(value).__name__} on device {ordinal} was given to {stream!r}"

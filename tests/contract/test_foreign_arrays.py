@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import gc
 import weakref
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import CopyError, DTypeError, WrongDeviceError
 from cudadrv.memory.array import AnyDeviceArray
 from tests.noted_calls import calls_of, failed_calls
@@ -142,6 +144,18 @@ def test_memory_of_another_device_is_refused(
     for form in (ByInterface(array, stream=None),):
         with pytest.raises(WrongDeviceError, match="on device 1"):
             stream.import_array(form)
+
+
+def test_memory_of_a_pool_of_another_device_is_refused(
+    stream: cudadrv.Stream, second_context: cudadrv.Context
+) -> None:
+    if not current().is_emulated and version("cuda-bindings") < "13.4":
+        pytest.skip("needs cuda-bindings that tell the device of memory (13.4)")
+    with cudadrv.MemoryPool(second_context.device) as pool, cudadrv.using_memory(pool):
+        array = second_context.default_stream.zeros(4, "f4")
+    with pytest.raises(WrongDeviceError, match="on device 1"):
+        stream.import_array(ByInterface(array, stream=None))
+    array.close()
 
 
 def test_an_exported_array_lives_until_it_is_given_back(stream: cudadrv.Stream) -> None:

@@ -175,6 +175,8 @@ def test_a_pointer_tells_its_device() -> None:
         memory = int(ok(emulator.cuMemAlloc(64)))
         assert attribute(emulator, P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory + 63) == ordinal
         assert attribute(emulator, P.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory + 64) == 0
+        pooled = int(ok(emulator.cuMemAllocAsync(64, LEGACY)))
+        assert attribute(emulator, P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pooled) == ordinal
 
 
 def test_the_attributes_of_device_memory(

@@ -143,12 +143,8 @@ class UnifiedAddressingCalls(CallRules):
             piece = device.pieces.get(allocation.address)
         if piece is not None and piece.graph is not None and not piece.graph.live:
             return None
-        pooled = piece is not None and piece.owner is Owner.POOL
         return {
-            # For pool memory driver 580 returns ordinal 0, wherever it lies.
-            **_common_attributes(
-                address, allocation.address, allocation.nbytes, 0 if pooled else device.ordinal
-            ),
+            **_common_attributes(address, allocation.address, allocation.nbytes, device.ordinal),
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(
                 piece.context if piece is not None else self._owner_of_variable(allocation.address)
             ),
