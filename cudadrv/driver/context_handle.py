@@ -45,8 +45,8 @@ class _CreatedContext(Handle[CUcontext]):
             check(self, code, "cuCtxDestroy", f"destroying a context on device {self._ordinal}")
 
 
-# The destroyer of each existing handle of a created context. A collection may destroy objects that a
-# finalizer saved from an earlier one. It then does not destroy their context before them.
+# The destroyer of each existing handle of a created context. A collection may destroy objects that
+# a finalizer saved from an earlier one. It then does not destroy their context before them.
 _created: Final[dict[ref[ContextHandle], _CreatedContext]] = {}
 
 
