@@ -30,7 +30,7 @@ from ..memory.export import (
     VersionedTensor,
     capsule_pointer,
     is_capsule,
-    is_read_only,
+    tensor_of,
 )
 from .elements import named_dtype
 from .ordering import follow_producers
@@ -265,10 +265,7 @@ def _by_exchange(value: object, stream: BaseStream, exchange: Exchange) -> Offer
     tensor = managed.tensor
     if tensor.device_type not in _ON_GPU:
         return None
-    if tensor.device_type == DL_CUDA and tensor.device_id != stream.context.ordinal:
-        raise WrongDeviceError(
-            f"a {type(value).__name__} on device {tensor.device_id} was given to {stream!r}"
-        )
+    _require_device(tensor, value, stream)
     follow_producers(stream, (exchange.current_stream(tensor.device_type, tensor.device_id),))
     return Offer(tensor, managed.is_read_only, borrowed)
 
@@ -284,4 +281,13 @@ def _by_method(value: object, stream: BaseStream) -> Offer | None:
     except TypeError:  # a producer older than versions
         capsule = export(stream=number)
     # The capsule's own destructor returns the tensor; the caller keeps its producer.
-    return Offer(DLTensor.of(capsule), is_read_only(capsule), capsule)
+    tensor, read_only = tensor_of(capsule)
+    _require_device(tensor, value, stream)
+    return Offer(tensor, read_only, capsule)
+
+
+def _require_device(tensor: DLTensor, value: object, stream: BaseStream) -> None:
+    if tensor.device_type == DL_CUDA and tensor.device_id != stream.context.ordinal:
+        raise WrongDeviceError(
+            f"a {type(value).__name__} on device {tensor.device_id} was given to {stream!r}"
+        )

@@ -96,10 +96,7 @@ def dlpack_address(
         return None
     if elements is not None:
         elements.check(offer.dtype_name, is_read_only=offer.is_read_only)
-    pointer = offer.address
-    if pointer:
-        _require_device(pointer, value, stream)
-    return pointer
+    return offer.address
 
 
 class _ImportedMemory(NamedTuple):
@@ -112,6 +109,7 @@ class _ImportedMemory(NamedTuple):
         strides: in bytes; None where the elements lie in C order.
         keeper: keeps the memory alive, beside the object.
         producers: streams whose work on the memory comes first.
+        has_device: whether the object has named its device, which is the stream's.
     """
 
     address: int
@@ -120,6 +118,7 @@ class _ImportedMemory(NamedTuple):
     strides: tuple[int, ...] | None
     keeper: object = None
     producers: tuple[int, ...] = ()
+    has_device: bool = False
 
 
 def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
@@ -151,7 +150,9 @@ def _memory_by_dlpack(stream: BaseStream, value: object) -> _ImportedMemory | No
     if tensor.strides:
         strides = tuple(stride * dtype.itemsize for stride in tensor.strides[: tensor.ndim])
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
-    return _ImportedMemory(offer.address, shape, dtype, strides, offer.keeper)
+    return _ImportedMemory(
+        offer.address, shape, dtype, strides, keeper=offer.keeper, has_device=True
+    )
 
 
 # Any: every object that has the interface.
@@ -278,17 +279,12 @@ def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
 
 def _borrowed(stream: BaseStream, value: object, imported: _ImportedMemory) -> AnyDeviceArray:
     """Return an array over memory that an object keeps alive."""
-    pointer, shape, strides, dtype = (
-        imported.address,
-        imported.shape,
-        imported.strides,
-        imported.dtype,
-    )
+    pointer, shape, dtype, strides = imported[:4]
     if strides is not None and len(strides) != len(shape):
         raise ArgumentTypeError(
             f"{border.shown(value)} has strides {strides} for the shape {shape}"
         )
-    if pointer:
+    if pointer and not imported.has_device:
         _require_device(pointer, value, stream)
     if strides is not None and is_dense(shape, strides, dtype.itemsize):
         strides = None

@@ -190,19 +190,6 @@ class DLTensor(ctypes.Structure):
         ("byte_offset", ctypes.c_uint64),
     )
 
-    @classmethod
-    def of(cls, capsule: object) -> DLTensor:
-        """Return the tensor in an unconsumed capsule; it lives as long as the capsule.
-
-        Raises:
-            ValueError: the capsule's name is not DLPack's.
-            BufferError: it is of a version with another layout.
-        """
-        if not is_capsule(capsule, _VERSIONED):
-            return cls.from_address(int(capsule_pointer(capsule, _PLAIN)))
-        tensor: DLTensor = VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED))).tensor
-        return tensor
-
 
 class VersionedTensor(ctypes.Structure):
     """DLManagedTensorVersioned."""
@@ -237,11 +224,19 @@ class VersionedTensor(ctypes.Structure):
 _TENSOR_OFFSET: Final = VersionedTensor.tensor.offset
 
 
-def is_read_only(capsule: object) -> bool:
-    """Return whether the producer of a capsule marked it as read-only; version 1 has the flag."""
+def tensor_of(capsule: object) -> tuple[DLTensor, bool]:
+    """Return the tensor in an unconsumed capsule, and whether its producer marked it as read-only.
+
+    The tensor lives as long as the capsule. Version 1 has the mark.
+
+    Raises:
+        ValueError: the capsule's name is not DLPack's.
+        BufferError: it is of a version with another layout.
+    """
     if not is_capsule(capsule, _VERSIONED):
-        return False
-    return VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED))).is_read_only
+        return DLTensor.from_address(int(capsule_pointer(capsule, _PLAIN))), False
+    managed = VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED)))
+    return managed.tensor, managed.is_read_only
 
 
 # An anchor has room for any strides, of either sign, at an address that is never read.
