@@ -26,7 +26,7 @@ from ptx.emulate.memory.generic_addresses import SHARED_WINDOW, WINDOW_BYTES, is
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.ops.data_movement import order_write, publish
+from ptx.emulate.ops.data_movement import note_read, order_write, publish
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, Vector
 
@@ -495,6 +495,8 @@ def _emit(e: Emitter, i: Instruction) -> None:
     if e.late.stores and facts.publishes:
         e.line(f"{e.helper(publish)}(f)")
     order_write(e, addresses, offset, site, strong=True)
+    if e.late.stores and is_used and space in ("global", "generic"):
+        e.line(f"{e.helper(note_read)}(f)")
     call = (
         f"{e.helper(atomic)}(f, {addresses}, {offset}, {site}, {name!r}, {ptx_type!r},"
         f" ({', '.join(values)},), {other}, {is_used})"

@@ -281,6 +281,7 @@ operation("prmt", ("b32",), 4, _permute, modifiers=SELECTORS, section="prmt")
 
 
 _MOST_WAYS: Final = 16  # a chunk: each takes its stores away and puts them back
+_MOST_READS: Final = 16  # that may be of a loop that waits for a write of another chunk
 _GIVE_WAY: Final = 2  # one time in so many another chunk continues where others may see a store
 
 
@@ -322,6 +323,7 @@ def note_write(
         blocks.late_stores.publish_at(elements, index, site.count)
         _give_way(fibre, blocks)
     else:
+        blocks.reads = 0
         blocks.late_stores.note(elements, np.unique(index), site.count)
 
 
@@ -332,6 +334,19 @@ def _give_way(fibre: Fibre, blocks: OrderedBlocks) -> None:
         return
     if decisions.late or decisions.early(_GIVE_WAY):
         blocks.ways_given += 1
+        fibre.scheduler.give_way()
+
+
+def note_read(fibre: Fibre) -> None:
+    """Global memory was read as others write it; after many reads alone another chunk continues.
+
+    Threads that wait for others read again and again, or repeat an atomic operation. The others
+    would wait for the end of a turn.
+    """
+    blocks = ordered_blocks(fibre)
+    blocks.reads += 1
+    if blocks.reads >= _MOST_READS:
+        blocks.reads = 0
         fibre.scheduler.give_way()
 
 
@@ -380,6 +395,13 @@ def _load(e: Emitter, i: Instruction) -> None:
     addresses, offset, space = e.address(source, space_of(i))
     site = e.site(space, ptx_type, count)
     count_access(e, addresses, offset, site)
+    facts = i.facts
+    if (
+        e.late.stores
+        and space in ("global", "generic")
+        and (facts.is_strong or facts.reads_past_l1)
+    ):
+        e.line(f"{e.helper(note_read)}(f)")
     if count == 1:
         function = e.helper(load)
         e.assign_all(target, ptx_type, [f"{function}(f, {addresses}, {offset}, {site})"])

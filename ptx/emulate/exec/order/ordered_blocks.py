@@ -281,6 +281,7 @@ class OrderedBlocks(ResidentBlocks):
     Attributes:
         late_copies: the asynchronous copies under way.
         late_stores: the stores that other chunks do not see yet.
+        reads: how often global memory was read as others write it, since these blocks last stored.
         ways_given: how often its turn ended because others may see its stores.
     """
 
@@ -293,6 +294,7 @@ class OrderedBlocks(ResidentBlocks):
         self.late_stores: LateStores = LateStores()
         if self.races is not None:
             self.races.hide(self.late_stores)
+        self.reads = 0
         self.ways_given = 0
 
 
