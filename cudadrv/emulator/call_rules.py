@@ -37,7 +37,7 @@ from .pools import (
 )
 from .streams import Stream, StreamCapture
 from .timeline.host_watch import OrderWarning
-from .timeline.queues import QueuedOperation
+from .timeline.queues import QueuedOperation, nothing
 
 
 class CallRules(DriverState):
@@ -324,6 +324,15 @@ class CallRules(DriverState):
             if piece is not None and piece.is_synchronous:
                 self._wait_for_stream(self._stream(self._thread.default_stream))
                 return
+
+    def _follow(self, stream: Stream, other: Stream) -> None:
+        """Let a stream wait for the present work of another one."""
+        if self._accesses is not None:
+            self._accesses.wait(stream, self._accesses.now(other))
+        timeline = self._timeline
+        pending = [] if timeline is None else timeline.tails(other)
+        if timeline is not None and pending:
+            timeline.submit(stream, NodeKind.WAIT, nothing, after=pending, is_marker=True)
 
     def _wait_for(self, operations: Iterable[QueuedOperation], context: Context) -> None:
         self._queued.need(operations)

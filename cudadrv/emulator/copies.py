@@ -31,7 +31,7 @@ from .call_rules import CallRules
 from .device_state import DeviceState
 from .host_memory import HostRange
 from .node_kind import NodeKind
-from .streams import Stream
+from .streams import LEGACY_HANDLE, Stream
 
 Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
 """Addresses and sizes, on a device or the host."""
@@ -130,9 +130,37 @@ def copy_bytes(
     stream = driver._stream(h_stream)
     if nbytes > 0:
         move = copy_of_bytes(driver, dst, src, nbytes, to_host=to_host, from_host=from_host)
+        others = _default_streams_elsewhere(driver, stream, move)
+        for other in others:
+            driver._follow(stream, other)
         _submit_ready(driver, stream, move)
+        for other in others:
+            driver._follow(other, stream)
         if stream.capture is not None:
             _record_copy_parameters(stream, _flat(move))
+
+
+def _default_streams_elsewhere(driver: CallRules, stream: Stream, copy: ReadyCopy) -> list[Stream]:
+    """Return the other contexts' default streams that a copy between devices is in order with.
+
+    A copy in a legacy default stream is in order with the work of both contexts: `cuMemcpyPeer`,
+    CUDA Driver API. Measured with driver 580: it is so for every copy in that stream, and in order
+    with the legacy default stream of the other context.
+    """
+    (source, source_address, _), (target, target_address, _) = copy.source, copy.target
+    if source is target or source is None or target is None:
+        return []
+    if not stream.is_legacy or stream.capture is not None or driver._captures:
+        return []
+    streams = []
+    for device, address in ((source, source_address), (target, target_address)):
+        piece = device.piece_at(address)
+        owner = None if piece is None else driver._contexts.get(piece.context)
+        # Memory of a pool belongs to no context.
+        context = owner or driver._primaries.get(device.ordinal)
+        if device is not stream.context.device and context is not None and not context.destroyed:
+            streams.append(driver._default_stream(context, LEGACY_HANDLE))
+    return streams
 
 
 def _record_copy_parameters(stream: Stream, copy: bytes) -> None:

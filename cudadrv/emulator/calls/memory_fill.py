@@ -81,9 +81,16 @@ class FillCalls(CallRules):
         return OK
 
     def _fill(self, address: int, value: int, width: int, rows: Rows) -> None:
-        """Fill in the default stream."""
-        fill_rows(self, address, value, width, rows, self._stream(self._thread.default_stream))
-        self._wait_if_synchronous(address)
+        """Fill in the default stream; the host waits for a fill of its own or managed memory."""
+        stream = self._stream(self._thread.default_stream)
+        waits = self._host.find(address) is not None
+        if waits:
+            self._queued.reject_to_wait(stream)
+        fill_rows(self, address, value, width, rows, stream)
+        if waits:
+            self._wait_for_stream(stream)
+        else:
+            self._wait_if_synchronous(address)
 
     @call
     def cuMemsetD8Async(
