@@ -266,8 +266,9 @@ class LiveKey(ref["Closeable"]):
 
     __slots__ = ()
 
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    if not TYPE_CHECKING:  # a type checker takes them for attributes without a type
+        __eq__ = object.__eq__
+        __hash__ = object.__hash__
 
 
 # The handle of each existing public object, or a parent of it; None if it is closed or unrooted.

@@ -100,7 +100,7 @@ def test_a_cache_of_blocks_is_closed_while_threads_add_sizes() -> None:
             cache = caches[0] = StreamBlockCache(is_open=True)
         kept = cache.of_size(number % 60 + 1)
         if kept is not None:
-            kept.append(cast(CUdeviceptr, number))
+            kept.append((CUdeviceptr(number), number))
 
     def close() -> None:
         cache = caches[0]
