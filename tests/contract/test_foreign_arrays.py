@@ -141,7 +141,7 @@ def test_memory_of_another_device_is_refused(
     stream: cudadrv.Stream, second_context: cudadrv.Context
 ) -> None:
     array = second_context.default_stream.zeros(4, "f4")
-    for form in (ByInterface(array, stream=None),):
+    for form in (ByInterface(array, stream=None), ByDlpack(array)):
         with pytest.raises(WrongDeviceError, match="on device 1"):
             stream.import_array(form)
 
