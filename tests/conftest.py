@@ -14,16 +14,14 @@ from hypothesis import HealthCheck, settings
 
 import cudadrv
 
-# A busy machine makes examples slowly; time limits of tests are of CPU time.
+# A busy machine makes examples slowly.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
 # Tests of the plugin run pytest on small tests of their own.
-pytest_plugins = ("pytester",)
+pytest_plugins = ("pytester", "tests.times")
 
 _SLOW_SECONDS = 600
-_BEGIN = pytest.StashKey[float]()
-_MOST = pytest.StashKey[float]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,7 +31,6 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["CUDADRV_CACHE_DIR"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ.setdefault("CUDADRV_DRIVER", _default_driver())
-    config.stash[_MOST] = float(os.environ.get("CUDADRV_TEST_SECONDS", "inf"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -51,33 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    item.stash[_BEGIN] = _cpu_seconds()
-    yield
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fail a test without the mark slow that takes more than CUDADRV_TEST_SECONDS.
-
-    That is CPU time of its set-up and call, in this process and in children that have ended: a busy
-    machine adds little to it. A test that only waits is not found here, but by pytest's `timeout`.
-    """
-    yield
-    most = item.config.stash[_MOST]
-    seconds = _cpu_seconds() - item.stash[_BEGIN]
-    if seconds > most and item.get_closest_marker("slow") is None:
-        pytest.fail(
-            f"{seconds:.1f} s of CPU time, more than {most:g}: make it faster, or mark it slow",
-            pytrace=False,
-        )
-
-
-def _cpu_seconds() -> float:
-    return sum(os.times()[:4])
 
 
 @pytest.fixture(autouse=True, scope="module")
