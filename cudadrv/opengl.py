@@ -33,7 +33,7 @@ from .errors import (
     WrongDeviceError,
 )
 from .memory.array import AnyDeviceArray, DeviceArray
-from .memory.buffer import DeviceBuffer
+from .memory.buffer import DeviceBuffer, owning
 from .memory.dtypes import TypedDType, checked_dtype
 from .memory.layout import Shape
 from .memory.order import Memory, memory_moves
@@ -325,7 +325,7 @@ class OpenGLBuffer(_Registered):
                     found = f"{buffer.nbytes} bytes are no array of {dtype}"
                     raise InvalidValueError(f"mapping {self!r}: {found}")
                 shape = (count,)
-            yield DeviceArray(buffer, shape, dtype)
+            yield owning(DeviceArray(buffer, shape, dtype))
 
     def _memory_of(self, stream: BaseStream, mapping: _Mapping) -> _MappedBuffer:
         function = mapping.api.cuGraphicsResourceGetMappedPointer

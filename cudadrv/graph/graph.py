@@ -30,7 +30,7 @@ from ..errors import InvalidValueError
 from ..launch.config import LaunchConfig
 from ..launch.module_and_kernel import Kernel
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceBuffer, GraphMemory, over
+from ..memory.buffer import DeviceBuffer, GraphMemory, over, owning
 from ..memory.driver_pool import out_of_memory
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.host_copy import ArrayOrBuffer, HostArray
@@ -356,7 +356,7 @@ class Graph(BaseGraph):
         buffer = over(self._default_stream(), memory, int(memory.raw), nbytes)
         self._content.born.append(memory)
         self._touch()
-        return AllocNode(self, handle, DeviceArray(buffer, shape, kind))
+        return AllocNode(self, handle, owning(DeviceArray(buffer, shape, kind)))
 
     def add_free(self, array: AnyDeviceArray | DeviceBuffer, *, after: After) -> GraphNode:
         """Free memory that a node of this graph allocates, after its uses.

@@ -27,7 +27,7 @@ from ..errors import (
     WrongDeviceError,
 )
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceBuffer
+from ..memory.buffer import DeviceBuffer, owning
 from ..memory.layout import Layout, is_dense
 from .dlpack import offered
 from .elements import Elements, name_of_typestr
@@ -292,7 +292,7 @@ def _borrowed(stream: BaseStream, value: object, imported: _ImportedMemory) -> A
     if strides is not None:
         first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
     buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, imported.keeper))
-    return DeviceArray(buffer, shape, dtype, -first, strides)
+    return owning(DeviceArray(buffer, shape, dtype, -first, strides))
 
 
 _NO_INTERFACE: Final = (KeyError, IndexError, TypeError, ValueError)

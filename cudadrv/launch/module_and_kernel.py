@@ -26,7 +26,7 @@ from ..driver.registry import Registry
 from ..driver.stream import BaseStream
 from ..driver.types import Dim3
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceBuffer
+from ..memory.buffer import DeviceBuffer, owning
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
 from .arguments import KernelParameter
@@ -741,7 +741,7 @@ class Module(Closeable):
         if shape is None:
             shape = max(nbytes // kind.itemsize, 1)
         buffer = DeviceBuffer.borrowed(self._default_stream(), int(pointer), nbytes, handle)
-        array: AnyDeviceArray = DeviceArray(buffer, shape, kind)
+        array: AnyDeviceArray = owning(DeviceArray(buffer, shape, kind))
         self._variables.add(buffer)
         return array
 

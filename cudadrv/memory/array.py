@@ -23,7 +23,7 @@ import numpy as np
 from .. import border, errors
 from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
-from .buffer import BufferView, DeviceBuffer, DeviceData, View, alloc
+from .buffer import BufferView, DeviceBuffer, DeviceData, View, alloc, owning
 from .dtypes import NAMED, NUMBERS, AnyDType, TypedDType, checked_dtype
 from .export import Exported
 from .layout import (
@@ -397,7 +397,7 @@ def empty(
     array._allocate(stream, nbytes)
     if order is not C_ORDER and is_fortran(order):
         array.shape = extents[::-1]
-        return array.T
+        return owning(array.T)
     return array
 
 
@@ -420,4 +420,4 @@ def empty_pitched(stream: BaseStream, shape: Shape, dtype: npt.DTypeLike) -> Any
     rows = math.prod(extents[:-1])
     strides = (*dense_strides(extents[:-1], pitch), kind.itemsize)
     buffer = alloc(stream, pitch * rows)
-    return view_of(buffer, buffer.ptr, extents, kind, strides)
+    return owning(view_of(buffer, buffer.ptr, extents, kind, strides))

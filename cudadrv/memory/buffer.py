@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, TypeVar
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
@@ -297,7 +297,7 @@ class DeviceData(Closeable):
 
     @property
     def buffer(self) -> DeviceBuffer:
-        """The memory as bytes; closing it closes everything over it."""
+        """The memory as bytes: the buffer that the array lies in, or a view of the whole array."""
         root = self._root
         return BufferView(self, self._address, self.nbytes) if root is self else root.buffer
 
@@ -437,6 +437,16 @@ class DeviceData(Closeable):
     def __index__(self) -> int:
         return self.ptr
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:  # containers and weak references look for the object itself
+            return True
+        raise errors.ArgumentTypeError(
+            f"comparing {self!r} by == or !=: only its elements say whether they are equal\n"
+            "  compare copies by Stream.to_host; for the same object use `is`"
+        )
+
+    __hash__ = Closeable.__hash__
+
     # Python would use `__index__` for a float, and pass the address.
     def __float__(self) -> NoReturn:
         raise errors.ArgumentTypeError(f"{self!r} is not a number: read it with Stream.to_host")
@@ -450,7 +460,11 @@ class DeviceData(Closeable):
 
 
 class View(DeviceData):
-    """A part of another object's memory, closed with that object, its base."""
+    """A part of another object's memory, closed with that object, its base.
+
+    Closing a view leaves its base open, except where the view is all that its user has of the
+    memory: `owning`.
+    """
 
     __slots__ = ()
 
@@ -463,12 +477,45 @@ class View(DeviceData):
     def _root(self) -> DeviceData:
         return self._base
 
+    @property
+    def _is_owning(self) -> bool:
+        """Whether closing it closes its base; only such a view has a key."""
+        return hasattr(self, "_key")
+
     def close(self) -> None:
-        """Free the memory, in the order of its stream, and close all views of it. Idempotent."""
-        self._base.close()
+        """Close the view; its base and other views stay open. Idempotent.
+
+        If nothing else refers to the base, the memory is freed, in the order of its stream.
+
+        Raises:
+            CudaError: the memory was freed, and the driver reported an error.
+        """
+        if self._is_owning:
+            self._base.close()
+        else:
+            super().close()
+
+    def _mark_closed(self) -> None:
+        closed = _new(DeviceBuffer)
+        closed._handle, closed.stream, closed.nbytes = _CLOSED, self.stream, 0
+        closed._address, closed._pointer, closed._dependents = 0, None, None
+        stream: StreamHandle | None = self._handle.ordered_on
+        if stream is not None:
+            stream.home_version = []  # right before, as in `DeviceData`
+        self._base = closed
 
     def _adopt(self, child: Closeable) -> None:
         self._base._adopt(child)
+
+
+_ViewT = TypeVar("_ViewT", bound=DeviceData)
+
+
+def owning(view: _ViewT) -> _ViewT:
+    """Return a view whose base its user does not see; closing it closes the base."""
+    if isinstance(view, View):
+        view._key = view._base._key
+    return view
 
 
 class DeviceBuffer(DeviceData):

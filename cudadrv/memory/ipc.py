@@ -40,7 +40,18 @@ from ..errors import (
     WrongDeviceError,
 )
 from .array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
-from .buffer import BufferView, DeviceBuffer, DeviceData, PoolMemory, alloc, over
+from .buffer import (
+    BufferView,
+    DeviceBuffer,
+    DeviceData,
+    PoolMemory,
+    View,
+    alloc,
+    over,
+    owning,
+)
+from .dtypes import AnyDType
+from .layout import Shape
 from .order import AnyMemory, Memory
 from .pinned import wait_for_contexts
 from .resource import MemoryResource, ResourceMemory
@@ -537,7 +548,15 @@ def _part(allocation: DeviceBuffer, offset: int, nbytes: int) -> DeviceBuffer:
 def _reduced_array(array: AnyDeviceArray) -> Reduced:
     offset = array.ptr - array._root._address
     layout = (array.shape, array.dtype, offset, array.strides)
-    return DeviceArray, (_sendable_root(array), *layout)
+    is_view = isinstance(array, View) and not array._is_owning
+    return (DeviceArray if is_view else _received_array), (_sendable_root(array), *layout)
+
+
+def _received_array(
+    buffer: DeviceBuffer, shape: Shape, dtype: AnyDType, offset: int, strides: tuple[int, ...]
+) -> AnyDeviceArray:
+    """Return an array that was no view in the process that sent it."""
+    return owning(DeviceArray(buffer, shape, dtype, offset, strides))
 
 
 def stream_for(kind: type[BaseContext], uuid: bytes) -> BaseStream:

@@ -29,7 +29,7 @@ from ..driver.handle import check
 from ..driver.stream import BaseStream
 from ..errors import CopyError, InvalidValueError, OutOfMemoryError
 from .array import AnyDeviceArray, DeviceArray
-from .buffer import DeviceBuffer
+from .buffer import DeviceBuffer, owning
 from .dtypes import AnyArray, TypedDType
 from .host_copy import host_address
 from .layout import Layout, Shape
@@ -127,7 +127,7 @@ def on_device(stream: BaseStream, array: AnyArray) -> AnyDeviceArray:
             "device: use pinned_empty, managed_empty or RegisteredArray, or copy by to_device"
         )
     buffer = DeviceBuffer.borrowed(stream, address + first, end - first, array)
-    return DeviceArray(buffer, array.shape, array.dtype, -first, array.strides)
+    return owning(DeviceArray(buffer, array.shape, array.dtype, -first, array.strides))
 
 
 def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None = None) -> None:

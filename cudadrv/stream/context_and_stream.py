@@ -35,7 +35,7 @@ from ..memory.array import (
     is_fortran,
 )
 from ..memory.assign import assign
-from ..memory.buffer import DeviceBuffer, alloc
+from ..memory.buffer import DeviceBuffer, alloc, owning
 from ..memory.copy import contiguous as new_contiguous, copy as copy_memory, download_any
 from ..memory.driver_pool import open_pool
 from ..memory.dtypes import TypedDType
@@ -160,7 +160,7 @@ class Stream(BaseStream):
     def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
         """Return a device array of zeros; in the order "F" the first axis is innermost."""
         if order is not C_ORDER and is_fortran(order):
-            return self.zeros(checked_shape(shape)[::-1], dtype).T
+            return owning(self.zeros(checked_shape(shape)[::-1], dtype).T)
         array = self.empty(shape, dtype)
         if array.nbytes:
             handle, pointer = self._handle, array._pointer or array._make_pointer()
@@ -188,7 +188,7 @@ class Stream(BaseStream):
         """
         source = array if type(array) is np.ndarray else as_array(array)
         if order is not C_ORDER and is_fortran(order):
-            return self.to_device(source.T).T
+            return owning(self.to_device(source.T).T)
         # A graph reads its array at each replay: it gets a copy of its own.
         if self.capturing:
             source = np.array(source, order="C")

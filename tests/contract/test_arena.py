@@ -153,7 +153,7 @@ def test_a_slab_closes_in_hand_and_not_after_its_release(stream: cudadrv.Stream)
     slab.close()
     assert arena.alloc(stream, 10)[1] is slab
     assert slab.ptr == slab.buffer.ptr
-    view.close()
+    slab.close()
     assert slab.closed
     with pytest.raises(SlabReleaseError, match="released already, or closed"):
         arena.release(bucket, slab)

@@ -109,7 +109,7 @@ def bucket_of(elements: int) -> int:
 class ArenaSlab(DeviceArray[Any]):
     """A device array of `(bucket,)` elements, handed out by an arena.
 
-    While a caller holds it, closing it or one of its views frees the memory. After a release the
+    While a caller holds it, closing it frees the memory, and closes its views. After a release the
     arena owns it, and closing does nothing. Dropping it without a release frees it.
     """
 
