@@ -26,12 +26,14 @@ from ..memory.export import (
     DL_CUDA,
     EXTENDED,
     MAJOR,
+    NO_SYNC,
     DLTensor,
     VersionedTensor,
     capsule_pointer,
     is_capsule,
     tensor_of,
 )
+from ..memory.layout import is_dense
 from .elements import named_dtype
 from .ordering import follow_producers
 from .reader import found_for
@@ -171,6 +173,7 @@ def _opened(capsule: object) -> Exchange | None:
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
 _ON_GPU: Final = (DL_CUDA, _DL_MANAGED)
 _DLPACK_VERSION: Final = (1, 1)
+_MOST_AXES: Final = 64  # NumPy's
 # dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
 _KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
@@ -199,6 +202,31 @@ class Offer(NamedTuple):
         if address >= 1 << 64:
             raise ValueError(f"the address {address:#x} does not fit 64 bits")
         return address
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents.
+
+        Raises:
+            ValueError: it has no shape, or more axes than NumPy.
+        """
+        # ctypes checks neither the count nor the address.
+        ndim: int = self.tensor.ndim
+        if not 0 <= ndim <= _MOST_AXES or (ndim and not self.tensor.shape):
+            raise ValueError(f"its DLPack tensor has {ndim} axes and no such shape")
+        return tuple(self.tensor.shape[:ndim]) if ndim else ()
+
+    @property
+    def strides(self) -> tuple[int, ...] | None:
+        """Elements from one to the next along each axis; None if they lie in C order."""
+        tensor = self.tensor
+        return tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in C order, one after the other."""
+        shape, strides = self.shape, self.strides
+        return strides is None or is_dense(shape, strides, 1)
 
     @property
     def dtype_name(self) -> str:
@@ -232,16 +260,21 @@ def _name_of(code: int, bits: int, lanes: int) -> str:
     return EXTENDED.get((code, bits), "") if lanes == 1 else ""
 
 
-def offered(value: object, stream: BaseStream) -> Offer | None:
+def offered(value: object, stream: BaseStream, *, orders: bool = True) -> Offer | None:
     """Return the tensor that an object exports by DLPack in a GPU's memory, or None.
+
+    Args:
+        value: the object.
+        stream: the stream that will use the memory.
+        orders: whether the stream comes after the work on the memory.
 
     Raises:
         WrongDeviceError: its library reports another device.
     """
     exchange = exchange_of(type(value))
     if exchange is None or not _may_exchange(value):
-        return _by_method(value, stream)
-    return _by_exchange(value, stream, exchange)
+        return _by_method(value, stream, int(stream.handle) if orders else NO_SYNC)
+    return _by_exchange(value, stream, exchange, orders)
 
 
 def _may_exchange(value: object) -> bool:
@@ -259,23 +292,26 @@ def _may_exchange(value: object) -> bool:
     return where is None or int(where()[0]) in _ON_GPU
 
 
-def _by_exchange(value: object, stream: BaseStream, exchange: Exchange) -> Offer | None:
+def _by_exchange(
+    value: object, stream: BaseStream, exchange: Exchange, orders: bool
+) -> Offer | None:
     borrowed = exchange.borrow(value)
     managed = VersionedTensor.at(borrowed.value or 0)
     tensor = managed.tensor
     if tensor.device_type not in _ON_GPU:
         return None
     _require_device(tensor, value, stream)
-    follow_producers(stream, (exchange.current_stream(tensor.device_type, tensor.device_id),))
+    if orders:
+        current = exchange.current_stream(tensor.device_type, tensor.device_id)
+        follow_producers(stream, (current,))
     return Offer(tensor, managed.is_read_only, borrowed)
 
 
-def _by_method(value: object, stream: BaseStream) -> Offer | None:
+def _by_method(value: object, stream: BaseStream, number: int) -> Offer | None:
     where = getattr(value, "__dlpack_device__", None)
     export = getattr(value, "__dlpack__", None)
     if where is None or export is None or int(where()[0]) not in _ON_GPU:
         return None
-    number = int(stream.handle)
     try:
         capsule: object = export(stream=number, max_version=_DLPACK_VERSION)
     except TypeError:  # a producer older than versions

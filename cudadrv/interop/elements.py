@@ -85,13 +85,8 @@ class Elements:
         """Return True if arrays of every type are accepted."""
         return not self._names
 
-    def check(self, dtype: object, *, is_read_only: bool) -> None:
-        """Raise a `BufferError`, whose text continues "it ...", for an array that does not fit."""
-        if is_read_only and not self.is_const:
-            raise BufferError(
-                f"may only be read, but the parameter is {self.described}\n"
-                "  give a copy, or declare the parameter const"
-            )
+    def check(self, dtype: object) -> None:
+        """Raise a `BufferError`, whose text continues "it ...", for elements of another type."""
         if dtype not in self:
             raise BufferError(
                 f"has elements of {dtype_name(dtype)}, but the parameter is {self.described}\n"
@@ -108,6 +103,31 @@ class Elements:
         """Return True if arrays of a dtype are accepted."""
         name = dtype_name(dtype)
         return not self._names or name in self._names or name not in _KNOWN
+
+
+def require_usable(
+    elements: Elements | None, *, is_contiguous: bool, is_read_only: bool, remedy: str = ""
+) -> None:
+    """Raise a `BufferError`, whose text continues "it ...", for memory that no kernel may get.
+
+    Every pointer that a kernel gets comes past here, whichever library has the memory.
+
+    Args:
+        elements: the type that the pointer points to; None if it is unknown.
+        is_contiguous: whether the elements lie in C order, one after the other.
+        is_read_only: whether the memory must not be written.
+        remedy: what to do about elements that do not lie so.
+    """
+    if not is_contiguous:
+        raise BufferError(
+            "is not C-contiguous\n  kernels receive a pointer without strides: "
+            f"{remedy or 'give a copy, by Stream.contiguous(Stream.import_array(array))'}"
+        )
+    if is_read_only and elements is not None and not elements.is_const:
+        raise BufferError(
+            f"may only be read, but the parameter is {elements.described}\n"
+            "  give a copy, or declare the parameter const"
+        )
 
 
 def dtype_name(dtype: Any) -> str:

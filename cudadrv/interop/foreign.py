@@ -8,7 +8,7 @@ Sources: CUDA Array Interface, version 3 (Numba); the Python specification of DL
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -30,12 +30,12 @@ from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, owning
 from ..memory.layout import Layout, is_dense
 from .dlpack import offered
-from .elements import Elements, name_of_typestr
+from .elements import Elements, name_of_typestr, require_usable
 from .ordering import follow_producers
 from .reader import Foreign, found_for
 
 LARGEST_ADDRESS: Final = 2**64 - 1
-_MOST_AXES: Final = 64  # NumPy's
+_UNMASK: Final = "fill the masked elements, and give the array without the mask"
 READ_REMEDY: Final = (
     "give an object whose memory can be read, or copy its values with Stream.to_device"
 )
@@ -61,7 +61,8 @@ def interface_address(
 
     Raises:
         AttributeError: `value` has no interface.
-        BufferError: its elements have another type, or are read-only.
+        BufferError: a kernel cannot use the memory: its elements have another type, are not
+            C-contiguous, read-only or masked.
         TypeError: its address is no integer.
         ValueError: its address does not fit 64 bits.
         WrongDeviceError: the memory lies on another device.
@@ -70,8 +71,16 @@ def interface_address(
     pointer, is_read_only = interface["data"]
     if type(pointer) is not int or not 0 <= pointer <= LARGEST_ADDRESS:
         pointer = _address_from(pointer)
+    if interface.get("mask") is not None:
+        raise BufferError(f"has a mask\n  {_UNMASK}")
+    strides = interface.get("strides")
+    require_usable(
+        elements,
+        is_contiguous=strides is None or _is_dense(interface, strides),
+        is_read_only=bool(is_read_only),
+    )
     if elements is not None:
-        elements.check(name_of_typestr(interface["typestr"]), is_read_only=bool(is_read_only))
+        elements.check(name_of_typestr(interface["typestr"]))
     producer = interface.get("stream")
     if producer is not None and producer not in producers:
         producers.append(_stream_number(producer))
@@ -80,22 +89,34 @@ def interface_address(
     return pointer
 
 
+# Any: the entries of another library's dictionary.
+def _is_dense(interface: Mapping[str, Any], strides: Iterable[Any]) -> bool:
+    """Return whether the elements of an array interface lie in C order, one after the other."""
+    shape, steps = tuple(map(index, interface["shape"])), tuple(map(index, strides))
+    if len(shape) != len(steps):
+        raise ValueError(f"strides {steps} for the shape {shape}")
+    return is_dense(shape, steps, np.dtype(interface["typestr"]).itemsize)
+
+
 def dlpack_address(
-    value: object, stream: BaseStream, elements: Elements | None = None
+    value: object, stream: BaseStream, elements: Elements | None = None, *, orders: bool = True
 ) -> int | None:
     """Return the address of memory that an object exports by DLPack; None if it exports none.
 
-    The producer orders the memory before `stream`, or names the stream that it works on.
+    With `orders` the producer orders the memory before `stream`, or names the stream that it works
+    on.
 
     Raises:
-        BufferError: its elements have another type than the pointer points to.
+        BufferError: a kernel cannot use the memory: its elements have another type, are not
+            C-contiguous, or read-only.
         WrongDeviceError: the memory lies on another device.
     """
-    offer = offered(value, stream)
+    offer = offered(value, stream, orders=orders)
     if offer is None:
         return None
+    require_usable(elements, is_contiguous=offer.is_contiguous, is_read_only=offer.is_read_only)
     if elements is not None:
-        elements.check(offer.dtype_name, is_read_only=offer.is_read_only)
+        elements.check(offer.dtype_name)
     return offer.address
 
 
@@ -142,14 +163,8 @@ def _memory_by_dlpack(stream: BaseStream, value: object) -> _ImportedMemory | No
     if offer is None:
         return None
     _examine(value)
-    tensor, dtype = offer.tensor, offer.dtype(value)
-    # ctypes does not check the count or the address.
-    if not 0 <= tensor.ndim <= _MOST_AXES or (tensor.ndim and not tensor.shape):
-        raise ValueError(f"its DLPack tensor has {tensor.ndim} axes and no such shape")
-    strides = None
-    if tensor.strides:
-        strides = tuple(stride * dtype.itemsize for stride in tensor.strides[: tensor.ndim])
-    shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
+    dtype, shape, steps = offer.dtype(value), offer.shape, offer.strides
+    strides = None if steps is None else tuple([step * dtype.itemsize for step in steps])
     return _ImportedMemory(
         offer.address, shape, dtype, strides, keeper=offer.keeper, has_device=True
     )
@@ -164,7 +179,7 @@ def _memory_by_interface(value: Any) -> _ImportedMemory:
             "  give an object with __dlpack__ on a CUDA device or __cuda_array_interface__"
         )
     if interface.get("mask") is not None:
-        raise CopyError(f"a {type(value).__name__} with a mask is not supported")
+        raise CopyError(f"a {type(value).__name__} with a mask is not supported\n  {_UNMASK}")
     strides, producer = interface.get("strides"), interface.get("stream")
     return _ImportedMemory(
         _address_from(interface["data"][0]),
@@ -355,7 +370,7 @@ def _pointer_by_reader(
         raise WrongDeviceError(f"a {kind.__name__} on device {device} was given to {stream!r}")
     dtype = None if reader.dtype is None else reader.dtype(value)
     if elements is not None:
-        elements.check(dtype, is_read_only=reader.is_read_only)
+        elements.check(dtype)
     address = reader.address(value)
     if address is None and stream.capturing:
         # A capture cannot wait for work that JAX still computes: the host waits for it.
@@ -367,12 +382,30 @@ def _pointer_by_reader(
         return _pointer_by_dlpack(value, stream, elements)
     if not 0 <= index(address) <= LARGEST_ADDRESS:
         raise BufferError(f"has no address: its reader gives {border.shown(address)}")
+    if reader.is_contiguous is None:
+        # The protocols that it has say how its elements lie, and are read each time.
+        is_quick = is_quick and not _checked_by_protocols(value, stream, elements)
+        is_contiguous = True
+    else:
+        is_contiguous = reader.is_contiguous(value)
+    require_usable(elements, is_contiguous=is_contiguous, is_read_only=reader.is_read_only)
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or foreign.type is not kind:
         return Pointer(address, "raw")
     is_typed = elements is not None and not elements.takes_any()
     return Pointer(address, foreign._replace(dtype=dtype if is_typed or reader.is_lazy else None))
+
+
+def _checked_by_protocols(value: object, stream: BaseStream, elements: Elements | None) -> bool:
+    """Check memory by a shared protocol, if the object has one; return whether it has.
+
+    The reader alone has the address, and orders the stream.
+    """
+    if hasattr(value, "__cuda_array_interface__"):
+        interface_address(value, stream, [], elements)
+        return True
+    return dlpack_address(value, stream, elements, orders=False) is not None
 
 
 # Any: every object that has the interface.

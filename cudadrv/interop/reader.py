@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from .. import border
+from ..memory.layout import is_dense
 
 _T = TypeVar("_T")
 _CLASS: Final = type
@@ -48,6 +49,9 @@ class Reader:
             before them for the first object of a type, and after a rejection. None where every
             object is usable.
         is_read_only: True if no kernel may write the memory.
+        is_contiguous: whether the elements lie in C order, one after the other. None where the
+            array interface or DLPack tell it, which takes longer at each launch, and where all
+            objects lie so: those that have neither protocol.
     """
 
     address: Callable[[_Value], int | None]
@@ -57,6 +61,7 @@ class Reader:
     is_lazy: Callable[[_Value], bool] | None = None
     examine: Callable[[_Value], bool] | None = None
     is_read_only: bool = False
+    is_contiguous: Callable[[_Value], bool] | None = None
 
 
 class Foreign(NamedTuple):
@@ -155,6 +160,7 @@ def _torch() -> Iterator[tuple[type, Reader]]:
         attrgetter("dtype"),
         tensor.is_neg,
         _examine_tensor,
+        is_contiguous=tensor.is_contiguous,
     )
     yield tensor, reader
     yield torch.nn.Parameter, reader
@@ -177,6 +183,9 @@ def _cupy() -> Iterator[tuple[type, Reader]]:
     cupy = sys.modules["cupy"]
     if cupy.cuda.runtime.is_hip:
         return  # memory of another driver
+    # Making the object of the public `x.flags` takes longer.
+    has_quick = hasattr(cupy.ndarray, "_c_contiguous")
+    is_contiguous = attrgetter("_c_contiguous" if has_quick else "flags.c_contiguous")
     # `device_id` belongs to the memory, as `ptr` does; the device object of `x.device` costs more.
     yield (
         cupy.ndarray,
@@ -185,6 +194,7 @@ def _cupy() -> Iterator[tuple[type, Reader]]:
             attrgetter("data.device_id"),
             _number_of(cupy.cuda.get_current_stream, "ptr"),
             attrgetter("dtype"),
+            is_contiguous=is_contiguous,
         ),
     )
 
@@ -192,6 +202,13 @@ def _cupy() -> Iterator[tuple[type, Reader]]:
 def _warp() -> Iterator[tuple[type, Reader]]:
     """Yield the reader of Warp's arrays."""
     warp = sys.modules["warp"]
+
+    def is_contiguous(array: _Value) -> bool:
+        # Theirs also counts the strides of axes of one element, or of arrays without any.
+        if array.is_contiguous:
+            return True
+        return is_dense(array.shape, array.strides, warp.types.type_size_in_bytes(array.dtype))
+
     yield (
         warp.array,
         Reader(
@@ -199,6 +216,7 @@ def _warp() -> Iterator[tuple[type, Reader]]:
             attrgetter("device.ordinal"),
             _number_of(warp.get_cuda_device, "stream.cuda_stream"),
             attrgetter("dtype"),
+            is_contiguous=is_contiguous,
         ),
     )
 
@@ -211,10 +229,15 @@ def _cuda_core() -> Iterator[tuple[type, Reader]]:
     core = sys.modules.get("cuda.core") or sys.modules.get("cuda.core.experimental")
     if core is None:
         return  # other modules have this package, too
-    yield core.Buffer, Reader(_address_of_buffer, attrgetter("device_id"))
+    yield core.Buffer, Reader(_address_of_buffer, attrgetter("device_id"), is_contiguous=_always)
     utils = sys.modules.get(f"{core.__name__}.utils")
     if utils is not None:
-        reader = Reader(attrgetter("ptr"), attrgetter("device_id"), dtype=attrgetter("dtype"))
+        reader = Reader(
+            attrgetter("ptr"),
+            attrgetter("device_id"),
+            dtype=attrgetter("dtype"),
+            is_contiguous=_is_view_contiguous,
+        )
         yield utils.StridedMemoryView, reader
 
 
@@ -223,6 +246,15 @@ def _address_of_buffer(buffer: _Value) -> int:
     if handle is None or (not int(handle) and buffer.size):
         raise BufferError("was closed")
     return int(handle)
+
+
+def _always(_: _Value) -> bool:
+    return True
+
+
+def _is_view_contiguous(view: _Value) -> bool:
+    strides: tuple[int, ...] | None = view.strides  # in elements
+    return strides is None or is_dense(view.shape, strides, 1)
 
 
 _LEGACY_STREAM: Final = 0
@@ -245,6 +277,7 @@ def _numba() -> Iterator[tuple[type, Reader]]:
         lambda ordinal: default,
         attrgetter("dtype"),
         examine=_examine_numba,
+        is_contiguous=arrays.DeviceNDArray.is_c_contiguous,
     )
     yield arrays.DeviceNDArray, reader
 
@@ -292,6 +325,7 @@ def _jax() -> Iterator[tuple[type, Reader]]:
                     dtype=attrgetter("_cudadrv_dtype"),
                     examine=_examine_jax,
                     is_read_only=True,
+                    is_contiguous=attrgetter("_cudadrv_is_contiguous"),
                 ),
             )
             return
@@ -321,9 +355,20 @@ def _examine_jax(array: _Value) -> bool:
     is_cuda = device.platform in _JAX_PLATFORMS
     array._cudadrv_dtype = array.dtype  # read in a third of the time
     array._cudadrv_device = int(device.local_hardware_id) if is_cuda else _NOT_CUDA
+    array._cudadrv_is_contiguous = _is_row_major(array)
     if array.is_ready():
         array._cudadrv_address = pointer
     return True
+
+
+def _is_row_major(array: _Value) -> bool:
+    """Return whether an array of JAX has the usual layout; a computation may choose another one."""
+    # By version; arrays of older ones have no choice.
+    described = getattr(array, "format", None) or getattr(array, "layout", None)
+    layout = getattr(described, "layout", None) or getattr(described, "device_local_layout", None)
+    axes = getattr(layout, "major_to_minor", None) or ()
+    order = [axis for axis in axes if array.shape[axis] != 1]
+    return order == sorted(order) or 0 in array.shape
 
 
 LIBRARIES: Final[dict[str, Callable[[], Iterator[tuple[type, Reader]]]]] = {

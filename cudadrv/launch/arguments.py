@@ -16,7 +16,7 @@ from ..driver._api import CUdeviceptr
 from ..driver.context import BaseContext
 from ..driver.stream import BaseStream
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
-from ..interop.elements import Elements, elements_of, named_dtype
+from ..interop.elements import Elements, elements_of, named_dtype, require_usable
 from ..interop.reader import Foreign
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, DeviceData
@@ -112,6 +112,9 @@ class KernelObject:
 
 
 COMPLEX_NAMES: Final = {8: "complex64", 16: "complex128"}
+_OF_VIEW: Final = (
+    "give its copy by Stream.contiguous, or `array.origin` to a kernel that takes strides"
+)
 _PACKED: Final = "  a dtype made with align=True has C's layout"
 
 
@@ -246,13 +249,21 @@ class KernelParameter:
                 f"but the launch is on {stream!r}\n  copy it there with Stream.copy, or let its "
                 "kernels use the memory where it lies by Context.enable_peer_access"
             )
-        if isinstance(value, DeviceArray) and not value.is_contiguous:
-            raise self._error(
-                f"is {value!r}, which is not C-contiguous\n"
-                "  give its copy by Stream.contiguous, or `array.origin` to a kernel that "
-                "takes strides"
-            )
+        self._require_usable(value, value.is_contiguous)
         return Argument(value._address, self._memory_kind(value), memory)
+
+    def _require_usable(
+        self, value: object, is_contiguous: bool, *, is_read_only: bool = False
+    ) -> None:
+        try:
+            require_usable(
+                self.elements,
+                is_contiguous=is_contiguous,
+                is_read_only=is_read_only,
+                remedy=_OF_VIEW,
+            )
+        except BufferError as error:
+            raise self._error(f"is {_described(value)} and {error}") from None
 
     def _memory_kind(self, value: AnyDeviceArray | DeviceBuffer) -> Kind:
         """Return how our memory is read; an array must match the pointer's type."""
@@ -272,11 +283,9 @@ class KernelParameter:
             )
         return "vectors"
 
-    def _check_elements(
-        self, elements: Elements, value: object, dtype: AnyDType, *, is_read_only: bool = False
-    ) -> None:
+    def _check_elements(self, elements: Elements, value: object, dtype: AnyDType) -> None:
         try:
-            elements.check(dtype, is_read_only=is_read_only)
+            elements.check(dtype)
         except BufferError as error:
             raise self._error(f"is {_described(value)} and {error}") from None
 
@@ -373,9 +382,9 @@ class KernelParameter:
             return Argument(address, way, holds=value)
         if isinstance(value, np.ndarray):
             address = self._pinned_address(value, stream)
+            self._require_usable(value, True, is_read_only=not value.flags.writeable)
             if self.elements is not None:
-                is_read_only = not value.flags.writeable
-                self._check_elements(self.elements, value, value.dtype, is_read_only=is_read_only)
+                self._check_elements(self.elements, value, value.dtype)
             return Argument(struct.pack("=Q", address), "raw", holds=value)
         return None
 
@@ -463,6 +472,8 @@ def _unwrapped(value: object) -> object:
 def _described(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"a host array {value.shape} {dtype_name(value.dtype)}"
+    if isinstance(value, DeviceArray) and not value.is_contiguous:
+        return f"a DeviceArray of strides {value.strides}"
     if isinstance(value, (DeviceArray, DeviceBuffer)):
         return f"a {type(value).__name__}"
     if isinstance(value, np.void):

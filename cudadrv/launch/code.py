@@ -77,6 +77,8 @@ def _foreign_conditions(kind: Foreign, suffix: str, argument: str, address: str)
     # The address comes first: arrays of Numba and JAX have the rest only after it is read.
     address_read = _read(kind.reader.address, f"address_{suffix}", argument)
     conditions.append(f"({address} := {address_read})")
+    if kind.reader.is_contiguous is not None:
+        conditions.append(_read(kind.reader.is_contiguous, f"is_contiguous_{suffix}", argument))
     if kind.dtype is not None:
         conditions.append(
             f"{_read(kind.reader.dtype, 'get_dtype_' + suffix, argument)} is dtype_{suffix}"
@@ -186,6 +188,7 @@ def foreign_names(kinds: tuple[Kind, ...], version: int, stream: BaseStream) -> 
         }
         names |= {f"device_{suffix}": reader.device, f"address_{suffix}": reader.address}
         names[f"is_lazy_{suffix}"] = reader.is_lazy
+        names[f"is_contiguous_{suffix}"] = reader.is_contiguous
     for number, reader in enumerate(readers_of(kinds)):
         names[f"stream_{version}_{number}"] = reader.stream
     return names

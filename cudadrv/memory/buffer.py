@@ -313,6 +313,11 @@ class DeviceData(Closeable):
         return self._address
 
     @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in C order, one after the other, as kernels require."""
+        return True
+
+    @property
     def _root(self) -> DeviceData:
         """The owner of the handle: this object, or the base of a view."""
         return self

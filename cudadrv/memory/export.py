@@ -28,7 +28,8 @@ from .dtypes import AnyDType
 from .order import AnyMemory, join_on_one_stream
 
 DL_CUDA: Final = 2  # kDLCUDA
-_NO_SYNC: Final = -1
+NO_SYNC: Final = -1
+"""The stream of a consumer of DLPack that requests no ordering."""
 _LEGACY: Final = 1  # CU_STREAM_LEGACY
 # Numbers that mean a stream of the current context: its legacy one, or the thread's.
 _NAMELESS: Final = (0, _LEGACY, 2)
@@ -162,10 +163,10 @@ class Exported:
         is_versioned = max_version is not None and _numbers("max_version", max_version) >= (MAJOR,)
         consumer = _LEGACY
         if stream is not None:
-            consumer = border.whole("__dlpack__: stream", stream, _NO_SYNC, 2**64 - 1)
+            consumer = border.whole("__dlpack__: stream", stream, NO_SYNC, 2**64 - 1)
         code, bits, mirrored = _type_code(self.dtype)
         memory, address = self._memory, self.ptr
-        if consumer != _NO_SYNC:
+        if consumer != NO_SYNC:
             _order_consumer(self, memory, consumer)
         capsule, tensor = _mirror(self, mirrored, is_versioned=is_versioned)
         tensor.data = address or None

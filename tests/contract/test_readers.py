@@ -180,12 +180,37 @@ def test_a_reader_may_leave_an_object_to_the_protocols(
 
     asked: list[int | None] = []
     leaves = [False]
-    register(Export, Reader(lambda x: None if leaves[0] else x.pointer, attrgetter("place")))
+    register(
+        Export,
+        Reader(
+            lambda x: None if leaves[0] else x.pointer,
+            attrgetter("place"),
+            is_contiguous=attrgetter("array.is_contiguous"),
+        ),
+    )
     array = ones(stream)
     for leaves[0] in (False, False, False, True, True, False):
         twice(Export(array))
     assert asked == [int(stream.handle)] * 2
     assert stream.to_host(array).tolist() == [64.0] * 4
+
+
+@pytest.mark.parametrize("protocol", ["dlpack", "interface"])
+def test_the_protocols_tell_strides_that_a_reader_does_not(
+    protocol: str, stream: cudadrv.Stream, twice: cudadrv.Launcher
+) -> None:
+    names = ["__cuda_array_interface__"]
+    if protocol == "dlpack":
+        names = ["__dlpack__", "__dlpack_device__"]
+    members = {name: property(attrgetter(f"array.{name}")) for name in names}
+    kind = type("Export", (Tensor,), members)
+    register(kind, Reader(attrgetter("pointer"), attrgetter("place")))
+    array = ones(stream, 8)
+    for _ in range(4):
+        twice(kind(array))
+        with pytest.raises(ArgumentError, match="of type Export and is not C-contiguous"):
+            twice(kind(array[::2]))
+    assert stream.to_host(array).tolist() == [16.0] * 4 + [1.0] * 4
 
 
 def test_no_elements_are_a_null_pointer(stream: cudadrv.Stream, context: cudadrv.Context) -> None:
@@ -279,7 +304,8 @@ def test_a_capture_waits_on_the_host_for_what_is_still_computed(
     def address(promise: Promise) -> int | None:
         return promise.pointer if promise.is_ready else None
 
-    register(Promise, Reader(address, attrgetter("place")))
+    is_contiguous = attrgetter("array.is_contiguous")
+    register(Promise, Reader(address, attrgetter("place"), is_contiguous=is_contiguous))
     array = ones(stream)
     promise = Promise(array)
     with stream.capture() as graph:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from cudadrv.memory.array import AnyDeviceArray
 
 
@@ -59,6 +61,9 @@ def torch() -> StandIn:
         def is_conj(self) -> bool:
             return False
 
+        def is_contiguous(self) -> bool:
+            return self.array.is_contiguous
+
     dtypes = {name: Dtype(f"torch.{name}") for name in ("float32", "float64")}
     module = _module(
         "torch",
@@ -91,6 +96,7 @@ def cupy() -> StandIn:
         def __init__(self, array: AnyDeviceArray) -> None:
             self.data = SimpleNamespace(ptr=array.ptr, device_id=array.context.ordinal)
             self.dtype = array.dtype
+            self.flags = SimpleNamespace(c_contiguous=array.is_contiguous)
 
     runtime = SimpleNamespace(is_hip=False)
 
@@ -123,7 +129,10 @@ def numba() -> StandIn:
             context = SimpleNamespace(device=device)
             view = SimpleNamespace(device_pointer=array.ptr, context=context)
             self.gpu_data, self.asked = OwnedPointer(view), asked
-            self.stream, self.dtype = 0, array.dtype
+            self.stream, self.dtype, self.array = 0, array.dtype, array
+
+        def is_c_contiguous(self) -> bool:
+            return self.array.is_contiguous
 
     def move(moved: Any, array: AnyDeviceArray) -> None:
         moved.gpu_data = DeviceNDArray(array).gpu_data
@@ -143,7 +152,9 @@ def jax() -> StandIn:
         def __init__(self, array: AnyDeviceArray) -> None:
             device = devices[array.context.ordinal]
             self.array, self.deleted, self.ready = array, False, True
-            self.dtype = array.dtype
+            self.dtype, self.shape = array.dtype, array.shape
+            axes = tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
+            self.format = SimpleNamespace(layout=SimpleNamespace(major_to_minor=axes))
             self.sharding = SimpleNamespace(_device=device, device_set={device})
 
         def unsafe_buffer_pointer(self) -> int:
@@ -197,6 +208,8 @@ def warp() -> StandIn:
             self.ptr: int | None = array.ptr
             self.device = SimpleNamespace(ordinal=array.context.ordinal)
             self.dtype = type(array.dtype.name, (), {})
+            self.is_contiguous = array.is_contiguous
+            self.shape, self.strides = array.shape, array.strides
 
     def move(moved: Any, array: AnyDeviceArray) -> None:
         moved.ptr = array.ptr
@@ -204,7 +217,8 @@ def warp() -> StandIn:
     def get_cuda_device(ordinal: int) -> object:
         return SimpleNamespace(stream=SimpleNamespace(cuda_stream=streams[ordinal] or None))
 
-    module = _module("warp", array=Array, get_cuda_device=get_cuda_device)
+    types = SimpleNamespace(type_size_in_bytes=lambda kind: np.dtype(kind.__name__).itemsize)
+    module = _module("warp", array=Array, get_cuda_device=get_cuda_device, types=types)
     return StandIn({"warp": module}, Array, move, streams)
 
 

@@ -97,6 +97,40 @@ def test_the_address_of_a_tensor_is_read_anew(torch: Any) -> None:
     assert address(x) == x.data_ptr()
 
 
+def contiguous(value: object) -> bool:
+    """What the reader finds for the elements' order, as for a launch."""
+    reader = reader_of(value)
+    if reader.examine is not None:
+        reader.examine(value)
+    assert reader.is_contiguous is not None
+    return bool(reader.is_contiguous(value))
+
+
+def test_a_strided_tensor_is_not_contiguous(torch: Any) -> None:
+    x = torch.zeros(4, 6)
+    found = [
+        contiguous(y) for y in (x, x[1:], x[:, ::2], x.T, x[:1].T, x[:, :0].T, x[0].expand(3, 6))
+    ]
+    assert found == [True, True, False, False, True, True, False]
+
+
+def test_an_array_of_jax_of_another_layout_is_not_contiguous(jax: Any) -> None:
+    layouts = loaded("jax.experimental.layout")
+    x = jax.device_put(np.ones((2, 3), "f4"), jax.devices("cpu")[0])
+    other = layouts.Format(layouts.Layout(major_to_minor=(1, 0)), x.sharding)
+    row = jax.device_put(np.ones((1, 3), "f4"), other)
+    assert [contiguous(y) for y in (x, jax.device_put(x, other), row)] == [True, False, True]
+
+
+def test_a_strided_array_of_warp_is_not_contiguous() -> None:
+    warp = loaded("warp")
+    warp.config.quiet = True
+    x = warp.zeros((4, 6), dtype=warp.float32, device="cpu")
+    views = (x, x[1:], x[:, ::2], x.transpose(), x[:1].transpose(), x[::2][:0])
+    assert [contiguous(y) for y in views] == [True, True, False, False, True, True]
+    assert contiguous(warp.zeros((2, 3), dtype=warp.vec3, device="cpu"))
+
+
 def test_a_tensor_whose_bytes_are_not_its_values_has_no_address(torch: Any) -> None:
     z = torch.zeros(4, dtype=torch.complex64)
     assert address(z) == z.data_ptr()
@@ -234,11 +268,14 @@ def test_arrays_of_jax_are_refused_on_the_host_and_where_they_are_gone(
 def test_the_other_libraries_have_what_their_readers_ask_for() -> None:
     cupy = loaded("cupy")
     arrays = loaded("numba.cuda.cudadrv.devicearray")
-    for kind in (cupy.ndarray, arrays.DeviceNDArray):
+    for kind, order in (
+        (cupy.ndarray, "_c_contiguous"), (arrays.DeviceNDArray, "is_c_contiguous"),
+    ):  # fmt: skip
         found = found_for(kind)
         assert found is not None
         assert found.type is kind
         assert found.reader.stream is not None
+        assert order in dir(kind)
     assert {"ptr", "device_id"} <= set(dir(cupy.cuda.MemoryPointer))
 
 
@@ -258,5 +295,11 @@ def test_what_cuda_core_has_is_known() -> None:
     buffer = core.Buffer.from_handle(0x1000, 64)
     reader = reader_of(buffer)
     assert reader.address(buffer) == 0x1000
+    assert contiguous(buffer)
     utils = loaded("cuda.core.utils")
-    assert found_for(utils.StridedMemoryView) is not None
+    x = np.zeros((4, 6), "f4")
+    found = []
+    for y in (x, x[1:], x[:, ::2], x.T, x[:1].T):
+        view = utils.StridedMemoryView.from_any_interface(y, stream_ptr=-1)
+        found.append(contiguous(view))
+    assert found == [True, True, False, False, True]

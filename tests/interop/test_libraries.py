@@ -101,6 +101,22 @@ def test_another_device_is_refused_before_and_after_code_was_made(
     assert values(stream, array) == [16.0] * 4
 
 
+def test_an_array_that_is_not_c_contiguous_raises_before_and_after_code_was_made(
+    library: StandIn, stream: cudadrv.Stream, twice: cudadrv.Launcher
+) -> None:
+    if "cuda.core" in library.modules:
+        pytest.skip("needs a library whose arrays have strides")
+    base = stream.to_device(np.ones((2, 4), "f4"))
+    view = base.T
+    stream.synchronize()
+    for _ in range(4):
+        with pytest.raises(ArgumentError, match=r"is not C-contiguous\n.*Stream\.contiguous"):
+            twice(library.make(view))
+        twice(library.make(base))
+        twice(library.make(base[:1].T))  # the stride of the only row does not matter
+    assert stream.to_host(base).tolist() == [[256.0] * 4, [1.0] * 4]
+
+
 def test_a_launch_comes_after_what_the_librarys_stream_holds(
     library: StandIn, stream: cudadrv.Stream, twice: cudadrv.Launcher
 ) -> None:
