@@ -193,6 +193,7 @@ if typing.TYPE_CHECKING:
         probe_backend_with_compile as probe_backend_with_compile,
         probe_cuda_backend as probe_cuda_backend,
     )
+    from .runtime.cached_backend import CachedBackend as CachedBackend
     from .runtime.calibration import (
         Calibration as Calibration,
         PolicyOrigin as PolicyOrigin,
@@ -302,6 +303,7 @@ else:
         "runtime.backend": (
             "CudaBackendContext CudaBackendParts probe_backend_with_compile probe_cuda_backend"
         ),
+        "runtime.cached_backend": "CachedBackend",
         "runtime.calibration": "Calibration PolicyOrigin calibrated_policy_for_device",
         "runtime.module_cache": "KeyedPtxModuleCache PtxModuleCache",
         "runtime.policy": "GpuDispatchPolicy GpuMixedPrecisionPolicy",

@@ -22,7 +22,7 @@ from .driver.context import BaseContext
 from .driver.context_handle import ContextHandle
 from .driver.driver_selection import failure
 from .driver.handle import ClosedHandle, NotCopyable
-from .errors import ClosedError, DriverSymbolMissingError, DTypeError, TensorMapError
+from .errors import DriverSymbolMissingError, DTypeError, TensorMapError
 from .launch.arguments import Argument, KernelObject
 from .memory.array import AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceData
@@ -738,7 +738,7 @@ class TensorMap(NotCopyable, KernelObject):
     def _memory(self) -> AnyMemory:
         memory = self.buffer._handle
         if isinstance(memory, ClosedHandle):
-            raise ClosedError("the array of a tensor map was closed")
+            raise memory.error_of("the array of a tensor map was closed")
         return memory
 
 

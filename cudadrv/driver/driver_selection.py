@@ -362,6 +362,22 @@ def checked(api: DriverApi, call: str, result: tuple[Any, ...], doing: str) -> o
     return tuple(values) if len(values) > 1 else values[0] if values else None
 
 
+def _driver_with(api: DriverApi) -> Driver | None:
+    """Return the driver that has these functions; else the one in use."""
+    driver = _selection.driver
+    if driver is None or driver.api is not api:
+        return next((other for other in _drivers.alive() if other.api is api), driver)
+    return driver
+
+
+def forked_error(doing: str, parent: int) -> ForkedProcessError:
+    """Return the error of a use of CUDA in a child of the process that initialised it."""
+    return ForkedProcessError(
+        f"{doing}: CUDA was initialised in process {parent} before the fork\n"
+        '  the driver rejects the child: start processes with multiprocessing "spawn"'
+    )
+
+
 def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:
     """Return the typed error for a driver call that returned `code` while `doing` something.
 
@@ -369,14 +385,11 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
     The log of the driver is read here alone, so it costs calls that succeed nothing.
     """
     value = int(code)
-    driver = _selection.driver
+    driver = _driver_with(api)
     if value == CUresult.CUDA_ERROR_NOT_INITIALIZED and driver is not None:
         parent = driver.forked_from
         if parent is not None:
-            return ForkedProcessError(
-                f"{doing}: CUDA was initialised in process {parent} before the fork\n"
-                '  the driver rejects the child: start processes with multiprocessing "spawn"'
-            )
+            return forked_error(doing, parent)
     log: DriverLog | None = getattr(api, "driver_log", None)
     reason = "" if log is None else log.reason(value, call)
     _, text = api.cuGetErrorString(code)

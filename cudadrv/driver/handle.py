@@ -78,14 +78,16 @@ class ClosedHandle:
 
     Attributes:
         ordered_on: no stream, so that the fast test of a launch or a copy fails.
+        cause: further lines of the error, if something else than `close` closed the object.
     """
 
-    __slots__ = ("_text",)
+    __slots__ = ("_text", "cause")
 
     ordered_on = None
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, cause: str = "") -> None:
+        self._text = text + cause
+        self.cause: str = cause
 
     if not TYPE_CHECKING:
 
@@ -96,6 +98,10 @@ class ClosedHandle:
     def error(self) -> ClosedError:
         """The error that a use of the closed object raises."""
         return ClosedError(self._text)
+
+    def error_of(self, text: str) -> ClosedError:
+        """Return the error of another object that needs the closed one; `text` describes it."""
+        return ClosedError(text + self.cause)
 
 
 class InvalidatedHandle:
@@ -354,9 +360,9 @@ class Closeable(NotCopyable):
         """Return the text of the error of a use after `close`."""
         raise NotImplementedError
 
-    def _mark_closed(self) -> None:
-        """Count as closed from now on, or as not open yet."""
-        self._handle = ClosedHandle(self._closed_text)
+    def _mark_closed(self, cause: str = "") -> None:
+        """Count as closed from now on, or as not open yet; `cause` is for the error's text."""
+        self._handle = ClosedHandle(self._closed_text, cause)
         key = getattr(self, "_key", None)
         # The key stays until the object is freed. An object that a finalizer saved has none.
         if key in _live:
@@ -424,4 +430,7 @@ class Closeable(NotCopyable):
         self.close()
 
     def _closed_error(self) -> ClosedError:
+        handle: object = self._handle
+        if isinstance(handle, ClosedHandle):
+            return handle.error_of(self._closed_text)
         return ClosedError(self._closed_text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ from ptx.emulate.check.findings import Place
 
 PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _DEEPEST = 40
+# Files whose frames are not the user's: this package, generated code, and `with` blocks of
+# generators.
+_NOT_USERS = (PACKAGE, "<", contextlib.__file__)
 
 
 def user_call_site() -> str:
@@ -19,7 +23,7 @@ def user_call_site() -> str:
         if frame.f_back is None:
             return ""
         frame = frame.f_back
-        if not frame.f_code.co_filename.startswith((PACKAGE, "<")):
+        if not frame.f_code.co_filename.startswith(_NOT_USERS):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
     return ""
 

@@ -62,7 +62,7 @@ from ..driver._api import (
     CUstream,
     HostAccesses,
 )
-from ..errors import ArgumentValueError
+from ..errors import ArgumentValueError, ClosedError
 from .call_error import CallError, invalid_handle, invalid_value
 from .checkpoint_lock import CheckpointLock
 from .checks import Checks
@@ -160,6 +160,8 @@ class DriverState:
         self._freed = None if self._is_immediate else FreedMemory(self._queued)
         self._launches = itertools.count()
         self._pid: int | None = None
+        # The reason why every call raises; "" while none does.
+        self._ended = ""
         self._schedule: dict[str, list[ScheduledFault]] = {}
         self._process = CheckpointLock()
         self._host = HostMemory()
@@ -269,6 +271,16 @@ class DriverState:
         """The lines of the file of suppressions that matched no finding, with their places."""
         return self.checks.suppressions.unused
 
+    def end(self, cause: str) -> None:
+        """Raise `ClosedError` for every call from now on; `cause` ends its text."""
+        self._ended = cause
+        self._pid = None  # every call compares it
+
+    def reject_if_ended(self, name: str) -> None:
+        """Raise `ClosedError` if the session of the emulator has ended."""
+        if self._ended:
+            raise ClosedError(f"{name}: the emulator was closed{self._ended}")
+
     def look_for_leaks(self) -> None:
         """Record existing objects as leaks, if that is checked; `findings` has them then.
 
@@ -308,6 +320,7 @@ class DriverState:
     def _enter(self, name: str, always: bool) -> None:
         """Check what every call requires."""
         if not always and self._pid != os.getpid():
+            self.reject_if_ended(name)
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_INITIALIZED,
                 "cuInit was not called"

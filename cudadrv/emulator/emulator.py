@@ -149,6 +149,7 @@ class Emulator(
         """
         from .counters import Counters  # only if launches are counted
 
+        self.reject_if_ended("Emulator.counting")
         counters = Counters()
         self.finish()
         for device in self._devices:
@@ -187,6 +188,7 @@ class Emulator(
         Raises:
             ValueError: no such function, or a number out of range.
         """
+        self.reject_if_ended("Emulator.fail")
         border.instance("Emulator.fail: function", function, str)
         if not (function.startswith("cu") and hasattr(self, function)):
             raise ArgumentValueError(f"{function!r} is no driver function that the emulator has")
@@ -220,6 +222,7 @@ class Emulator(
         Raises:
             ValueError: nbytes is negative, or there is no such device.
         """
+        self.reject_if_ended("Emulator.limit_memory")
         device = self._known_device(ordinal)
         nbytes = border.integer("Emulator.limit_memory: nbytes", nbytes)
         if nbytes < 0:
@@ -243,6 +246,7 @@ class Emulator(
         Raises:
             ValueError: there is no such device, or no such fault.
         """
+        self.reject_if_ended("Emulator.break_device")
         device = self._known_device(ordinal)
         code = result_named("Emulator.break_device: with_", with_)
         border.text("Emulator.break_device: text", text)

@@ -21,7 +21,7 @@ from ..driver._api import (
 from ..driver.context import BaseContext
 from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
-from ..driver.handle import Closeable, NotCopyable, raise_all
+from ..driver.handle import Closeable, ClosedHandle, NotCopyable, raise_all
 from ..driver.registry import Registry
 from ..driver.stream import BaseStream
 from ..driver.types import Dim3
@@ -457,9 +457,9 @@ class Kernel(NotCopyable):
         Raises:
             ClosedError: the module was closed.
         """
-        module = self.module._handle
-        if not isinstance(module, ModuleHandle):
-            raise errors.ClosedError(f"the module of kernel {self.name!r} was closed")
+        module: ModuleHandle | ClosedHandle = self.module._handle
+        if isinstance(module, ClosedHandle):
+            raise module.error_of(f"the module of kernel {self.name!r} was closed")
         return self._function, module
 
     def _allow_shared(self, nbytes: int) -> None:

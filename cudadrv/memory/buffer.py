@@ -33,7 +33,7 @@ from ..driver.handle import (
 from ..driver.stream import BaseStream, require_stream
 from ..driver.stream_block_cache import LARGEST_BYTES, Block, SizeBin
 from ..driver.stream_handle import StreamHandle, free_cached_blocks
-from ..errors import ClosedError, CudadrvError, CudaError
+from ..errors import CudadrvError, CudaError
 from .driver_pool import out_of_memory
 from .order import AnyMemory, Memory, record_access
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
@@ -259,8 +259,14 @@ def _until_now(stream: StreamHandle) -> Callable[[], bool]:
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
-_CLOSED: Final = ClosedHandle("the device memory was closed")
+_CLOSED_TEXT: Final = "the device memory was closed"
+_CLOSED: Final = ClosedHandle(_CLOSED_TEXT)
 _new: Final = object.__new__
+
+
+def _closed_handle(cause: str) -> ClosedHandle:
+    """Return one handle for all closed memory; a use of it raises an error about the object."""
+    return ClosedHandle(_CLOSED_TEXT, cause) if cause else _CLOSED
 
 
 class DeviceData(Closeable):
@@ -309,7 +315,7 @@ class DeviceData(Closeable):
             ClosedError: the memory was freed.
         """
         if isinstance(self._handle, ClosedHandle):
-            raise ClosedError(self._closed_text)
+            raise self._closed_error()
         return self._address
 
     @property
@@ -332,7 +338,7 @@ class DeviceData(Closeable):
         """The memory's handle, for an operation that is about to use it."""
         handle = self._handle
         if isinstance(handle, ClosedHandle):
-            raise ClosedError(self._closed_text)
+            raise self._closed_error()
         return handle
 
     def _make_pointer(self) -> CUdeviceptr:
@@ -427,14 +433,13 @@ class DeviceData(Closeable):
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
-    def _mark_closed(self) -> None:
+    def _mark_closed(self, cause: str = "") -> None:
         stream: StreamHandle | None = self._handle.ordered_on
         if stream is not None:
             # No call stands between the two, so no launch finds one without the other. This comes
             # first, for free-threaded Python.
             stream.home_version = []
-        # One object for all: a use of it raises an error that names the object.
-        self._handle = _CLOSED
+        self._handle = _closed_handle(cause)
         key = self._key
         if key in _live:
             _live[key] = None
@@ -500,9 +505,9 @@ class View(DeviceData):
         else:
             super().close()
 
-    def _mark_closed(self) -> None:
+    def _mark_closed(self, cause: str = "") -> None:
         closed = _new(DeviceBuffer)
-        closed._handle, closed.stream, closed.nbytes = _CLOSED, self.stream, 0
+        closed._handle, closed.stream, closed.nbytes = _closed_handle(cause), self.stream, 0
         closed._address, closed._pointer, closed._dependents = 0, None, None
         stream: StreamHandle | None = self._handle.ordered_on
         if stream is not None:

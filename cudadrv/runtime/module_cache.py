@@ -14,6 +14,7 @@ from ..driver.driver_selection import Driver, current_or_none
 from ..driver.locks import process_lock
 from ..errors import (
     ArgumentValueError,
+    ClosedError,
     CudadrvError,
     DriverCallFailed,
     RuntimeDependencyUnavailable,
@@ -145,6 +146,8 @@ class PtxModuleCache:
                 image = self._image(context, label, text, key_text)
                 try:
                     module = context.load_module(image)
+                except ClosedError:
+                    raise  # the context was closed, which is no fault of the driver
                 except CudadrvError as error:
                     raise DriverCallFailed(
                         f"{label} module load failed{key_text}: {error}"

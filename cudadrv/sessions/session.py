@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Unpack, cast
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
+from ..driver.context import BaseContext
 from ..driver.deferred_release import run_deferred
 from ..driver.driver_selection import Driver, current, current_or_none, is_chosen, set_current
+from ..driver.handle import Closeable, Handle, living
+from ..emulator.call_site import user_call_site
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
@@ -76,8 +79,8 @@ def session(
     """Use a new emulator as the driver of a `with` block; afterwards the former driver again.
 
     The driver is that of the whole process: do not open sessions in several threads at once.
-    Objects of a session continue to use its emulator after the block. Operations that are still
-    queued run at the end of the block.
+    Operations that are still queued run at the end of the block. Then its objects are closed: every
+    later use raises `ClosedError`.
 
     Args:
         devices: the number of devices, or the devices.
@@ -105,9 +108,72 @@ def session(
         driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
         suppressions=suppressions,
     )  # fmt: skip
-    with raising_findings(emulator, raise_findings=raise_findings), _installed(Driver(emulator)):
+    with opened(emulator, opened_here(), raise_findings=raise_findings):
         yield emulator
-        emulator.finish()
+
+
+def opened_here() -> str:
+    """Return the words after "session" for one that the user's code opens now."""
+    place = user_call_site()
+    return f"opened at {place}" if place else "of this process"
+
+
+@contextmanager
+def opened(emulator: Emulator, name: str, *, raise_findings: bool) -> Iterator[None]:
+    """Use an emulator as the driver of a `with` block; then end it, and close all its objects.
+
+    Args:
+        emulator: the emulator.
+        name: the words after "session", for the errors of uses after the block.
+        raise_findings: as of `session`.
+    """
+    driver = Driver(emulator)
+    is_done = False
+    try:
+        with raising_findings(emulator, raise_findings=raise_findings), _installed(driver):
+            yield
+            emulator.finish()
+            is_done = True
+    finally:
+        end(driver, emulator, name, destroys=is_done)
+
+
+def end(driver: Driver, emulator: Emulator, name: str, *, destroys: bool) -> None:
+    """Close every object of a session that has ended, and let each later use raise `ClosedError`.
+
+    Args:
+        driver: the driver of the session.
+        emulator: its emulator, which raises for every call from now on.
+        name: as of `opened`.
+        destroys: whether objects are destroyed, which calls the functions of their owners. Without
+            it nothing of the session runs any more, such as work that was queued at an error.
+    """
+    cause = (
+        f"\n  its emulator session has ended: the session {name}\n"
+        "  make the object in each session, or get it from a cudadrv.CachedBackend"
+    )
+    if not destroys or any(device.fault for device in emulator._devices):
+        driver.is_gone = True
+        emulator.end(cause)
+    for public in _open_objects(driver):
+        with suppress(Exception):  # of work that failed; no caller waits for it
+            public._close_with_parent()
+        public._mark_closed(cause)
+    driver.is_gone = True
+    emulator.end(cause)
+    for public in _open_objects(driver):
+        public._mark_closed(cause)  # made meanwhile by a finalizer or another thread
+
+
+def _open_objects(driver: Driver) -> list[Closeable]:
+    """Return the open public objects of a driver, contexts last: they close what they own."""
+    sharing = [public for public in driver.sharing.alive() if isinstance(public, Closeable)]
+    objects = [
+        public
+        for public in (*living(), *sharing)
+        if isinstance(public._handle, Handle) and public._handle.driver is driver
+    ]
+    return sorted(objects, key=lambda public: isinstance(public, BaseContext))
 
 
 @contextmanager

@@ -10,7 +10,13 @@ from typing import Final, Unpack
 
 from ptx.emulate.threads.limits import Limits
 
-from ..driver.driver_selection import emulated_devices, emulated_limits, set_current, set_default
+from ..driver.driver_selection import (
+    Driver,
+    emulated_devices,
+    emulated_limits,
+    set_current,
+    set_default,
+)
 from ..driver.locks import process_lock
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
@@ -24,7 +30,7 @@ from ..emulator.shared_libraries.runtime_module import RuntimeModule
 from ..emulator.shared_libraries.shared_object import is_loaded
 from ..emulator.timeline.schedule import OrderName
 from ..errors import DriverSelectionError
-from .session import devices_of, raising_findings
+from .session import devices_of, end, opened_here, raising_findings
 
 _FAULT_POLICIES: Final = ("sticky", "test", "continue")
 
@@ -60,7 +66,7 @@ class StandIn(AbstractContextManager[Emulator]):
         emulator: what executes.
     """
 
-    def __init__(self, emulated: AbstractContextManager[Emulator]) -> None:
+    def __init__(self, emulated: _Emulated) -> None:
         with _SUBSTITUTES.lock, ExitStack() as stack:
             if _SUBSTITUTES.standing is not None:
                 raise DriverSelectionError(
@@ -73,7 +79,8 @@ class StandIn(AbstractContextManager[Emulator]):
             libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink()
             _SUBSTITUTES.libnvrtc = _SUBSTITUTES.libnvrtc or LibNvrtc.make()
             block = stack.enter_context(ExitStack())
-            self.emulator: Emulator = block.enter_context(emulated)
+            self._emulated = emulated
+            self.emulator: Emulator = block.enter_context(emulated.standing())
             stack.callback(self._leave, libcuda, libnvjitlink)
             libcuda.use(self.emulator)
             own_nvml = folder and folder / LIBNVIDIA_ML
@@ -109,7 +116,10 @@ class StandIn(AbstractContextManager[Emulator]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stack.__exit__(kind, error, trace)
+        try:
+            self._stack.__exit__(kind, error, trace)
+        finally:
+            self._emulated.end(destroys=error is None)
 
     def finish(self) -> None:
         """Run queued work and look for leaks, at the end of a process.
@@ -122,10 +132,13 @@ class StandIn(AbstractContextManager[Emulator]):
     def close(self) -> None:
         """Put nothing in the place of the driver; what is still queued runs first.
 
+        Objects of cudadrv that were made meanwhile are closed.
+
         Raises:
             CheckError: a check found something.
         """
-        self._stack.close()
+        with self:
+            pass
 
 
 def stand_in(
@@ -173,7 +186,7 @@ def stand_in(
     if _fault_policy() == "continue":
         for device in emulator._devices:
             device.keeps_faults = False
-    return StandIn(_standing(emulator, raise_findings=raise_findings))
+    return StandIn(_Emulated(emulator, raise_findings=raise_findings))
 
 
 def _fault_policy() -> str:
@@ -199,17 +212,32 @@ def clear_faults() -> None:
             device.fault = None
 
 
-@contextmanager
-def _standing(emulator: Emulator, *, raise_findings: bool) -> Iterator[Emulator]:
+class _Emulated:
     """The emulator as the driver that the first call chooses, of this library too."""
-    former = set_current(None)
-    with raising_findings(emulator, raise_findings=raise_findings):
-        set_default(emulator)
-        try:
-            yield emulator
-            emulator.finish()
-        finally:
-            set_default(None)
-            used = set_current(former)
-            if used is not None:
-                used.clear_caches()
+
+    def __init__(self, emulator: Emulator, *, raise_findings: bool) -> None:
+        self._emulator = emulator
+        self._raises_findings = raise_findings
+        self._name = opened_here()
+        self._used: Driver | None = None
+
+    @contextmanager
+    def standing(self) -> Iterator[Emulator]:
+        """Choose the emulator within the block, and run what is still queued at its end."""
+        former = set_current(None)
+        with raising_findings(self._emulator, raise_findings=self._raises_findings):
+            set_default(self._emulator)
+            try:
+                yield self._emulator
+                self._emulator.finish()
+            finally:
+                set_default(None)
+                self._used = set_current(former)
+                if self._used is not None:
+                    self._used.clear_caches()
+
+    def end(self, *, destroys: bool) -> None:
+        """Close the objects of this library that were made in the block."""
+        used, self._used = self._used, None
+        if used is not None:
+            end(used, self._emulator, self._name, destroys=destroys)

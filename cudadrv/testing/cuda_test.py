@@ -7,10 +7,9 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
@@ -163,17 +162,19 @@ class CudaTest:
         self._undo.append(lambda: collecting.__exit__(None, None, None))
 
     def _open_emulator(self) -> None:
-        from ..sessions.session import session  # which loads the emulator
+        from ..emulator.emulator import Emulator  # which loads the emulator
+        from ..sessions.session import opened
 
         if self._order:
             self._set(ORDER, self._order)
         try:
             arguments = session_arguments(self._plan, self._choices)
-            make = cast("Callable[..., AbstractContextManager[Emulator]]", session)
-            emulation = make(**arguments, raise_findings=False)  # it checks its arguments
-            self.emulator = emulation.__enter__()
+            # The values are the marker's; the emulator checks them.
+            self.emulator = Emulator(**arguments)  # type: ignore[arg-type]
         except (CudadrvError, TypeError) as error:
             raise pytest.fail.Exception(f"emulated: {error}", pytrace=False) from None
+        emulation = opened(self.emulator, f"of the test {self._item.nodeid}", raise_findings=False)
+        emulation.__enter__()
         self._undo.append(lambda: emulation.__exit__(None, None, None))
         count = len(self.emulator.devices)
         self._set(DRIVER, f"emulator:{count}")

@@ -31,7 +31,7 @@ from ..driver.context import BaseContext
 from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, check
-from ..errors import ClosedError, TextureError
+from ..errors import TextureError
 from ..launch.arguments import Argument, KernelObject, Word
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceData
@@ -170,14 +170,14 @@ class TexelView(Closeable, KernelObject):
     @property
     def _opened(self) -> ViewHandle:
         if self.closed:
-            raise ClosedError(self._closed_text)
+            raise self._closed_error()
         return self._handle
 
     @property
     def _memory(self) -> AnyMemory:
         memory = self.buffer._handle
         if isinstance(memory, ClosedHandle):
-            raise ClosedError(self._closed_text)
+            raise memory.error_of(self._closed_text)
         return memory
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, CudaClient, LaunchConfig, Texture, emulator
+from cudadrv import ClosedError, CudaArray, CudaClient, LaunchConfig, Texture, emulator
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
 from tests.bump_kernel import PTX
 
@@ -93,6 +94,85 @@ def test_a_session_that_has_ended_is_given_back_whatever_was_used(
     gc.collect()
     gc.collect()
     assert ended() is None
+
+
+def test_objects_of_an_ended_session_raise_an_error_that_names_it() -> None:
+    source = 'extern "C" __global__ void k(int* x) { *x = 1; }'
+    with emulator.session() as machine:
+        stream = cudadrv.cuda_context_for(0).default_stream
+        own = cudadrv.Context.create(0)
+        array, other = stream.zeros(4, "i4"), own.new_stream()
+        kernel = stream.context.compile(source).kernel("k")
+        launch_bound = kernel.bind(stream, ONE)
+        launch_bound(array)
+        closed_before = stream.zeros(1, "i4")
+        closed_before.close()
+    line = (
+        Path(__file__)
+        .read_text(encoding="utf-8")
+        .split("\n")
+        .index("    with emulator.session() as machine:")
+    )
+    uses: dict[str, Callable[[], object]] = {
+        "allocate": lambda: stream.zeros(1, "i4"),
+        "read": lambda: stream.to_host(array),
+        "address": lambda: array.ptr,
+        "launch": lambda: kernel.launch(stream, ONE, array),
+        "launch bound": lambda: launch_bound(array),
+        "record": stream.record,
+        "wait": other.synchronize,
+        "new stream": own.new_stream,
+        "compile": lambda: own.compile(source),
+        "context": lambda: stream.context.memory_info(),
+        "device": lambda: stream.context.device.memory_info(),
+        "plan a fault": lambda: machine.fail("cuMemAlloc"),
+        "raw call": lambda: machine.cuCtxSynchronize(),
+    }
+    for driver_of in (emulator.session, lambda: contextlib.nullcontext()):
+        with driver_of():
+            for name, use in uses.items():
+                with pytest.raises(ClosedError) as caught:
+                    use()
+                assert f"session opened at {__file__}:{line + 1}" in str(caught.value), name
+    with pytest.raises(ClosedError, match="was closed") as caught:
+        closed_before.ptr  # noqa: B018
+    assert "session" not in str(caught.value)
+    for item in (stream, own, array, other, kernel.module):
+        assert item.closed
+        item.close()
+
+
+def test_memory_of_an_owner_is_released_at_the_end_of_a_session() -> None:
+    released = []
+    with emulator.session():
+        stream = cudadrv.cuda_context_for(0).default_stream
+        memory = stream.alloc(64)
+        buffer = cudadrv.DeviceBuffer.adopted(
+            stream, memory.ptr, 64, lambda pointer, nbytes, on: released.append(nbytes)
+        )
+        assert released == []
+    assert released == [64]
+    assert buffer.closed
+
+
+def test_pinned_memory_stays_readable_after_its_session() -> None:
+    with emulator.session():
+        host = cudadrv.pinned_empty(1 << 16, np.int32)
+        host[:] = 7
+    gc.collect()
+    assert (host == 7).all()
+
+
+def test_an_error_leaves_a_session_without_running_its_queued_work() -> None:
+    ran = []
+    with pytest.raises(KeyError), emulator.session(order="late"):
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        array = stream.zeros(4, "i4")
+        stream.call_on_host(lambda: ran.append(1))
+        raise KeyError
+    assert ran == []
+    assert array.closed
+    assert stream.closed
 
 
 def test_a_trace_that_has_ended_keeps_no_recording(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_an_error_of_giving_back_reaches_the_hook_where_nobody_closes(
     assert "device 0" in text
 
 
-def test_objects_outlive_their_driver() -> None:
+def test_objects_close_after_the_end_of_their_session() -> None:
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
         array = CudaArray(context, 9, np.float32, surface=True)

@@ -35,6 +35,7 @@ class DeviceCalls(CallRules):
         """Initialise the driver; only flags 0 are valid, and a fork's child cannot (measured)."""
         if flags:
             raise invalid_value(f"cuInit takes flags 0, not {flags}")
+        self.reject_if_ended("cuInit")
         if self._pid not in (None, os.getpid()):
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_INITIALIZED,
