@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from .cli.command_line import program_name, run
+from .cli.output import print_error
 
 _INTERRUPTED: Final = 130  # a shell's status for SIGINT
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        print(f"{program_name()}: {error.strerror}", file=sys.stderr)
+        print_error(f"{program_name()}: {error.strerror}")
         _discard_output()
         return 1
     return status

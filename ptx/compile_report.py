@@ -100,7 +100,7 @@ def _key(keys: CompileKeys, request: CompileRequest) -> Key | None:
 
 def _phases(table: str) -> Iterator[CompilePhase]:
     """Yield the phases of NVRTC's table: file, phase, time, unit; a file can contain commas."""
-    for line in table.splitlines():
+    for line in table.split("\n"):
         cells = [cell.strip() for cell in line.rsplit(",", 3)]
         if len(cells) == 4 and cells[3] == "ms" and cells[2].replace(".", "", 1).isdigit():
             yield CompilePhase(cells[1], float(cells[2]))

@@ -175,7 +175,7 @@ def _architecture(text: str) -> str:
 def _instructions(body: str) -> Iterator[SassInstruction]:
     file, line, ptx_line = "", 0, 0
     labels: list[str] = []
-    for text in body.splitlines():
+    for text in body.split("\n"):
         if label := _LABEL.match(text):
             if not label[1].startswith(".text."):
                 labels.append(label[1])

@@ -75,7 +75,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         (
             "verbs",
             "ptx.compiling ptx.linking ptx.nvvm ptx.image_cache ptx.prewarming ptx.disassembler"
-            " ptx.compile_report",
+            " ptx.compile_report ptx.source_text",
         ),
         (
             "build",
@@ -102,7 +102,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         (
             "values",
             "ptx.argument_checks ptx.base_errors ptx.options ptx.target ptx.signature"
-            " ptx.diagnostics ptx.errors ptx._nvrtc",
+            " ptx.diagnostics ptx.errors ptx._nvrtc ptx.visible_text",
         ),
     ),
 }

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import ptx
 from ptx.prewarming import Prewarmed, prewarm
 
-from .command_line import Commands, add_command, positive, print_table
+from .command_line import Commands, add_command, positive
 from .compile import add_compile_options, requests_of
+from .output import print_error, print_table, print_text
 
 
 def add_to(commands: Commands) -> None:
@@ -61,7 +61,7 @@ def run_info(as_json: bool) -> int:
     """Print the cache's statistics; return 0."""
     stats = ptx.default_cache().stats()
     if as_json:
-        print(json.dumps(asdict(stats), default=str, indent=2))
+        print_text(json.dumps(asdict(stats), default=str, indent=2))
         return 0
     life = stats.lifetime
     requests = life.hits + life.misses
@@ -84,16 +84,16 @@ def run_info(as_json: bool) -> int:
 
 def run_clear() -> int:
     """Remove every entry; return 0."""
-    print(f"{ptx.default_cache().clear()} entries removed")
+    print_text(f"{ptx.default_cache().clear()} entries removed")
     return 0
 
 
 def run_verify(remove: bool) -> int:
     """Read every entry; return 1 if a damaged one was left in place."""
     verified = ptx.default_cache().verify(remove=remove)
-    print(f"{verified.checked} entries read, {len(verified.damaged)} damaged")
+    print_text(f"{verified.checked} entries read, {len(verified.damaged)} damaged")
     for digest in verified.damaged:
-        print(f"  {digest}{' removed' if remove else ''}")
+        print_text(f"  {digest}{' removed' if remove else ''}")
     return 1 if verified.damaged and not remove else 0
 
 
@@ -106,13 +106,13 @@ def run_prewarm(path: Path, jobs: int) -> int:
     try:
         requests = _requests(path)
     except (OSError, ValueError) as error:
-        print(f"{path}: {error}", file=sys.stderr)
+        print_error(f"{path}: {error}")
         return 1
     results = prewarm(requests, processes=jobs, on_progress=_show)
     failed = [result for result in results if result.error]
     for result in failed:
-        print(f"{result.name}: {result.error}", file=sys.stderr)
-    print(f"{len(results) - len(failed)} of {len(results)} images ready")
+        print_error(f"{result.name}: {result.error}")
+    print_text(f"{len(results) - len(failed)} of {len(results)} images ready")
     return 1 if failed else 0
 
 
@@ -127,7 +127,7 @@ def _requests(path: Path) -> list[ptx.CompileRequest]:
     parser = _LineParser(prog="", add_help=False)
     add_compile_options(parser)
     requests: list[ptx.CompileRequest] = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(path.read_text().split("\n"), 1):
         words = shlex.split(line, comments=True)
         if not words:
             continue
@@ -142,7 +142,4 @@ def _requests(path: Path) -> list[ptx.CompileRequest]:
 
 def _show(result: Prewarmed, count: int, total: int) -> None:
     origin = result.origin.value if result.origin else "FAILED"
-    print(
-        f"[{count}/{total}] {result.name} {result.target}: {origin} in {result.ms:.0f} ms",
-        flush=True,
-    )
+    print_text(f"[{count}/{total}] {result.name} {result.target}: {origin} in {result.ms:.0f} ms")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import session
 from ..version import VERSION
 from .command_line import Commands, add_command, positive, program_name
+from .output import print_error, print_text
 from .script import run_module, run_script, why_no_module
 
 _USAGE_ERROR: Final = 2  # argparse's status for a wrong command line
@@ -126,14 +126,14 @@ def run_check(
         run = run_module if is_module else run_script
         status, failed = run(program, arguments, lambda: queued.extend(emulator.queued))
     if queued:
-        print(still_queued(queued, "When the script failed"), file=sys.stderr)
+        print_error(still_queued(queued, "When the script failed"))
     every = emulator.findings
     findings = [finding for finding in every if not finding.benign]
     if options.sarif is not None:
         log = as_sarif(every, version=VERSION, succeeded=not status)
         options.sarif.write_text(json.dumps(log, indent=1), encoding="utf-8")
     if options.as_json:
-        print(json.dumps([as_json(finding) for finding in findings]))
+        print_text(json.dumps([as_json(finding) for finding in findings]))
     else:
         _print(emulator, checks)
     # A script that a kernel's fault ended was ended by a finding.
@@ -174,7 +174,7 @@ def _why_no_script(script: str) -> str:
 
 def _rejection(text: str) -> int:
     """Print in one line why no script runs."""
-    print(f"{program_name()} check: {text}", file=sys.stderr)
+    print_error(f"{program_name()} check: {text}")
     return _USAGE_ERROR
 
 
@@ -182,11 +182,11 @@ def _print(emulator: Emulator, checks: Sequence[str]) -> None:
     every = emulator.findings
     findings = [finding for finding in every if not finding.benign]
     for finding in findings:
-        print(finding, file=sys.stderr)
+        print_error(finding)
     for unused in emulator.unused_suppressions:
-        print(f"unused suppression: {unused}", file=sys.stderr)
+        print_error(f"unused suppression: {unused}")
     benign = len(every) - len(findings)
     suffix = f", {benign} likely intentional" if benign else ""
     hidden = emulator.checks.suppressions.hidden
     suffix += f", {hidden} suppressed" if hidden else ""
-    print(f"{len(findings)} found by {', '.join(checks)}{suffix}", file=sys.stderr)
+    print_error(f"{len(findings)} found by {', '.join(checks)}{suffix}")

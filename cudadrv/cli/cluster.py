@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -15,7 +14,8 @@ from ..cluster.executor import GpuExecutor
 from ..cluster.worker_report import WorkerReport
 from ..errors import CudadrvError, RuntimeDependencyUnavailable
 from ..pool.tile import current_tile
-from .command_line import Commands, add_command, positive, print_table, program_name
+from .command_line import Commands, add_command, positive, program_name
+from .output import print_error, print_table, print_text
 from .selftest import Report, selftest_of
 
 _COLUMNS: Final = (
@@ -87,10 +87,10 @@ def _run(options: argparse.Namespace) -> int:
         with _executor(options.devices, options.scheduler) as executor:
             workers = look(executor, test=not options.no_selftest)
     except (CudadrvError, OSError) as error:
-        print(f"{program_name()} cluster: {error}", file=sys.stderr)
+        print_error(f"{program_name()} cluster: {error}")
         return 1
     if options.json:
-        print(json.dumps([_as_json(worker) for worker in workers], indent=2))
+        print_text(json.dumps([_as_json(worker) for worker in workers], indent=2))
     else:
         _print(workers)
     return 0 if workers and all(worker.is_ok for worker in workers) else 1
@@ -144,5 +144,5 @@ def _print(workers: Sequence[Checked]) -> None:
     for checked in workers:
         for step in checked.test.steps if checked.test is not None else ():
             if not step.ok:
-                print(f"failed on {checked.worker.name}: {step.name}: {step.detail}")
-    print(f"{sum(checked.is_ok for checked in workers)} of {len(workers)} workers passed")
+                print_text(f"failed on {checked.worker.name}: {step.name}: {step.detail}")
+    print_text(f"{sum(checked.is_ok for checked in workers)} of {len(workers)} workers passed")

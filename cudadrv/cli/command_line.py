@@ -8,9 +8,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import PurePath
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from ..version import VERSION
+from .output import print_error, print_text
 
 # argparse has no public name for the result of `add_subparsers`.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -47,10 +48,9 @@ def run(arguments: Sequence[str]) -> int:
     if arguments[0] not in names and not arguments[0].startswith("-"):
         close = difflib.get_close_matches(arguments[0], names, 1)
         suggestion = f": did you mean {close[0]}?" if close else ""
-        print(
+        print_error(
             f"{parser.prog}: there is no command {arguments[0]!r}{suggestion}\n"
-            f"  {parser.prog} --help lists the commands",
-            file=sys.stderr,
+            f"  {parser.prog} --help lists the commands"
         )
         return _WRONG
     options = parser.parse_args(arguments)
@@ -64,12 +64,21 @@ def program_name() -> str:
     return "python -m cudadrv" if is_module else "cudadrv"
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors, which have words of the command line, are printed as all text is."""
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        if message:
+            print_error(message.rstrip("\n"))
+        raise SystemExit(status)
+
+
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of one command, or of all if `command` is None.
 
     Only the named command is imported: `emulate` imports next to nothing.
     """
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog=program_name(),
         description="Tools of the CUDA driver layer cudadrv: the installation, compiling and "
         "running kernels, and checks on the emulator.",
@@ -146,43 +155,11 @@ def _run_completion(parser: argparse.ArgumentParser, shell: str) -> int:
     try:
         import shtab
     except ModuleNotFoundError:
-        print('completion needs shtab: pip install "cudadrv[cli]"', file=sys.stderr)
+        print_error('completion needs shtab: pip install "cudadrv[cli]"')
         return 1
     if shell not in shtab.SUPPORTED_SHELLS:
-        print(f"completion for {shell} needs a newer shtab: pip install -U shtab", file=sys.stderr)
+        print_error(f"completion for {shell} needs a newer shtab: pip install -U shtab")
         return 1
     parser.prog = "cudadrv"
-    print(shtab.complete(parser, shell))
+    print_text(shtab.complete(parser, shell))
     return 0
-
-
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a title: with rich on a terminal, else in plain columns."""
-    if not rows:
-        print(f"{title}: none")
-        return
-    if not sys.stdout.isatty():
-        _print_plain(title, columns, rows)
-        return
-    try:
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
-    except ModuleNotFoundError:
-        _print_plain(title, columns, rows)
-        return
-    table = Table(title=escape(title), title_justify="left")
-    for column in columns:
-        numeric = column in ("ms", "device", "MiB")
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    Console(soft_wrap=False).print(table)
-
-
-def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
-    print(title)
-    for row in (columns, *rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print(f"  {line.rstrip()}")

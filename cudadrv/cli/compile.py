@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import ptx
@@ -11,7 +10,8 @@ import ptx
 from ..driver.device import list_devices
 from ..errors import CudadrvError
 from ..stream import cuda_context_for
-from .command_line import Commands, add_command, print_table
+from .command_line import Commands, add_command
+from .output import print_error, print_table, print_text
 
 FAULTS = (OSError, ValueError, ptx.PtxError, CudadrvError)
 """What a file or a device may raise."""
@@ -141,7 +141,7 @@ def run_compile(options: argparse.Namespace) -> int:
 def failed(file: Path, error: Exception) -> int:
     """Print an error of a file, which compile errors name themselves; return 1."""
     names_file = str(error).startswith(str(file))
-    print(error if names_file else f"{file}: {error}", file=sys.stderr)
+    print_error(error if names_file else f"{file}: {error}")
     return 1
 
 
@@ -157,19 +157,17 @@ def default_target() -> ptx.Target:
             return cuda_context_for(0).target
     except CudadrvError as error:
         why = str(error).partition("\n")[0]
-        print(
-            f"{why}: compiling to {ptx.DEFAULT_TARGET}; --target chooses another", file=sys.stderr
-        )
+        print_error(f"{why}: compiling to {ptx.DEFAULT_TARGET}; --target chooses another")
     return ptx.DEFAULT_TARGET
 
 
 def _describe(image: ptx.Image, path: Path) -> None:
-    print(f"{path}: {image.target}, {len(image.data)} bytes, {image.origin.value}")
+    print_text(f"{path}: {image.target}, {len(image.data)} bytes, {image.origin.value}")
     if image.log:
-        print(image.log, file=sys.stderr)
+        print_error(image.log)
     if image.kind is ptx.ImageKind.PTX and not image.signatures:
         hint = 'a kernel is a __global__ function, and a template needs --name "f<float>"'
-        print(f"warning: {path} has no kernel: {hint}", file=sys.stderr)
+        print_error(f"warning: {path} has no kernel: {hint}")
     names = {lowered: expression for expression, lowered in image.lowered_names.items()}
     if image.signatures:
         print_table(

@@ -13,7 +13,8 @@ from ptx.emulate.count.counts import AtomicTraffic, Counts, GlobalTraffic, Line,
 
 from ..emulator.counters import CountedLaunch, Counters
 from ..sessions.session import use
-from .command_line import Commands, add_command, positive, print_table
+from .command_line import Commands, add_command, positive
+from .output import print_table, print_text
 from .script import run_script
 
 _MOST_LINES = 20
@@ -50,7 +51,7 @@ def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool
     with use(devices).counting() as counters:
         status, _ = run_script(script, arguments)
     if as_json:
-        print(json.dumps([_launch(launch) for launch in counters.launches]))
+        print_text(json.dumps([_launch(launch) for launch in counters.launches]))
     else:
         _print(counters)
     return status
@@ -59,7 +60,7 @@ def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool
 def _print(counters: Counters) -> None:
     kernels = counters.kernels
     if not kernels:
-        print("the script launched no kernel")
+        print_text("the script launched no kernel")
         return
     print_table("executed instructions", _KERNELS, [_row(counters, k) for k in kernels])
     classes = [

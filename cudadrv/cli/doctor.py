@@ -27,7 +27,8 @@ from ..driver.driver_selection import device_count
 from ..driver.loading import driver_fault, load_cuda
 from ..errors import CudadrvError
 from ..ptx_package import other_distributions
-from .command_line import Commands, add_command, print_table
+from .command_line import Commands, add_command
+from .output import print_table, print_text
 
 Version: TypeAlias = tuple[int, int]
 
@@ -220,7 +221,7 @@ def run_doctor(as_json: bool) -> int:
         fields = [
             {**asdict(finding), "severity": finding.severity.name.lower()} for finding in findings
         ]
-        print(json.dumps(fields, indent=2))
+        print_text(json.dumps(fields, indent=2))
     else:
         rows = [(e.severity.name.lower(), e.subject, e.text, e.remedy) for e in findings]
         print_table("doctor", ("", "part", "state", "what to do"), rows)

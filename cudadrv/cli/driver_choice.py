@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Literal, TypeAlias
 
 from ..driver import driver_selection
 from ..driver.device import list_devices
 from ..errors import CudadrvError, DriverNotFoundError, NoDeviceError
 from .command_line import program_name
+from .output import print_error
 
 DriverKind: TypeAlias = Literal["cuda", "emulator"]
 
@@ -18,7 +18,7 @@ def use_emulator_without_gpu(command: str) -> None:
     """Select the emulator if there is no GPU, and report that on standard error."""
     kind, reason = choose_driver(1)
     if kind == "emulator" and not os.environ.get("CUDADRV_DRIVER"):
-        print(f"{program_name()} {command}: on the emulator: {reason}", file=sys.stderr)
+        print_error(f"{program_name()} {command}: on the emulator: {reason}")
 
 
 def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:

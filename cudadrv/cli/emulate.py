@@ -11,6 +11,7 @@ from typing import Final
 
 from ..errors import DriverSelectionError
 from .command_line import Commands, add_command, positive, program_name
+from .output import print_error
 
 _STARTUP: Final = Path(__file__).parent / "startup"
 _TOOLKIT: Final = Path(__file__).parent / "toolkit" / "bin"
@@ -99,7 +100,7 @@ def _libraries() -> dict[str, str]:
     except DriverSelectionError:
         return {}  # the command's Python processes report it
     if folder is None:
-        print("cudadrv: no folder for the files of the driver's libraries", file=sys.stderr)
+        print_error("cudadrv: no folder for the files of the driver's libraries")
         return {}
     # Triton searches the system's folders otherwise.
     return {SEARCH_PATH: _first(folder, SEARCH_PATH), "TRITON_LIBCUDA_PATH": str(folder)}
@@ -124,5 +125,5 @@ def _replaced_by(command: Sequence[str], names: dict[str, str]) -> int:
     try:
         os.execvpe(command[0], list(command), names)
     except OSError as error:
-        print(f"{program_name()}: {command[0]}: {error.strerror}", file=sys.stderr)
+        print_error(f"{program_name()}: {command[0]}: {error.strerror}")
         return _NOT_FOUND

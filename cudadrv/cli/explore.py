@@ -16,6 +16,7 @@ from ..emulator.checks import CHECKS, VARIABLE as CHECK_VARIABLE
 from ..emulator.timeline.schedule import VARIABLE
 from ..emulator.timeline.timeline import TRACE_VARIABLE
 from .command_line import Commands, add_command, positive
+from .output import print_error, print_text
 
 _DRIVER = "emulator:2"
 _SHOWN = 40
@@ -85,28 +86,27 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
     program = _ExploredProgram(target, arguments, checks)
     misplaced = [word for word in arguments if word.partition("=")[0] in ("--seeds", "--checks")]
     if program.is_test and misplaced:
-        print(
+        print_error(
             f"{misplaced[0]} goes before the test: python -m cudadrv explore {misplaced[0]} … "
-            f"{target}",
-            file=sys.stderr,
+            f"{target}"
         )
         return 2
     passing = program.run("held:")
     if passing.status or passing.warned:
-        print(f"the program fails without another order, with status {passing.status}:")
-        print(_end_of(passing.errors))
+        print_text(f"the program fails without another order, with status {passing.status}:")
+        print_text(_end_of(passing.errors))
         return 2
     orders = ("late", *(f"random:{seed}" for seed in range(seeds)))
     failing = [order for order in orders if program.run(order).differs(passing)]
-    print(f"{len(failing)} of {seeds + 1} orders change the result")
+    print_text(f"{len(failing)} of {seeds + 1} orders change the result")
     if not failing:
         return 0
-    print(f"  {', '.join(failing[:_SHOWN])}{' ...' if len(failing) > _SHOWN else ''}")
+    print_text(f"  {', '.join(failing[:_SHOWN])}{' ...' if len(failing) > _SHOWN else ''}")
     first = program.run(failing[0])
-    print(f"\n{VARIABLE}={failing[0]}:\n{_end_of(first.errors or first.output)}")
+    print_text(f"\n{VARIABLE}={failing[0]}:\n{_end_of(first.errors or first.output)}")
     late = _fewest(program, passing, _suspects(first, passing))
     if late is None:
-        print("no small set of operations breaks it")
+        print_text("no small set of operations breaks it")
         return 1
     _explain(program.run(_holding(late)), passing, late)
     return 1
@@ -141,8 +141,8 @@ class _ExploredProgram:
             process = subprocess.run(
                 self._command, env=environment, capture_output=True, text=True, check=False
             )
-            lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
-        steps = tuple(map(_step, lines))
+            text = trace.read_text(encoding="utf-8") if trace.exists() else ""
+        steps = tuple(map(_step, filter(None, text.split("\n"))))
         output = "" if self.is_test else process.stdout
         errors = process.stdout + process.stderr if self.is_test else process.stderr
         return _Run(process.returncode, output, "OrderWarning" in errors, errors, steps)
@@ -205,9 +205,9 @@ def _holding(names: Iterable[str]) -> str:
 def _explain(broken: _Run, passing: _Run, late: Sequence[str]) -> None:
     """Print the operations that were late, and both timelines side by side."""
     steps = {step.name: step for step in (*passing.steps, *broken.steps)}
-    print(f"it breaks when only {len(late)} of {len(passing.steps)} operations run late:")
+    print_text(f"it breaks when only {len(late)} of {len(passing.steps)} operations run late:")
     for step in (steps[name] for name in late if name in steps):
-        print(f"  {step.name} {step.what}, queued at {step.call_site or 'an unknown place'}")
+        print_text(f"  {step.name} {step.what}, queued at {step.call_site or 'an unknown place'}")
     rows = [
         (
             "" if right is None else f"{right.name} {right.what}",
@@ -221,12 +221,12 @@ def _explain(broken: _Run, passing: _Run, late: Sequence[str]) -> None:
     last = (differing[-1] if differing else 0) + _LINES_AROUND
     shown_rows = rows[first : min(last, first + _SHOWN)]
     width = max([len(right) for right, _, _ in shown_rows], default=0) + 4
-    print(f"\n  {'passing'.ljust(width)}failing")
+    print_text(f"\n  {'passing'.ljust(width)}failing")
     for right, wrong, mark in shown_rows:
-        print(f"  {right.ljust(width)}{wrong} {mark}".rstrip())
-    print(f"\nto repeat it: {VARIABLE}={_holding(late)}")
+        print_text(f"  {right.ljust(width)}{wrong} {mark}".rstrip())
+    print_text(f"\nto repeat it: {VARIABLE}={_holding(late)}")
 
 
 def _end_of(text: str) -> str:
-    lines = text.rstrip().splitlines()
+    lines = text.rstrip().split("\n")
     return "\n".join(f"  {line}" for line in lines[-_LINES_OF_ERRORS:])

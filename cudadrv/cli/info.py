@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +20,8 @@ from ..driver.device import driver_version, list_devices
 from ..driver.nvml import PciPath
 from ..errors import CudadrvError, DriverNotFoundError
 from ..version import VERSION
-from .command_line import Commands, add_command, print_table, program_name
+from .command_line import Commands, add_command, program_name
+from .output import print_error, print_table, print_text
 
 _PACKAGES = ("cuda-python", "cuda-bindings", "numpy", "platformdirs", "rich")
 _HEADERS = {
@@ -84,7 +84,7 @@ def run_info(as_json: bool) -> int:
     """Print the installation; return 0."""
     info = gather()
     if as_json:
-        print(json.dumps(asdict(info), indent=2))
+        print_text(json.dumps(asdict(info), indent=2))
         return 0
     print_table("versions", ("what", "version"), list(info.packages.items()))
     print_table("libraries", ("what", "version and place"), list(info.libraries.items()))
@@ -95,7 +95,7 @@ def run_info(as_json: bool) -> int:
         print_table("unused headers of CUDA", ("folder", "why"), rejected)
     if info.devices:
         print_table("devices", ("device", "what"), enumerated(info.devices))
-    print(f"cache folder: {info.cache_folder}")
+    print_text(f"cache folder: {info.cache_folder}")
     if info.cache_bytes:
         sizes = [(name, f"{nbytes / 2**20:.1f}") for name, nbytes in info.cache_bytes.items()]
         print_table("cache content", ("what", "MiB"), sizes)
@@ -113,7 +113,7 @@ def run_topology(as_json: bool) -> int:
         ]
         links = [[asdict(link) for link in device.nvml.nvlinks()] for device in devices]
     except CudadrvError as error:
-        print(f"{program_name()} info: {error}", file=sys.stderr)
+        print_error(f"{program_name()} info: {error}")
         return 1
     if as_json:
         rows = [
@@ -123,7 +123,7 @@ def run_topology(as_json: bool) -> int:
             }
             for device in devices
         ]  # fmt: skip
-        print(json.dumps(rows, indent=2))
+        print_text(json.dumps(rows, indent=2))
         return 0
     columns = ("device", *(str(device.ordinal) for device in devices), "name")
     cells = [(str(d.ordinal), *connections[d.ordinal], d.name) for d in devices]
@@ -131,7 +131,7 @@ def run_topology(as_json: bool) -> int:
     shown_connections = {cell.rstrip("0123456789") for row in connections for cell in row}
     for name, meaning in _CONNECTIONS.items():
         if name in shown_connections:
-            print(f"  {name}: {meaning}")
+            print_text(f"  {name}: {meaning}")
     return 0
 
 

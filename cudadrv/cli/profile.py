@@ -21,8 +21,9 @@ from ..driver.driver_selection import current
 from ..emulator.emulator import Emulator
 from ..errors import CudadrvError, InvalidValueError
 from ..tracing import DeviceSpan, Trace, trace
-from .command_line import Commands, add_command, print_table, program_name
+from .command_line import Commands, add_command, program_name
 from .driver_choice import use_emulator_without_gpu
+from .output import print_error, print_table, print_text
 from .script import run_module, run_script, why_no_module
 
 _USAGE_ERROR: Final = 2  # argparse's status for a wrong command line
@@ -123,7 +124,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.bounds and options.module:
         why = why or "--bounds needs a script, not a module"
     if why:
-        print(f"{program_name()} profile: {why}", file=sys.stderr)
+        print_error(f"{program_name()} profile: {why}")
         return _USAGE_ERROR
     return run_profile(
         program,
@@ -149,7 +150,7 @@ def run_profile(
                 counters = stack.enter_context(driver.api.counting())
             stack.enter_context(recorded)
         except CudadrvError as error:
-            print(f"{program_name()} profile: {error}", file=sys.stderr)
+            print_error(f"{program_name()} profile: {error}")
             return 1
         try:
             status, _ = run(program, arguments)
@@ -185,10 +186,9 @@ def _counted_elsewhere(script: str, arguments: Sequence[str]) -> list[_Launch]:
         env=environment, stdout=subprocess.PIPE, text=True, check=False,
     )  # fmt: skip
     try:
-        launches = json.loads(process.stdout.splitlines()[-1])
+        launches = json.loads(process.stdout.rstrip("\n").rpartition("\n")[2])
     except (IndexError, ValueError):
-        print(f"no bounds: the script ended with {process.returncode} on the emulator",
-              file=sys.stderr)  # fmt: skip
+        print_error(f"no bounds: the script ended with {process.returncode} on the emulator")
         return []
     return [
         _Launch(
@@ -262,11 +262,11 @@ def _print(
             "untimed": recorded.untimed,
             "work": [asdict(row) for row in work],
         }
-        print(json.dumps(document))
+        print_text(json.dumps(document))
         return
     columns = (*_COLUMNS, "bound µs") if bounds else _COLUMNS
     print_table("work on devices", columns, [row.row(with_bound=bounds) for row in work])
     for ordinal, count in recorded.untimed.items():
-        print(f"device {ordinal}: {count} calls queued work that could not be timed")
+        print_text(f"device {ordinal}: {count} calls queued work that could not be timed")
     if is_emulated:
-        print(_NO_PREDICTION)
+        print_text(_NO_PREDICTION)

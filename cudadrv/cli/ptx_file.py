@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -16,9 +15,11 @@ import ptx
 from ptx.isa.model import Instruction
 from ptx.isa.module import PtxModule, parse
 from ptx.isa.signature import reachable_functions, signatures_of
+from ptx.source_text import SourceText
 
-from .command_line import Commands, add_command, print_table
+from .command_line import Commands, add_command
 from .compile import FAULTS, add_compile_options, failed, requests_of
+from .output import print_error, print_table, print_text
 
 # The assembler's lines about each kernel.
 _COMPILED: Final = re.compile(r"Compiling entry function '([^']+)'")
@@ -62,7 +63,9 @@ def add_to(commands: Commands) -> None:
     add_compile_options(parser)
     parser.add_argument("--kernel", metavar="NAME", help="only this kernel")
     parser.add_argument(
-        "--source", action="store_true", help="the PTX of each line of the CUDA source, beside it"
+        "--source",
+        action="store_true",
+        help="the PTX of each line of the CUDA source, beside it; of a .ptx file without its text",
     )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(run=_run)
@@ -80,21 +83,22 @@ def _run(options: argparse.Namespace) -> int:
     except FAULTS as error:
         return failed(options.file, error)
     if options.json:
-        print(json.dumps([asdict(entry) for entry in entries], indent=2))
+        print_text(json.dumps([asdict(entry) for entry in entries], indent=2))
     else:
         _print(entries)
     return 0
 
 
-def _texts(options: argparse.Namespace) -> tuple[str, Path | None]:
-    """Return the PTX, and the CUDA source of its lines if that is known."""
+def _texts(options: argparse.Namespace) -> tuple[str, SourceText]:
+    """Return the PTX, and the text of its source as far as it is known."""
     if options.file.suffix == ".ptx":
-        return options.file.read_text(), None
+        return options.file.read_text(), SourceText("")
     options.kind, options.lineinfo = ptx.ImageKind.PTX, True
     requests = requests_of(options)
     if len(requests) != 1:
         raise ValueError("give one --target")
-    return ptx.default_cache().get_or_build(requests[0]).data.decode(), options.file
+    image = ptx.default_cache().get_or_build(requests[0])
+    return image.data.decode(), SourceText.of(requests[0])
 
 
 def _chosen(module: PtxModule, kernel: str | None) -> list[str]:
@@ -137,7 +141,7 @@ def _assembled(module: PtxModule) -> dict[str, tuple[int, int, int]]:
         options = ptx.LinkOptions(extra=("-Xptxas=-v",))
         log = ptx.link([image], target, options, cache=False).log
     except ptx.PtxError as error:
-        print(f"no registers: {error}", file=sys.stderr)
+        print_error(f"no registers: {error}")
         return {}
     return dict(_used(log))
 
@@ -164,21 +168,16 @@ def _print(entries: Iterable[KernelSummary]) -> None:
         print_table(entry.name, ("what", "value"), rows)
 
 
-def _print_by_source_line(module: PtxModule, names: list[str], source: Path | None) -> None:
+def _print_by_source_line(module: PtxModule, names: list[str], source: SourceText) -> None:
     lines: dict[tuple[int, int], list[str]] = {}
-    texts = module.text.splitlines()
+    texts = module.text.split("\n")
     for name in names:
         for ptx_instruction in _instructions(module, name):
             location = ptx_instruction.location
             key = (location.file, location.line) if location else (0, 0)
             lines.setdefault(key, []).append(texts[ptx_instruction.line - 1].strip())
-    sources: dict[int, list[str]] = {}
-    for number, path in module.files.items():
-        file = source if source is not None and Path(path).name == source.name else Path(path)
-        sources[number] = file.read_text().splitlines() if file.is_file() else []
     for (number, line), instructions in sorted(lines.items()):
-        source_lines = sources.get(number, [])
-        text = source_lines[line - 1].strip() if 0 < line <= len(source_lines) else ""
-        print(f"{Path(module.files.get(number, '?')).name}:{line}: {text}")
+        file = module.files.get(number, "?")
+        print_text(f"{Path(file).name}:{line}: {source.line(file, line)}".rstrip())
         for instruction in instructions:
-            print(f"        {instruction}")
+            print_text(f"        {instruction}")

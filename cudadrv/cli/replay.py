@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ArgumentValueError, CudadrvError
 from .command_line import Commands, add_command, program_name
+from .output import print_error, print_text
 from .verify import CANNOT, FOUND, WRONG, missing_package
 
 if TYPE_CHECKING:
@@ -57,16 +57,16 @@ def _run(options: argparse.Namespace) -> int:
             history = saved.history(options.address, options.thread)
         faults = saved.faults()
         for fault in faults:
-            print(fault.text)
+            print_text(fault.text)
         if not faults:
-            print("the kernel shows no fault any more")
+            print_text("the kernel shows no fault any more")
         if options.address or options.thread:
             _print_history(history, options.address, options.thread)
     except ArgumentValueError as error:
-        print(f"{program_name()} replay: {error}", file=sys.stderr)
+        print_error(f"{program_name()} replay: {error}")
         return WRONG
     except CudadrvError as error:
-        print(f"{options.finding}: cannot be replayed: {error}", file=sys.stderr)
+        print_error(f"{options.finding}: cannot be replayed: {error}")
         return CANNOT
     return FOUND if faults else 0
 
@@ -87,8 +87,8 @@ def _read(file: Path) -> SavedFinding:
 
 def _print_history(lines: Sequence[str], address: str, thread: str) -> None:
     of = " ".join(filter(None, [address, thread and f"thread {thread}"]))
-    print(f"history of {of}: {len(lines)} access{'es' * (len(lines) != 1)}")
+    print_text(f"history of {of}: {len(lines)} access{'es' * (len(lines) != 1)}")
     for line in lines[:_MOST_SHOWN]:
-        print(f"  {line}")
+        print_text(f"  {line}")
     if len(lines) > _MOST_SHOWN:
-        print(f"  and {len(lines) - _MOST_SHOWN} more")
+        print_text(f"  and {len(lines) - _MOST_SHOWN} more")

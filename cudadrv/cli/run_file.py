@@ -20,6 +20,7 @@ from ..stream import Context, Stream, cuda_context_for
 from .command_line import Commands, add_command, positive
 from .compile import FAULTS, add_compile_options, failed, requests_of
 from .driver_choice import use_emulator_without_gpu
+from .output import print_text
 
 _ARRAY: Final = re.compile(r"(\w+)\[(\d+(?:,\d+)*)\]")
 _ARGUMENT_HELP: Final = (
@@ -117,7 +118,7 @@ def _launch(
         for argument, passed in zip(arguments, on_device, strict=True):
             if argument.out is not None and isinstance(passed, DeviceArray):
                 np.save(argument.out, stream.to_host(passed))
-                print(f"{argument.out}: {passed.dtype}{list(passed.shape)}")
+                print_text(f"{argument.out}: {passed.dtype}{list(passed.shape)}")
 
 
 def _lowered(image: ptx.Image) -> set[str]:

@@ -6,13 +6,14 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 
 import ptx
+from ptx.source_text import SourceText
 
 from .command_line import Commands, add_command
 from .compile import FAULTS, add_compile_options, default_target, failed, requests_of
+from .output import print_text
 
 
 def add_to(commands: Commands) -> None:
@@ -35,34 +36,37 @@ def add_to(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        image, target = _image(options)
+        image, target, source = _image(options)
         names = image.lowered_names if isinstance(image, ptx.Image) else {}
         functions = _chosen(ptx.disassemble(image, target), options.kernel, names)
     except FAULTS as error:
         return failed(options.file, error)
     if options.json:
-        print(json.dumps([_as_json(function) for function in functions], indent=2))
+        print_text(json.dumps([_as_json(function) for function in functions], indent=2))
     else:
         for function in functions:
-            _print(function, options.file)
+            _print(function, source)
     return 0
 
 
-def _image(options: argparse.Namespace) -> tuple[ptx.Image | bytes, ptx.Target | None]:
-    """Return the image of a file, and the target to assemble it for."""
+def _image(
+    options: argparse.Namespace,
+) -> tuple[ptx.Image | bytes, ptx.Target | None, SourceText]:
+    """Return the image of a file, the target to assemble it for, and its source as far as known."""
+    unknown = SourceText("")
     if options.file.suffix == ".cubin":
-        return options.file.read_bytes(), None
+        return options.file.read_bytes(), None, unknown
     targets = [ptx.Target.parse(name) for name in options.target] or [default_target()]
     if len(targets) != 1:
         raise ValueError("give one --arch")
     target = targets[0].as_kind(ptx.ImageKind.CUBIN)
     if options.file.suffix == ".fatbin":
-        return ptx.Fatbin.read(options.file).image(), target
+        return ptx.Fatbin.read(options.file).image(), target, unknown
     if options.file.suffix == ".ptx":
-        return ptx.Image.from_ptx(options.file.read_text()), target
+        return ptx.Image.from_ptx(options.file.read_text()), target, unknown
     options.target, options.kind, options.lineinfo = [target.real], None, not options.debug
     (request,) = requests_of(options)
-    return ptx.default_cache().get_or_build(request), target
+    return ptx.default_cache().get_or_build(request), target, SourceText.of(request)
 
 
 def _chosen(
@@ -91,37 +95,26 @@ def _as_json(function: ptx.SassFunction) -> dict[str, object]:
     }
 
 
-def _print(function: ptx.SassFunction, source: Path) -> None:
+def _print(function: ptx.SassFunction, source: SourceText) -> None:
     """Print the instructions; each source or PTX line comes before its instructions."""
     kind = "kernel" if function.is_kernel else "function"
-    print(f"{kind} {function.name}: {function.target.arch}")
-    texts, printed = function.ptx.splitlines(), ("", 0, 0)
+    print_text(f"{kind} {function.name}: {function.target.arch}")
+    texts, printed = function.ptx.split("\n"), ("", 0, 0)
     instructions = list(function.instructions)
     while instructions and instructions[-1].text == "NOP":  # they fill the last line of the cache
         instructions.pop()
     for instruction in instructions:
         location = instruction.file, instruction.line, instruction.ptx_line
         if location[:2] != printed[:2] and instruction.line:
-            print(
+            print_text(
                 f"{Path(instruction.file).name}:{instruction.line}: "
-                f"{_line_of(instruction.file, instruction.line, source)}"
+                f"{source.line(instruction.file, instruction.line)}".rstrip()
             )
         if location != printed and 0 < instruction.ptx_line <= len(texts):
-            print(f"    {' '.join(texts[instruction.ptx_line - 1].split())}")
+            print_text(f"    {' '.join(texts[instruction.ptx_line - 1].split())}")
         printed = location
         for label in instruction.labels:
             if label != function.name:
-                print(f"      {label}:")
-        print(f"        {instruction.address:04x}  {instruction.text}")
-    print()
-
-
-@cache
-def _lines(path: Path) -> list[str]:
-    return path.read_text(errors="replace").splitlines() if path.is_file() else []
-
-
-def _line_of(file: str, number: int, source: Path) -> str:
-    """Return a line of a source file; the given file replaces one of its name."""
-    lines = _lines(source if Path(file).name == source.name else Path(file))
-    return lines[number - 1].strip() if number <= len(lines) else ""
+                print_text(f"      {label}:")
+        print_text(f"        {instruction.address:04x}  {instruction.text}")
+    print_text()

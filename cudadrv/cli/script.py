@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Final
 
+from .output import print_error
+
 _FAILED: Final = 1  # Python's status of a script that an error ended
 # Files of the frames that lead to the script's own.
 _LEADING: Final = (__file__, "<frozen runpy>", "<frozen importlib._bootstrap>", runpy.__file__)
@@ -103,12 +105,13 @@ def _run(run: Callable[[], object], failed: Callable[[], object] | None) -> tupl
     except SystemExit as leaving:
         if leaving.code is None or isinstance(leaving.code, int):
             return leaving.code or 0, False
-        print(leaving.code, file=sys.stderr)
+        print_error(leaving.code)
         return _FAILED, False
     except Exception as error:
         if failed is not None:
             failed()
-        traceback.print_exception(error.with_traceback(_of_the_script(error.__traceback__)))
+        trace = error.with_traceback(_of_the_script(error.__traceback__))
+        print_error("".join(traceback.format_exception(trace)).rstrip("\n"))
         return _FAILED, True
     return 0, False
 

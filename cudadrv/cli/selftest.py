@@ -21,8 +21,9 @@ from ..launch.config import LaunchConfig
 from ..launch.module_and_kernel import Module
 from ..runtime.module_cache import PtxModuleCache
 from ..stream import Context, cuda_context_for
-from .command_line import Commands, add_command, positive, print_table
+from .command_line import Commands, add_command, positive
 from .driver_choice import DriverKind, choose_driver
+from .output import print_table, print_text
 
 NAME_EXPRESSIONS = ("scale<float>", "scale<double>", "scale<int>")
 
@@ -233,7 +234,7 @@ def run_selftest(devices: int | None, as_json: bool) -> int:
     """Run all steps, print the report, and return the exit status: 1 if any step failed."""
     report = selftest(devices)
     if as_json:
-        print(report.to_json())
+        print_text(report.to_json())
     else:
         _print(report)
     return 0 if report.ok else 1
@@ -346,7 +347,7 @@ def _described(device: Device) -> dict[str, object]:
 
 
 def _print(report: Report) -> None:
-    print(f"driver: {report.driver} ({report.reason})")
+    print_text(f"driver: {report.driver} ({report.reason})")
     print_table(
         "devices",
         ("device", "name", "capability", "MiB", "PCI address"),
@@ -371,5 +372,5 @@ def _print(report: Report) -> None:
     )
     for step in report.steps:
         if not step.ok:
-            print(f"failed: {step.name}: {step.detail}")
-    print("passed" if report.ok else "FAILED")
+            print_text(f"failed: {step.name}: {step.detail}")
+    print_text("passed" if report.ok else "FAILED")

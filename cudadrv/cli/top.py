@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,12 +10,12 @@ from typing import Final
 
 from ..driver.device import Device, list_devices
 from ..errors import CudadrvError, NvmlNotFoundError, UnsupportedError
-from .command_line import Commands, add_command, print_table, program_name
+from .command_line import Commands, add_command, program_name
 from .driver_choice import use_emulator_without_gpu
+from .output import clear_terminal, is_terminal, print_error, print_table, print_text
 
 _COLUMNS: Final = ("device", "name", "MiB used", "MiB", "busy", "°C", "W", "processes")
 _MIB: Final = 2**20
-_CLEAR: Final = "\x1b[H\x1b[2J"  # cursor to the corner, clear the screen: ECMA-48
 
 
 @dataclass(slots=True)
@@ -77,15 +76,15 @@ def run_top(interval_s: float, once: bool, as_json: bool) -> int:
         devices = list_devices()
         _show(devices, interval_s, once=once, as_json=as_json)
     except CudadrvError as error:
-        print(f"{program_name()} top: {error}", file=sys.stderr)
+        print_error(f"{program_name()} top: {error}")
         return 1
     return 0 if devices else 1
 
 
 def _show(devices: Sequence[Device], interval_s: float, *, once: bool, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([asdict(usage(device)) for device in devices], indent=2))
-    elif once or not sys.stdout.isatty():
+        print_text(json.dumps([asdict(usage(device)) for device in devices], indent=2))
+    elif once or not is_terminal():
         print_table("devices", _COLUMNS, [usage(device).row() for device in devices])
     else:
         _watch(devices, interval_s)
@@ -112,6 +111,6 @@ def usage(device: Device) -> Usage:
 def _watch(devices: Sequence[Device], interval_s: float) -> None:
     while True:
         rows = [usage(device).row() for device in devices]
-        print(_CLEAR, end="")
+        clear_terminal()
         print_table("devices", _COLUMNS, rows)
         time.sleep(interval_s)

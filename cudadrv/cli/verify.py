@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ..errors import ArgumentValueError, CudadrvError
 from .check import add_checks_option
 from .command_line import Commands, add_command, positive, program_name
+from .output import print_error, print_text
 from .script import names_of
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def missing_package(command: str, needed: Sequence[str] = _NEEDED) -> bool:
     """Return True, and print how to install it, if a package is missing that a command needs."""
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
-        print(f'{command} needs {missing[0]}: pip install "cudadrv[testing]"', file=sys.stderr)
+        print_error(f'{command} needs {missing[0]}: pip install "cudadrv[testing]"')
     return bool(missing)
 
 
@@ -131,12 +132,12 @@ class _Report:
     def fail(self, name: str, text: str, failed: str = "cannot be verified: ") -> None:
         """Record an error, and print it after the words `failed`."""
         self.errors.append({"case": name, "text": text})
-        print(f"{name}: {failed}{text}", file=sys.stderr)
+        print_error(f"{name}: {failed}{text}")
 
     def show(self, text: str) -> None:
         """Print a result, unless JSON is wanted."""
         if not self.as_json:
-            print(text, flush=True)
+            print_text(text)
 
     def finish(self) -> int:
         """Print JSON if it is wanted; return the exit status."""
@@ -146,7 +147,7 @@ class _Report:
                 "mutations": [result.to_json() for result in self.mutations],
                 "errors": self.errors,
             }
-            print(json.dumps(results))
+            print_text(json.dumps(results))
         if self.errors:
             return CANNOT
         return 0 if all(verdict.is_verified for verdict in self.verdicts) else FOUND
@@ -167,7 +168,7 @@ def _run(args: argparse.Namespace) -> int:
         )
         targets = [_target(target) for target in args.targets]
     except ArgumentValueError as error:
-        print(f"{program_name()} verify: {error}", file=sys.stderr)
+        print_error(f"{program_name()} verify: {error}")
         return WRONG
     report = _Report(args.json)
     # The output of a case must not mix with JSON.

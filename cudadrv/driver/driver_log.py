@@ -58,7 +58,7 @@ class DriverLog:
         if code:
             return []
         thread = str(threading.get_ident())
-        lines = map(_LINE.match, buffer[:nbytes].decode(errors="replace").splitlines())
+        lines = map(_LINE.match, buffer[:nbytes].decode(errors="replace").split("\n"))
         return [line[2].strip() for line in lines if line is not None and line[1] == thread]
 
 

@@ -678,7 +678,7 @@ def without_version(symbol: str) -> str:
 
 def read_table(table: str) -> tuple[FunctionForm, ...]:
     """Return the forms of a table; empty lines and lines that begin with `#` are skipped."""
-    return tuple(_form(line) for line in table.splitlines() if line and line[0] != "#")
+    return tuple(_form(line) for line in table.split("\n") if line and line[0] != "#")
 
 
 def _form(line: str) -> FunctionForm:
@@ -694,7 +694,7 @@ def forms() -> tuple[FunctionForm, ...]:
 
 @cache
 def _flagged_forms() -> tuple[FunctionForm, ...]:
-    lines = (line for line in _TABLE.splitlines() if ";" in line)
+    lines = (line for line in _TABLE.split("\n") if ";" in line)
     return tuple(_form(line) for line in lines if not line.endswith("; absent"))
 
 

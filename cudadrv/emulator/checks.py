@@ -272,7 +272,7 @@ def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
     if not path:
         return Suppressions()
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise ArgumentValueError(f"the suppressions of {path} cannot be read: {error}") from None
     suppressions = Suppressions()

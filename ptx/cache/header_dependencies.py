@@ -207,7 +207,7 @@ class HeaderMemo:
         if not stat.S_ISREG(status.st_mode):
             return None
         now = time.time_ns()
-        read = _read(path)
+        read = read_regular(path)
         if read is None:
             return None
         stamp, content = read
@@ -247,8 +247,8 @@ def _stamp(status: os.stat_result) -> Stamp:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-def _read(path: str) -> tuple[Stamp, bytes] | None:
-    """A regular file's bytes, and its stamp from before they were read."""
+def read_regular(path: str) -> tuple[Stamp, bytes] | None:
+    """A regular file's bytes, and its stamp from before they were read; None of anything else."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())

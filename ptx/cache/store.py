@@ -273,7 +273,7 @@ def decode(data: bytes, digest: str) -> Image | None:
         )
         kind = ImageKind(target[0])
         text = body[:nbytes] if kind is ImageKind.PTX else body[nbytes:]
-        signatures = map(KernelSignature.from_line, lines.splitlines())
+        signatures = map(KernelSignature.from_line, filter(None, lines.split("\n")))
         return Image(
             target=Target(kind, target[1], target[2]),
             data=body[:nbytes],
@@ -341,7 +341,7 @@ def sum_of_file(folder: PrivateFolder) -> dict[str, float]:
         text = (folder.read(STATISTICS) or b"").decode(errors="replace")
     except OSError:
         return total
-    for line in text.splitlines():
+    for line in text.split("\n"):
         try:
             counts = literal_eval(line)
         except UNREADABLE:

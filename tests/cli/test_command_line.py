@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cudadrv.cli.command_line import COMMANDS, print_table
+from cudadrv.cli.command_line import COMMANDS
 from cudadrv.cli.compile import default_target
+from cudadrv.cli.output import print_table
 from cudadrv.errors import DriverNotFoundError
 
 from .in_process import Command, command

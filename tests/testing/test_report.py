@@ -156,6 +156,17 @@ def test_a_finding_has_its_tried_repairs(found: CaseReport) -> None:
     ]  # fmt: skip
 
 
+def test_control_characters_of_a_source_are_escaped() -> None:
+    mark = "\u202e\x1b[2J\u2066"
+    case = saxpy("i <= n")
+    case.source = str(case.source).replace("// </style>", f"// {mark}</style>")
+    text = page_of(Report((reported(case, name=f"{mark}::saxpy"),), ((mark, mark),)))
+    assert not set(mark) - set("[2J") & set(text)
+    assert text.count("\\u202e\\x1b[2J\\u2066") >= 4
+    assert "</style><script>" not in text
+    Page(text)
+
+
 def test_every_section_is_there_and_every_link_leads_to_one_place(
     found: CaseReport, verified: CaseReport
 ) -> None:

@@ -80,6 +80,7 @@ def run(arguments: Sequence[str]) -> int:
     # The packages may be a source tree that is on no path.
     sys.path[0] = str(_FOLDER.parents[2])
     import ptx
+    from ptx.visible_text import visible
 
     if {"--version", "-V"} & {*arguments}:
         release = ".".join(map(str, ptx.nvrtc_version()))
@@ -95,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
         source = Path(command.files[0])
         text = source.read_text(errors="surrogateescape")
         if command.preprocesses:
-            # NVRTC has no preprocessor alone. Callers hash this text.
+            # NVRTC has no preprocessor alone. Callers hash this text, so it stays as it is.
             print(text)
             return 0
         # NVRTC rejects functions of the host, such as declarations of headers.
@@ -116,10 +117,10 @@ def run(arguments: Sequence[str]) -> int:
         end = b"" if command.suffix == ".ptx" else b"\0"
         output.write_bytes(image.data + end)
     except (OSError, ValueError, ptx.PtxError) as error:
-        print(f"nvcc fatal   : {error}", file=sys.stderr)
+        print(visible(f"nvcc fatal   : {error}"), file=sys.stderr)
         return 1
     if image.log:
-        print(image.log, file=sys.stderr)
+        print(visible(image.log), file=sys.stderr)
     return 0
 
 

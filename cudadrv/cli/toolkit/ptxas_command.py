@@ -52,7 +52,7 @@ def _copy(arguments: Sequence[str]) -> None:
     text = source.read_text(errors="replace").rstrip("\0")
     target = _TARGET.search(text)
     if target is None or not _HEADER.search(text):
-        raise _WrongError(f"{source}: no PTX: it has no .version and .target")
+        raise _WrongError(f"{str(source)!r}: no PTX: it has no .version and .target")
     arch = options.get("--gpu-name") or options.get("-arch")
     match = _ARCH.fullmatch(arch or "sm_75")
     if match is None:

@@ -51,7 +51,7 @@ _START_CODE: Final = 256
 
 def _machine_code(listing: str) -> bytes:
     """Return the bytes of lines of hexadecimal digits and assembler."""
-    return b"".join(bytes.fromhex(line.partition(";")[0]) for line in listing.splitlines())
+    return b"".join(bytes.fromhex(line.partition(";")[0]) for line in listing.split("\n"))
 
 
 _CALL_X86: Final = _machine_code("""

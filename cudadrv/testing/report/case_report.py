@@ -17,7 +17,7 @@ from ...emulator.node_kind import NodeKind
 from .. import verify  # before its files: else two threads could wait for each other
 from ..budget import numbers_of
 from ..strategies import DrawnArray
-from ..verify.example_run import CompiledCase, MeasuredRun, source_line
+from ..verify.example_run import CompiledCase, MeasuredRun
 from ..verify.verification import compiled_case, drawn_examples
 from .access_map import AccessMap, access_maps
 from .launch_bounds import LaunchBounds, launch_bounds
@@ -312,7 +312,7 @@ def _files(
             number, text, numbers, tuple(ptx.get(place, ())), tuple(marks.get(place, ()))
         )
 
-    source = case.read_source().splitlines()
+    source = case.read_source().split("\n")
     files = [
         SourceFile(
             own, True, tuple(row(own_paths[0], n, text) for n, text in enumerate(source, 1))
@@ -320,7 +320,7 @@ def _files(
     ]  # fmt: skip
     for file in named:
         numbers = sorted({line for other, line in places if other == file})
-        rows = tuple(row(file, line, source_line(case, file, line)) for line in numbers)
+        rows = tuple(row(file, line, compiled.source.line(file, line)) for line in numbers)
         files.append(SourceFile(Path(file).name, False, rows))
     if (_NO_FILE, 0) in ptx:
         files.append(SourceFile("", False, (row(_NO_FILE, 0, ""),)))

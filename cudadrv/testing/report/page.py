@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from ptx.visible_text import visible
+
 from ...errors import RuntimeDependencyUnavailable
 from .access_map import AccessMap
 from .case_report import CaseReport, FindingMark, Report, SourceFile
@@ -15,6 +17,7 @@ from .drawings import RooflineDrawing, StreamDrawing, si
 
 try:
     import jinja2
+    from markupsafe import Markup
     from pygments.lexers import CudaLexer
     from pygments.token import Token
 except ModuleNotFoundError as _error:
@@ -34,6 +37,7 @@ def page_of(report: Report) -> str:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_visible,
     )
     environment.filters.update(number=_number, si=si, lanes=lane_ranges, basename=_basename)
     page = environment.get_template("page.html.jinja").render(
@@ -46,6 +50,11 @@ def page_of(report: Report) -> str:
         roofline_drawing=RooflineDrawing.of,
     )
     return f"{page.strip()}\n"
+
+
+def _visible(value: object) -> object:
+    """Return a value of the page with control characters escaped; they would reorder its text."""
+    return value if isinstance(value, Markup) else visible(str(value))
 
 
 def _grouped(maps: Sequence[AccessMap]) -> list[list[AccessMap]]:

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -21,6 +20,7 @@ from ptx.emulate.count.access_log import AccessLog, LoggedAccess
 from ptx.emulate.model.errors import bytes_text
 from ptx.emulate.model.geometry import Dim3
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
+from ptx.source_text import SourceText
 
 from ...emulator.call_site import user_call_site
 from ...emulator.checks import CheckName
@@ -106,7 +106,7 @@ class _Run:
         text = text.replace(f"{Path.cwd()}{os.sep}", "")
         return _ADDRESS.sub(name_of, _ALLOCATED_BY.sub("", text))
 
-    def line(self, place: Place, case: KernelCase) -> SourceLine:
+    def line(self, place: Place, source: SourceText) -> SourceLine:
         """Return a line of a finding, without a file if a copy of the verification is there."""
         where, file, line = place.where, place.file, place.line
         if f"{file}:{line}" == self.caller or line == 0:  # 0 is code of no line
@@ -114,7 +114,7 @@ class _Run:
         return SourceLine(
             place.what, file, line, None if where is None else where.ptx_line,
             None if where is None else where.block, None if where is None else where.thread,
-            source_line(case, file, line),
+            source.line(file, line),
         )  # fmt: skip
 
     def calls(self, finding: Found) -> tuple[str, ...]:
@@ -190,6 +190,7 @@ class CompiledCase:
         image: PTX with line numbers.
         kernel: the kernel's name in the image.
         checks: the checks of the emulator.
+        source: the lines that findings show.
         limits: the limits of its launches.
         wait: a wait that the program of the case lacks.
     """
@@ -198,6 +199,7 @@ class CompiledCase:
     image: ptx.Image
     kernel: str
     checks: tuple[CheckName, ...]
+    source: SourceText
     limits: Limits = DEFAULT_LIMITS
     wait: StreamWait | None = None
 
@@ -287,7 +289,7 @@ class CompiledCase:
         address = f"{access.space} + {access.address}"
         if access.space == "global":
             address = run.named(f"0x{access.address:06x}")
-        text = source_line(self.case, where.source_file, where.source_line)
+        text = self.source.line(where.source_file, where.source_line)
         place = f"PTX line {where.ptx_line}"
         if where.source_line is not None and where.source_file is not None:
             place = f"{Path(where.source_file).name}:{where.source_line} ({place})"
@@ -340,7 +342,7 @@ class CompiledCase:
         return [Fault(VALUES, text, (), name) for name, text in texts.items() if text]
 
     def _fault_of(self, finding: Found, run: _Run) -> Fault:
-        lines = tuple(run.line(place, self.case) for place in finding.places)
+        lines = tuple(run.line(place, self.source) for place in finding.places)
         return Fault(
             finding.check, run.named(str(finding)), lines, finding.variable, run.calls(finding)
         )
@@ -373,20 +375,3 @@ def _on_device(stream: Stream, value: Argument) -> object:
     if value.is_written:
         return stream.to_device(value.contents)
     return stream.empty(value.contents.shape, value.contents.dtype)
-
-
-def source_line(case: KernelCase, file: str | None, line: int | None) -> str:
-    """Return the text of a line of the case's source; "" if it is unknown."""
-    if file is None or line is None:
-        return ""
-    is_own = Path(file).name == Path(case.source_file).name
-    lines = case.read_source().splitlines() if is_own else _lines_of(file)
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
-
-
-@cache  # the files of one verification
-def _lines_of(file: str) -> Sequence[str]:
-    try:
-        return Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return ()

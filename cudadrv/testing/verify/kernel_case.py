@@ -17,6 +17,7 @@ from hypothesis.strategies import SearchStrategy
 
 import ptx
 from ptx.emulate.check.findings import demangled
+from ptx.source_text import SourceText
 
 from ... import border
 from ...errors import ArgumentError, ArgumentTypeError, ArgumentValueError
@@ -139,7 +140,7 @@ class KernelCase:
         Raises:
             CannotVerifyError: the source has an error, or no such kernel.
         """
-        options = replace(self.options, lineinfo=True, target=self.options.target or _TARGET)
+        options = self._compile_options()
         source, file = self.read_source(), self.source_file
         try:
             # A template, or a name that C++ mangles, needs its expression; any other may have it.
@@ -162,6 +163,15 @@ class KernelCase:
             raise self._no_kernel(known)
         self._check_parameters(name, image.signatures[name])
         return image, name
+
+    def _compile_options(self) -> ptx.CompileOptions:
+        return replace(self.options, lineinfo=True, target=self.options.target or _TARGET)
+
+    def source_text(self) -> SourceText:
+        """Return the text of the source and of its headers, by line."""
+        source, file = self.read_source(), self.source_file
+        request = ptx.CompileRequest.of(source, self._compile_options(), file, (), None)
+        return SourceText.of(request)
 
     def _no_kernel(self, known: Sequence[str]) -> CannotVerifyError:
         if not known:

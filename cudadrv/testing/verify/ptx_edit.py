@@ -12,7 +12,7 @@ from ptx.isa.model import Instruction, SourceLocation, source_place
 from ptx.isa.module import PtxModule, parse
 from ptx.isa.signature import reachable_functions
 
-from .example_run import CompiledCase, source_line
+from .example_run import CompiledCase
 from .verdict import SourceLine
 
 _COMPARISONS: Final = {
@@ -95,7 +95,7 @@ class EditablePtx:
     def source(self, instruction: Instruction, what: str) -> SourceLine:
         """Return the line of source, for a mutant or a repair."""
         file, line = self.place(instruction)
-        text = source_line(self._compiled.case, file, line)
+        text = self._compiled.source.line(file, line)
         return SourceLine(what, file, line, instruction.line, text=text)
 
     def with_lines(self, changed: Mapping[int, str]) -> CompiledCase:

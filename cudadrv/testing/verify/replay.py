@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import ptx
 from ptx.emulate.model.geometry import Dim3
+from ptx.source_text import SourceText
 
 from ...emulator.checks import CheckName, read_checks
 from ...errors import ArgumentValueError, CudadrvError
@@ -147,7 +148,9 @@ class SavedFinding:
             tolerance=self.tolerances,
         )
         case.source_name = self.source_file
-        return CompiledCase(case, image, self.kernel, self.checks)
+        return CompiledCase(
+            case, image, self.kernel, self.checks, SourceText(self.source_file, self.source)
+        )
 
     def to_json(self) -> Json:
         """Return it as JSON."""

@@ -291,7 +291,7 @@ def _line_of(fields: Json) -> SourceLine:
 
 
 def _indented(text: str, spaces: int) -> str:
-    return "\n".join(" " * spaces + line for line in text.splitlines())
+    return "\n".join(" " * spaces + line for line in text.split("\n"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ def compiled_case(case: KernelCase, options: VerifyOptions, name: str) -> Compil
     case.name = case.name or name.rpartition("::")[2]
     chosen = default_checks() if options.checks is None else read_checks(options.checks)
     image, kernel = case.compile()
-    return CompiledCase(case, image, kernel, chosen)
+    return CompiledCase(case, image, kernel, chosen, case.source_text())
 
 
 def drawn_examples(compiled: CompiledCase, options: VerifyOptions) -> Sequence[Example]:

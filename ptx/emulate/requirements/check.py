@@ -221,7 +221,7 @@ def _has_all(modifiers: tuple[str, ...], words: str) -> bool:
 def _rules() -> dict[str, list[tuple[str, str]]]:
     """Return the words and the needs of the lines, by opcode; read on first use."""
     rules: dict[str, list[tuple[str, str]]] = {}
-    for line in filter(None, _RULES.splitlines()):
+    for line in filter(None, _RULES.split("\n")):
         opcodes, words, needs = line.split("|")
         for opcode in opcodes.split():
             rules.setdefault(opcode, []).append((words, needs))

@@ -1,0 +1,78 @@
+"""The output of all commands: text on both streams, and tables.
+
+No other file of the commands prints. So all text, which may have names and lines of other people's
+files, passes `visible`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final, TextIO
+
+from ptx.visible_text import visible
+
+_CLEAR: Final = "\x1b[H\x1b[2J"  # cursor to the corner, clear the screen: ECMA-48
+
+
+def print_text(text: object = "") -> None:
+    """Print a text on standard output."""
+    _print(sys.stdout, text)
+
+
+def print_error(text: object) -> None:
+    """Print a text on standard error."""
+    _print(sys.stderr, text)
+
+
+def _print(stream: TextIO | None, text: object) -> None:
+    if stream is None:  # the process has no such stream
+        return
+    shown = visible(str(text))
+    encoding = stream.encoding or "utf-8"
+    # A character that the stream's encoding lacks must not end the command.
+    print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def is_terminal() -> bool:
+    """Return whether standard output is a terminal; False if the process has none."""
+    stdout: TextIO | None = sys.stdout  # typeshed does not know None
+    return stdout is not None and stdout.isatty()
+
+
+def clear_terminal() -> None:
+    """Erase the terminal."""
+    print(_CLEAR, end="")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under a title: with rich on a terminal, else in plain columns."""
+    if not rows:
+        print_text(f"{title}: none")
+        return
+    title, rows = visible(title), [list(map(visible, row)) for row in rows]
+    if not is_terminal():
+        _print_plain(title, columns, rows)
+        return
+    try:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+    except ModuleNotFoundError:
+        _print_plain(title, columns, rows)
+        return
+    table = Table(title=escape(title), title_justify="left")
+    for column in columns:
+        numeric = column in ("ms", "device", "MiB")
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console(soft_wrap=False).print(table)
+
+
+def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
+    print_text(title)
+    for row in (columns, *rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print_text(f"  {line.rstrip()}")
