@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.ptx.cache.other_user import MISSING
+from tests.pure.cache.other_user import MISSING
 
 from .cache_attacks import AS_ANOTHER, ATTACKS, Place
 from .report import Report

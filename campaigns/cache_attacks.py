@@ -19,7 +19,7 @@ import ptx
 from ptx import CompileOptions, ImageCache, Target
 from ptx.cache import toolchain
 from ptx.cache.store import Store
-from tests.ptx.cache.other_user import OTHER, other_user
+from tests.pure.cache.other_user import OTHER, other_user
 
 from .cached_images import get
 

@@ -18,10 +18,10 @@ from cudadrv import emulator
 from cudadrv.emulator.checks import CHECKS
 from cudadrv.errors import CudaError
 from ptx.emulate.check.findings import Found
-from tests.differential.case import Case, Source
-from tests.differential.corpus import sources
-from tests.differential.execution import run
-from tests.differential.recording import Recording, path_of
+from tests.emulator.differential.case import Case, Source
+from tests.emulator.differential.corpus import sources
+from tests.emulator.differential.execution import run
+from tests.emulator.differential.recording import Recording, path_of
 
 from .report import Report
 

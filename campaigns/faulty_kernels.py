@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import ptx
 from ptx.emulate import EmulationFault, LaunchOrder
-from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.emulator.engine.kernel_runner import KernelRunner
 
 from .report import Report
 

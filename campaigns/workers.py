@@ -28,7 +28,7 @@ import numpy as np
 from cudadrv import GpuExecutor, Progress, ScatterError, TilePolicy, scatter_batched
 from cudadrv.cluster import WorkerReport
 from cudadrv.errors import OutOfMemoryError
-from tests.cluster import jobs
+from tests.process.cluster import jobs
 
 from .report import Report
 

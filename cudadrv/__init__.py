@@ -20,7 +20,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no inst
         f"{sys.version.split()[0]} ({sys.executable}): make the environment with a newer one"
     )
 
-# Of its own files this one imports two that no program imports first: see tests/test_layers.py.
+# Of its own files this one imports two that no program imports first: tests/pure/test_layers.py.
 from .ptx_package import reject_other_ptx as _reject_other_ptx
 from .version import VERSION as _VERSION
 

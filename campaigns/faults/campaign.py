@@ -36,7 +36,7 @@ NOT_TRIED: Final = {
             "cuGraphicsUnmapResources",
             "cuGraphicsUnregisterResource",
         ),
-        "the emulator has no OpenGL; tests/test_opengl.py lets each fail",
+        "the emulator has no OpenGL; tests/emulator/test_opengl.py lets each fail",
     ),
 }
 

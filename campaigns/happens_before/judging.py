@@ -15,7 +15,7 @@ from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
 from ptx.emulate.threads.limits import Limits
-from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.emulator.engine.kernel_runner import KernelRunner
 
 from .model import Step, Walk
 from .operations import Kernel

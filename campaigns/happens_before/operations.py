@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tests.ptx.emulate.kernel_runner import ptx_text
+from tests.emulator.engine.kernel_runner import ptx_text
 
 WORDS: Final = 4
 """Words that all threads access; so many more each block has for itself, and one each thread."""

@@ -31,27 +31,27 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "memory_order": Subject(
         ("cudadrv/memory/order.py",),
         (
-            *_in("tests/memory", "test_order", "test_homes", "test_closing_streams"),
+            *_in("tests/contract/memory", "test_order", "test_homes", "test_closing_streams"),
             "tests/contract/order",
         ),
     ),
     "handles": Subject(
         ("cudadrv/driver/handle.py",),
         _in(
-            "tests/driver", "test_handle", "test_destroying", "test_destruction",
+            "tests/contract/driver", "test_handle", "test_destroying", "test_destruction",
             "test_lost_handles", "test_deferred_release", "test_collections",
             "test_told_failures",
         ),
     ),
     "image_key": Subject(
         ("ptx/cache/key.py",),
-        _in("tests/ptx/cache", "test_key", "test_image_cache"),
+        _in("tests/pure/cache", "test_key", "test_image_cache"),
         own_cache=True,
     ),
     "cache_store": Subject(
         ("ptx/cache/store.py",),
         _in(
-            "tests/ptx/cache", "test_damage", "test_faults", "test_image_cache", "test_places",
+            "tests/pure/cache", "test_damage", "test_faults", "test_image_cache", "test_places",
             "test_trust", "test_memory",
         ),
         own_cache=True,
@@ -59,7 +59,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "launch_packing": Subject(
         ("cudadrv/launch/parameters.py", "cudadrv/launch/code.py"),
         (
-            *_in("tests/driver", "test_parameter_blocks", "test_launchers"),
+            *_in("tests/contract/driver", "test_parameter_blocks", "test_launchers"),
             *_in(
                 "tests/contract", "test_launch", "test_arguments", "test_repeated_launches",
                 "test_readers", "test_repeated_readers", "test_texture_arguments",
@@ -69,9 +69,9 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "argument_checks": Subject(
         ("ptx/argument_checks.py", "cudadrv/launch/arguments.py"),
         (
-            "tests/ptx/test_given_values.py",
-            "tests/memory/test_order.py",
-            "tests/driver/test_parameter_blocks.py",
+            "tests/pure/test_given_values.py",
+            "tests/contract/memory/test_order.py",
+            "tests/contract/driver/test_parameter_blocks.py",
             *_in(
                 "tests/contract", "test_arguments", "test_given_values", "test_host_arguments",
                 "test_wrong_objects", "test_texture_arguments", "test_foreign_arrays",
@@ -85,7 +85,8 @@ SUBJECTS: Final[dict[str, Subject]] = {
             "vector_clock", "barrier_clocks", "access_step",
         ),
         _in(
-            "tests/ptx/emulate/check", "test_vector_clock", "test_access_pair", "test_access_step",
+            "tests/emulator/engine/check",
+            "test_vector_clock", "test_access_pair", "test_access_step",
             "test_lazy_clock", "test_lazy_shadow_memory", "test_memory_of_accesses",
             "test_sequentially_consistent", "test_other_proxies", "test_synchronizes_with",
             "test_races", "test_happens_before", "test_blocks_that_begin",
@@ -101,9 +102,9 @@ SUBJECTS: Final[dict[str, Subject]] = {
             ),
         ),
         (
-            "tests/ptx/emulate/ops/test_integer.py",
-            "tests/ptx/emulate/ieee",
-            "tests/ptx/emulate/ops/test_bits.py",
+            "tests/emulator/engine/ops/test_integer.py",
+            "tests/emulator/engine/ieee",
+            "tests/emulator/engine/ops/test_bits.py",
         ),
     ),
     "barriers": Subject(
@@ -112,14 +113,14 @@ SUBJECTS: Final[dict[str, Subject]] = {
             "skipped_barriers", "waiting", "warp_sync",
         ),
         (
-            *_in("tests/ptx/emulate/ops", "test_barrier", "test_mbarrier", "test_warp"),
-            "tests/ptx/emulate/check/test_happens_before.py",
-            "tests/ptx/emulate/exec/sync",
+            *_in("tests/emulator/engine/ops", "test_barrier", "test_mbarrier", "test_warp"),
+            "tests/emulator/engine/check/test_happens_before.py",
+            "tests/emulator/engine/exec/sync",
         ),
     ),
     "scatter": Subject(
         _in("cudadrv/pool", "scatter", "tile", "workers"),
-        ("tests/pool", "tests/contract/test_scatter.py"),
+        ("tests/contract/pool", "tests/contract/test_scatter.py"),
     ),
 }  # fmt: skip
 """The ten modules with the highest risk, by name."""

@@ -14,7 +14,7 @@ import numpy as np
 import ptx
 from ptx.emulate.check.findings import Findings
 from ptx.emulate.threads.limits import Limits
-from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.emulator.engine.kernel_runner import KernelRunner
 
 from . import (
     block_programs,

@@ -14,9 +14,9 @@ from campaigns.random_ptx.maker import ProgramMaker
 from campaigns.random_ptx.programs import ROW, TABLE, TALLIES, Node, Program
 from campaigns.random_ptx.registers import BYTES, COUNTS
 from ptx.emulate.threads.limits import FewThreads, Limits
-from tests.ptx.emulate.few_threads import EVERY_THREAD
-from tests.ptx.emulate.kernel_runner import KernelRunner
-from tests.ptx.emulate.reference.interpreter import Interpreter
+from tests.emulator.engine.few_threads import EVERY_THREAD
+from tests.emulator.engine.kernel_runner import KernelRunner
+from tests.emulator.engine.reference.interpreter import Interpreter
 
 Bytes = NDArray[np.uint8]
 _MANY = 16  # blocks

@@ -110,7 +110,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # so that a checker sees the existing names
     # The sessions choose the driver in use, whose layer is above the emulator.
-    # This file imports none of the package's: see `tests/test_layers.py`.
+    # This file imports none of the package's: see `tests/pure/test_layers.py`.
     # A session without counters, checks and findings saves 15 ms.
     _AT_FIRST_USE = {
         "ptx.emulate.check.findings": "Finding Found KernelFault Place",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .reader import Reader as Reader, register as register
 else:
-    # This file imports none of the package's: see `tests/test_layers.py`.
+    # This file imports none of the package's: see `tests/pure/test_layers.py`.
     _AT_FIRST_USE = {
         "reader": "Reader register",
     }

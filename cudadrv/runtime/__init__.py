@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         RemlOuterAdmission as RemlOuterAdmission,
     )
 else:
-    # This file imports none of the package's: see `tests/test_layers.py`.
+    # This file imports none of the package's: see `tests/pure/test_layers.py`.
     _AT_FIRST_USE = {
         "policy": "PirlsCurvature PirlsFamily PirlsLoopAdmission RemlOuterAdmission",
     }

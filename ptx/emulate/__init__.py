@@ -153,7 +153,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers know which names exist
-    # This file imports none of the package's: see `tests/test_layers.py`.
+    # This file imports none of the package's: see `tests/pure/test_layers.py`.
     _AT_FIRST_USE = {
         "ptx.emulate.memory.device_memory": "Allocation DeviceMemory",
         "ptx.emulate.memory.texture_object": "AddressMode TexelImage TextureObject",

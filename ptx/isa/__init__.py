@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers know which names exist
-    # This file imports none of the package's: see `tests/test_layers.py`.
+    # This file imports none of the package's: see `tests/pure/test_layers.py`.
     _AT_FIRST_USE = {
         "ptx.isa.errors": "PtxSyntaxError",
         "ptx.isa.module": "PtxModule parse",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from campaigns.checked_corpus import KNOWN, check
-from tests.differential.corpus import sources
+from tests.emulator.differential.corpus import sources
 from tests.short_cases import few
 
 SHARING = ("async_copy", "barrier", "cooperative", "transaction", "warp")

@@ -17,7 +17,7 @@ from campaigns.faulty_kernels import (
 from ptx.emulate import LaunchOrder
 from tests.short_cases import few
 
-# 500 for all: CUDADRV_ORDER_SEEDS=500 python -m pytest tests/ptx/emulate/exec/order
+# 500 for all: CUDADRV_ORDER_SEEDS=500 python -m pytest tests/emulator/engine/exec/order
 SEEDS = int(os.environ.get("CUDADRV_ORDER_SEEDS", "12"))
 
 

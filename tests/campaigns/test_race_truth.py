@@ -15,7 +15,7 @@ from campaigns.race_truth.program import RIGHT, Program
 from ptx.emulate.check.findings import Findings
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
-from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.emulator.engine.kernel_runner import KernelRunner
 
 pytestmark = pytest.mark.slow
 

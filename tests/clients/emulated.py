@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.shared_libraries.process import Ended, run
-from tests.emulator.shared_libraries.test_other_libraries import has
+from tests.process.shared_libraries.process import Ended, run
+from tests.process.shared_libraries.test_other_libraries import has
 
 
 def emulated(package: str, program: str, folder: Path, **names: str) -> Ended:

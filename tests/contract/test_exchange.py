@@ -15,8 +15,7 @@ from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError, ArgumentTypeError, CopyError, WrongDeviceError
 from cudadrv.interop import Reader, register
 from cudadrv.memory.array import AnyDeviceArray
-
-from ..interop.exchanging_library import Array, Library, address_of, silent_failure
+from tests.contract.interop.exchanging_library import Array, Library, address_of, silent_failure
 
 HOST = np.arange(24, dtype="f4").reshape(2, 3, 4)
 SOURCE = """

@@ -13,7 +13,7 @@ from cudadrv import emulator
 from cudadrv.emulator import Leak
 from cudadrv.emulator.leaks import _LIBRARYS_OWN
 from cudadrv.errors import CheckError
-from tests.ptx.emulate.kernel_runner import ptx_text
+from tests.emulator.engine.kernel_runner import ptx_text
 
 HERE = Path(__file__).name
 PTX = ptx_text("ret;")

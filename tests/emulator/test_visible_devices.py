@@ -4,9 +4,9 @@ import pytest
 
 from cudadrv.driver._api import CUresult
 from cudadrv.emulator import EmulatedDevice, Emulator
+from tests.process.shared_libraries.process import run_program
 
 from .calls import code, ok
-from .shared_libraries.process import run_program
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

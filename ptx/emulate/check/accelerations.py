@@ -2,8 +2,8 @@
 
 The rules stand in `memory_model.py` and the files that it names. They hold without everything here:
 each switch of `Accelerations` takes the direct way instead, and
-`tests/ptx/emulate/check/test_accelerations.py` compares the findings. `lazy_shadow_memory.py` has
-the list of accesses.
+`tests/emulator/engine/check/test_accelerations.py` compares the findings. `lazy_shadow_memory.py`
+has the list of accesses.
 """
 
 from __future__ import annotations

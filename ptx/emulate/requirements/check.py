@@ -21,7 +21,7 @@ _RECENT = "sm_100f sm_110f sm_120f"
 # modifiers have all the words. "a/b" is one of the two, "a.b" one directly after the other, "!a"
 # excludes one, and "L2::*" is any with that prefix. All lines that apply must hold. The source is
 # the "PTX ISA Notes" and "Target ISA Notes" of each instruction in the PTX ISA 9.0;
-# tests/ptx/emulate/requirements compares the table with NVIDIA's assembler. Requirements that
+# tests/emulator/engine/requirements compares the table with NVIDIA's assembler. Requirements that
 # follow from operands alone are not in the table.
 _RULES = f"""
 abs | f16/f16x2 | sm_53 6.5

@@ -1,0 +1,118 @@
+"""Accesses are held to the array or variable that their address was made from, where asked."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import re
+import struct
+
+import numpy as np
+import pytest
+
+import ptx
+from ptx.emulate.model.errors import OutOfBounds
+from ptx.emulate.threads.limits import Limits
+from tests.emulator.engine.kernel_runner import KernelRunner
+
+SOURCE = pathlib.Path(__file__).with_name("bounds.cu")
+CHECKED = Limits(check_bounds=True)
+WRONG = {
+    "into_another_array": (
+        128,
+        "256 bytes past the end of 256 bytes at .* .a., which parameter 0",
+    ),
+    "by_an_index_that_was_read": (128, "parameter 0 points into"),
+    "in_a_loop": (128, "parameter 0 points into"),
+    "by_a_pointer_that_moves": (128, "parameter 0 points into"),
+    "by_an_atomic": (128, "parameter 0 points into"),
+    "by_a_vector": (128, "parameter 0 points into"),
+    "in_the_end_of_a_range": (128, "parameter 0 points into"),
+    "in_a_shared_array": (32, "past the end of the variable [st]"),
+    "at_a_row_of_shared_memory": (8, "past the end of the variable tile"),
+    "in_dynamic_shared_memory": (32, "past the end of the variable s"),
+    "in_a_variable_of_the_module": (128, "past the end of the variable table"),
+    "in_constant_memory": (64, "past the end of the variable weights"),
+    "in_local_memory": (2, "past the end of the variable __local_depot"),
+    "before_the_beginning": (128, "parameter 1 points into"),
+}
+RIGHT = (
+    "one_of_two_arrays", "either_array_by_thread", "swapped_in_a_loop",
+    "by_the_difference_of_pointers", "aligned_pointers", "generic_pointers",
+    "two_parts_of_dynamic_memory", "pointers_in_memory", "a_local_array", "nothing_at_all",
+)  # fmt: skip
+TARGETS = ("compute_90", "compute_100")
+
+
+@functools.cache
+def text(target: str, source: pathlib.Path = SOURCE, *, debug: bool = False) -> str:
+    options = ptx.CompileOptions(target=ptx.Target.ptx(target), lineinfo=not debug, debug=debug)
+    found = ptx.compile(source.read_text(), options, name=source.name).ptx
+    assert found is not None
+    return found
+
+
+def arrays(runner: KernelRunner) -> list[int]:
+    return [runner.put(np.zeros(64, np.int32), origin=name) for name in "abc"]
+
+
+def launch(target: str, name: str, by: int, limits: Limits = CHECKED) -> None:
+    runner = KernelRunner(text(target))
+    runner.launch(name, 2, 32, *arrays(runner), by, 64, shared=256, limits=limits)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", WRONG)
+def test_an_access_beyond_its_array_is_a_fault(name: str, target: str) -> None:
+    launch(target, name, 0)
+    by, words = WRONG[name]
+    with pytest.raises(OutOfBounds, match=words) as caught:
+        launch(target, name, by)
+    assert caught.value.where.source_file is not None
+    assert caught.value.where.source_file.endswith("bounds.cu")
+
+
+@pytest.mark.parametrize("name", [n for n in WRONG if n != "in_constant_memory"])
+def test_without_the_check_another_array_is_as_good(name: str) -> None:
+    launch("compute_90", name, WRONG[name][0], Limits())
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_kernel_is_not_accused(name: str, target: str) -> None:
+    launch(target, name, 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "debug"),
+    [("compute_80", False), ("compute_90", True), ("compute_100", False), ("compute_120", False)],
+)
+def test_usual_code_is_not_accused_however_it_is_compiled(target: str, debug: bool) -> None:
+    source = SOURCE.with_name("within_bounds.cu")
+    runner = KernelRunner(text(target, source, debug=debug))
+    checked = Limits(check_bounds=True, check_synchronisation=True)
+    names = re.findall(r"KERNEL\((\w+)\) \{", source.read_text())
+    assert len(names) > 20
+    for name in names:
+        runner.launch(name, 2, 32, *arrays(runner), 0, 64, limits=checked)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_pointers_in_structs_are_followed(target: str) -> None:
+    runner = KernelRunner(text(target))
+    a, b, _ = arrays(runner)
+    both = struct.pack("<QQi4x", a, b, 64)
+    runner.launch("in_a_struct", 2, 32, both, 0, limits=CHECKED)
+    with pytest.raises(OutOfBounds, match="parameter 0 points into"):
+        runner.launch("in_a_struct", 2, 32, both, 128, limits=CHECKED)
+    runner.launch("from_begin_to_end", 2, 32, b, b + 256, both, limits=CHECKED)
+
+
+def test_an_array_of_another_launch_is_not_remembered() -> None:
+    runner = KernelRunner(text("compute_90"))
+    a, b, c = arrays(runner)
+    for first, second in ((a, b), (b, a), (a, b)):
+        runner.launch("in_a_loop", 2, 32, first, second, c, 0, 64, limits=CHECKED)
+        with pytest.raises(OutOfBounds):
+            runner.launch("in_a_loop", 2, 32, first, second, c, 128, 64, limits=CHECKED)
+    runner.launch("in_a_loop", 2, 32, a, b, c, 128, 64)

@@ -1,0 +1,162 @@
+"""What a module's target and version lack is refused, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ptx
+from ptx.emulate.requirements.check import (
+    UnsupportedTarget,
+    check_requirements,
+    unmet_requirements,
+)
+from tests.emulator.differential.corpus import sources
+from tests.emulator.differential.recording import Recording, path_of
+from tests.emulator.engine.ops.corpus import text_of
+from tests.emulator.engine.requirements.assembler import (
+    assembler,
+    has_target,
+    kernel_of,
+    newest_version,
+    refused,
+    takes,
+)
+
+FORMS = Path(__file__).with_name("forms.txt").read_text().splitlines()
+RECENT = "blackwell.cu"  # its packed floats need 10.0
+# Its instruction and its special register.
+WORDS = {form: {*re.findall(r"^[\w.:]+|%[a-z]\w+(?=\.[xyz]|;)", form)} for form in FORMS}
+HEADER = ".version {}\n.target {}\n.address_size 64\n"
+# These need more than the assembler asked for before PTX 9.1.
+NOT_YET_REFUSED = {
+    "fence.acquire.gpu;", "fence.release.sys;", "cvt.rn.satfinite.e2m1x2.f16x2 %b8_0, %b32_0;",
+    "cvt.ftz.f32.bf16 %f32_0, %b16_0;",
+}  # fmt: skip
+FEW = ["sm_70 6.0", "sm_80 7.8", "sm_90a 8.6", "sm_100 8.8", "sm_120f 9.0"]
+TARGETS = (
+    "sm_53 sm_60 sm_61 sm_70 sm_72 sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_100a sm_100f"
+    " sm_103 sm_103a sm_103f sm_107a sm_110 sm_110a sm_110f sm_120 sm_120a sm_120f sm_121 sm_121a"
+    " sm_121f"
+)
+VERSIONS = (
+    "6.0 6.1 6.2 6.3 6.4 6.5 7.0 7.1 7.2 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8"
+    " 9.0 9.1 9.2 9.3 9.4"
+)
+needs_assembler = pytest.mark.skipif(assembler() is None, reason="there is no ptxas")
+
+
+def differing(target: str, version: str) -> list[str]:
+    """Where the assembler and the table do not agree."""
+    kernels = "".join(kernel_of(form, f"k{at}") for at, form in enumerate(FORMS))
+    unmet = unmet_requirements(ptx.parse(HEADER.format(version, target) + kernels))
+    ours = {form for form in FORMS if WORDS[form] & unmet.keys()}
+    taken = set() if newest_version() >= (9, 1) else NOT_YET_REFUSED
+    return sorted((refused(FORMS, target, version) ^ ours) - taken)
+
+
+def is_refused(form: str, target: str, version: str) -> bool:
+    text = HEADER.format(version, target) + kernel_of(form, "k")
+    return bool(unmet_requirements(ptx.parse(text)))
+
+
+def is_known(target: str, version: str) -> bool:
+    """Whether the assembler knows both, and that version the target."""
+    major, minor = version.split(".")
+    if (int(major), int(minor)) > newest_version() or not has_target(target):
+        return False
+    return takes(target, version)
+
+
+@needs_assembler
+@pytest.mark.parametrize("module", FEW)
+def test_the_same_is_refused_as_by_the_assembler(module: str) -> None:
+    target, version = module.split()
+    if not is_known(target, version):
+        pytest.skip(f"this ptxas has no {target} or no PTX {version}")
+    assert differing(target, version) == []
+
+
+@needs_assembler
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS.split())
+def test_the_same_is_refused_in_every_version(target: str) -> None:
+    found = {
+        version: differing(target, version)
+        for version in VERSIONS.split()
+        if is_known(target, version)
+    }
+    assert not any(found.values()), {version: forms for version, forms in found.items() if forms}
+
+
+@pytest.mark.parametrize(("form", "module", "needs"), [
+    ("wgmma.fence.sync.aligned;", "sm_90 8.0", "needs sm_90a with PTX 8.0; "),
+    ("wgmma.fence.sync.aligned;", "sm_100a 8.6", "needs sm_90a with PTX 8.0; "),
+    ("cp.async.wait_all;", "sm_75 7.0", "needs sm_80 or higher with PTX 7.0; "),
+    ("cp.async.wait_all;", "sm_80 6.5", "needs sm_80 or higher with PTX 7.0; "),
+    ("cvt.rn.satfinite.e4m3x2.f32 %b16_0, %f32_0, %f32_1;", "sm_89 7.8",
+     "needs sm_89 or higher with PTX 8.1; or sm_90 or higher with PTX 7.8; "),
+    ("redux.sync.min.f32 %f32_0, %f32_1, 0xffffffff;", "sm_120a 8.7",
+     "needs sm_100f (or sm_100a, or a later one of the family) with PTX 8.6; "),
+    ("mov.u32 %u32_0, %clusterid.x;", "sm_80 8.0", "needs sm_90 or higher with PTX 7.8; "),
+])  # fmt: skip
+def test_an_error_says_what_is_needed_and_where(form: str, module: str, needs: str) -> None:
+    target, version = module.split()
+    text = HEADER.format(version, target) + kernel_of("ret;", "a") + kernel_of(form, "b")
+    with pytest.raises(UnsupportedTarget) as raised:
+        check_requirements(ptx.parse(text))
+    error = raised.value
+    word = "%clusterid" if "%clusterid" in form else form.split()[0].rstrip(";")
+    said = f"{word} at PTX line 8 {needs}the module is for .target {target} and .version {version}"
+    assert str(error) == said
+    assert (error.instruction, error.line, error.target, error.version) == (
+        word, 8, target, version,
+    )  # fmt: skip
+
+
+def test_a_family_has_what_its_first_member_brought() -> None:
+    form = "redux.sync.max.f32 %f32_0, %f32_1, 0xffffffff;"
+    has = {
+        target: not is_refused(form, target, "9.0")
+        for target in ("sm_100", "sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_120f", "sm_90a")
+    }
+    assert has == {
+        "sm_100": False, "sm_100a": True, "sm_100f": True, "sm_103a": True, "sm_103f": True,
+        "sm_120f": False, "sm_90a": False,
+    }  # fmt: skip
+
+
+def test_an_instruction_is_found_wherever_it_stands_in_a_line() -> None:
+    for body in (
+        "wgmma.fence.sync.aligned;", "ret; wgmma.fence.sync.aligned;",
+        "{ wgmma.fence.sync.aligned; }", "L: wgmma.fence.sync.aligned;",
+        "@%p wgmma.fence.sync.aligned;", "L:\n\t@!%p\twgmma.fence.sync.aligned;",
+        ".loc 1 2 3\n\twgmma.fence.sync.aligned;", "}wgmma.fence.sync.aligned;{",
+    ):  # fmt: skip
+        text = HEADER.format("8.0", "sm_90") + ".visible .entry k() {\n.reg .pred %p;\n"
+        with pytest.raises(UnsupportedTarget, match=r"wgmma\.fence"):
+            check_requirements(ptx.parse(f"{text}{{ {body} }}\nret; }}\n"))
+
+
+def test_words_of_operands_and_comments_are_no_instructions() -> None:
+    text = HEADER.format("8.0", "sm_90") + (
+        ".global .b32 wgmma;\n.visible .entry k() {\n.reg .b32 %r<3>;\n"
+        "// wgmma.fence.sync.aligned;\n/* ; wgmma.fence.sync.aligned; %aggr_smem_size */\n"
+        ".reg .b32 %aggr_smem_sizes;\n"
+        'ld.global.b32 %r1, [wgmma];\n.pragma "wgmma.fence";\nadd.s32\n%r1, %r1, %r2;\nret; }\n'
+    )
+    check_requirements(ptx.parse(text))
+
+
+def test_no_module_that_a_gpu_ran_is_refused() -> None:
+    texts = {source.name: Recording.load(path_of(source)).ptx for source in sources()}
+    assert len(texts) > 10
+    for name, text in texts.items():
+        assert unmet_requirements(ptx.parse(text)) == {}, name
+
+
+@pytest.mark.parametrize("target", ["compute_100", "compute_100a", "compute_120", "compute_120f"])
+def test_nothing_of_the_compiler_is_refused_for_recent_targets(target: str) -> None:
+    assert unmet_requirements(ptx.parse(text_of(RECENT, target))) == {}

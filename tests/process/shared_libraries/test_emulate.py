@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.kernels import EMPTY, TRAP
+
+from .process import BINDINGS, HEADER, environment, run
+
+EMULATE = ("-m", "cudadrv", "emulate")
+
+WRITES_TWICE = """
+import cudadrv
+context = cudadrv.cuda_context_for(0)
+module = context.compile('''
+extern "C" __global__ void race(int *x) { x[0] = threadIdx.x; }
+''')
+with context.new_stream() as stream:
+    array = stream.zeros(1, "i4")
+    module.kernel("race").launch(stream, cudadrv.LaunchConfig(1, 64), array)
+    stream.synchronize()
+"""
+
+
+def test_a_command_and_its_children_have_the_devices_that_were_asked_for() -> None:
+    count = "from cuda.bindings import driver as d; d.cuInit(0); print(d.cuDeviceGetCount()[1])"
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {count!r}])"
+    ended = run("-m", "cudadrv", "emulate", "--devices", "3", "python", "-c", nested)
+    assert (ended.status, ended.out, ended.err) == (0, "3\n", "")
+
+
+NEEDS_START = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="needs the code of the files that starts an emulator"
+)
+
+
+@NEEDS_START
+@pytest.mark.parametrize("isolation", ["-E", "-Es"])
+def test_a_child_that_ignores_pythonpath_finds_the_emulator(isolation: str) -> None:
+    count = f"""
+import sys
+sys.path[:] = {sys.path!r}
+from cuda.bindings import driver
+before = set(vars())
+driver.cuInit(0)
+new = set(vars()) - before - {{"before"}}
+print(driver.cuDeviceGetCount()[1], new, sys.flags.ignore_environment)
+"""
+    nested = (
+        f"import subprocess, sys; subprocess.run([sys.executable, {isolation!r}, '-c', {count!r}])"
+    )
+    ended = run(*EMULATE, "--devices", "3", "python", "-c", nested)
+    assert (ended.status, ended.out, ended.err) == (0, "3 set() 1\n", "")
+
+
+@NEEDS_START
+def test_the_first_calls_of_several_threads_start_one_emulator() -> None:
+    count = f"""
+import ctypes, sys, threading
+sys.path[:] = {sys.path!r}
+library, found = ctypes.CDLL("libcuda.so.1"), []
+def call(start):
+    start.wait()
+    found.append(library.cuInit(0))
+start = threading.Barrier(4)
+threads = [threading.Thread(target=call, args=(start,)) for _ in range(4)]
+for each in threads: each.start()
+for each in threads: each.join()
+print(found)
+"""
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-E', '-c', {count!r}])"
+    ended = run(*EMULATE, "python", "-c", nested)
+    assert (ended.status, ended.out, ended.err) == (0, "[0, 0, 0, 0]\n", "")
+
+
+@NEEDS_START
+def test_a_child_without_cudadrv_reports_that_once() -> None:
+    calls = "import ctypes; f = ctypes.CDLL('libcuda.so.1').cuInit; print(f(0), f(0))"
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-ES', '-c', {calls!r}])"
+    ended = run(*EMULATE, "python", "-c", nested)
+    assert (ended.status, ended.out) == (0, "4 4\n")
+    assert ended.err.count("cudadrv: no emulator in") == 1
+
+
+def test_the_compute_capability_is_an_option() -> None:
+    program = """
+from cuda.bindings import driver
+driver.cuInit(0)
+print([driver.cuDeviceComputeCapability(each)[1:] for each in range(2)])
+"""
+    options = ("--devices", "2", "--compute-capability", "10.0")
+    ended = run(*EMULATE, *options, "python", "-c", program)
+    assert (ended.status, ended.out) == (0, "[(10, 0), (10, 0)]\n"), ended.err
+    ended = run(*EMULATE, "--compute-capability", "9.5", "python", "-c", program)
+    assert (ended.status, ended.out) == (2, "")
+    assert "CUDADRV_EMULATOR_COMPUTE_CAPABILITY is '9.5': use one of 7.0" in ended.err
+
+
+def test_the_limit_of_steps_is_an_option() -> None:
+    program = "import os; print(os.environ['CUDADRV_EMULATOR_STEPS'])"
+    ended = run(*EMULATE, "--steps", "12345", "python", "-c", program)
+    assert (ended.status, ended.out) == (0, "12345\n"), ended.err
+    assert run(*EMULATE, "--steps", "0", "python", "-c", program).status == 2
+    # Long loops of other libraries' kernels change no memory for millions of steps.
+    assert run(*EMULATE, "python", "-c", program).out == "100000000\n"
+    by_environment = run(*EMULATE, "python", "-c", program, names={"CUDADRV_EMULATOR_STEPS": "77"})
+    assert by_environment.out == "77\n"
+
+
+FAULTS = f"""
+import ctypes
+import pytest
+from cuda.bindings import driver
+
+PTX = {HEADER + TRAP + EMPTY!r}.encode()
+
+@pytest.fixture(scope="module")
+def module():
+    assert driver.cuInit(0)[0] == 0
+    context = driver.cuDevicePrimaryCtxRetain(0)[1]
+    assert driver.cuCtxSetCurrent(context)[0] == 0
+    return driver.cuModuleLoadData(PTX)[1]
+
+@pytest.fixture
+def memory():
+    memory = driver.cuMemAlloc(4)[1]
+    yield memory
+    assert driver.cuMemFree(memory)[0] == 0
+
+@pytest.mark.parametrize("name", [b"traps", b"empty"])
+def test_kernel(module, memory, name):
+    function = driver.cuModuleGetFunction(module, name)[1]
+    launched = driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)[0]
+    waited = driver.cuCtxSynchronize()[0]
+    assert (launched, waited) == (0, 0)
+"""
+
+
+@pytest.mark.parametrize("order", ["immediate", pytest.param("late", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("policy", "outcome"),
+    [
+        pytest.param("sticky", "2 failed, 2 errors", marks=pytest.mark.slow),
+        ("test", "1 failed, 1 passed"),
+        pytest.param("continue", "1 failed, 1 passed", marks=pytest.mark.slow),
+    ],
+)
+def test_a_fault_fails_its_own_test_alone_if_that_is_wished(
+    tmp_path: Path, policy: str, outcome: str, order: str
+) -> None:
+    (tmp_path / "test_user.py").write_text(FAULTS)
+    command = ("python", "-m", "pytest", "-q", "-pno:cacheprovider", str(tmp_path))
+    ended = run(*EMULATE, f"--fault={policy}", f"--order={order}", *command)
+    assert ended.status == 1, ended.err
+    assert outcome in ended.out
+    assert "trap" in ended.err + ended.out
+
+
+def test_the_status_is_the_commands_own() -> None:
+    assert run(*EMULATE, "python", "-c", "raise SystemExit(5)").status == 5
+    absent = run(*EMULATE, "no-such-command")
+    assert (absent.status, absent.err) == (
+        127, "python -m cudadrv: no-such-command: No such file or directory\n",
+    )  # fmt: skip
+    assert run(*EMULATE).status == 2
+
+
+@pytest.mark.slow
+def test_a_sitecustomize_of_the_users_runs_as_well(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('mine')\n")
+    ended = run(
+        "-m", "cudadrv", "emulate", "python", "-c", BINDINGS + "prepare(); print('ran')",
+        names={"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
+    )  # fmt: skip
+    # Once for the command line itself, once for its command.
+    assert ended.out == "mine\nmine\nran\n", ended.err
+
+
+def test_what_checks_found_is_told_at_the_end(tmp_path: Path) -> None:
+    script = tmp_path / "races.py"
+    script.write_text(WRITES_TWICE)
+    ended = run("-m", "cudadrv", "emulate", "--checks", "race", "python", str(script))
+    assert ended.status == 0, ended.err
+    assert "race" in ended.err
+
+
+COUNTS = """
+import sys
+from cuda.bindings import driver
+print(int(driver.cuInit(0)[0]), driver.cuDeviceGetCount()[1], sys.argv, sys.stdin.read())
+"""
+
+
+@pytest.mark.slow
+def test_a_program_has_its_own_arguments_and_input(tmp_path: Path) -> None:
+    (tmp_path / "counts.py").write_text(COUNTS)
+    own = ["--devices", "5", "--", "-c", "", "a b"]
+    names = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    script = str(tmp_path / "counts.py")
+    begins: dict[str, Sequence[str]] = {script: [script], "-c": ["-c", COUNTS]}
+    for first, program in begins.items():
+        ended = run(*EMULATE, "--devices", "2", "python", *program, *own, given="in")
+        assert (ended.status, ended.out) == (0, f"0 2 {[first, *own]} in\n"), ended.err
+    module = run(*EMULATE, "--", "python", "-m", "counts", *own, names=names, given="in")
+    assert (module.status, module.out) == (0, f"0 1 {[script, *own]} in\n"), module.err
+
+
+@pytest.mark.slow
+def test_a_program_may_come_through_the_input() -> None:
+    ended = run(*EMULATE, "--devices", "2", "python", "-", "x", given=COUNTS)
+    assert (ended.status, ended.out) == (0, "0 2 ['-', 'x'] \n"), ended.err
+
+
+COUNTED_IN_CHILDREN = """
+import multiprocessing
+import sys
+
+def count(ordinal):
+    from cuda.bindings import driver
+    codes = [driver.cuInit(0), driver.cuDevicePrimaryCtxRetain(ordinal)]
+    return [int(code[0]) for code in codes] + [driver.cuDeviceGetCount()[1]]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        print(pool.map(count, range(3)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+def test_processes_of_multiprocessing_have_the_devices(tmp_path: Path, start: str) -> None:
+    program = tmp_path / "counts.py"
+    program.write_text(COUNTED_IN_CHILDREN)
+    ended = run(*EMULATE, "--devices", "2", "python", str(program), start)
+    assert (ended.status, ended.out) == (0, "[[0, 0, 2], [0, 0, 2], [0, 101, 2]]\n"), ended.err
+
+
+SPINS = (
+    BINDINGS
+    + """
+prepare()
+function = kernel(b"spins")
+try:
+    print("spins", flush=True)
+    driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)
+    for _ in range(1000):
+        pass
+except KeyboardInterrupt:
+    raise SystemExit(int(sys.argv[1]))
+"""
+)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 9), (signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, status: int) -> None:
+    command = [sys.executable, *EMULATE, "python", "-c", SPINS, "9"]
+    names = environment({"CUDADRV_EMULATOR_STEPS": str(10**12)})
+    with subprocess.Popen(command, env=names, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "spins\n"
+        time.sleep(0.2)  # most likely in the kernel; before it the same holds
+        process.send_signal(sent)
+        try:
+            assert process.wait(timeout=60) == status
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        (("--order", "nonsense"), {}),
+        (("--checks", "nonsense"), {}),
+        (("--suppressions", "nonsense"), {}),
+        ((), {"CUDADRV_DRIVER": "nonsense"}),
+        (("--compute-capability", "nonsense"), {}),
+        ((), {"CUDADRV_EMULATOR_STEPS": "nonsense"}),
+        ((), {"CUDADRV_EMULATOR_FAULT": "nonsense"}),
+    ],
+)
+def test_a_program_does_not_run_without_the_emulator_that_was_asked_for(
+    option: Sequence[str], name: dict[str, str]
+) -> None:
+    ended = run(*EMULATE, *option, "python", "-c", "print('ran')", names=name)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("cudadrv: ")
+    assert "nonsense" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_python_that_cannot_import_this_library_says_so_and_runs(tmp_path: Path) -> None:
+    (tmp_path / "cudadrv").mkdir()
+    (tmp_path / "cudadrv" / "__init__.py").write_text("raise ImportError('too old')\n")
+    startup = Path(__file__).parents[3] / "cudadrv" / "cli" / "startup"
+    names = {"PYTHONPATH": os.pathsep.join([str(startup), str(tmp_path)])}
+    ended = run("-c", "print('ran')", names=names)
+    assert (ended.status, ended.out) == (0, "ran\n")
+    assert ended.err == f"cudadrv: no emulator in {sys.executable}: too old\n"
+
+
+def test_the_command_itself_imports_nothing_of_the_emulator() -> None:
+    program = """
+import sys
+from cudadrv.cli.command_line import make_parser
+
+make_parser("emulate")
+print([n for n in sys.modules if n.split(".")[0] == "numpy" or "emulator" in n])
+"""
+    ended = run("-c", program)
+    assert (ended.status, ended.out) == (0, "[]\n"), ended.err

@@ -1,3 +1,0 @@
-"""Each test has a cache folder of its own."""
-
-from tests.ptx.cache.conftest import cache_folder as cache_folder

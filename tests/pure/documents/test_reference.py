@@ -1,0 +1,107 @@
+"""Every public name has a docstring and is in the reference; so are options and variables."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from cudadrv.cli.command_line import make_parser
+from tests.documents import results
+from tests.documents.__main__ import ROOT
+from tests.documents.reference import REFERENCE, UNTOLD, listed, named, public_names
+
+_REMEDY = "python -m tests.documents.reference --write, and see where it stands"
+
+
+def test_every_public_name_stands_in_the_reference_once() -> None:
+    there = listed()
+    assert sorted(there) == sorted(set(there))
+    assert public_names() - set(there) == set(), _REMEDY
+    assert set(there) - public_names() == set(), _REMEDY
+    assert [page.name for page in REFERENCE.glob("*.md") if UNTOLD in page.read_text()] == []
+
+
+@pytest.mark.parametrize("name", sorted(public_names()))
+def test_a_public_name_and_its_members_have_docstrings(name: str) -> None:
+    found = named(name)
+    if isinstance(found, type):
+        assert inspect.getdoc(found)
+        without = [
+            member
+            for member, value in inspect.getmembers(found)
+            if not member.startswith("_") and is_own(found, member) and not has_docstring(value)
+        ]
+        assert without == []
+    elif inspect.isroutine(found):
+        assert inspect.getdoc(found)
+
+
+def test_constructors_that_the_site_shows_are_those_of_public_classes() -> None:
+    tree = ast.parse((ROOT / "docs" / "conf.py").read_text())
+    (names,) = (
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CONSTRUCTED"
+    )
+    classes = {name.rpartition(".")[2] for name in public_names() if isinstance(named(name), type)}
+    assert len(names) > 40
+    assert names - classes == set()
+
+
+def is_own(cls: type, member: str) -> bool:
+    """Whether a member was written here, as a function or a property."""
+    owner = next(base for base in cls.__mro__ if member in vars(base))
+    value = vars(owner)[member]
+    described = isinstance(value, (property, classmethod, staticmethod)) or inspect.isroutine(value)
+    return described and owner.__module__.partition(".")[0] in ("cudadrv", "ptx")
+
+
+def has_docstring(value: object) -> bool:
+    return bool(inspect.getdoc(value))
+
+
+def test_the_table_of_results_is_up_to_date() -> None:
+    text = results.PAGE.read_text()
+    assert results.replaced(text) == text, "python -m tests.documents.reference --write"
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Every command and option, of the commands below too."""
+    for action in parser._actions:
+        yield from (name for name in action.option_strings if name not in ("-h", "--help"))
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield name
+                yield from options_of(below)
+
+
+def test_every_command_and_option_is_described() -> None:
+    text = (REFERENCE / "command-line.md").read_text()
+    words = set(re.findall(r"(?<![\w-])-{0,2}[A-Za-z][\w-]*", text))
+    assert [name for name in options_of(make_parser()) if name not in words] == []
+
+
+def test_every_environment_variable_is_described() -> None:
+    used = {
+        name
+        for package in ("cudadrv", "ptx")
+        for path in (ROOT / package).rglob("*.py")
+        for name in re.findall(r'"(CUDADRV_[A-Z_]+)"', path.read_text())
+    }
+    described = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/environment.md").read_text(), re.M))
+    assert len(used) > 5
+    assert used - described == set()
+
+
+def test_modules_of_public_names_are_found() -> None:
+    assert isinstance(importlib.import_module("cudadrv.errors"), ModuleType)
+    assert {"cudadrv.Stream", "ptx.compile", "cudadrv.emulator.session"} <= public_names()
+    assert "cudadrv.errors.CudaError" in public_names()
+    assert "cudadrv.errors.OutOfMemoryError" not in public_names()

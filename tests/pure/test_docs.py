@@ -1,0 +1,220 @@
+"""What the documents name is there, and what they list is complete.
+
+A name in backticks is a path of the repository, `path::name` for what a file defines, or neither.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.rooms import drawings, import_graph
+from tools.draw_pictures import FOLDER, PICTURES
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+INVARIANTS = ROOT / "docs" / "contributing" / "invariants.md"
+FOLDERS = (
+    "cudadrv", "ptx", "tests", "campaigns", "docs", "stubs", "benchmarks", "examples", "tools",
+)  # fmt: skip
+LOCKS = (
+    "Lock",
+    "RLock",
+    "allocate_lock",
+    "Condition",
+    "Semaphore",
+    "BoundedSemaphore",
+    "process_lock",
+)
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(rf"(?:(?:{'|'.join(FOLDERS)})/[\w./*-]*|[\w.-]+\.(?:md|toml|ini|yaml))(?:::.+)?")
+_LOCK_ROW = re.compile(r"^\| `([^`]+::[^`]+)` \|", re.MULTILINE)
+_BY_NAME = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
+
+
+def paths_named(text: str) -> list[str]:
+    """The paths in backticks, with the name behind `::` where there is one."""
+    return [name for name in _QUOTED.findall(text) if _PATH.fullmatch(name)]
+
+
+def names_in(body: list[ast.stmt]) -> set[str]:
+    """What statements define: functions, classes with what is in them, and variables."""
+    found: set[str] = set()
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name):
+                found.add(name)
+                found |= {f"{name}.{each}" for each in names_in(node.body)}
+                found |= {f"{name}.{each}" for each in attributes_set_in(node)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case ast.Assign(targets=targets):
+                found |= {each.id for each in targets if isinstance(each, ast.Name)}
+            case _:
+                pass
+    return found
+
+
+def attributes_set_in(node: ast.AST) -> set[str]:
+    """The attributes that are assigned, of whatever object."""
+    return {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+    }
+
+
+@cache  # by path: the files do not change
+def defined_in(path: Path) -> frozenset[str]:
+    """What a file of Python defines, with its generated names left out."""
+    return frozenset(names_in(ast.parse(path.read_text()).body))
+
+
+def locks_in(path: Path) -> set[str]:
+    """The names under which a file keeps its locks, such as `Driver.lock`."""
+    found: set[str] = set()
+    text = path.read_text()
+    if not any(f"{name}(" in text for name in LOCKS):
+        return found  # most files: parsing them all takes seconds
+
+    def look(node: ast.AST, owner: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Call) and is_lock(child):
+                assert isinstance(node, ast.Assign | ast.AnnAssign), (
+                    f"{path.name}:{child.lineno}: a lock without a name"
+                )
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found.update(owner + ast.unparse(target).rpartition(".")[2] for target in targets)
+            look(child, f"{child.name}." if isinstance(child, ast.ClassDef) else owner)
+
+    look(ast.parse(text), "")
+    return found
+
+
+def is_lock(call: ast.Call) -> bool:
+    """Whether a call makes a lock."""
+    return ast.unparse(call.func).rpartition(".")[2] in LOCKS
+
+
+@_BY_NAME
+def test_every_path_that_a_document_names_exists(document: Path) -> None:
+    missing = [
+        name
+        for name in paths_named(document.read_text())
+        if not any(ROOT.glob(name.partition("::")[0].rstrip("/")))
+    ]
+    assert missing == []
+
+
+@_BY_NAME
+def test_every_test_and_function_that_a_document_names_exists(document: Path) -> None:
+    missing = []
+    for named in paths_named(document.read_text()):
+        path, _, name = named.partition("::")
+        if name and name.removesuffix("()") not in defined_in(ROOT / path):
+            missing.append(named)
+    assert missing == []
+
+
+@_BY_NAME
+def test_every_link_of_a_document_leads_somewhere(document: Path) -> None:
+    text = _QUOTED.sub("", document.read_text())  # an index and a call look like a link
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+    assert [
+        link for link in links if "://" not in link and not (document.parent / link).exists()
+    ] == []
+
+
+def test_the_pictures_of_the_rooms_are_up_to_date() -> None:
+    for path, drawn in drawings(import_graph()).items():
+        assert path.read_text() == drawn, "python -m tests.rooms --write"
+
+
+def test_the_pictures_that_explain_are_those_of_their_script() -> None:
+    for name, draw in PICTURES.items():
+        assert (FOLDER / name).read_text() == draw().svg(), "python -m tools.draw_pictures"
+
+
+def test_every_picture_is_shown_and_needs_no_network() -> None:
+    text = "".join(document.read_text() for document in DOCUMENTS)
+    shown = set(re.findall(r"!\[[^\]]+\]\((?:docs/|\.\./)*images/([^)]+)\)", text))
+    images = ROOT / "docs" / "images"
+    files = {path.relative_to(images).as_posix() for path in images.rglob("*.*")}
+    assert shown == files
+    for path in images.rglob("*.svg"):
+        assert "http" not in path.read_text().replace("http://www.w3.org/2000/svg", "")
+    assert "mermaid" not in (ROOT / "docs" / "conf.py").read_text()
+
+
+def test_every_lock_is_in_the_table_and_every_row_is_a_lock() -> None:
+    there = {
+        f"{path.relative_to(ROOT).as_posix()}::{name}"
+        for package in ("cudadrv", "ptx")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for name in locks_in(path)
+    }
+    listed = _LOCK_ROW.findall(INVARIANTS.read_text())
+    assert len(listed) == len(set(listed))
+    assert set(listed) - there == set(), "these are no locks any more"
+    assert there - set(listed) == set(), "say in the table what these guard"
+
+
+def test_a_name_that_is_not_there_is_found(tmp_path: Path) -> None:
+    text = (
+        "`tests/pure/test_docs.py::test_nothing`, `python -m x`, `Handle`, "
+        "`cudadrv/none.py`, `a.toml`"
+    )
+    assert paths_named(text) == [
+        "tests/pure/test_docs.py::test_nothing", "cudadrv/none.py", "a.toml",
+    ]  # fmt: skip
+    assert "test_nothing" not in defined_in(ROOT / "tests" / "pure" / "test_docs.py")
+    file = tmp_path / "locks.py"
+    file.write_text("class A:\n  def f(self):\n    self.b = threading.RLock()\nc: Final = Lock()\n")
+    assert locks_in(file) == {"A.b", "c"}
+    assert defined_in(file) >= {"A", "A.f", "A.b", "c"}
+
+
+def test_the_readme_on_a_package_index_links_to_files_of_the_repository() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    text = (ROOT / "README.md").read_text()
+    for rule in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    source = project["project"]["urls"]["Source"]
+    below = re.compile(
+        rf"(?:{source}/blob|https://raw.githubusercontent.com{source[18:]})/HEAD/(.*)"
+    )
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    ours = [match[1] for link in links if (match := below.fullmatch(link))]
+    assert len(ours) > 10
+    assert [link for link in ours if not (ROOT / link.partition("#")[0]).exists()] == []
+    assert all(link.startswith(("https://", "#")) for link in links)
+
+
+def test_each_python_of_the_classifiers_is_tested_and_has_a_row_among_the_platforms() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    version = re.compile(r"\b3\.\d+\b")
+    declared = [found for each in project["classifiers"] for found in version.findall(each)]
+    assert declared[0] == project["requires-python"].removeprefix(">=")
+    tox = (ROOT / "tox.ini").read_text()
+    environments = re.findall(r"(?<!-)\bpy3(\d+t?)\b", tox[: tox.index("[testenv]")])
+    tested = [f"3.{minor}" for minor in environments]
+    platforms = (ROOT / "docs" / "platforms.md").read_text()
+    rows = re.findall(r"^\| CPython (.*?) \| tested \|", platforms, re.MULTILINE)
+    assert [python for python in tested if not python.endswith("t")] == declared
+    ordinary = [row for row in rows if "free-threaded" not in row]
+    assert version.findall(" ".join(ordinary)) == declared
+    loop = re.search(r"for version in (.*); do", (ROOT / ".ci" / "run").read_text())
+    assert loop is not None
+    assert loop[1].split() == tested
+    free_threaded = [python for python in tested if python.endswith("t")]
+    assert [f"{version.findall(row)[0]}t" for row in rows if row not in ordinary] == free_threaded
+    assert any("Free Threading" in each for each in project["classifiers"])
