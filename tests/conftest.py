@@ -30,7 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="cudadrv-tests-")
         os.environ["CUDADRV_CACHE_DIR"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    os.environ.setdefault("CUDADRV_DRIVER", _default_driver())
+    if "CUDADRV_DRIVER" not in os.environ:
+        os.environ["CUDADRV_DRIVER"] = _default_driver()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -64,7 +65,7 @@ def _frozen() -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """No workers on a GPU: tests look at what it has left, which others would change."""
-    return 0 if os.environ.get("CUDADRV_DRIVER", _default_driver()) == "cuda" else None
+    return 0 if (os.environ.get("CUDADRV_DRIVER") or _default_driver()) == "cuda" else None
 
 
 def pytest_report_header() -> str:

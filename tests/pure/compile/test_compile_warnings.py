@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import ptx
-from cudadrv import PtxModuleCache, cuda_context_for, emulator
 from ptx import CompileOptions, CompileWarning, ImageCache, ImageOrigin, Target, diagnostics
 
 SOURCE = """
@@ -95,16 +94,6 @@ def test_many_warnings_are_shown_in_part() -> None:
     assert str(message).count(": warning: ") == 4
     assert "and 3 more: see Image.log" in str(message)
     assert {"186", "177"} == set(str(message).partition("suppress=")[2][:7].split(","))
-
-
-def test_a_context_and_a_module_cache_warn_the_code_that_calls_them() -> None:
-    with emulator.session():
-        context = cuda_context_for(0)
-        with pytest.warns(CompileWarning) as by_context:
-            context.compile(SOURCE)
-        with pytest.warns(CompileWarning) as by_cache:
-            PtxModuleCache().get_or_compile(context, "fill", SOURCE + " ")
-    assert [each.filename for each in (*by_context, *by_cache)] == [__file__] * 2
 
 
 def test_a_block_collects_also_what_the_process_was_warned_of() -> None:
