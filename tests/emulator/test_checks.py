@@ -137,6 +137,7 @@ def test_the_environment_chooses_the_checks(monkeypatch: pytest.MonkeyPatch) -> 
         launch("turn", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("barrier", "own", "status", "said"),
     few(

@@ -101,6 +101,7 @@ def test_each_section_has_a_picture_that_is_drawn_of_the_example_beside_it() -> 
     assert {path.name for path in draw_gallery.FOLDER.iterdir()} == set(SECTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_picture_shows_what_its_example_computes(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,7 @@ def test_the_public_names_are_there() -> None:
         _ = cudadrv.emulator.absent  # type: ignore[attr-defined]  # what is tested
 
 
+@pytest.mark.slow
 def test_a_context_loads_no_compiler_no_operation_and_no_parser() -> None:
     code = """
 import sys
@@ -82,6 +83,7 @@ with emulator.session():
     }
 
 
+@pytest.mark.slow
 def test_a_plain_launch_loads_no_race_checks_no_counters_and_no_matrix_or_texture_operations() -> (
     None
 ):
@@ -111,6 +113,7 @@ with emulator.session(order="immediate", check=()):
     }
 
 
+@pytest.mark.slow
 def test_threads_may_load_the_first_modules_of_a_process_at_once() -> None:
     code = """
 import threading

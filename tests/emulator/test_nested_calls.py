@@ -138,6 +138,7 @@ def at_each(step: int, handler: Callable[[], object], work: Callable[[], object]
         yield place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "seed"), ORDERS)
 @pytest.mark.parametrize("by_graph", [False, True])
 def test_what_a_handler_queues_at_any_place_runs_before_or_after_each_operation(

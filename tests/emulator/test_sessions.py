@@ -95,6 +95,7 @@ def test_the_typed_properties_are_those_of_a_device() -> None:
     assert set(get_type_hints(DeviceProperties)) == fields
 
 
+@pytest.mark.slow
 def test_the_environment_gives_one_device_or_as_many_as_it_says() -> None:
     code = "import cudadrv; print(len(cudadrv.list_devices()))"
     assert run(code, CUDADRV_DRIVER="emulator") == "1\n"
@@ -174,6 +175,7 @@ def test_a_fault_that_nobody_catches_is_printed_once() -> None:
     assert "LaunchTimeoutError: launching kernel 'spin'" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "said"),
     few(
@@ -203,6 +205,7 @@ def test_the_environment_says_how_many_steps_a_kernel_may_take(steps: str, said:
     assert said in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("threads", "said"), [("3", "3"), ("0", "use a number of threads"), ("", "0")]
 )

@@ -15,6 +15,7 @@ from tests.contract.triton_tensor_memory import (
     require_exact_copied_factors,
     require_exact_scaled_product,
 )
+from tests.short_cases import few
 
 DEVICE = emulator.EmulatedDevice(compute_capability=(10, 0))
 
@@ -27,7 +28,8 @@ def require_exact(without: str = "", launches: int = 3) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "seed"), [("immediate", None), ("late", None), *(("random", k) for k in range(4))]
+    ("order", "seed"),
+    few([("late", None), ("immediate", None), *(("random", k) for k in range(4))], 1),
 )
 def test_a_product_in_tensor_memory_has_the_bits_of_exact_arithmetic(
     order: OrderName, seed: int | None
@@ -36,12 +38,14 @@ def test_a_product_in_tensor_memory_has_the_bits_of_exact_arithmetic(
         require_exact()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", ["race", "init", "sync", "bounds"])
 def test_no_check_finds_a_fault_in_it(check: CheckName) -> None:
     with emulator.session(devices=[DEVICE], order="immediate", check=[check]):
         require_exact(launches=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "seed"), [("immediate", None), ("late", None), *(("random", k) for k in range(4))]
 )
@@ -53,6 +57,7 @@ def test_kernels_of_triton_in_tensor_memory_are_exact(order: OrderName, seed: in
         require_exact_copied_factors(context, context.default_stream)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "seed"), [("immediate", None), ("late", None), ("random", 1), ("random", 2)]
 )

@@ -85,6 +85,7 @@ def test_devices_that_a_program_gives_are_all_visible(monkeypatch: pytest.Monkey
     assert len(names(emulator)) == 2
 
 
+@pytest.mark.slow
 def test_the_environment_chooses_among_the_devices_that_it_gave() -> None:
     out = run_program(
         """

@@ -21,6 +21,7 @@ NEEDS = {"option_pricing": "cloudpickle"}
 """What else an example must have, which comes with an extra."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", few(EXAMPLES, 3), ids=lambda path: path.stem)
 def test_the_example_runs(example: Path) -> None:
     if example.stem in NEEDS:

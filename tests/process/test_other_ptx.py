@@ -98,6 +98,7 @@ def test_every_file_of_ptx_is_known_to_the_check() -> None:
     assert files == _OWN_FILES  # a new file of ptx goes into that list
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["import ptx; ptx.assemble", "from ptx import assemble"])
 def test_a_name_of_another_ptx_that_cudadrvs_hides_is_told_with_what_to_do(
     tmp_path: Path, code: str

@@ -51,13 +51,15 @@ def test_a_run_shows_and_stores_processor_times_and_passes(
 def test_a_slower_machine_changes_no_mark() -> None:
     stored = {"a.py": 4.0, "b.py": 3.0, "c.py": 0.1}
     times = {
-        "a.py::long": (12.2, False),
+        "a.py::long": (5.2, False),
         "a.py::marked": (30.0, True),
-        "b.py::short": (9.0, False),
-        "c.py::new": (20.0, False),
+        "b.py::short": (5.0, False),
+        "b.py::short[marked]": (4.0, True),
+        "c.py::new[1]": (5.0, False),
+        "c.py::new[2]": (4.0, False),
     }
     seconds = by_file(times)
-    assert seconds == {"a.py": 42.2, "b.py": 9.0, "c.py": 20.0}
+    assert seconds == {"a.py": 35.2, "b.py": 9.0, "c.py": 9.0}
     slower = speed({"a.py": 12.0, "b.py": 9.0, "c.py": 20.0}, stored)
     assert slower == 3.0
-    assert marks_to_change(times, slower) == ["c.py::new: 6.7 s without the mark slow"]
+    assert marks_to_change(times, slower) == ["c.py::new: 3.0 s without the mark slow"]

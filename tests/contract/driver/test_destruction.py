@@ -401,6 +401,7 @@ faults = [machine.fail(name, times=None) for name in
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_destroyed_one_by_one_at_the_end_of_the_process() -> None:
     assert run_alone(END) == ["calls", "0"]
 

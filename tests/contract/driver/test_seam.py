@@ -76,6 +76,7 @@ def test_a_driver_that_lacks_a_function_of_a_quick_path_is_too_old(
         api.cuMemFreeAsync(None, None)  # type: ignore[arg-type]  # never looked at
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the loader of Windows does not say which it is")
 @pytest.mark.parametrize(("content", "reason"), [(b"", "too short"), (b"no ELF" * 99, "invalid")])
 def test_a_driver_library_that_does_not_load_is_named_with_the_reason(

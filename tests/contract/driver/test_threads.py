@@ -291,6 +291,7 @@ import cuda.bindings.nvrtc
 """
 
 
+@pytest.mark.slow
 def test_threads_import_different_files_for_the_first_time_at_once() -> None:
     # The finder widens the moment between a file's lock and its package's.
     program = (

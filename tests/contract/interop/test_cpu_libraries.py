@@ -82,6 +82,7 @@ def refusal() -> Iterator[Callable[[object], str]]:
         yield refused
 
 
+@pytest.mark.slow
 def test_the_address_of_a_tensor_is_read_anew(torch: Any) -> None:
     x = torch.zeros(16)
     assert address(x) == x.data_ptr()
@@ -142,6 +143,7 @@ def test_a_tensor_whose_bytes_are_not_its_values_has_no_address(torch: Any) -> N
     assert address(z.conj().resolve_conj()) != z.data_ptr()
 
 
+@pytest.mark.slow
 def test_a_tensor_without_memory_has_no_address(torch: Any) -> None:
     freed = torch.zeros(4)
     freed.untyped_storage().resize_(0)
@@ -243,6 +245,7 @@ def test_tensors_of_the_host_are_refused_as_arrays(torch: Any) -> None:
             stream.import_array(torch.empty(4, device="meta"))
 
 
+@pytest.mark.slow
 def test_arrays_of_jax_are_refused_on_the_host_and_where_they_are_gone(
     jax: Any, refusal: Callable[[object], str]
 ) -> None:

@@ -200,6 +200,7 @@ def test_an_allocation_of_numba_is_asked_once_where_it_is(
     assert values(stream, array) == [1024.0] * 4
 
 
+@pytest.mark.slow
 def test_a_library_is_loaded_by_its_own_objects_alone() -> None:
     code = (
         "import sys, enum, fractions, numpy\n"

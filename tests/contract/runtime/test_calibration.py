@@ -134,6 +134,7 @@ def test_the_checksums_are_those_of_the_exact_results(found: Measurements) -> No
     assert found.potrf[0].gpu_checksum == pytest.approx(checksum(factor), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_matrices_are_the_same_each_time_and_positive_definite() -> None:
     assert np.array_equal(design(50, 7), design(50, 7))
     assert ((design(300, 200) > 0) & (design(300, 200) <= 1)).all()
@@ -148,6 +149,7 @@ def test_a_checksum_tells_a_matrix_from_its_transpose() -> None:
     assert checksum(matrix) != pytest.approx(checksum(matrix.T), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_policy_is_measured_when_first_read_and_cached(
     machine: Emulator, cache_folder: Path
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_table_without_rows_is_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "devices: none\n"
 
 
+@pytest.mark.slow
 def test_count_reports_that_a_script_launched_no_kernel(tmp_path: Path) -> None:
     script = tmp_path / "idle.py"
     script.write_text("")
@@ -106,6 +107,7 @@ def _without_driver_choice(*words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_run_without_a_device_uses_the_emulator_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "fill.cu").write_text(FILL)
     out = tmp_path / "out.npy"
@@ -117,6 +119,7 @@ def test_run_without_a_device_uses_the_emulator_and_says_so(tmp_path: Path) -> N
     assert done.stderr.startswith("python -m cudadrv run: on the emulator: ")
 
 
+@pytest.mark.slow
 def test_top_without_a_device_shows_the_emulated_one(tmp_path: Path) -> None:
     done = _without_driver_choice("top", "--json")
     assert done.returncode == 0, done.stderr

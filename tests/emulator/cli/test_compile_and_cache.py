@@ -43,6 +43,7 @@ def in_a_process(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_file_is_compiled_for_each_target(source: Path) -> None:
     done = in_a_process(
         source, "compile", str(source), "--target", "sm_90", "--target", "compute_80"

@@ -119,6 +119,7 @@ def test_a_part_of_a_device_is_named_so() -> None:
     assert any("a part of a device (MIG)" in finding.text for finding in findings)
 
 
+@pytest.mark.slow
 def test_the_exit_status_is_the_worst_finding(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["doctor", "--json"])
     findings = json.loads(capsys.readouterr().out)

@@ -105,6 +105,7 @@ def test_an_interrupted_script_still_gets_its_table(run: Command, tmp_path: Path
     assert "scale<float>" in done.stdout
 
 
+@pytest.mark.slow
 def test_bounds_of_a_gpu_come_from_a_second_run_on_the_emulator(
     run: Command, script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_wrong_command_line_runs_nothing(
     assert done.stderr == f"cudadrv profile: {reason}\n"
 
 
+@pytest.mark.slow
 def test_profile_runs_a_module_in_a_process(tmp_path: Path, script: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "profile", "-m", "script", "0"],

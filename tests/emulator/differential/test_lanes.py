@@ -24,6 +24,7 @@ SOURCES = (
 FORMS = {"always": ALWAYS, "drawn": drawn(17)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(SOURCES, 3))
 def test_bits_do_not_depend_on_the_form_of_registers(name: str) -> None:
     source = next(each for each in sources() if each.name == name)

@@ -41,6 +41,7 @@ def order(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", few(ORDERS, 1), indirect=True)
 @pytest.mark.parametrize("name", SOURCES)
 def test_results_are_those_of_the_gpu_in_every_order(name: str, order: str) -> None:

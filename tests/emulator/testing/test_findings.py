@@ -179,6 +179,7 @@ def test_argument(cuda_stream):
     assert "cudadrv/memory/" in str(full.stdout)
 
 
+@pytest.mark.slow
 def test_a_test_without_a_marker_is_told_to_have_one(runs: Runs, with_no_gpu: None) -> None:
     test = """
 import cudadrv

@@ -192,6 +192,7 @@ def test_an_interrupt_leaves_no_emulator_behind(runs: Runs) -> None:
     assert current_or_none() is before
 
 
+@pytest.mark.slow
 def test_on_a_gpu_what_a_test_leaves_fails_it_too(runs: Runs, with_gpus: None) -> None:
     result = runs.apart(
         IMPORTS

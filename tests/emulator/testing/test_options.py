@@ -136,6 +136,7 @@ def test_it():
 """
 
 
+@pytest.mark.slow
 def test_a_run_without_cuda_loads_no_emulator_and_asks_no_driver(runs: Runs) -> None:
     result = runs.apart(QUIET)
     result.assert_outcomes(passed=1)
@@ -164,6 +165,7 @@ def test_the_plugin_is_there_once_cudadrv_is_installed(runs: Runs, installed: No
     run(*NO_OTHERS).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_the_plugin_can_be_switched_off(runs: Runs, installed: None) -> None:
     runs.pytester.makepyfile("def test_it(emulator):\n    pass\n")
     run = runs.pytester.runpytest_subprocess

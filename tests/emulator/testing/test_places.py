@@ -15,6 +15,7 @@ def is_emulated():
 """
 
 
+@pytest.mark.slow
 def test_auto_is_the_emulator_where_there_is_no_gpu(runs: Runs, with_no_gpu: None) -> None:
     result = runs.apart(
         f"""{WHERE}
@@ -85,6 +86,7 @@ def test_planned(fault_injection):
     result.stdout.fnmatch_lines(["SKIPPED * test_user.py:13: needs 9 GPUs: 8 found"])
 
 
+@pytest.mark.slow
 def test_both_makes_two_tests_of_each_that_runs_on_either(runs: Runs, with_gpus: None) -> None:
     result = runs.apart(
         f"""{WHERE}

@@ -100,6 +100,7 @@ def test_a_warp_barrier_heals_a_race_of_a_warp() -> None:
     assert set(healing(repairs_of(case, "race"))) == {"barrier", "warp barrier"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unrolled", ["", "#pragma unroll\n"])
 def test_a_barrier_of_a_loop_heals_it_outside_of_a_branch(unrolled: str) -> None:
     source = f"""extern "C" __global__ void total(const int* x, int* out) {{
@@ -164,6 +165,7 @@ def test_a_barrier_in_the_source_heals_what_none_in_the_ptx_does() -> None:
     assert found["barrier"] == ["__syncthreads() in the source before kernel.cu:5"]
 
 
+@pytest.mark.slow
 def test_volatile_accesses_do_not_stand_in_for_a_barrier() -> None:
     source = """extern "C" __global__ void total(const int* x, int* out) {
     __shared__ int s[64];
@@ -406,6 +408,7 @@ def test_repairs_of_a_stored_failure_run_on_further_examples(tmp_path: Path) -> 
     assert healing(repairs_of(stencil(), "bounds", options)) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mask", "check"), [("0xffffu", "sync"), ("t < 16 ? 0xffffu : 0xffff0000u", "race")]
 )
@@ -438,6 +441,7 @@ extern "C" __global__ void stage(const int* x, int* out) {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wait", "repair"),
     [

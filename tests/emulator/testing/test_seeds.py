@@ -103,6 +103,7 @@ def test_a_test_that_its_marker_repeats_needs_no_option_again(runs: Runs) -> Non
     )
 
 
+@pytest.mark.slow
 def test_with_both_places_the_emulator_has_the_seeds(runs: Runs, with_no_gpu: None) -> None:
     test = "def test_it(cuda_context):\n    pass\n"
     result = runs.apart(test, "-v", "--cuda=both", "--cuda-seeds=2")

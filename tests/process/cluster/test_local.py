@@ -299,6 +299,7 @@ def test_shares_follow_the_scores_of_the_workers() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_after_a_shutdown_nothing_more_is_taken() -> None:
     with GpuExecutor.local(1) as executor:
         pid = executor.submit(jobs.pid).result()
@@ -313,6 +314,7 @@ def test_after_a_shutdown_nothing_more_is_taken() -> None:
         scatter_map(executor, range(10**25), lambda ordinal, tile: len(tile))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "match"),
     [

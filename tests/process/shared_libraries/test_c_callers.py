@@ -45,6 +45,7 @@ def _told(program: str) -> list[str]:
     return run_program(_C + textwrap.dedent(program)).splitlines()
 
 
+@pytest.mark.slow
 def test_graphs_are_built_changed_and_replayed() -> None:
     assert _told("""
         with stand_in():
@@ -265,6 +266,7 @@ def test_clusters_are_counted() -> None:
     """) == ["True", "8"]
 
 
+@pytest.mark.slow
 def test_memory_and_events_of_another_process_are_opened() -> None:
     assert _told("""
         import multiprocessing
@@ -391,6 +393,7 @@ def test_null_where_an_address_belongs_is_an_invalid_value_in_every_function() -
     """) == ["[]", "[]"]
 
 
+@pytest.mark.slow
 def test_no_null_ends_the_process_whatever_else_is_given() -> None:
     assert _told("""
         import random
@@ -451,6 +454,7 @@ def test_results_that_the_manual_calls_optional_may_be_null() -> None:
     """) == ["64", "True", "0"]
 
 
+@pytest.mark.slow
 def test_callers_of_c_make_flat_arrays_batches_of_operations_and_old_graphs() -> None:
     assert _told("""
         with stand_in():

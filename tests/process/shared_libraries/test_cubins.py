@@ -31,6 +31,7 @@ def built(*options):
 """
 
 
+@pytest.mark.slow
 def test_a_cubin_of_nvrtc_is_ptx_that_the_emulator_loads_and_ours_is_machine_code() -> None:
     printed = run_program(
         NVRTC
@@ -48,6 +49,7 @@ print(built(b"-arch=sm_80")[:4])
     assert printed == "True True 0\n0\nb'\\x7fELF'\nb'\\x7fELF'\n"
 
 
+@pytest.mark.slow
 def test_each_refused_module_is_told_once_with_the_call() -> None:
     ended = run(
         "-c",
@@ -80,6 +82,7 @@ def tool(name: str, *arguments: str, folder: Path) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 def test_the_tools_are_first_on_the_path_of_the_command() -> None:
     program = "import shutil; print(*map(shutil.which, ('ptxas', 'nvcc')))"
     ended = run("-m", "cudadrv", "emulate", "python", "-c", program)
@@ -178,6 +181,7 @@ def test_nvcc_reports_what_does_not_compile_and_what_needs_a_toolkit(tmp_path: P
     assert "install a CUDA toolkit" in ended.err
 
 
+@pytest.mark.slow
 def test_nvjitlink_links_the_ptx_of_a_fatbin_or_nothing_and_refuses_unknown_options() -> None:
     image = fatbin((1, 80, PTX.encode()))
     printed = run_program(

@@ -48,6 +48,7 @@ def told(program: str, order: str, expected: list[str]) -> None:
     assert out in (expected, ["none"])
 
 
+@pytest.mark.slow
 def test_an_error_of_cuda_core_is_raised_while_it_frees_what_it_made() -> None:
     told("""
         stand_in()
@@ -59,6 +60,7 @@ def test_an_error_of_cuda_core_is_raised_while_it_frees_what_it_made() -> None:
     """, "immediate", ["ValueError"])  # fmt: skip
 
 
+@pytest.mark.slow
 @ORDERS
 def test_buffers_are_copied_in_a_batch(order: str) -> None:
     told("""
@@ -228,6 +230,7 @@ def test_what_cuda_core_asks_the_runtime_for_is_there(first: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_runtimes_allocations_are_the_drivers() -> None:
     out = run_program("""
         stand_in()
@@ -261,6 +264,7 @@ def test_a_device_of_cuda_core_is_waited_for_and_has_an_address() -> None:
     """, "late", ["0000:01:00.0", "True"])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_device_of_cuda_core_is_divided_into_green_contexts() -> None:
     told("""
         stand_in(sm_count=40)

@@ -30,6 +30,7 @@ with context.new_stream() as stream:
 """
 
 
+@pytest.mark.slow
 def test_a_command_and_its_children_have_the_devices_that_were_asked_for() -> None:
     count = "from cuda.bindings import driver as d; d.cuInit(0); print(d.cuDeviceGetCount()[1])"
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {count!r}])"
@@ -42,6 +43,7 @@ NEEDS_START = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @NEEDS_START
 @pytest.mark.parametrize("isolation", ["-E", "-Es"])
 def test_a_child_that_ignores_pythonpath_finds_the_emulator(isolation: str) -> None:
@@ -61,6 +63,7 @@ print(driver.cuDeviceGetCount()[1], new, sys.flags.ignore_environment)
     assert (ended.status, ended.out, ended.err) == (0, "3 set() 1\n", "")
 
 
+@pytest.mark.slow
 @NEEDS_START
 def test_the_first_calls_of_several_threads_start_one_emulator() -> None:
     count = f"""
@@ -81,6 +84,7 @@ print(found)
     assert (ended.status, ended.out, ended.err) == (0, "[0, 0, 0, 0]\n", "")
 
 
+@pytest.mark.slow
 @NEEDS_START
 def test_a_child_without_cudadrv_reports_that_once() -> None:
     calls = "import ctypes; f = ctypes.CDLL('libcuda.so.1').cuInit; print(f(0), f(0))"
@@ -90,6 +94,7 @@ def test_a_child_without_cudadrv_reports_that_once() -> None:
     assert ended.err.count("cudadrv: no emulator in") == 1
 
 
+@pytest.mark.slow
 def test_the_compute_capability_is_an_option() -> None:
     program = """
 from cuda.bindings import driver
@@ -104,6 +109,7 @@ print([driver.cuDeviceComputeCapability(each)[1:] for each in range(2)])
     assert "CUDADRV_EMULATOR_COMPUTE_CAPABILITY is '9.5': use one of 7.0" in ended.err
 
 
+@pytest.mark.slow
 def test_the_limit_of_steps_is_an_option() -> None:
     program = "import os; print(os.environ['CUDADRV_EMULATOR_STEPS'])"
     ended = run(*EMULATE, "--steps", "12345", "python", "-c", program)
@@ -164,6 +170,7 @@ def test_a_fault_fails_its_own_test_alone_if_that_is_wished(
     assert "trap" in ended.err + ended.out
 
 
+@pytest.mark.slow
 def test_the_status_is_the_commands_own() -> None:
     assert run(*EMULATE, "python", "-c", "raise SystemExit(5)").status == 5
     absent = run(*EMULATE, "no-such-command")

@@ -74,6 +74,7 @@ def test_a_process_without_an_emulator_gets_no_driver_from_the_files(cache: Path
     assert (ended.status, ended.out.split()) == (0, ["4", "4", "9"]), ended.err
 
 
+@pytest.mark.slow
 def test_programs_that_look_for_files_find_the_emulator_in_children_too(cache: Path) -> None:
     program = """
 import ctypes, os, subprocess, sys
@@ -101,6 +102,7 @@ if len(sys.argv) == 2:
     assert lines[4:] == ["2"]
 
 
+@pytest.mark.slow
 def test_nvml_describes_the_emulated_devices() -> None:
     pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
     out = run_program("""
@@ -138,6 +140,7 @@ def test_nvml_describes_the_emulated_devices() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nvml_of_a_device_is_read_and_its_topology_printed_in_an_emulated_process() -> None:
     pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
     program = (
@@ -165,6 +168,7 @@ def test_nvml_of_a_device_is_read_and_its_topology_printed_in_an_emulated_proces
     ]
 
 
+@pytest.mark.slow
 def test_a_function_of_nvml_that_the_emulator_lacks_reports_itself_once() -> None:
     ended = run(
         *EMULATE,

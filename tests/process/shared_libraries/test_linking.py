@@ -51,11 +51,13 @@ PTX_INPUT = nvjitlink.InputType.PTX
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_calls_a_function_of_another_ptx_text() -> None:
     out = run_program(LINKED + "print(doubled(link((PTX_INPUT, CALLER), (PTX_INPUT, CALLED))))")
     assert out == "[42]\n"
 
 
+@pytest.mark.slow
 def test_a_kernel_of_lto_ir_calls_a_function_of_ptx() -> None:
     pytest.importorskip("nvidia", reason="needs nvJitLink from a package")
     out = run_program(
@@ -172,6 +174,7 @@ except nvjitlink.nvJitLinkError as error:
     )
 
 
+@pytest.mark.slow
 def test_compiled_callers_find_the_names_and_the_version_of_the_real_library() -> None:
     out = run_program("""
         stand_in()

@@ -46,6 +46,7 @@ def test_a_plain_call_holds_though_nobody_keeps_what_it_gave() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_this_library_and_others_see_one_memory() -> None:
     out = run_program("""
         import cudadrv
@@ -219,6 +220,7 @@ def test_each_threads_default_stream_is_its_own_where_the_bindings_are_told_so()
     assert out == "2 False\n"
 
 
+@pytest.mark.slow
 def test_a_function_that_is_not_emulated_is_named_once() -> None:
     ended = run(
         "-c",
@@ -237,6 +239,7 @@ print(library.cuMemAlloc(0, 4), library.cuMemMapArrayAsync_ptsz(0, 0, 0))
     assert lacks == ["cuTexRefCreate", "cuMemAlloc", "cuMemMapArrayAsync"]
 
 
+@pytest.mark.slow
 def test_copies_and_fills_of_a_thread_run_in_its_own_stream() -> None:
     out = run_program("""
         with stand_in():
@@ -253,6 +256,7 @@ def test_copies_and_fills_of_a_thread_run_in_its_own_stream() -> None:
     assert out.splitlines() == ["0", "0", "0", "0 1", "0 [84215045]"]
 
 
+@pytest.mark.slow
 def test_a_forked_child_is_refused_as_by_the_driver() -> None:
     out = run_program("""
         import os
@@ -313,6 +317,7 @@ def test_no_second_emulator_comes_between_though_nothing_is_used_yet() -> None:
     )
 
 
+@pytest.mark.slow
 def test_objects_that_end_with_the_interpreter_still_reach_the_emulator() -> None:
     ended = run(
         "-c",
@@ -344,6 +349,7 @@ def test_functions_report_the_end_without_python() -> None:
     assert out == "0\n0 0\n4 4\n"
 
 
+@pytest.mark.slow
 def test_a_thread_that_stays_cannot_hold_up_the_end() -> None:
     ended = run(
         "-c",
@@ -364,6 +370,7 @@ kept = Held()
     assert (ended.status, ended.out, ended.err) == (0, "0\n", "")
 
 
+@pytest.mark.slow
 def test_a_table_that_is_in_no_manual_is_named_once() -> None:
     ended = run(
         "-c",

@@ -52,6 +52,7 @@ def once_it_compiles(function: Callable[[], object]) -> None:
     threading.Thread(target=wait_and_call).start()
 
 
+@pytest.mark.slow
 def test_an_event_stops_a_compilation_that_runs() -> None:
     event = threading.Event()
     once_it_compiles(event.set)

@@ -105,6 +105,7 @@ def test_an_output_without_an_architecture_is_refused(nvdisasm: str) -> None:
         list(disassembler._functions(TEXT.replace("\t.target\tsm_90", ""), ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_90", "sm_120", "compute_90", "lto_90"])
 def test_instructions_are_those_of_the_disassemblers_other_form(
     arch: str, nvdisasm: str, tmp_path: Path

@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks import figures
 from tests.documents.__main__ import ROOT
-from tests.process.pages.test_pages import names
 
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
@@ -20,7 +19,11 @@ _SPEED = re.compile(
 _MEASURED = [page for page in figures.PAGES if figures._MARKED.search(page.read_text())]
 
 
-@pytest.mark.parametrize("page", _MEASURED, ids=names(_MEASURED))
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", _MEASURED, ids=_name)
 def test_the_figures_of_a_page_are_those_of_the_records(page: Path) -> None:
     text = page.read_text()
     assert figures.replaced(text) == text, "python -m benchmarks.figures --write"
@@ -50,7 +53,7 @@ def test_every_figure_is_used_and_the_pages_have_the_peers() -> None:
     text = "".join(page.read_text() for page in figures.PAGES)
     used = {match[2] for match in figures._MARKED.finditer(text)}
     assert used == set(figures.FIGURES)
-    assert {"README.md", "docs/comparison.md", "docs/measuring.md"} <= set(names(_MEASURED))
+    assert {"README.md", "docs/comparison.md", "docs/measuring.md"} <= set(map(_name, _MEASURED))
 
 
 def test_a_figure_that_differs_is_found() -> None:

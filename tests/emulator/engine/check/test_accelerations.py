@@ -94,6 +94,7 @@ def test_all_switches_are_on_by_default() -> None:
     assert Accelerations(**dict.fromkeys(NAMES, True)) == ALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(3))
 def test_the_check_finds_the_same_without_any_acceleration(start: int) -> None:
     assert _of_kernels(NONE, start, 12) == _of_kernels(ALL, start, 12)

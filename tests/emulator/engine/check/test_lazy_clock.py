@@ -12,6 +12,7 @@ from ptx.emulate.check.vector_clock import SparseClock, epoch_of
 NUMBERS = 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_each_writer_adds_to_what_was_told_before_it_and_to_nothing_else(seed: int) -> None:
     draw = random.Random(seed)

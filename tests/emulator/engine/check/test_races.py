@@ -13,6 +13,7 @@ from ptx.emulate.check import barrier_clocks
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
+from tests.short_cases import few
 
 from ..kernel_runner import KernelRunner
 
@@ -119,7 +120,7 @@ def found_in(
     return findings.found
 
 
-@pytest.mark.parametrize(("grid", "block"), SIZES)
+@pytest.mark.parametrize(("grid", "block"), few(SIZES, 1))
 @pytest.mark.parametrize("kernel", RIGHT)
 def test_nothing_is_found_in_a_right_kernel(kernel: str, grid: int, block: int) -> None:
     assert [str(each) for each in found_in(kernel, grid, block)] == []

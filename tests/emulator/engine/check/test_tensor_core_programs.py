@@ -49,12 +49,12 @@ def require_report(program: Program, order: LaunchOrder | None) -> None:
         assert all(place.line is not None for place in each.places)
 
 
-@pytest.mark.parametrize("program", few(RIGHT, 10), ids=named)
+@pytest.mark.parametrize("program", few(RIGHT, 5), ids=named)
 def test_a_right_program_is_not_reported(program: Program) -> None:
     assert launched(program, None)[:2] == ([], "")
 
 
-@pytest.mark.parametrize("program", few(FAULTY, 16), ids=named)
+@pytest.mark.parametrize("program", few(FAULTY, 6), ids=named)
 def test_a_faulty_program_is_reported(program: Program) -> None:
     require_report(program, None)
 

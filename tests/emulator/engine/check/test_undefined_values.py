@@ -137,6 +137,7 @@ def test_the_same_where_threads_run_apart(name: str) -> None:
             _result(f"{name}_wrong", 65, False, CHECKED, order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [256, 255, 130, 3])
 def test_a_merge_sort_of_cub_may_look_at_one_element_behind_its_own(n: int) -> None:
     text = _sorting()

@@ -116,6 +116,7 @@ def test_vectors_that_are_no_special_register_are_refused(line: str, said: str) 
         program.kernel("k")
 
 
+@pytest.mark.slow
 def test_the_table_of_families_has_the_opcodes_that_each_family_defines() -> None:
     code = """
 import importlib, pkgutil, sys

@@ -85,6 +85,7 @@ def test_an_endless_loop_beside_much_memory_meets_the_limit() -> None:
         runner.launch("k", 1, 32, limits=Limits(max_steps=500))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     few(
@@ -118,6 +119,7 @@ WRITES_ON = """and.b32 %r2, %r1, 1023; setp.ne.u32 %p, %r2, 0; @%p bra C; shr.u3
 EXITS = """shr.u32 %r2, %r1, 12; setp.gt.u32 %p, %r2, %r3; @%p bra B;"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("work", "threads"), [(WRITES_ON, 1), (EXITS, 100)], ids=["new", "exits"])
 def test_the_limit_grows_while_words_change_for_the_first_time_or_threads_exit(
     work: str, threads: int

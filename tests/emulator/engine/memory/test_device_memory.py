@@ -46,6 +46,7 @@ except AddressSpaceExhausted as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses are set as on Linux")
 def test_a_process_short_of_addresses_frees_old_devices_and_then_says_so() -> None:
     # A process of its own: the limit cannot be taken back.

@@ -83,6 +83,7 @@ def test_a_right_kernel_is_not_accused(name: str, target: str) -> None:
     launch(target, name, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "debug"),
     [("compute_80", False), ("compute_90", True), ("compute_100", False), ("compute_120", False)],

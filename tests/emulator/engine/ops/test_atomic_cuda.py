@@ -81,6 +81,7 @@ def source() -> str:
     return 'extern "C" {\n' + "\n".join(kernels) + "\n}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", few(TARGETS, 1))
 def test_every_overload_of_every_atomic_function(target: str) -> None:
     runner = runner_of(source(), target)

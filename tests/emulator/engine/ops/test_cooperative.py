@@ -32,6 +32,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", few([7, 1, 40], 1))
 def test_a_stencil_that_synchronises_the_grid(
     runner: KernelRunner, rng: np.random.Generator, grid: int
@@ -135,6 +136,7 @@ def launch_clusters(
     kernel.launch(grid, (block, 1, 1), params, cluster=cluster, limits=limits or Limits())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", CLUSTER_TARGETS)
 @pytest.mark.parametrize("chunk", [1, 32768])
 def test_blocks_of_a_cluster_add_into_each_others_shared_memory(

@@ -87,6 +87,7 @@ def launch(on: KernelRunner, name: str, a: Floats, b: Floats, rows: int, dtype: 
     return on.get(out, rows * n, dtype).reshape(rows, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "fast", "debug"),
     few(
@@ -106,6 +107,7 @@ def test_every_kernel_of_the_corpus_loads(target: str, fast: bool, debug: bool) 
         program.kernel(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["compute_75", "compute_90", "compute_100a", "compute_121"])
 @pytest.mark.parametrize("debug", [False, True])
 def test_every_kernel_of_the_narrow_formats_loads(target: str, debug: bool) -> None:

@@ -43,6 +43,7 @@ def run_tiles(runner: KernelRunner, kernel: str, a: Any, b: Any, c: Any) -> NDAr
     return runner.get(out, M * N, c.dtype).reshape(M, N)
 
 
+@pytest.mark.slow
 def test_a_product_of_halves(any_runner: KernelRunner) -> None:
     rng = np.random.default_rng(1)
     a, b = halves(rng, M, K), halves(rng, N, K)

@@ -276,6 +276,7 @@ def test_sleep_lets_the_clocks_go_on() -> None:
     assert column(body) == [11]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", few([
     "mbarrier.test_wait.shared.b64 %p2, [m], %rd3", "mbarrier.try_wait.shared.b64 %p2, [m], %rd3",
     "mbarrier.try_wait.parity.shared.b64 %p2, [m], 0, 500",

@@ -20,6 +20,7 @@ from ptx.emulate.model.errors import (
 )
 from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.emulator.engine.ops.matrix_lanes import WIDTHS, encoded, packed, sizes
+from tests.short_cases import few
 
 LARGE = ["m16n16k16", "m8n32k16", "m32n8k16"]
 FORMS = [
@@ -160,7 +161,7 @@ def orders_of(types: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("shape", "types", "orders"),
-    [(shape, types, orders) for shape, types in FORMS for orders in orders_of(types)],
+    few([(shape, types, orders) for shape, types in FORMS for orders in orders_of(types)], 40),
 )
 def test_every_form_multiplies_as_numpy_does(shape: str, types: str, orders: str) -> None:
     for number, (space, pad) in enumerate(

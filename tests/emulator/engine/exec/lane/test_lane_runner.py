@@ -29,6 +29,7 @@ def _small(case: Case) -> Case:
 CASES = [_small(case) for case in narrow_cases()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
 def test_few_threads_compute_the_same_in_each_form(case: Case) -> None:
     device = Device("compute_90", source=SOURCE)
