@@ -141,7 +141,7 @@ def run_campaign(seconds: float, seed: int) -> Report:
                 # Freed memory that waits takes other pieces' place in other numbers each time, and
                 # what is remembered of it other words' place.
                 device.model.memory.quarantine_bytes = 0
-                device.model.memory._freed = deque(maxlen=1)
+                device.model.memory._ranges.freed = deque(maxlen=1)
             for number, name in enumerate(names):
                 # What one operation leaves of its time the others have.
                 share = (end - time.monotonic()) / (len(names) - number)

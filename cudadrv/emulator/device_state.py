@@ -7,12 +7,11 @@ cuDeviceGetGraphMemAttribute).
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,6 @@ from .shared_file import SharedFile, SharedPages
 
 if TYPE_CHECKING:
     from .counters import Counters
-_T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
 _ALIGNMENT = 512
 # The driver maps large memory in pages of this size. Programs build on that: Taichi does.
@@ -258,8 +256,9 @@ class DeviceState:
     """One emulated device.
 
     Operations that change memory or run a kernel hold `lock`; with two devices, in the order of
-    ordinals. A collection meanwhile may call finalizers in the same thread, which free memory.
-    `run_alone` delays those frees until the memory is consistent again.
+    ordinals. Frees of finalizers in the middle of such an operation come after its call. An
+    interrupt may come at any line: memory that is to be freed waits in one table until its free is
+    complete.
 
     Attributes:
         ordinal: its index among the visible devices; `number` that among all.
@@ -307,8 +306,7 @@ class DeviceState:
         self.fault: Failure | None = None
         self.pieces: dict[int, Piece] = {}
         self._numbered = 0
-        self._is_busy = False
-        self._leaving: deque[Piece] = deque()
+        self._leaving: dict[int, Piece] = {}
         self.has_patterns = False
         self.others: tuple[DeviceState, ...] = ()
         self.teams: set[DeviceState] = set()
@@ -321,41 +319,28 @@ class DeviceState:
         if self.fault is not None:
             raise CallError(self.fault.code, self.fault.text, self.fault.cause)
 
-    def run_alone(self, work: Callable[[], _T]) -> _T:
-        """Call `work`, then run the frees that finalizers requested meanwhile; the lock is held."""
-        if self._is_busy:
-            return work()
-        try:
-            self._is_busy = True
-            return work()
-        finally:
-            self._is_busy = False
-            self._free_delayed()
-
-    def _free_delayed(self) -> None:
-        """Free the memory whose free was delayed."""
-        while self._leaving:
-            piece = self._leaving.popleft()
-            try:
-                self._is_busy = True
-                self._free(piece)
-            finally:
-                self._is_busy = False
-            self.account.give(piece.nbytes, piece.rounded, piece.pool)
+    def _free_leaving(self) -> None:
+        """Free the memory that has no owner; an interrupted free is completed."""
+        for piece in list(self._leaving.values()):
+            self._free(piece)
+            self._leaving.pop(piece.address, None)
 
     def _free(self, piece: Piece) -> None:
-        """Free memory; its addresses are quarantined for a while."""
+        """Free memory, as far as that is not done; its addresses are quarantined for a while."""
         if piece.is_foreign:
             self.opened = {
                 k: entry for k, entry in self.opened.items() if entry[0] != piece.address
             }
             self.shared.remove(piece.address, piece.nbytes)
+            self.account.give(piece.address, piece.pool)
             return
         if self.has_patterns:
             self.fill(piece, FREED)
         if piece.pool is not None and piece.pool.file is not None:
             self.shared.hide(piece.address, piece.rounded)
-        self.memory.free(piece.address)
+        self.account.give(piece.address, piece.pool)
+        if self.memory.at(piece.address) is not None:
+            self.memory.free(piece.address)
 
     def share(self, piece: Piece) -> tuple[SharedFile, int]:
         """Share an allocation with other processes; return its file and offset. The lock is held.
@@ -382,16 +367,14 @@ class DeviceState:
                 reported an error.
         """
 
-        def add() -> int:
-            try:
-                origin = f"memory of another process, {owner.value}"
-                return self.shared.add(file, offset, nbytes, origin)
-            except (OutOfMemory, OSError) as error:
-                raise self._out_of_memory(nbytes) from error
-
-        address = self.run_alone(add)
+        self._free_leaving()
+        try:
+            origin = f"memory of another process, {owner.value}"
+            address = self.shared.add(file, offset, nbytes, origin)
+        except (OutOfMemory, OSError) as error:
+            raise self._out_of_memory(nbytes) from error
         if pool is not None:
-            pool.take(nbytes, 0, 0)
+            pool.take(address, nbytes, 0, 0)
         self._numbered += 1
         piece = Piece(
             address, nbytes, 0, owner, context, self._numbered, pool=pool, is_foreign=True
@@ -462,17 +445,7 @@ class DeviceState:
         """
         if owner is Owner.POOL and pool is None:
             pool = self.pool
-        return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph, pool))
-
-    def _allocate(
-        self,
-        nbytes: int,
-        owner: Owner,
-        context: int,
-        graph: GraphAllocation | None,
-        pool: Pool | None,
-    ) -> Piece:
-        used_before = self.memory.used_bytes
+        self._free_leaving()
         if nbytes > self.account.capacity:
             raise self._out_of_memory(nbytes)
         call_site = user_call_site()
@@ -483,8 +456,8 @@ class DeviceState:
             address = self._place(nbytes, origin, unit)
         except OutOfMemory as error:
             raise self._out_of_memory(nbytes) from error
-        rounded = self.memory.used_bytes - used_before
-        if not self.account.take(nbytes, rounded, pool):
+        rounded = self.memory.size_at(address)
+        if not self.account.take(address, nbytes, rounded, pool):
             self.memory.free(address)
             raise self._out_of_memory(nbytes)
         if file is not None:
@@ -516,18 +489,18 @@ class DeviceState:
 
     def free(self, piece: Piece) -> None:
         """Free memory; the lock is held."""
+        self._leaving[piece.address] = piece
         self.drop(piece)
-        self.free_addresses(piece)
+        self._free_leaving()
 
     def drop(self, piece: Piece) -> None:
         """Mark memory as without an owner; the lock is held."""
-        del self.pieces[piece.address]
+        self.pieces.pop(piece.address, None)
 
     def free_addresses(self, piece: Piece) -> None:
         """Free memory without an owner; the lock is held."""
-        self._leaving.append(piece)
-        if not self._is_busy:
-            self._free_delayed()
+        self._leaving[piece.address] = piece
+        self._free_leaving()
 
     def why_not_free(self, address: int) -> str:
         """Return the reason why nothing can be freed at an address."""

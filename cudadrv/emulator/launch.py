@@ -369,7 +369,7 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
     model, former = device.model, device.model.peers
     try:
         model.peers = memories
-        return device.run_alone(work)
+        return work()
     except EmulationFault as error:
         raise _spoil(device, error) from None
     except (LaunchError, UnsupportedInstruction) as error:

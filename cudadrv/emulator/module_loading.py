@@ -196,7 +196,7 @@ def load_program(module: PtxModule, context: Context, name: str) -> Program:
     try:
         with context.device.lock:
             model = context.device.model
-            return context.device.run_alone(lambda: Program(module, model, name=name))
+            return Program(module, model, name=name)
     except OutOfMemory as error:
         raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
     except UnsupportedInstruction as error:

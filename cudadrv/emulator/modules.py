@@ -141,7 +141,7 @@ class Module:
         for function in list(self.functions.values()):
             function.closed = True
         with self.context.device.lock:
-            self.context.device.run_alone(self.program.close)
+            self.program.close()
 
     def variable(self, name: bytes) -> tuple[int, int]:
         """Return address and size of a variable.

@@ -111,7 +111,7 @@ class PhysicalMemory:
             return False
         if self.device is not None and not self.is_foreign:
             with self.device.lock:
-                self.device.memory.used_bytes -= self.nbytes
+                self.device.memory.bytes_elsewhere -= self.nbytes
         if self.file is not None:
             self.file.close()
         return True

@@ -68,8 +68,6 @@ class Pool:
         most: bytes that it may reserve, rounded up to chunks (driver 580 does so); 0 is no limit.
         is_open: whether it was not destroyed; its memory outlives it.
         threshold: bytes that a synchronisation leaves reserved.
-        used: bytes allocated and not freed.
-        rounded: the same, with the rounding of the allocator.
         reserved: bytes allocated from the device, used or not.
         used_high, reserved_high: the highest values since they were reset.
         reuse: the three reuse policies, by attribute number; stored without effect.
@@ -85,9 +83,7 @@ class Pool:
     most: int = 0
     is_open: bool = True
     threshold: int = 0
-    used: int = 0
     used_high: int = 0
-    rounded: int = 0
     reserved: int = 0
     reserved_high: int = 0
     reuse: dict[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 1})
@@ -95,6 +91,27 @@ class Pool:
     file: SharedFile | None = None
     is_foreign: bool = False
     location: PoolLocation | None = None
+    _held: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _sums: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def used(self) -> int:
+        """Bytes allocated and not freed."""
+        return self._counted()[1]
+
+    @property
+    def rounded(self) -> int:
+        """The same, with the rounding of the allocator."""
+        return self._counted()[2]
+
+    def _counted(self) -> tuple[int, int, int]:
+        """Return the number of allocations and their bytes, added up again after an interrupt."""
+        sums = self._sums
+        if sums[0] != len(self._held):
+            held = list(self._held.values())
+            sums = len(held), sum(nbytes for nbytes, _ in held), sum(size for _, size in held)
+            self._sums = sums
+        return sums
 
     @property
     def slack(self) -> int:
@@ -114,18 +131,21 @@ class Pool:
         in_chunks = _in_chunks(missing)
         return in_chunks if in_chunks <= available else (missing if missing <= available else None)
 
-    def take(self, nbytes: int, rounded: int, growth: int) -> None:
+    def take(self, address: int, nbytes: int, rounded: int, growth: int) -> None:
         """Count an allocation."""
-        self.used += nbytes
-        self.rounded += rounded
+        count, used, all_rounded = self._counted()
         self.reserved += growth
+        self._held[address] = nbytes, rounded
+        self._sums = count + 1, used + nbytes, all_rounded + rounded
         self.used_high = max(self.used_high, self.used)
         self.reserved_high = max(self.reserved_high, self.reserved)
 
-    def give(self, nbytes: int, rounded: int) -> None:
-        """Count a free: the memory stays reserved."""
-        self.used -= nbytes
-        self.rounded -= rounded
+    def give(self, address: int) -> None:
+        """Count a free, once: the memory stays reserved."""
+        count, used, all_rounded = self._counted()
+        nbytes, rounded = self._held.pop(address, (0, 0))
+        if len(self._held) < count:
+            self._sums = count - 1, used - nbytes, all_rounded - rounded
 
     def trim(self, keep: int) -> None:
         """Release unused memory, down to `keep` bytes (cuMemPoolTrimTo)."""
@@ -184,23 +204,26 @@ class HostPools:
         """Return whether it is a location's default pool."""
         return pool in self._defaults.values()
 
-    def take(self, pool: Pool, nbytes: int) -> bool:
-        """Count an allocation; False if the pool's limit is exceeded."""
-        rounded = _rounded(nbytes)
-        growth = pool.growth(rounded, _ENDLESS)
-        if growth is None:
-            return False
-        pool.take(nbytes, rounded, growth)
-        return True
+    @staticmethod
+    def holds_more(pool: Pool, nbytes: int) -> bool:
+        """Return whether the pool's limit allows an allocation."""
+        return pool.growth(_rounded(nbytes), _ENDLESS) is not None
 
-    def open(self, pool: Pool, nbytes: int) -> None:
+    @staticmethod
+    def take(pool: Pool, address: int, nbytes: int) -> None:
+        """Count an allocation that the limit allows."""
+        rounded = _rounded(nbytes)
+        pool.take(address, nbytes, rounded, pool.growth(rounded, _ENDLESS) or 0)
+
+    @staticmethod
+    def open(pool: Pool, address: int, nbytes: int) -> None:
         """Count memory of another process's pool."""
         rounded = _rounded(nbytes)
-        pool.take(nbytes, rounded, rounded)
+        pool.take(address, nbytes, rounded, rounded)
 
-    def give(self, pool: Pool, nbytes: int) -> None:
+    def give(self, pool: Pool, address: int) -> None:
         """Count a free; the last one of a destroyed pool removes it."""
-        pool.give(nbytes, _rounded(nbytes))
+        pool.give(address)
         if not pool.is_open:
             self._drop(pool)
 
@@ -259,7 +282,7 @@ class DeviceAccount:
         """Bytes that pools reserve and do not use."""
         return sum(pool.slack for pool in self.pools.values())
 
-    def take(self, nbytes: int, rounded: int, pool: Pool | None) -> bool:
+    def take(self, address: int, nbytes: int, rounded: int, pool: Pool | None) -> bool:
         """Count `rounded` bytes, already allocated; False if they exceed the capacity."""
         available = self.capacity - (self._memory.used_bytes - rounded) - self._slack
         growth = None if pool is None else pool.growth(rounded, available)
@@ -275,13 +298,13 @@ class DeviceAccount:
             return rounded <= available
         if growth is None:
             return False
-        pool.take(nbytes, rounded, growth)
+        pool.take(address, nbytes, rounded, growth)
         return True
 
-    def give(self, nbytes: int, rounded: int, pool: Pool | None) -> None:
+    def give(self, address: int, pool: Pool | None) -> None:
         """Count a free; the last one of a destroyed pool removes it."""
         if pool is not None:
-            pool.give(nbytes, rounded)
+            pool.give(address)
             if not pool.is_open:
                 self._drop(pool)
 

@@ -236,7 +236,7 @@ class SharedPages:
         try:
             self.show(mapped, size, file, start)
         except OSError:
-            self._memory.unreserve(mapped, size)
+            self._memory.unreserve(mapped)
             raise
         address = mapped + offset - start
         self._memory.show(address, nbytes, origin)
@@ -251,7 +251,7 @@ class SharedPages:
         size = whole_pages(address - mapped + nbytes)
         self._memory.hide(address)
         self.hide(mapped, size)
-        self._memory.unreserve(mapped, size)
+        self._memory.unreserve(mapped)
 
 
 def empty_pages(pages: mmap.mmap) -> None:

@@ -62,7 +62,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
+    from ptx.emulate.memory.address_ranges import Allocation
+    from ptx.emulate.memory.device_memory import DeviceMemory
     from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
     from ptx.emulate.model.errors import (
         AddressSpaceExhausted,
@@ -155,7 +156,8 @@ __all__ = [
 if not TYPE_CHECKING:  # type checkers know which names exist
     # This file imports none of the package's: see `tests/pure/test_layers.py`.
     _AT_FIRST_USE = {
-        "ptx.emulate.memory.device_memory": "Allocation DeviceMemory",
+        "ptx.emulate.memory.address_ranges": "Allocation",
+        "ptx.emulate.memory.device_memory": "DeviceMemory",
         "ptx.emulate.memory.texture_object": "AddressMode TexelImage TextureObject",
         "ptx.emulate.model.errors": (
             "AddressSpaceExhausted AssertionFailed BadFree BarrierDivergence Deadlock "

@@ -397,7 +397,7 @@ def _destroy_content(driver: CallRules, context: Context, memory: list[Piece]) -
                 device.free(piece)
         _forget_arrays(driver, context)
         if all(c.destroyed for c in list(driver._contexts.values()) if c.device is device):
-            device.run_alone(device.model.heap.clear)
+            device.model.heap.clear()
     for other in device.others:  # where it opened memory of other processes
         with other.lock:
             for piece in list(other.pieces.values()):

@@ -303,7 +303,7 @@ class InterprocessCalls(CallRules):
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"no addresses for {exported.nbytes} bytes of another process ({error})",
                 ) from error
-            self._host_pools.open(pool, exported.nbytes)
+            self._host_pools.open(pool, piece.address, exported.nbytes)
         if self._accesses is not None:
             self._accesses.born(piece.address)
         return piece.address

@@ -456,7 +456,7 @@ class StreamOrderedMemoryCalls(CallRules):
         assert location is not None
         ordinal = location.number if location.kind == DEVICE else 0
         with self._lock:
-            if not self._host_pools.take(pool, nbytes):
+            if not self._host_pools.holds_more(pool, nbytes):
                 raise CallError(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: {nbytes} bytes asked for of a pool of {pool.most} bytes",
@@ -466,11 +466,11 @@ class StreamOrderedMemoryCalls(CallRules):
                     nbytes, 0, ordinal, managed=location.is_managed, pool=pool
                 )
             except (OSError, ValueError, OverflowError) as error:
-                self._host_pools.give(pool, nbytes)
                 raise CallError(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: {nbytes} bytes of host memory asked for ({error})",
                 ) from error
+            self._host_pools.take(pool, piece.address, nbytes)
         return piece
 
 
@@ -594,4 +594,4 @@ def _leave_pool(driver: CallRules, piece: HostPiece) -> None:
     with driver._lock:
         driver._host.leave_for_good(piece)
         if piece.pool is not None:
-            driver._host_pools.give(piece.pool, piece.nbytes)
+            driver._host_pools.give(piece.pool, piece.address)

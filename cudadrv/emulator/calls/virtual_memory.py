@@ -116,7 +116,7 @@ class VirtualMemoryCalls(CallRules):
                         f"out of memory: {size} bytes asked for, "
                         f"{device.account.free_bytes} are free",
                     )
-                device.memory.used_bytes += size
+                device.memory.bytes_elsewhere += size
         handle = next(self._handles)
         self._physical[handle] = memory
         return SUCCESS, CUmemGenericAllocationHandle(handle)

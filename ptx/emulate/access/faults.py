@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import Allocation
+from ptx.emulate.memory.address_ranges import Allocation
 from ptx.emulate.memory.generic_addresses import PARAM_WINDOW, WINDOW_BYTES
 from ptx.emulate.memory.pointer_extents import Span, outside
 from ptx.emulate.memory.site import Memory, Site

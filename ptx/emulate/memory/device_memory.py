@@ -17,17 +17,16 @@ import gc
 import mmap
 import os
 import platform
-from bisect import bisect_left, bisect_right, insort
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.address_ranges import AddressRanges, Allocation
 from ptx.emulate.model.errors import AddressSpaceExhausted, BadFree, OutOfMemory
 
 Flags = NDArray[Any]  # unsigned, of as many bytes as the elements that they stand for
@@ -113,29 +112,9 @@ class WrittenBytes:
 
 GRANULE = 256
 _GAP = 16  # between allocations, so that an access just past the end belongs to none
-_REMEMBERED = 4096
-_QUARANTINE_BYTES = 64 << 20
 _MAP_NORESERVE = 0x4000  # Linux; named in mmap only from Python 3.13
 COMMITS_AT_ONCE: Final = platform.system() == "Windows"
 """True if reserved bytes count as the process's memory before they are written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """A live or freed piece of device memory; `origin` names its creator."""
-
-    address: int
-    nbytes: int
-    origin: str
-
-    @property
-    def end(self) -> int:
-        """The first address past its end."""
-        return self.address + self.nbytes
-
-    def __str__(self) -> str:
-        origin = f" ({self.origin})" if self.origin else ""
-        return f"{self.nbytes} bytes at {self.address:#x}{origin}"
 
 
 def _map(nbytes: int) -> mmap.mmap:
@@ -189,11 +168,11 @@ class DeviceMemory:
 
     Attributes:
         data: (nbytes,) uint8; address a is `data[a - base]`.
-        version: changes with every allocation and free.
+        version: changes with every allocation and free, before it: an interrupt may come after it.
+        bytes_elsewhere: bytes in use that are at no address, or only in reserved ranges.
         parts: arrays within allocations that their owner hands out, by address: allocation and
         size.
         freed_by_owner: freed allocations, by address, that their owner retains for reuse.
-        quarantine_bytes: the limit of the quarantine; with 0 freed memory is reused at once.
         written: which bytes were written, where that is checked.
         allocated: called with the address of each new allocation.
     """
@@ -205,18 +184,10 @@ class DeviceMemory:
         self.nbytes = nbytes
         self.data: NDArray[np.uint8] = reserve(nbytes)
         self.version: int = 0
-        self.used_bytes: int = 0
-        self._starts: list[int] = []
-        self._live: dict[int, tuple[Allocation, int]] = {}
-        self._free_starts: list[int] = [base]
-        self._free_sizes: dict[int, int] = {base: nbytes}
-        self._by_size: list[tuple[int, int]] = [(nbytes, base)]
+        self.bytes_elsewhere: int = 0
+        self._ranges = AddressRanges(base, nbytes)
         self.parts: dict[int, tuple[Allocation, int]] = {}
         self.freed_by_owner: dict[int, Allocation] = {}
-        self.quarantine_bytes = _QUARANTINE_BYTES
-        self._waiting: deque[tuple[int, int]] = deque()  # starts and sizes
-        self._waiting_bytes = 0
-        self._freed: deque[Allocation] = deque(maxlen=_REMEMBERED)
         self._bounds: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
         self._views: dict[type[np.generic], NDArray[Any]] = {}
         self.written: WrittenBytes | None = None
@@ -236,6 +207,20 @@ class DeviceMemory:
         """Mark bytes as written by something else than a kernel."""
         if self.written is not None:
             self.written.mark(address - self.base, nbytes)
+
+    @property
+    def quarantine_bytes(self) -> int:
+        """The limit of the quarantine; with 0 freed memory is reused at once."""
+        return self._ranges.quarantine_bytes
+
+    @quarantine_bytes.setter
+    def quarantine_bytes(self, nbytes: int) -> None:
+        self._ranges.quarantine_bytes = nbytes
+
+    @property
+    def used_bytes(self) -> int:
+        """The bytes in use, with the rounding of the allocator."""
+        return self._ranges.used_bytes + self.bytes_elsewhere
 
     @property
     def free_bytes(self) -> int:
@@ -264,16 +249,8 @@ class DeviceMemory:
             raise ValueError(f"cannot allocate {nbytes} bytes aligned to {alignment}")
         alignment = max(alignment, unit)
         size = -(-(nbytes + _GAP) // unit) * unit
-        address = self._cut(size, alignment)
-        while address is None:
-            if not self._waiting:
-                raise OutOfMemory(nbytes, self.free_bytes, self.nbytes)
-            self._release()
-            address = self._cut(size, alignment)
-        insort(self._starts, address)
-        self._live[address] = (Allocation(address, nbytes, origin), size)
-        self.used_bytes += size
         self.version += 1
+        address = self._ranges.allocate(nbytes, size, alignment, origin)
         if self.written is not None:
             self.written.begin(address - self.base, size)
         if self.allocated is not None:
@@ -286,30 +263,26 @@ class DeviceMemory:
         Raises:
             OutOfMemory: no free piece is large enough.
         """
-        address = self._cut(nbytes, alignment)
-        while address is None:
-            if not self._waiting:
-                raise OutOfMemory(nbytes, self.free_bytes, self.nbytes)
-            self._release()
-            address = self._cut(nbytes, alignment)
-        return address
+        return self._ranges.reserve(nbytes, alignment)
 
-    def unreserve(self, address: int, nbytes: int) -> None:
-        """Give a range back in which no memory is shown."""
-        self._join(address, nbytes)
+    def unreserve(self, address: int) -> None:
+        """Give a range back, with the allocations that `show` made in it."""
+        self.version += 1
+        self._ranges.unreserve(address)
 
     def show(self, address: int, nbytes: int, origin: str) -> None:
         """Make a part of a reserved range an allocation; the caller updates the used bytes."""
-        insort(self._starts, address)
-        self._live[address] = (Allocation(address, nbytes, origin), nbytes)
         self.version += 1
+        self._ranges.show(address, nbytes, origin)
 
     def hide(self, address: int) -> None:
         """Remove an allocation made by `show`."""
-        allocation, _ = self._live.pop(address)
-        del self._starts[bisect_left(self._starts, address)]
-        self._freed.append(allocation)
         self.version += 1
+        self._ranges.hide(address)
+
+    def shown(self, address: int, nbytes: int) -> list[Allocation]:
+        """The allocations that `show` made in a part of a reserved range."""
+        return self._ranges.inside(address, nbytes)
 
     def free(self, address: int) -> None:
         """Free an allocation.
@@ -317,98 +290,64 @@ class DeviceMemory:
         Raises:
             BadFree: the address starts no live allocation.
         """
-        entry = self._live.pop(address, None)
-        if entry is None:
-            raise BadFree(address, self._why_not_free(address))
-        allocation, size = entry
-        del self._starts[bisect_left(self._starts, address)]
-        self._freed.append(allocation)
-        self.used_bytes -= size
         self.version += 1
-        if size > self.quarantine_bytes:
-            self._join(address, size)
-            return
-        self._waiting.append((address, size))
-        self._waiting_bytes += size
-        while self._waiting_bytes > self.quarantine_bytes or len(self._waiting) > _REMEMBERED:
-            self._release()
-
-    def _cut(self, size: int, alignment: int) -> int | None:
-        """Take `size` bytes of the smallest free piece that holds them; None if there is none."""
-        for index in range(bisect_left(self._by_size, (size, 0)), len(self._by_size)):
-            piece_size, piece = self._by_size[index]
-            address = -(-piece // alignment) * alignment
-            if address + size <= piece + piece_size:
-                break
-        else:
-            return None
-        self._take(piece)
-        if address > piece:
-            self._give(piece, address - piece)
-        if address + size < piece + piece_size:
-            self._give(address + size, piece + piece_size - address - size)
-        return address
-
-    def _release(self) -> None:
-        """Release the oldest piece from the quarantine."""
-        address, size = self._waiting.popleft()
-        self._waiting_bytes -= size
-        self._join(address, size)
-
-    def _join(self, address: int, size: int) -> None:
-        """Make one free piece of this and its free neighbours."""
-        start, end = address, address + size
-        index = bisect_left(self._free_starts, address)
-        if index < len(self._free_starts) and self._free_starts[index] == end:
-            end += self._take(self._free_starts[index])
-        if index > 0:
-            piece_before = self._free_starts[index - 1]
-            if piece_before + self._free_sizes[piece_before] == start:
-                self._take(piece_before)
-                start = piece_before
-        self._give(start, end - start)
+        if not self._ranges.free(address):
+            raise BadFree(address, self._why_not_free(address))
 
     def at(self, address: int) -> Allocation | None:
         """The live allocation that begins at `address`; in one step, so that no lock is needed."""
-        entry = self._live.get(address)
-        return None if entry is None else entry[0]
+        return self._ranges.at(address)
+
+    def size_at(self, address: int) -> int:
+        """The bytes that an allocation takes, with the allocator's rounding."""
+        return self._ranges.size_at(address)
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds `address`."""
-        index = bisect_right(self._starts, address) - 1
-        if index < 0:
-            return None
-        allocation = self._live[self._starts[index]][0]
-        return allocation if address < allocation.end else None
+        allocation = self._before(address)
+        return allocation if allocation is not None and address < allocation.end else None
+
+    def _before(self, address: int) -> Allocation | None:
+        """The last live allocation that begins at `address` or before it."""
+        starts = self._ranges.starts
+        index = bisect_right(starts, address)
+        return self._ranges.at(starts[index - 1]) if index else None
 
     def find_freed(self, address: int) -> Allocation | None:
         """Return the last freed allocation that held `address`, if it is among the recent ones.
 
         None for addresses in a live allocation or in its padding.
         """
-        index = bisect_right(self._starts, address) - 1
-        if index >= 0 and address < self._starts[index] + self._live[self._starts[index]][1]:
-            return None
-        for allocation in reversed(self._freed):
+        before = self._before(address)
+        if before is not None:
+            size = max(self._ranges.size_at(before.address), before.nbytes)
+            if address < before.address + size:
+                return None
+        for allocation in reversed(self._ranges.freed.copy()):
             if allocation.address <= address < allocation.end:
                 return allocation
         return None
 
     def nearest(self, address: int) -> Allocation | None:
         """The live allocation whose bounds are nearest to `address`."""
-        index = bisect_right(self._starts, address)
-        neighbours = [self._live[start][0] for start in self._starts[max(0, index - 1) : index + 1]]
+        starts = self._ranges.starts
+        index = bisect_right(starts, address)
+        neighbours = map(self._ranges.at, starts[max(0, index - 1) : index + 1])
         return min(
-            neighbours, key=lambda a: max(a.address - address, address - a.end + 1, 0), default=None
+            filter(None, neighbours),
+            key=lambda a: max(a.address - address, address - a.end + 1, 0),
+            default=None,
         )
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Starts and ends of all live allocations, in order."""
-        if self._bounds is None or self._bounds[0] != self.version:
-            starts = np.array(self._starts, dtype=np.int64)
-            ends = np.array([self._live[start][0].end for start in self._starts], dtype=np.int64)
-            self._bounds = (self.version, starts, ends)
-        return self._bounds[1], self._bounds[2]
+        bounds, version = self._bounds, self._ranges.version
+        if bounds is None or bounds[0] != version:
+            live = [live for live in map(self._ranges.at, self._ranges.starts) if live is not None]
+            starts = np.array([allocation.address for allocation in live], dtype=np.int64)
+            ends = np.array([allocation.end for allocation in live], dtype=np.int64)
+            bounds = self._bounds = (version, starts, ends)
+        return bounds[1], bounds[2]
 
     def _why_not_free(self, address: int) -> str:
         allocation = self.find(address)
@@ -418,17 +357,6 @@ class DeviceMemory:
         if freed is not None and freed.address == address:
             return f"the allocation of {freed} was freed before"
         return "nothing was allocated there"
-
-    def _give(self, start: int, size: int) -> None:
-        insort(self._free_starts, start)
-        self._free_sizes[start] = size
-        insort(self._by_size, (size, start))
-
-    def _take(self, start: int) -> int:
-        size = self._free_sizes.pop(start)
-        del self._free_starts[bisect_left(self._free_starts, start)]
-        del self._by_size[bisect_left(self._by_size, (size, start))]
-        return size
 
 
 class MappedPiece(NamedTuple):
@@ -459,7 +387,6 @@ class Reservation:
         self.address: int = memory.reserve(nbytes, alignment)
         self.nbytes: int = nbytes
         self.pieces: dict[int, MappedPiece] = {}
-        self._shown: dict[int, int] = {}
 
     def holds(self, address: int, nbytes: int) -> bool:
         """Return whether some bytes are all in the range."""
@@ -513,7 +440,7 @@ class Reservation:
 
     def free(self) -> None:
         """Give the range back, in which nothing is mapped."""
-        self._memory.unreserve(self.address, self.nbytes)
+        self._memory.unreserve(self.address)
 
     def _show(self) -> None:
         """Make allocations of the accessible ranges; one has the same access everywhere."""
@@ -526,13 +453,13 @@ class Reservation:
             elif is_open:
                 first, runs[start] = start, piece.nbytes
             end, devices = start + piece.nbytes if is_open else -1, piece.devices
-        for start in [at for at, nbytes in self._shown.items() if runs.get(at) != nbytes]:
-            self._memory.hide(start)
-            del self._shown[start]
+        shown = self._memory.shown(self.address, self.nbytes)
+        for allocation in shown:
+            if runs.get(allocation.address) != allocation.nbytes:
+                self._memory.hide(allocation.address)
         for start, nbytes in runs.items():
-            if start not in self._shown:
+            if self._memory.at(start) is None:
                 self._memory.show(start, nbytes, "cuMemMap")
-                self._shown[start] = nbytes
 
 
 DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize
@@ -550,12 +477,14 @@ class DeviceHeap:
         self.limit = limit
         self._memory = memory
         self._live: dict[int, int] = {}
-        self._used = 0
+        self._sum = (0, 0)  # of how many pieces, and their bytes
 
     @property
     def used_bytes(self) -> int:
-        """Bytes that are live."""
-        return self._used
+        """Bytes that are live, added up again after an interrupt."""
+        if self._sum[0] != len(self._live):
+            self._sum = len(self._live), sum(self._live.values())
+        return self._sum[1]
 
     def allocate(self, nbytes: int, origin: str) -> int:
         """The address of fresh bytes, 0 where the heap is full.
@@ -564,14 +493,15 @@ class DeviceHeap:
         """
         nbytes = max(nbytes, 1)
         size = -(-nbytes // _GRANULE) * _GRANULE
-        if size > self.limit - self._used:
+        used = self.used_bytes
+        if size > self.limit - used:
             return 0
         try:
             address = self._memory.allocate(nbytes, origin=origin)
         except OutOfMemory:
             return 0
         self._live[address] = size
-        self._used += size
+        self._sum = len(self._live), used + size
         return address
 
     def free(self, address: int) -> None:
@@ -580,10 +510,10 @@ class DeviceHeap:
         Raises:
             BadFree: it is no live piece of this heap.
         """
-        size = self._live.pop(address, None)
+        used, size = self.used_bytes, self._live.pop(address, None)
         if size is None:
             raise BadFree(address, self._why_not(address))
-        self._used -= size
+        self._sum = len(self._live), used - size
         self._memory.free(address)
 
     def clear(self) -> None:

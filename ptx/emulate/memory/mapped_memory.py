@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import Allocation, DeviceMemory, WrittenBytes
+from ptx.emulate.memory.address_ranges import Allocation
+from ptx.emulate.memory.device_memory import DeviceMemory, WrittenBytes
 
 _ALIGN = 16  # of the first element of a view: the size of the largest element
 

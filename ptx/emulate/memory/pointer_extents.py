@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
+from ptx.emulate.memory.address_ranges import Allocation
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.site import Site
 
 
