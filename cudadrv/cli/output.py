@@ -6,6 +6,7 @@ files, passes `visible`.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import Final, TextIO
@@ -32,6 +33,20 @@ def _print(stream: TextIO | None, text: object) -> None:
     encoding = stream.encoding or "utf-8"
     # A character that the stream's encoding lacks must not end the command.
     print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+class EscapedStream(io.TextIOBase):
+    """A stream that escapes all text for another one: of a foreign kernel's printf, say."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def write(self, text: str, /) -> int:
+        """Write a text; return its characters."""
+        if self._stream is not None:
+            self._stream.write(visible(text))
+        return len(text)
 
 
 def is_terminal() -> bool:

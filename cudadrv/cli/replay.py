@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..errors import ArgumentValueError, CudadrvError
 from .command_line import Commands, add_command, program_name
-from .output import print_error, print_text
+from .output import EscapedStream, print_error, print_text
 from .verify import CANNOT, FOUND, WRONG, missing_package
-
-if TYPE_CHECKING:
-    from ..testing.verify import SavedFinding
 
 _MOST_SHOWN: Final = 200
 
@@ -51,11 +49,16 @@ def _run(options: argparse.Namespace) -> int:
     if missing_package("replay"):
         return CANNOT
     try:
-        saved = _read(options.finding)
+        from ..testing.verify import SavedFinding  # imports Hypothesis
+
+        saved = SavedFinding.read(options.finding)
         history: list[str] = []
-        if options.address or options.thread:
-            history = saved.history(options.address, options.thread)
-        faults = saved.faults()
+        with (
+            redirect_stdout(EscapedStream(sys.stdout)), redirect_stderr(EscapedStream(sys.stderr)),
+        ):  # fmt: skip
+            if options.address or options.thread:
+                history = saved.history(options.address, options.thread)
+            faults = saved.faults()
         for fault in faults:
             print_text(fault.text)
         if not faults:
@@ -69,20 +72,6 @@ def _run(options: argparse.Namespace) -> int:
         print_error(f"{options.finding}: cannot be replayed: {error}")
         return CANNOT
     return FOUND if faults else 0
-
-
-def _read(file: Path) -> SavedFinding:
-    from ..testing.verify import CannotVerifyError, SavedFinding  # imports Hypothesis
-
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ArgumentValueError(f"{file}: there is no such file") from None
-    except json.JSONDecodeError as error:
-        raise CannotVerifyError(f"it is not JSON: {error}") from None
-    except (OSError, ValueError) as error:
-        raise CannotVerifyError(f"it cannot be read: {error}") from None
-    return SavedFinding.from_json(content)
 
 
 def _print_history(lines: Sequence[str], address: str, thread: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pytest
 
 from ..errors import ArgumentValueError
+from .foreign_json import ForeignJsonError, JsonValue, read_json
 
 if TYPE_CHECKING:
     from ptx.emulate.count.counts import Counts
@@ -28,6 +29,7 @@ ACCEPT: Final = "accept the new counts: pytest --cuda-budget=update"
 _COUNTED: Final = pytest.StashKey[tuple[str, str, Json]]()
 _OF_REPORT: Final = "cudadrv_budget"  # an attribute of a report
 _FORMAT: Final = 1
+_MOST_BYTES: Final = 64 << 20  # a thousand lines of budgets take 100 KiB
 _SECTOR: Final = 32  # bytes
 _COMPILER: Final = re.compile(r"// Cuda compilation tools, release [\d.]+, V([\d.]+)")
 # Comments have the compiler's build, and `.file` has the folder of the source.
@@ -178,8 +180,21 @@ def _to_json(kernels: Kernels) -> Json:
     return {name: asdict(kernel_budget) for name, kernel_budget in kernels.items()}
 
 
-def _from_json(fields: Json) -> dict[str, KernelBudget]:
-    return {name: KernelBudget(**numbers) for name, numbers in fields.items()}
+def _from_json(value: JsonValue) -> dict[str, KernelBudget]:
+    return {name: _read_kernel(numbers) for name, numbers in value.fields().items()}
+
+
+def _read_kernel(value: JsonValue) -> KernelBudget:
+    value.fields(KernelBudget.__dataclass_fields__)
+    return KernelBudget(
+        value.field("compiler").text(), value.field("ptx").text(),
+        _read_numbers(value.field("numbers")),
+        {line: _read_numbers(counts) for line, counts in value.field("lines").fields().items()},
+    )  # fmt: skip
+
+
+def _read_numbers(value: JsonValue) -> Numbers:
+    return {name: number.integer(0) for name, number in value.fields().items()}
 
 
 def read_budgets(path: Path) -> dict[str, Kernels]:
@@ -189,18 +204,18 @@ def read_budgets(path: Path) -> dict[str, Kernels]:
         ArgumentValueError: it is no such file, or of another format.
     """
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored["format"] != _FORMAT:
+        stored = read_json(path, _MOST_BYTES)
+        version = stored.field("format").integer()
+        if version != _FORMAT:
             raise ArgumentValueError(
-                f"{path} has format {stored['format']!r}: this cudadrv reads {_FORMAT}\n"
+                f"{path} has format {version}: this cudadrv reads {_FORMAT}\n"
                 "  delete it, and run pytest --cuda-budget=update"
             )
-        return {name: _from_json(kernels) for name, kernels in stored["tests"].items()}
+        tests = stored.field("tests").fields()
+        return {name: _from_json(kernels) for name, kernels in tests.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, ArgumentValueError):
-            raise
+    except ForeignJsonError as error:
         raise ArgumentValueError(
             f"{path} is not a file of budgets: {error}\n"
             "  restore it, or delete it and run pytest --cuda-budget=update"
@@ -289,7 +304,7 @@ class Budgets:
         counted = getattr(report, _OF_REPORT, None)
         if counted is not None:
             path, test, kernels = counted
-            self._measured.setdefault(Path(path), {})[test] = _from_json(kernels)
+            self._measured.setdefault(Path(path), {})[test] = _from_json(JsonValue(kernels))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the new budgets; those of tests that did not run stay."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -14,10 +15,12 @@ import ptx
 from ptx.emulate.model.geometry import Dim3
 from ptx.source_text import SourceText
 
-from ...emulator.checks import CheckName, read_checks
-from ...errors import ArgumentValueError, CudadrvError
+from ... import border
+from ...emulator.checks import CHECKS, CheckName, read_checks
+from ...errors import ArgumentValueError
+from ..foreign_json import ForeignJsonError, JsonValue, read_json
 from ..strategies import DrawnArray
-from .comparison import Tolerance
+from .comparison import Tolerance, checked_reference
 from .example_run import BYTES_NEAR, AccessQuery, CompiledCase, Fault
 from .kernel_case import KernelCase
 from .verdict import (
@@ -26,9 +29,11 @@ from .verdict import (
     Finding,
     Json,
     Verdict,
-    argument_from_json,
     argument_to_json,
     launch_text,
+    read_argument,
+    read_finding,
+    reject_format,
 )
 
 Host: TypeAlias = npt.NDArray[np.generic]
@@ -176,42 +181,75 @@ class SavedFinding:
         Raises:
             CannotVerifyError: it is no such finding, or of another format.
         """
-        version = fields.get("format") if isinstance(fields, dict) else None
-        if not isinstance(fields, dict) or version is None:
-            raise CannotVerifyError(
-                "it is not a saved finding\n"
-                "  write one: python -m cudadrv verify FILE.py --save FOLDER"
-            )
-        if version != _FORMAT:
-            raise CannotVerifyError(
-                f"a saved finding has format {version!r}: this cudadrv reads {_FORMAT}\n"
-                "  save it again: python -m cudadrv verify FILE.py --save FOLDER"
-            )
         try:
-            return cls(
-                finding=Finding.from_json(fields["finding"]),
-                kernel=fields["kernel"],
-                ptx=fields["ptx"],
-                checks=read_checks(fields["checks"]),
-                source=fields["source"],
-                source_file=fields["source_file"],
-                expected={
-                    name: _contents(argument_from_json(array))
-                    for name, array in fields["expected"].items()
-                },
-                tolerances={
-                    name: Tolerance(**limits) for name, limits in fields["tolerances"].items()
-                },
-                seed=fields["seed"],
-            )
-        except (KeyError, TypeError, ValueError, AttributeError, CudadrvError) as error:
-            raise CannotVerifyError(f"it is not a saved finding: {error!r}") from None
+            return _saved(JsonValue(fields))
+        except ForeignJsonError as error:
+            raise _not_saved(error) from None
+
+    @classmethod
+    def read(cls, file: Path) -> SavedFinding:
+        """Return the finding of a file, whoever wrote it.
+
+        Raises:
+            ArgumentValueError: there is no such file.
+            CannotVerifyError: it is no saved finding, or of another format.
+        """
+        try:
+            return _saved(read_json(border.instance("SavedFinding.read: file", file, Path)))
+        except FileNotFoundError:
+            raise ArgumentValueError(f"{file}: there is no such file") from None
+        except ForeignJsonError as error:
+            raise _not_saved(error) from None
 
 
-def _contents(value: Argument) -> Host:
-    if not isinstance(value, DrawnArray):
-        raise ArgumentValueError("an array of the reference is none")
-    return value.contents
+def _not_saved(error: ForeignJsonError) -> CannotVerifyError:
+    remedy = "write one: python -m cudadrv verify FILE.py --save FOLDER"
+    return CannotVerifyError(f"it is not a saved finding: {error}\n  {remedy}")
+
+
+def _saved(value: JsonValue) -> SavedFinding:
+    remedy = "\n  save it again: python -m cudadrv verify FILE.py --save FOLDER"
+    reject_format(value, "a saved finding", _FORMAT, remedy)
+    value.fields((*SavedFinding.__dataclass_fields__, "format"))
+    finding = read_finding(value.field("finding"))
+    known = [check.one_of(CHECKS) for check in value.field("checks").items()]
+    return SavedFinding(
+        finding=finding,
+        checks=read_checks(known),
+        expected={
+            name: _read_expected(array, finding.example.arguments.get(name))
+            for name, array in value.field("expected").fields().items()
+        },
+        tolerances={
+            name: _read_tolerance(limits)
+            for name, limits in value.field("tolerances").fields().items()
+        },
+        seed=value.field("seed").integer(),
+        **{name: value.field(name).text() for name in ("kernel", "ptx", "source", "source_file")},
+    )
+
+
+def _read_expected(value: JsonValue, argument: Argument | None) -> Host:
+    array = read_argument(value)
+    if not isinstance(array, DrawnArray) or not isinstance(argument, DrawnArray):
+        raise value.wrong("an array of the arguments")
+    try:
+        return checked_reference("array", array.contents, argument.contents)
+    except CannotVerifyError as error:
+        raise ForeignJsonError(str(error)) from None
+
+
+def _read_tolerance(value: JsonValue) -> Tolerance:
+    limits = value.fields(Tolerance.__dataclass_fields__)
+    sizes = {name: limit for name, limit in limits.items() if not limit.is_null}
+    ulps = sizes.pop("ulps", None)
+    try:
+        return Tolerance(
+            **{name: limit.finite(0) for name, limit in sizes.items()},
+            ulps=None if ulps is None else ulps.integer(0),
+        )
+    except ArgumentValueError:
+        raise value.wrong("ulps, or relative and absolute") from None
 
 
 def _element(address: str, index: str, shape: tuple[int, ...], name: str) -> int:

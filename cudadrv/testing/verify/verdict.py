@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
 from ...emulator.timeline.schedule import Schedule, read_schedule
 from ...errors import CudadrvError
 from ...launch.config import LaunchConfig
+from ..foreign_json import ForeignJsonError, JsonValue
 from ..strategies import DrawnArray
 
 # JSON holds numbers, texts and further objects.
@@ -25,6 +28,12 @@ RepairKind: TypeAlias = Literal[
     "operator", "guard", "launch", "initial",
 ]  # fmt: skip
 FORMAT: Final = 1
+_STREAMS: Final = ("default", "new")
+_MOST_DIMENSIONS: Final = 32  # of an array of NumPy 1
+_MOST_EXTENT: Final = 2**31 - 1
+_MOST_THREADS: Final = 1 << 24  # of a saved launch; the smallest that fails has far fewer
+# As `dtype.str` of numbers, times, texts and bytes.
+_DTYPE: Final = re.compile(r"[<>|=][biufcmMSUV][1-9]\d{0,6}(?:\[\w{1,9}\])?")
 _MOST_SHOWN: Final = 8
 _MOST_REPAIRS: Final = 3
 
@@ -103,13 +112,13 @@ class Example:
         }
 
     @classmethod
-    def from_json(cls, fields: Json) -> Example:
-        """Return the example that `to_json` wrote."""
-        arguments = {
-            name: argument_from_json(argument) for name, argument in fields["arguments"].items()
-        }
-        config = LaunchConfig(**fields["launch"])
-        return cls(arguments, config, read_schedule(fields["schedule"]), fields["stream"])
+    def from_json(cls, fields: object) -> Example:
+        """Return the example that `to_json` wrote.
+
+        Raises:
+            CannotVerifyError: it wrote no such value.
+        """
+        return _read(fields, "an example", read_example)
 
     def __str__(self) -> str:
         lines = [
@@ -166,16 +175,65 @@ def argument_to_json(value: Argument) -> Json:
     return {"kind": "python", "value": value}
 
 
-def argument_from_json(fields: Json) -> Argument:
-    """Return the argument that `argument_to_json` wrote."""
-    if fields["kind"] == "python":
-        number: int | float = fields["value"]
-        return number
-    flat = np.frombuffer(base64.b64decode(fields["data"]), np.dtype(fields["dtype"])).copy()
-    if fields["kind"] == "number":
+def read_argument(value: JsonValue) -> Argument:
+    """Return the argument that `argument_to_json` wrote.
+
+    Raises:
+        ForeignJsonError: it wrote no such value.
+    """
+    kind = value.field("kind").one_of(("python", "number", "array"))
+    if kind == "python":
+        return value.field("value").number()
+    name = value.field("dtype")
+    if not _DTYPE.fullmatch(name.text()):
+        raise name.wrong("a dtype of NumPy, such as <f4")
+    dtype, data = np.dtype(name.text()), value.field("data")
+    try:
+        content = base64.b64decode(data.text(), validate=True)
+    except ValueError:
+        raise data.wrong("text in base64") from None
+    shape = () if kind == "number" else tuple(
+        extent.integer(0) for extent in value.field("shape").items()
+    )  # fmt: skip
+    if len(shape) > _MOST_DIMENSIONS or len(content) != math.prod(shape) * dtype.itemsize:
+        raise data.wrong(f"the bytes of a {dtype} array of shape {shape[:_MOST_DIMENSIONS]}")
+    flat = np.frombuffer(content, dtype).copy()
+    if kind == "number":
         scalar: np.generic = flat[0]
         return scalar
-    return DrawnArray(flat.reshape(fields["shape"]), is_written=fields["written"])
+    return DrawnArray(flat.reshape(shape), is_written=value.field("written").boolean())
+
+
+def read_example(value: JsonValue) -> Example:
+    """Return the example that `Example.to_json` wrote.
+
+    Raises:
+        ForeignJsonError: it wrote no such value.
+    """
+    value.fields(("arguments", "launch", "schedule", "stream"))
+    fields = value.field("arguments").fields()
+    arguments = {name: read_argument(argument) for name, argument in fields.items()}
+    schedule = value.field("schedule")
+    try:
+        read = read_schedule(schedule.text())
+    except CudadrvError:
+        raise schedule.wrong("an order, such as random:7") from None
+    stream: StreamKind = "new" if value.field("stream").one_of(_STREAMS) == "new" else "default"
+    return Example(arguments, _read_launch(value.field("launch")), read, stream)
+
+
+def _read_launch(value: JsonValue) -> LaunchConfig:
+    values = value.fields(("grid", "block", "shared_bytes", "cluster", "cooperative"))
+    grid, block = (value.field(name).coordinates(3, 1, _MOST_EXTENT) for name in ("grid", "block"))
+    threads = math.prod(grid) * math.prod(block)
+    if threads > _MOST_THREADS:
+        raise value.wrong(f"a launch of at most {_MOST_THREADS} threads")
+    cluster = values.get("cluster")
+    return LaunchConfig(
+        grid, block, value.field("shared_bytes").integer(0, _MOST_EXTENT),
+        None if cluster is None or cluster.is_null else cluster.coordinates(3, 1, _MOST_EXTENT),
+        value.field("cooperative").boolean(),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,17 +301,13 @@ class Finding:
         }
 
     @classmethod
-    def from_json(cls, fields: Json) -> Finding:
-        """Return the finding that `to_json` wrote."""
-        lines = tuple(_line_of(line) for line in fields["lines"])
-        example = Example.from_json(fields["example"])
-        repairs = tuple(
-            Repair(
-                **{**repair, "line": None if repair["line"] is None else _line_of(repair["line"])}
-            )
-            for repair in fields.get("repairs", ())
-        )
-        return cls(**{**fields, "lines": lines, "example": example, "repairs": repairs})
+    def from_json(cls, fields: object) -> Finding:
+        """Return the finding that `to_json` wrote.
+
+        Raises:
+            CannotVerifyError: it wrote no such value.
+        """
+        return _read(fields, "a finding", read_finding)
 
     def __str__(self) -> str:
         parts = [self.text]
@@ -284,14 +338,88 @@ class Finding:
             yield f"does not heal it: {', '.join(shown[:_MOST_SHOWN])}{more}"
 
 
-def _line_of(fields: Json) -> SourceLine:
-    block, thread = (None if coordinates is None else tuple(coordinates)
-                     for coordinates in (fields["block"], fields["thread"]))  # fmt: skip
-    return SourceLine(**{**fields, "block": block, "thread": thread})
+def read_finding(value: JsonValue) -> Finding:
+    """Return the finding that `Finding.to_json` wrote.
+
+    Raises:
+        ForeignJsonError: it wrote no such value.
+    """
+    value.fields(Finding.__dataclass_fields__)
+    texts = {name: value.field(name).text() for name in ("check", "kernel", "text", "variable")}
+    further = {name: value.field(name).text() for name in ("repeat", "note") if value.has(name)}
+    repairs = value.field("repairs").items() if value.has("repairs") else iter(())
+    return Finding(
+        **texts, **further, lines=tuple(map(_read_line, value.field("lines").items())),
+        example=read_example(value.field("example")), repairs=tuple(map(_read_repair, repairs)),
+    )  # fmt: skip
+
+
+def _read_line(value: JsonValue) -> SourceLine:
+    value.fields(SourceLine.__dataclass_fields__)
+    file = value.field("file")
+    block, thread = (
+        None if value.field(name).is_null else value.field(name).coordinates(3, 0, _MOST_EXTENT)
+        for name in ("block", "thread")
+    )  # fmt: skip
+    return SourceLine(
+        value.field("what").text(), None if file.is_null else file.text(),
+        value.field("line").optional_integer(0), value.field("ptx_line").optional_integer(0),
+        block, thread, value.field("text").text(),
+    )  # fmt: skip
+
+
+def _read_repair(value: JsonValue) -> Repair:
+    value.fields(Repair.__dataclass_fields__)
+    kinds: tuple[RepairKind, ...] = get_args(RepairKind)
+    kind, line = value.field("kind").one_of(kinds), value.field("line")
+    return Repair(
+        kinds[kinds.index(kind)],
+        value.field("change").text(), value.field("text").text(),
+        None if line.is_null else _read_line(line),
+        value.field("healed").boolean(), value.field("leaves").text(),
+    )  # fmt: skip
+
+
+_T = TypeVar("_T")
+
+
+def _read(fields: object, noun: str, read: Callable[[JsonValue], _T]) -> _T:
+    try:
+        return read(JsonValue(fields))
+    except ForeignJsonError as error:
+        raise CannotVerifyError(f"it is not {noun}: {error}") from None
 
 
 def _indented(text: str, spaces: int) -> str:
     return "\n".join(" " * spaces + line for line in text.split("\n"))
+
+
+def reject_format(value: JsonValue, noun: str, known: int, remedy: str = "") -> None:
+    """Reject a value of another format.
+
+    Raises:
+        CannotVerifyError: it has another one.
+        ForeignJsonError: it has none.
+    """
+    version = value.field("format").integer()
+    if version != known:
+        raise CannotVerifyError(f"{noun} has format {version}: this cudadrv reads {known}{remedy}")
+
+
+def _read_verdict(value: JsonValue) -> Verdict:
+    reject_format(value, "a verdict", FORMAT)
+    value.fields((*Verdict.__dataclass_fields__, "format"))
+    outcome: Outcome = (
+        "found" if value.field("outcome").one_of(("verified", "found")) == "found" else "verified"
+    )
+    return Verdict(
+        value.field("case").text(), value.field("kernel").text(), outcome,
+        tuple(map(read_finding, value.field("findings").items())),
+        tuple(check.text() for check in value.field("checks").items()),
+        value.field("seed").integer(), value.field("examples").integer(0),
+        value.field("seconds").finite(0), value.field("is_complete").boolean(),
+        value.field("ptx").text(),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,20 +467,14 @@ class Verdict:
         return {**plain, "format": FORMAT, "findings": findings, "checks": list(self.checks)}
 
     @classmethod
-    def from_json(cls, fields: Json) -> Verdict:
+    def from_json(cls, fields: object) -> Verdict:
         """Return the verdict that `to_json` wrote.
 
         Raises:
-            CannotVerifyError: another version of cudadrv wrote it, in another format.
+            CannotVerifyError: it is no verdict, or another version of cudadrv wrote it, in another
+                format.
         """
-        rest = dict(fields)
-        version = rest.pop("format", None)
-        if version != FORMAT:
-            raise CannotVerifyError(
-                f"a verdict has format {version!r}: this cudadrv reads {FORMAT}"
-            )
-        findings = tuple(Finding.from_json(finding) for finding in fields["findings"])
-        return cls(**{**rest, "findings": findings, "checks": tuple(fields["checks"])})
+        return _read(fields, "a verdict", _read_verdict)
 
     def __str__(self) -> str:
         early = "" if self.is_complete else ", ended by the limit of seconds"

@@ -147,6 +147,7 @@ def test_a_thread_outside_of_the_launch_is_rejected_with_the_launch(text: str) -
 def test_an_address_has_an_index_for_each_dimension(text: str) -> None:
     given = json.loads(text)
     given["finding"]["example"]["arguments"]["x"]["shape"] = [2, 4]
+    given["expected"]["x"]["shape"] = [2, 4]
     saved = SavedFinding.from_json(given)
     assert saved.history("x[1, 3]") == saved.history("x[7]") == saved.history("x+28")[:1]
     with pytest.raises(ArgumentValueError, match=r"x has shape \(2, 4\)"):
@@ -191,7 +192,8 @@ def test_a_wrong_file_has_status_3_and_a_missing_one_2(replay: Command, tmp_path
     changed(tmp_path, lambda given: given.update(format=1, finding={}))
     assert "not a saved finding" in replay().stderr
     (tmp_path / "shift-race.json").write_text('{"verdicts": []}')
-    assert "it is not a saved finding\n  write one: python -m cudadrv verify" in replay().stderr
+    told = replay().stderr
+    assert "it is not a saved finding: it has no 'format'\n  write one: python -m cudadrv" in told
     (tmp_path / "shift-race.json").write_text("import numpy")
     assert "it is not JSON" in replay().stderr
     (tmp_path / "shift-race.json").unlink()
