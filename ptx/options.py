@@ -18,106 +18,188 @@ from ptx.target import ImageKind, Target
 
 __all__ = ["DEFAULT_TARGET", "NO_FMA", "Cancel", "CompileOptions", "CompileRequest"]
 
-# An option whose value may follow directly or as the next flag.
-_GLUED: Final = re.compile(r"-([ID])(.*)", re.DOTALL)
-_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+_BOOLEANS: Final = {"true": True, "false": False}
+_OWN: Final = """
+    target         after     --gpu-architecture -arch
+    dlto           switch    --dlink-time-opt -dlto
+    std            equals    --std -std
+    include_paths  after     --include-path -I
+    defines        after     --define-macro -D
+    undefine       after     --undefine-macro -U
+    fmad           boolean   --fmad -fmad
+    ftz            boolean   --ftz -ftz
+    prec_div       boolean   --prec-div -prec-div
+    prec_sqrt      boolean   --prec-sqrt -prec-sqrt
+    use_fast_math  switch    --use_fast_math -use_fast_math
+    lineinfo       switch    --generate-line-info -lineinfo
+    debug          switch    --device-debug -G
+    maxrregcount   after     --maxrregcount -maxrregcount
+    split_compile  after     --split-compile -split-compile
+    pch            switch    --pch -pch
+    pch_dir        equals    --pch-dir -pch-dir
+    cuda_headers   equals    --use-bundled-headers
+"""
+"""NVRTC's spellings of the options that have a field.
+
+Each line has a name, how a value follows ("after" = or as the next flag; "equals": only after =),
+and the spellings. A "boolean" is true or false, and follows as in "after". A "switch" has no value.
+"""
+_OTHERS: Final = """
+    --relocatable-device-code -rdc --dopt -dopt --Ofast-compile -Ofc --ptxas-options -Xptxas
+    --modify-stack-limit -modify-stack-limit --jump-table-density -jtd --device-stack-protector
+    -device-stack-protector --pre-include -include --builtin-move-forward -builtin-move-forward
+    --builtin-initializer-list -builtin-initializer-list --pch-verbose -pch-verbose --pch-messages
+    -pch-messages --instantiate-templates-in-pch -instantiate-templates-in-pch --warning-as-error
+    -Werror --diag-error -diag-error --diag-suppress -diag-suppress --diag-warn -diag-warn
+    --brief-diagnostics -brief-diag --fmax-errors -fmax-errors --version-ident -dQ
+    --discard-value-names -discard-value-names -Xcudafe
+"""
+"""The other options whose value may be the next flag."""
+_LASTING: Final = ("--restrict", "-restrict")
+"""Options that act on all later compilations of the process, which may be wrong then (13.5)."""
+_WITH_VALUE: Final = frozenset(_OTHERS.split())
 
 
-class SortedFlags(NamedTuple):
-    """Sorted flags: texts by field, switches by field, and flags without a field."""
-
-    texts: Mapping[str, str]
-    switches: Mapping[str, bool]
-    include_paths: tuple[str, ...]
-    defines: Mapping[str, str | None]
-    extra: tuple[str, ...]
+class _Spelling(NamedTuple):
+    name: str
+    form: str
 
 
-def sort_flags(flags: Iterable[str], fields: Mapping[str, str]) -> SortedFlags:
-    """Sort flags such as "-std=c++17", "--use_fast_math", "-DN=4".
+_SPELLINGS: Final = {
+    option: _Spelling(name, form)
+    for name, form, *options in map(str.split, _OWN.strip().splitlines())
+    for option in options
+}
+_NEARLY: Final = {option.lstrip("-").replace("_", "-"): option for option in _SPELLINGS}
 
-    Args:
-        flags: one option each; the value of a folder or macro may be the next one.
-        fields: the names of fields by those of options, without hyphens.
 
-    Raises:
-        PtxArgumentValueError: a value is missing, or is none of its option.
-    """
-    texts: dict[str, str] = {}
-    switches: dict[str, bool] = {}
-    paths: list[str] = []
-    defines: dict[str, str | None] = {}
-    extra: list[str] = []
+class _Flag(NamedTuple):
+    """An option with its value, and the flags that it was given as."""
+
+    given: tuple[str, ...]
+    option: str
+    value: str | None
+
+    @property
+    def spelling(self) -> _Spelling | None:
+        return _SPELLINGS.get(self.option)
+
+    def rejected(self, reason: str) -> PtxArgumentValueError:
+        return PtxArgumentValueError(f"option {' '.join(self.given)!r}: {reason}")
+
+    def needed_value(self) -> str:
+        if not self.value:
+            raise self.rejected("its value is missing")
+        return self.value
+
+    def is_on(self) -> bool:
+        value = self.value or ""
+        if value not in _BOOLEANS:
+            raise self.rejected("give true or false")
+        return _BOOLEANS[value]
+
+    def needed_count(self) -> int:
+        text = self.needed_value()
+        if not (text.isascii() and text.isdecimal()):
+            raise self.rejected("give a count")
+        return int(text)
+
+
+def _divided(flags: Iterable[str]) -> Iterator[_Flag]:
+    """Divide flags into options, each with its value, as NVRTC does."""
     waiting = (flag.strip() for flag in flags)
     for flag in waiting:
-        option, value = _divided(flag, waiting)
-        match fields.get(option):
-            case "include_paths":
-                paths.append(_needed(flag, value))
-            case "defines":
-                name, has_text, text = _needed(flag, value).partition("=")
-                defines[name] = text if has_text else None
-            case "std" | "maxrregcount" | "split_compile" | "pch_dir" | "target" as field if value:
-                texts[field] = value
-            case "fmad" | "ftz" | "prec_div" | "prec_sqrt" as field:
-                if value not in _BOOLEANS:
-                    raise PtxArgumentValueError(f"option {flag!r}: give true or false after =")
-                switches[field] = _BOOLEANS[value]
-            case "use_fast_math" | "lineinfo" | "debug" | "pch" as field:
-                switches[field] = True
-            case _:
-                extra.append(flag)
-    return SortedFlags(texts, switches, tuple(paths), defines, tuple(extra))
+        option, equals, value = flag.partition("=")
+        if flag[:2] in ("-D", "-U", "-I"):
+            option, attached = flag[:2], flag[2:]
+            equals, value = attached[:1], attached.lstrip()
+            if equals == "=":
+                value = attached[1:]
+        spelling = _SPELLINGS.get(option)
+        # `-std c++17` is nvcc's form: NVRTC takes the standard only after =.
+        has_next = option in _WITH_VALUE or (
+            spelling is not None and (spelling.form in ("after", "boolean") or option == "-std")
+        )
+        following = next(waiting, None) if has_next and not equals else None
+        given = (flag,) if following is None else (flag, following)
+        yield _Flag(given, option, value if equals else following)
 
 
-def _divided(flag: str, following: Iterator[str]) -> tuple[str, str | None]:
-    """The name of an option without its hyphens, and its value."""
-    glued = _GLUED.fullmatch(flag)
-    if glued:
-        return glued[1], glued[2].strip() or next(following, None)
-    option, has_value, value = flag.lstrip("-").partition("=")
-    return (option if flag.startswith("-") else ""), value if has_value else None
+class _SortedFlags:
+    """Flags by fields of `CompileOptions`; the last flag of each option counts, as in NVRTC."""
+
+    def __init__(self, flags: Iterable[str]) -> None:
+        self.texts: dict[str, str] = {}
+        self.switches: dict[str, bool] = {}
+        self.counts: dict[str, int] = {}
+        self.include_paths: list[str] = []
+        self.defines: dict[str, str | None] = {}
+        self._extra: list[_Flag] = []
+        for flag in _divided(flags):
+            if flag.spelling is None:
+                self._add_other(flag)
+            else:
+                self._add(flag, flag.spelling)
+
+    @property
+    def extra(self) -> tuple[str, ...]:
+        """The flags without a field."""
+        return tuple(text for flag in self._extra for text in flag.given)
+
+    def _add(self, flag: _Flag, spelling: _Spelling) -> None:
+        match spelling:
+            case _Spelling("include_paths"):
+                self.include_paths.append(flag.needed_value())
+            case _Spelling("defines"):
+                macro, has_text, text = flag.needed_value().lstrip().partition("=")
+                self._forget(macro)
+                self.defines[macro] = text if has_text else None
+            case _Spelling("undefine"):
+                self._forget(flag.needed_value())
+                self._extra.append(flag)
+            case _Spelling("cuda_headers"):
+                raise flag.rejected("NVRTC's own headers are used without it; else: cuda_headers")
+            case _Spelling(name, "boolean"):
+                self.switches[name] = flag.is_on()
+            case _Spelling(name, "switch"):
+                if flag.value is not None:
+                    raise flag.rejected("it has no value")
+                self.switches[name] = True
+            case _Spelling("maxrregcount" | "split_compile" as name):
+                self.counts[name] = flag.needed_count()
+            case _Spelling(name):
+                self.texts[name] = flag.needed_value()
+
+    def _forget(self, macro: str) -> None:
+        """Remove former flags for a macro, which a later flag for it replaces."""
+        name = _macro_name(macro)
+        for other in [other for other in self.defines if _macro_name(other) == name]:
+            del self.defines[other]
+        self._extra = [flag for flag in self._extra if not _undefines(flag, name)]
+
+    def _add_other(self, flag: _Flag) -> None:
+        option = re.split(r"[=\s]", flag.given[0].lstrip("-"), maxsplit=1)[0].replace("_", "-")
+        if flag.option.startswith("-") and (right := _NEARLY.get(option)):
+            named = _SPELLINGS[right]
+            spelled = " or ".join(key for key, value in _SPELLINGS.items() if value == named)
+            raise flag.rejected(f"NVRTC spells it {spelled}")
+        self._extra.append(flag)
 
 
-def _needed(flag: str, value: str | None) -> str:
-    if not value:
-        raise PtxArgumentValueError(f"option {flag!r}: its value is missing")
-    return value
+def _macro_name(macro: str) -> str:
+    return macro.partition("(")[0]
 
 
-CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
+def _undefines(flag: _Flag, macro: str) -> bool:
+    return flag.spelling is not None and flag.spelling.name == "undefine" and flag.value == macro
+
+
+CppStandard: TypeAlias = Literal["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"]
 
 DEFAULT_TARGET = Target(ImageKind.PTX, 75)
 """The oldest architecture that every supported NVRTC supports; it has atomicAdd on float64."""
 
 _IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
-
-_OWN_FIELD = {
-    "gpu-architecture": "target",
-    "arch": "target",
-    "dlto": "target",
-    "dlink-time-opt": "target",
-    "std": "std",
-    "include-path": "include_paths",
-    "I": "include_paths",
-    "define-macro": "defines",
-    "D": "defines",
-    "fmad": "fmad",
-    "ftz": "ftz",
-    "prec-div": "prec_div",
-    "prec-sqrt": "prec_sqrt",
-    "use_fast_math": "use_fast_math",
-    "generate-line-info": "lineinfo",
-    "lineinfo": "lineinfo",
-    "device-debug": "debug",
-    "G": "debug",
-    "maxrregcount": "maxrregcount",
-    "use-bundled-headers": "cuda_headers",
-    "split-compile": "split_compile",
-    "pch": "pch",
-    "pch-dir": "pch_dir",
-}
-
 
 Cancel: TypeAlias = threading.Event | Callable[[], bool]
 """Ends a call that compiles: an event that is set, or a function that returns True."""
@@ -218,28 +300,32 @@ class CompileOptions:
             ("cuda_headers", checks.path_text),
         ):
             object.__setattr__(self, name, _checked_elements(name, getattr(self, name), check))
-        for option in self.extra:
-            _reject_own_field(option)
+        for flag in _divided(self.extra):
+            _check_extra(flag)
 
     @classmethod
     def from_flags(cls, *flags: str) -> CompileOptions:
-        """Return the options of NVRTC's or nvcc's flags, as CuPy and PyCUDA accept them.
+        """Return the options of NVRTC's flags, as CuPy and PyCUDA accept them.
 
-        ``CompileOptions.from_flags("-std=c++17", "--use_fast_math", "-Iinclude", "-DN=4")``. Flags
-        without a field go into `extra` unchanged.
+        ``CompileOptions.from_flags("-std=c++17", "--use_fast_math", "-Iinclude", "-DN=4")``. A
+        value follows in each form that NVRTC takes: ``-DN=4`` or ``"-D", "N=4"``, ``-arch=sm_90``
+        or ``"-arch", "sm_90"``; and ``"-std", "c++17"``, as in nvcc. The last of contradicting
+        flags counts, as after ``-UN``, ``-DN``. Flags without a field go into `extra` unchanged.
 
         Raises:
-            ValueError: a value is missing, or is none of its option.
+            ValueError: a value is missing or not possible, or NVRTC spells the option otherwise.
         """
         checked_flags = [checks.text("CompileOptions.from_flags", flag) for flag in flags]
-        sorted_flags = sort_flags(checked_flags, _OWN_FIELD)
-        texts, switches = sorted_flags.texts, sorted_flags.switches
-        registers, threads = texts.get("maxrregcount"), texts.get("split_compile")
+        fields = _SortedFlags(checked_flags)
+        texts, switches, counts = fields.texts, fields.switches, fields.counts
+        target = Target.parse(texts["target"]) if "target" in texts else None
+        if "dlto" in switches:
+            target = (target or DEFAULT_TARGET).as_kind(ImageKind.LTOIR)
         return cls(
-            target=Target.parse(texts["target"]) if "target" in texts else None,
+            target=target,
             std=cast("CppStandard", texts.get("std", "c++17")),  # checked as any other
-            include_paths=sorted_flags.include_paths,
-            defines=sorted_flags.defines,
+            include_paths=tuple(fields.include_paths),
+            defines=fields.defines,
             fmad=switches.get("fmad"),
             ftz=switches.get("ftz"),
             prec_div=switches.get("prec_div"),
@@ -247,9 +333,9 @@ class CompileOptions:
             use_fast_math=switches.get("use_fast_math", False),
             lineinfo=switches.get("lineinfo"),
             debug=switches.get("debug", False),
-            maxrregcount=None if registers is None else _count("maxrregcount", registers),
-            extra=sorted_flags.extra,
-            split_compile=None if threads is None else _count("split_compile", threads),
+            maxrregcount=counts.get("maxrregcount"),
+            extra=fields.extra,
+            split_compile=counts.get("split_compile"),
             pch=switches.get("pch", False),
             pch_dir=texts.get("pch_dir"),
         )
@@ -321,12 +407,6 @@ def _check_target(target: object) -> None:
         raise PtxArgumentValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
 
 
-def _count(name: str, text: str) -> int:
-    if not text.isdecimal():
-        raise PtxArgumentValueError(f"{name}={text}: expected a positive count")
-    return int(text)
-
-
 def _define(name: str, value: str | int | None) -> str | None:
     if not re.fullmatch(_IDENTIFIER, checks.text("defines", name), re.DOTALL):
         raise PtxArgumentValueError(f"defines: {shown(name)} is not a macro name")
@@ -337,16 +417,23 @@ def _define(name: str, value: str | int | None) -> str | None:
     return str(int(value)) if isinstance(value, bool) else None if value is None else str(value)
 
 
-def _reject_own_field(option: str) -> None:
-    if not option.startswith("-"):
-        return
-    name = option.lstrip("-").partition("=")[0]
-    if not option.startswith("--") and option[1:2] in ("I", "D"):
-        name = option[1]
-    if owner := _OWN_FIELD.get(name):
-        raise PtxArgumentValueError(
-            f"extra option {shown(option)}: use CompileOptions.{owner} instead"
-        )
+def _check_extra(flag: _Flag) -> None:
+    """Reject a further option that has a field, or that has no value.
+
+    Without its value an option would take ours, and some versions of NVRTC end the process.
+    """
+    name = re.split(r"[=\s]", flag.option, maxsplit=1)[0].lstrip("-").replace("_", "-")
+    spelling = flag.spelling
+    if spelling is None and flag.option.startswith("-") and name in _NEARLY:
+        spelling = _SPELLINGS[_NEARLY[name]]
+    if spelling is not None and spelling.name != "undefine":
+        field = "target" if spelling.name == "dlto" else spelling.name
+        option = shown(flag.given[0])
+        raise PtxArgumentValueError(f"extra option {option}: use CompileOptions.{field} instead")
+    if spelling or flag.option in _WITH_VALUE:
+        flag.needed_value()
+    if flag.option in _LASTING:
+        raise flag.rejected("NVRTC applies it to later compilations too; write __restrict__")
 
 
 NO_FMA = CompileOptions(fmad=False)

@@ -34,6 +34,7 @@ _RENAMED: Final = {
 """Headers of older toolkits, and where their content is."""
 _PREPROCESS: Final = frozenset({"--preprocess", "-E"})
 # Options of the host compiler, of other tools, and of temporary files: without effect here.
+# So is --restrict, which NVRTC would apply to all later compilations.
 _IGNORED_WITH_VALUE: Final = frozenset({
     "-Xcompiler", "--compiler-options", "-Xptxas", "--ptxas-options", "-Xlinker", "-ccbin",
     "--compiler-bindir", "-keep-dir", "--keep-dir", "-t", "--threads", "-code", "--gpu-code",
@@ -43,7 +44,7 @@ _IGNORED_WITH_VALUE: Final = frozenset({
 })  # fmt: skip
 _IGNORED: Final = frozenset({
     "-m64", "--keep", "-keep", "-v", "--verbose", "-w", "-g", "--debug",
-    "-expt-relaxed-constexpr", "--expt-relaxed-constexpr",
+    "-expt-relaxed-constexpr", "--expt-relaxed-constexpr", "-restrict", "--restrict",
 })  # fmt: skip
 _IGNORED_STARTS: Final = (
     "-O", "--optimize", "-Xptxas=", "-Xcompiler=", "--ptxas-options=", "--compiler-options=", "-l",

@@ -166,6 +166,26 @@ def test_flags_of_a_command_line_become_fields() -> None:
     assert CompileOptions.from_flags(*options.flags()[:3]).defines == {}
 
 
+def test_the_last_flag_of_a_macro_counts() -> None:
+    read = CompileOptions.from_flags
+    assert read("-UM", "-DM") == CompileOptions(defines={"M": None})
+    assert read("-DM", "-U", "M") == CompileOptions(extra=("-U", "M"))
+    assert read("-DM(x)=x", "-DM=3", "-DN", "-UK") == CompileOptions(
+        defines={"M": 3, "N": None}, extra=("-UK",)
+    )
+
+
+def test_a_value_may_be_the_next_flag() -> None:
+    read = CompileOptions.from_flags
+    assert read("-arch", "sm_90", "-dlto").target == Target.ltoir("sm_90")
+    assert read("--maxrregcount", "32", "--fmad", "true", "-std", "c++20") == CompileOptions(
+        maxrregcount=32, fmad=True, std="c++20"
+    )
+    # The value of another option, whatever it looks like.
+    words = ("-Xptxas", "-maxrregcount=24", "--pre-include", "-DM")
+    assert read(*words) == CompileOptions(extra=words)
+
+
 def test_the_flags_of_options_give_them_back() -> None:
     options = CompileOptions(
         std="c++20", defines={"N": "4", "FLAG": None}, fmad=True, lineinfo=True, extra=("-w",)
@@ -180,13 +200,19 @@ def test_the_flags_of_options_give_them_back() -> None:
         (("-D", ""), "its value is missing"),
         (("--fmad",), "option '--fmad': give true or false"),
         (("-ftz=maybe",), "option '-ftz=maybe'"),
-        (("-maxrregcount=many",), "maxrregcount=many"),
+        (("-maxrregcount=many",), "option '-maxrregcount=many': give a count"),
+        (("-maxrregcount", "-w"), "option '-maxrregcount -w': give a count"),
+        (("-maxrregcount=0",), "maxrregcount=0: expected a positive count"),
         (("-std=c++98",), "expected one of c"),
-        (("-dlto",), "use CompileOptions.target instead"),
+        (("-G=true",), "option '-G=true': it has no value"),
+        (("--lineinfo",), "NVRTC spells it --generate-line-info or -lineinfo"),
+        (("-arch sm_90",), "NVRTC spells it --gpu-architecture or -arch"),
+        (("--use-bundled-headers=/x",), "cuda_headers"),
+        (("-Xptxas",), "option '-Xptxas': its value is missing"),
         ((["-w"],), "list"),
     ],
 )
-def test_flags_that_say_nothing_are_refused(flags: tuple[str, ...], text: str) -> None:
+def test_flags_without_meaning_are_rejected(flags: tuple[str, ...], text: str) -> None:
     with pytest.raises((ValueError, TypeError), match=text):
         CompileOptions.from_flags(*flags)
 
