@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ptx.emulate.check.findings import KernelFault
+
 from ..emulator.checks import CHECKS, CheckName, default_checks, read_checks
 from ..emulator.emulator import Emulator
 from ..emulator.report import as_json, as_sarif, still_queued
@@ -124,22 +126,22 @@ def run_check(
             return _rejection(str(error))
         queued: list[str] = []
         run = run_module if is_module else run_script
-        status, failed = run(program, arguments, lambda: queued.extend(emulator.queued))
+        end = run(program, arguments, lambda: queued.extend(emulator.queued))
     if queued:
         print_error(still_queued(queued, "When the script failed"))
     every = emulator.findings
     findings = [finding for finding in every if not finding.benign]
     if options.sarif is not None:
-        log = as_sarif(every, version=VERSION, succeeded=not status)
+        log = as_sarif(every, version=VERSION, succeeded=not end.status)
         options.sarif.write_text(json.dumps(log, indent=1), encoding="utf-8")
     if options.as_json:
         print_text(json.dumps([as_json(finding) for finding in findings]))
     else:
-        _print(emulator, checks)
+        _print(emulator, checks, end.error or "")
     # A script that a kernel's fault ended was ended by a finding.
-    if failed and any(finding.is_told for finding in findings):
+    if end.error is not None and any(finding.is_told for finding in findings):
         return FOUND
-    return status or (FOUND if findings else 0)
+    return end.status or (FOUND if findings else 0)
 
 
 def _session(
@@ -178,11 +180,14 @@ def _rejection(text: str) -> int:
     return _USAGE_ERROR
 
 
-def _print(emulator: Emulator, checks: Sequence[str]) -> None:
+def _print(emulator: Emulator, checks: Sequence[str], shown: str) -> None:
+    """Print the findings, without those that the error that is shown already tells."""
     every = emulator.findings
     findings = [finding for finding in every if not finding.benign]
     for finding in findings:
-        print_error(finding)
+        is_shown = isinstance(finding, KernelFault) and finding.text.split("\n")[0] in shown
+        if not is_shown:
+            print_error(finding)
     for unused in emulator.unused_suppressions:
         print_error(f"unused suppression: {unused}")
     benign = len(every) - len(findings)

@@ -49,7 +49,7 @@ def add_to(commands: Commands) -> None:
 def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool) -> int:
     """Print the counts, also of a script that fails; return the script's status."""
     with use(devices).counting() as counters:
-        status, _ = run_script(script, arguments)
+        status = run_script(script, arguments).status
     if as_json:
         print_text(json.dumps([_launch(launch) for launch in counters.launches]))
     else:

@@ -153,7 +153,7 @@ def run_profile(
             print_error(f"{program_name()} profile: {error}")
             return 1
         try:
-            status, _ = run(program, arguments)
+            status = run(program, arguments).status
         except KeyboardInterrupt:
             status = _INTERRUPTED
     if counters is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
@@ -14,17 +16,37 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Final
 
+import ptx
+
+from ..errors import CudadrvError
 from .output import print_error
 
+# The folders of both packages.
+_OURS: Final = tuple(
+    f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(ptx.__file__).parent)
+)
 _FAILED: Final = 1  # Python's status of a script that an error ended
 # Files of the frames that lead to the script's own.
 _LEADING: Final = (__file__, "<frozen runpy>", "<frozen importlib._bootstrap>", runpy.__file__)
 
 
+@dataclass(frozen=True, slots=True)
+class ScriptEnd:
+    """The end of a script.
+
+    Attributes:
+        status: its exit status.
+        error: the text of the error that ended it; None if none did.
+    """
+
+    status: int
+    error: str | None = None
+
+
 def run_script(
     script: str, arguments: Sequence[str], failed: Callable[[], object] | None = None
-) -> tuple[int, bool]:
-    """Run a script as `python SCRIPT` does; return its status, and True if an error ended it.
+) -> ScriptEnd:
+    """Run a script as `python SCRIPT` does; print the error that ended it, if one did.
 
     After an error `failed` is called, while the script's objects still exist.
     """
@@ -35,7 +57,7 @@ def run_script(
 
 def run_module(
     module: str, arguments: Sequence[str], failed: Callable[[], object] | None = None
-) -> tuple[int, bool]:
+) -> ScriptEnd:
     """Run a module as `python -m MODULE` does; return the same as `run_script`."""
     with _as_main(module, arguments, str(Path.cwd())):
         run = partial(runpy.run_module, module, run_name="__main__", alter_sys=True)
@@ -99,21 +121,33 @@ def _as_main(name: str, arguments: Sequence[str], folder: str) -> Iterator[None]
         sys.argv, sys.path = argv, path
 
 
-def _run(run: Callable[[], object], failed: Callable[[], object] | None) -> tuple[int, bool]:
+def _run(run: Callable[[], object], failed: Callable[[], object] | None) -> ScriptEnd:
     try:
         run()
     except SystemExit as leaving:
         if leaving.code is None or isinstance(leaving.code, int):
-            return leaving.code or 0, False
+            return ScriptEnd(leaving.code or 0)
         print_error(leaving.code)
-        return _FAILED, False
+        return ScriptEnd(_FAILED)
     except Exception as error:
         if failed is not None:
             failed()
-        trace = error.with_traceback(_of_the_script(error.__traceback__))
-        print_error("".join(traceback.format_exception(trace)).rstrip("\n"))
-        return _FAILED, True
-    return 0, False
+        print_error(_traceback_text(error))
+        return ScriptEnd(_FAILED, f"{error}")
+    return ScriptEnd(0)
+
+
+def _traceback_text(error: BaseException) -> str:
+    """Return the traceback of a script's error, without this library's frames at its end.
+
+    They stay in errors that are not the library's own, as those can be its faults.
+    """
+    trace = error.with_traceback(_of_the_script(error.__traceback__))
+    shown = traceback.TracebackException.from_exception(trace)
+    if isinstance(error, (CudadrvError, ptx.PtxError)):
+        while len(shown.stack) > 1 and shown.stack[-1].filename.startswith(_OURS):
+            del shown.stack[-1]
+    return "".join(shown.format()).rstrip("\n")
 
 
 def _of_the_script(trace: TracebackType | None) -> TracebackType | None:

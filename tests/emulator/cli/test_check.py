@@ -208,3 +208,45 @@ def test_a_module_runs_as_python_runs_it(
     assert (sys.argv, sys.path) == (argv, path)
     monkeypatch.delitem(sys.modules, "checked_package")
     monkeypatch.delitem(sys.modules, "checked_package.beside")
+
+
+GUARD = """
+import numpy as np, cudadrv
+SOURCE = 'extern "C" __global__ void twice(float* y) { y[blockIdx.x * 256 + threadIdx.x] = 2; }'
+def main():
+    stream = cudadrv.cuda_context_for(0).default_stream
+    kernel = stream.context.compile(SOURCE, name="twice.cu").kernel("twice")
+    kernel.launch(stream, cudadrv.LaunchConfig(4, 256), stream.empty(1000, "f4"))
+"""
+
+
+def test_a_fault_that_ends_the_script_is_printed_once_with_the_frames_of_the_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--checks", "bounds", written(tmp_path, f"{GUARD}main()\n")]) == 66
+    lines = capsys.readouterr().err.split("\n")
+    assert sum("out-of-bounds write of 4 bytes" in line for line in lines) == 1
+    frames = [line.split(", ")[-1] for line in lines if line.startswith("  File ")]
+    assert frames == ["in <module>", "in main"]
+    assert len(lines) <= 16
+    assert lines[-2] == "1 found by bounds"
+
+
+def test_a_fault_that_the_script_catches_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{GUARD}try: main()\nexcept cudadrv.CudaError: pass\nelse: 1 / 0\n"
+    assert main(["check", "--checks", "bounds", written(tmp_path, text)]) == 66
+    lines = capsys.readouterr().err.split("\n")
+    assert lines[0].startswith("bounds: OutOfBounds in kernel twice, block (3, 0, 0)")
+    assert len(lines) == 7
+
+
+def test_another_error_after_a_fault_has_both_and_all_frames(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{GUARD}try: main()\nexcept cudadrv.CudaError: np.zeros(-1)\n"
+    assert main(["check", "--checks", "bounds", written(tmp_path, text)]) == 66
+    text = capsys.readouterr().err
+    assert "ValueError: negative dimensions" in text
+    assert "\nbounds: OutOfBounds in kernel twice" in text
