@@ -227,8 +227,16 @@ _WORDS: Final = frozenset(word for name in _NUMBERS for word in name.split()) | 
 _SIGNS: Final = ("signed", "unsigned")
 _CLASSES: Final = re.compile(
     r"(u?char|u?short|u?int|u?long|u?longlong|float|double)[1-4]|__half2?|__nv_bfloat162?"
-    r"|__nv_fp8_e4m3|__nv_fp8_e5m2"
+    r"|__nv_fp8_e4m3|__nv_fp8_e5m2|__nv_fp8_e8m0|__nv_fp6_e2m3|__nv_fp6_e3m2|__nv_fp4_e2m1"
 )
+# Other names of these classes in CUDA's headers.
+_ALIASES: Final = {
+    "half": "__half", "half2": "__half2", "__nv_half": "__half", "__nv_half2": "__half2",
+    "nv_half": "__half", "nv_half2": "__half2", "nv_bfloat16": "__nv_bfloat16",
+    "nv_bfloat162": "__nv_bfloat162",
+}  # fmt: skip
+# The next word is the name of a type.
+_NAMING: Final = frozenset(("struct", "class", "union", "enum", "using", "typename"))
 
 
 class _Token(NamedTuple):
@@ -251,7 +259,10 @@ def declared_types(source: str, defined: Iterable[str] = ()) -> dict[str, tuple[
         return {}
     macros = set(defined)
     try:
-        return dict(_declarations(list(_tokens(source, macros)), macros))
+        tokens = list(_tokens(source, macros))
+        # A type that the source declares is its own, even if it has a name of CUDA's.
+        macros |= set(_own_types([token.text for token in tokens]))
+        return dict(_declarations(tokens, macros))
     except _NotUnderstoodError:
         return {}
 
@@ -269,6 +280,22 @@ def _tokens(source: str, macros: set[str]) -> Iterator[_Token]:
             if opened and depth < opened[-1][0]:
                 raise _NotUnderstoodError  # it closes what it has not opened
             yield _Token(text, bool(opened))
+
+
+def _own_types(texts: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the types that the source declares, and some other words."""
+    for index, text in enumerate(texts):
+        if text in _NAMING:
+            at = index + 1
+            while texts[at + 1 : at + 2] == ["("]:  # alignas(16), __align__(16)
+                at = _end(texts, at + 1)
+            yield from texts[at : at + 1]
+        elif text == "typedef":
+            depth, at = 0, index
+            while at + 1 < len(texts) and (depth or texts[at + 1] != ";"):
+                at += 1
+                depth += (texts[at] == "{") - (texts[at] == "}")
+            yield texts[at]
 
 
 def _lines(source: str) -> Iterator[list[str]]:
@@ -394,13 +421,14 @@ def _type(words: Sequence[str]) -> str:
 
 
 def _is_class(word: str) -> bool:
-    return _CLASSES.fullmatch(word) is not None
+    return _CLASSES.fullmatch(_ALIASES.get(word, word)) is not None
 
 
 def _letters(base: Sequence[str]) -> str | None:
     """The letters of a type's words, which may stand in any order."""
     if len(base) == 1 and _is_class(base[0]):
-        return f"{len(base[0])}{base[0]}"
+        word = _ALIASES.get(base[0], base[0])
+        return f"{len(word)}{word}"
     words_left = [word for word in base if word != "int"]
     if "signed" in words_left and "char" not in words_left:
         words_left.remove("signed")
@@ -409,6 +437,7 @@ def _letters(base: Sequence[str]) -> str | None:
     return _NUMBERS.get(" ".join(sorted(words_left, key=lambda word: word not in _SIGNS)))
 
 
+_CLASS_NAME: Final = re.compile(rf"\d+(?:{_CLASSES.pattern})")
 # Bytes of each type that is no pointer, and what PTX calls its parameter.
 _NBYTES: Final = {
     **dict.fromkeys("bach", 1), **dict.fromkeys("st", 2), **dict.fromkeys("ijf", 4),
@@ -461,7 +490,9 @@ def _may_be(param: KernelParam, cpp_type: str) -> bool:
 def _with_type(param: KernelParam, cpp_type: str) -> KernelParam:
     if cpp_type.startswith("P"):
         return replace(param, cpp_type=cpp_type, is_pointer=True)
-    return replace(param, cpp_type=cpp_type) if cpp_type in _NBYTES else param
+    if cpp_type in _NBYTES or (param.is_array and _CLASS_NAME.fullmatch(cpp_type)):
+        return replace(param, cpp_type=cpp_type)
+    return param
 
 
 def _macros(flags: Sequence[str]) -> list[str]:

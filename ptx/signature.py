@@ -12,8 +12,10 @@ from ptx.base_errors import PtxArgumentValueError
 
 __all__ = ["KernelParam", "KernelSignature"]
 
+# By `is_pointer`; an array is no pointer.
 _KINDS = {True: "p", None: "?", False: "-"}
-_OF_KIND = {letter: kind for kind, letter in _KINDS.items()}
+_ARRAY = "a"
+_OF_KIND = {**{letter: kind for kind, letter in _KINDS.items()}, _ARRAY: False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,9 @@ class KernelParam:
 
     `cpp_type` is its type in C++, in the letters of the Itanium C++ ABI, such as "PKf" for ``const
     float*``. It is "" if neither the kernel's name nor the source contains it.
+
+    `is_array` is True if the text declares an array, if only of one element. NVRTC declares each
+    class type so, such as a structure or a ``__half``, and no number.
     """
 
     name: str
@@ -35,6 +40,7 @@ class KernelParam:
     is_pointer: bool | None
     count: int
     cpp_type: str = ""
+    is_array: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class KernelSignature:
         threads = "-" if self.max_threads is None else str(self.max_threads)
         words = [self.name, str(self.nbytes), str(self.shared_bytes), threads, block]
         for p in self.params:
-            kind = _KINDS[p.is_pointer]
+            kind = _ARRAY if p.is_array else _KINDS[p.is_pointer]
             layout = f"{p.ptx_type}:{p.nbytes}:{p.align}:{p.offset}:{kind}:{p.count}"
             words.append(f"{p.name}:{layout}:{p.cpp_type}")
         return " ".join(words)
@@ -80,7 +86,7 @@ class KernelSignature:
             for word in of_params:
                 of, ptx_type, size, align, offset, kind, count, cpp_type = word.split(":")
                 numbers = int(size), int(align), int(offset), _OF_KIND[kind], int(count)
-                params.append(KernelParam(of, ptx_type, *numbers, cpp_type))
+                params.append(KernelParam(of, ptx_type, *numbers, cpp_type, kind == _ARRAY))
             x, y, z = (0, 0, 0) if block == "-" else map(int, block.split("x"))
             return cls(
                 name,

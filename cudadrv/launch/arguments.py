@@ -24,18 +24,23 @@ from ..memory.dtypes import AnyArray, AnyDType
 from ..memory.host_copy import host_address, is_reachable
 from ..memory.order import AnyMemory
 from .host_arguments import HostArgument
+from .scalars import (
+    FORMATS_OF_BITS,
+    FORMATS_OF_CLASSES,
+    FORMATS_OF_PTX,
+    OTHER_CLASSES,
+    REALS,
+    WHOLE,
+    FloatFormat,
+    fits_single,
+    has_mask,
+    is_small_number,
+    name_of,
+    real_number,
+    unwrapped,
+)
 
 Packable: TypeAlias = int | float | bytes
-_NUMPY_SCALARS: Final[frozenset[type]] = frozenset(np.sctypeDict.values())
-# The types that struct packs by their value. Any other may have an index that is an address, or be
-# complex and lose a part.
-WHOLE: Final[frozenset[type]] = frozenset(
-    {int, bool, *(t for t in _NUMPY_SCALARS if issubclass(t, np.integer))}
-)
-REALS: Final[frozenset[type]] = WHOLE | {
-    float,
-    *(t for t in _NUMPY_SCALARS if issubclass(t, np.floating)),
-}
 
 
 Word: TypeAlias = Literal[
@@ -45,8 +50,9 @@ Word: TypeAlias = Literal[
     "buffer",  # the same without a dtype, where the parameter has one
     "whole",  # an integer of one of the types in `WHOLE`
     "signed",  # such an integer below 0, packed with the signed code
-    "real",  # a number of one of the types in `REALS`, for a float
-    "float",  # such a number for a parameter whose text gives only bits
+    "bool",  # a bool, for a parameter of one byte
+    "single",  # a number of one of the types in `REALS`, for a float, in its range
+    "real",  # such a number for a double
     "foreign",  # memory of another library, by the CUDA array interface
     "view",  # a texture, which reads its memory; its handle has its number
     "surface",  # a surface, which may write its memory; likewise
@@ -60,7 +66,7 @@ Memory of other libraries is of one kind for each type that has a reader.
 """
 ADDRESSED: Final[frozenset[Kind]] = frozenset(("memory", "array", "vectors", "buffer"))
 """Device memory of ours, whose address is packed."""
-NUMBERS: Final[frozenset[Kind]] = frozenset(("whole", "signed", "real", "float"))
+NUMBERS: Final[frozenset[Kind]] = frozenset(("whole", "signed", "bool", "single", "real"))
 """Numbers, which struct packs by their value."""
 ADDRESSES: Final[frozenset[Kind]] = ADDRESSED | {"view", "surface"}
 """Addresses and numbers from the driver: 64 bits, never less than 0."""
@@ -121,18 +127,22 @@ _PACKED: Final = "  a dtype made with align=True has C's layout"
 def structure_bytes(value: object, nbytes: int) -> bytes | None:
     """Return the bytes of a value that may be a structure of this size; None for other values.
 
-    Accepted are bytes, a NumPy scalar, an array of one element, a ctypes structure and a complex
-    number. The result may have another size than requested.
+    Accepted are bytes, a structured NumPy scalar, an array of one such element, a ctypes structure
+    and a complex number. The result may have another size than requested.
 
     Raises:
         OverflowError: a complex number is out of range.
     """
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
+    if isinstance(value, np.ndarray) and value.size == 1 and not has_mask(value):
+        value = value.reshape(())[()]
     if isinstance(value, complex) and nbytes in COMPLEX_NAMES:
         # Two floats, in the layout of C++ complex types; as narrow as the parameter is.
         return struct.pack("=2f" if nbytes == 8 else "=2d", value.real, value.imag)
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size == 1):
+    # Not another number: its bytes may mean something else in the structure. Not a pointer.
+    is_structure = isinstance(value, (np.void, np.complexfloating))
+    if isinstance(value, np.generic) and is_structure and not value.dtype.hasobject:
         return value.tobytes()
     if isinstance(value, (ctypes.Structure, ctypes.Union, ctypes.Array)):
         return bytes(value)
@@ -154,25 +164,30 @@ def dtype_name(dtype: AnyDType) -> str:
 _INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 # By the type's letter in the Itanium C++ ABI; char, bool and unknown types take both ranges.
 _SIGNS: Final = {**dict.fromkeys("asilx", True), **dict.fromkeys("htjmy", False)}
-_FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
-_BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
-_NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
+_FLOAT_CODE: Final[dict[Kind, str]] = {"single": "f", "real": "d"}
+# CUDA's own types that complex numbers fit.
+_COMPLEX: Final = ("6float2", "7double2")
 
 
 class KernelParameter:
     """One parameter of a kernel: packs values for it, or raises the reason."""
 
     __slots__ = (
-        "_integer", "_is_signed", "_takes_any", "elements", "kernel", "param", "position",
-        "usual_dtype",
+        "_bits_format", "_format", "_integer", "_is_signed", "_takes_any", "elements", "kernel",
+        "param", "position", "usual_dtype",
     )  # fmt: skip
 
     def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
         self.kernel: str = kernel
         self.position: int = position
         self.param: ptx.KernelParam = param
-        single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
-        self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
+        is_single = param.count == 1 and not param.is_array
+        of_ptx = FORMATS_OF_PTX.get(param.ptx_type) if is_single else None
+        # The format of a floating-point number; else that of a float where PTX only has a size.
+        self._format: FloatFormat | None = FORMATS_OF_CLASSES.get(param.cpp_type, of_ptx)
+        self._bits_format = FORMATS_OF_BITS.get(param.ptx_type) if is_single else None
+        is_integer = is_single and self._format is None
+        self._integer = _INTEGER_CODE.get(param.nbytes) if is_integer else None
         # The elements of a pointer, and the sign of an integer; None if they are unknown.
         self.elements: Elements | None = elements_of(param.cpp_type)
         elements = self.elements
@@ -189,10 +204,15 @@ class KernelParameter:
     def type_name(self) -> str:
         """The parameter's type in words, for messages."""
         param = self.param
-        if param.count > 1 or param.nbytes not in (1, 2, 4, 8):
-            return f"a structure of {param.nbytes} bytes"
-        if param.ptx_type in _NUMPY_NAME:
-            return _NUMPY_NAME[param.ptx_type]
+        if self._format is not None:
+            return self._format.name
+        if param.cpp_type in OTHER_CLASSES:
+            return OTHER_CLASSES[param.cpp_type]
+        if param.count > 1 or param.is_array or param.nbytes not in (1, 2, 4, 8):
+            plural = "" if param.nbytes == 1 else "s"
+            return f"a structure of {param.nbytes} byte{plural}"
+        if param.cpp_type == "b":
+            return "bool"
         if param.is_pointer:
             return self.elements.described if self.elements else "a device pointer"
         if self._is_signed is not None:
@@ -204,13 +224,9 @@ class KernelParameter:
 
     def code(self, kind: Kind) -> str:
         """Return the struct code for a value of this kind."""
-        if kind == "raw":
-            return f"{self.param.nbytes}s"
-        if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
-            return _FLOAT_CODE[self.param.ptx_type]
-        if kind == "float":
-            return _BITS_FLOAT_CODE[self.param.ptx_type]
-        if self._integer is None:
+        if kind in _FLOAT_CODE:
+            return _FLOAT_CODE[kind]
+        if kind == "raw" or self._integer is None:
             return f"{self.param.nbytes}s"
         return self._integer.lower() if kind == "signed" else self._integer
 
@@ -224,18 +240,31 @@ class KernelParameter:
         if self._integer is not None and isinstance(value, DeviceData):
             # First, as most arguments are arrays.
             return self._read_memory(cast("AnyDeviceArray | DeviceBuffer", value), stream)
-        plain = _unwrapped(value)
-        if plain is not value:
-            return Argument(self.packed(self.read(plain, stream)), "raw")  # a number
-        if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
-            return self._read_float(value)
+        plain = unwrapped(value)
+        if plain is not value and not self._is_memory(value, stream):
+            read = self.read(plain, stream)
+            return Argument(
+                self.packed(read), "raw", read.memory, writes=read.writes, holds=read.holds
+            )
+        if self._format is not None:
+            return self._read_float(value, self._format)
         if self._integer is None:
             return self._read_object(value, stream) or Argument(self._structure(value), "raw")
-        if isinstance(value, (int, np.integer)):
-            return self._of_type(value, WHOLE, self._read_integer(int(value)))
-        if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
-            return self._of_type(value, REALS, Argument(self._in_float_range(value), "float"))
+        if isinstance(value, bool):
+            return self._read_bool(value)
+        if isinstance(value, int) or (isinstance(value, np.integer) and type(value) in WHOLE):
+            return self._read_integer(value, int(value))
+        if is_float(value) and (floats := self._read_bits(value)) is not None:
+            return floats
         return self._read_foreign(value, stream)
+
+    def _is_memory(self, value: object, stream: BaseStream) -> bool:
+        """Return whether an array of no dimensions is the memory of a pointer, not an address."""
+        return (
+            self.param.is_pointer is True
+            and isinstance(value, np.ndarray)
+            and is_reachable(stream._handle, value)
+        )
 
     def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: BaseStream) -> Argument:
         if self.param.is_pointer is False:
@@ -289,40 +318,65 @@ class KernelParameter:
         except BufferError as error:
             raise self._error(f"is {_described(value)} and {error}") from None
 
-    def _read_integer(self, value: int) -> Argument:
+    def _read_bool(self, value: bool) -> Argument:
+        """Read a bool, which only a parameter takes that is one or may be one."""
+        if self.param.nbytes == 1 and self.param.cpp_type in ("", "b"):
+            return Argument(value, "bool")
+        raise self._mismatch(value, f"give {int(value)}, or look at the order of the arguments")
+
+    def _read_integer(self, value: object, number: int) -> Argument:
+        """Read a value that is an integer, or has an index."""
         bits = self.param.nbytes * 8
-        if not self._is_signed and 0 <= value < 1 << bits:
-            return Argument(value, "whole")
         # PTX does not state whether an integer is signed: if C++ does not either, both are
         # accepted.
         most = 1 << bits - 1 if self._is_signed else 0
         may_be_negative = self._is_signed is not False and not self.param.is_pointer
-        if may_be_negative and -(1 << bits - 1) <= value < most:
-            return Argument(value, "signed")
-        raise self._error(f"is {shown(value)}, out of range for {self.type_name}")
+        if self.param.cpp_type == "b":
+            if number in (0, 1):  # struct would accept others for it
+                return Argument(bytes([number]), "raw")
+        elif not self._is_signed and 0 <= number < 1 << bits:
+            return self._of_type(value, WHOLE, Argument(number, "whole"))
+        elif may_be_negative and -(1 << bits - 1) <= number < most:
+            return self._of_type(value, WHOLE, Argument(number, "signed"))
+        raise self._error(f"is {shown(number)}, out of range for {self.type_name}")
 
-    def _read_float(self, value: object) -> Argument:
-        if isinstance(value, (int, float, np.floating, np.integer)):
-            return self._of_type(value, REALS, Argument(self._in_float_range(value), "real"))
-        # Fractions, decimals, scalars of other libraries: struct accepts them as well.
-        number_like = hasattr(value, "__float__") or hasattr(value, "__index__")
-        if number_like and not isinstance(value, (np.ndarray, np.generic)):
-            try:
-                # The type checker does not follow hasattr.
-                number = float(value)  # type: ignore[arg-type]
-            except Exception as error:  # any error of the object
-                raise self._rejection(value) from error
-            return self._of_type(value, REALS, Argument(self._in_float_range(number), "real"))
-        raise self._rejection(value)
-
-    def _in_float_range(
-        self, value: int | float | np.floating[np.typing.NBitBase] | np.integer[np.typing.NBitBase]
-    ) -> float:
+    def _read_float(self, value: object, form: FloatFormat) -> Argument:
+        """Read a real number, rounded to the format of the parameter."""
+        if isinstance(value, float) and type(value) in REALS:  # the most frequent
+            if form.name == "float64":
+                return Argument(value, "real")
+            if form.name == "float32" and fits_single(value):
+                return Argument(value, "single")
+        if is_small(value) and name_of(value) == form.name:  # with the bits of a NaN
+            return Argument(cast("np.generic", value).tobytes(), "raw")
         try:
-            struct.pack("=" + self.code("float" if self._integer else "real"), value)
-            return float(value)
-        except (OverflowError, struct.error):
-            raise self._error(f"is {shown(value)}, out of range for {self.type_name}") from None
+            number = real_number(value)
+            data = b"" if number is None else form.pack(number)
+        except OverflowError:
+            raise self._error(f"is {shown(value)}, out of range for {form.name}") from None
+        except Exception as error:  # any error of the object
+            raise self._rejection(value) from error
+        if number is None:
+            if form.nbytes <= 2:  # a class, which may be given by its bytes
+                return Argument(self._structure(value), "raw")
+            raise self._rejection(value)
+        if type(value) in REALS and isinstance(number, (int, float)):
+            # Code for such numbers also packs later ones, as this.
+            if form.name == "float64":
+                return Argument(number, "real")
+            if form.name == "float32" and fits_single(value):
+                return Argument(number, "single")
+        return Argument(data, "raw")
+
+    def _read_bits(self, value: object) -> Argument | None:
+        """Read a float where PTX only has a size; None if it has no float of that size."""
+        if self._bits_format is not None:
+            return self._read_float(value, self._bits_format)
+        # The text does not tell a __half from a __nv_bfloat16, but the value does.
+        if is_small(value) and self.param.ptx_type in ("b8", "b16"):
+            data = cast("np.generic", value).tobytes()
+            return Argument(data, "raw") if len(data) == self.param.nbytes else None
+        return None
 
     def _read_foreign(self, value: object, stream: BaseStream) -> Argument:
         """Read another library's memory, None for a null pointer, or a scalar of the right size."""
@@ -349,7 +403,7 @@ class KernelParameter:
                 number = operator.index(value)
             except Exception as error:  # any error of the object
                 raise self._rejection(value) from error
-            return self._of_type(value, WHOLE, self._read_integer(number))
+            return self._read_integer(value, number)
         raise self._rejection(value)
 
     def _read_object(self, value: object, stream: BaseStream) -> Argument | None:
@@ -381,6 +435,8 @@ class KernelParameter:
                 return Argument(struct.pack("=Q", address), "raw", holds=value)
             return Argument(address, way, holds=value)
         if isinstance(value, np.ndarray):
+            if has_mask(value):
+                raise self._mismatch(value, "give array.filled(value): kernels receive no mask")
             address = self._pinned_address(value, stream)
             self._require_usable(value, True, is_read_only=not value.flags.writeable)
             if self.elements is not None:
@@ -411,17 +467,17 @@ class KernelParameter:
     def _structure(self, value: object) -> bytes:
         """Pack a structure by value; `structure_bytes` lists the accepted types."""
         nbytes = self.param.nbytes
+        is_complex = isinstance(value, (complex, np.complexfloating))
         try:
-            data = structure_bytes(value, nbytes)
+            data = self._bytes_of_class(value) or structure_bytes(value, nbytes)
         except OverflowError:
             name = COMPLEX_NAMES[nbytes]
             raise self._error(f"is {shown(value)}, out of range for {name}") from None
-        if data is None:
-            # __half and __nv_bfloat16 are structures too, and cannot be distinguished.
-            half = ", such as numpy.float16 for a __half," if nbytes == 2 else ""
+        if data is None or (is_complex and self._is_other_vector()):
             raise self._error(
                 f"is {_described(value)}, but the parameter is {self.type_name}\n  give bytes, a "
-                f"NumPy scalar{half}, an array of one element or a ctypes structure of that size"
+                "structured NumPy scalar, an array of one such element or a ctypes structure of "
+                "that size"
             )
         if len(data) != nbytes:
             raise self._error(
@@ -430,8 +486,23 @@ class KernelParameter:
             )
         return data
 
+    def _bytes_of_class(self, value: object) -> bytes | None:
+        """Return the bytes of a scalar that has the parameter's own format; None for others."""
+        if is_small_number(value):
+            name = OTHER_CLASSES.get(self.param.cpp_type)
+            if name is not None and name == name_of(value):
+                return cast("np.generic", value).tobytes()
+        return None
+
+    def _is_other_vector(self) -> bool:
+        """Return whether the parameter is one of CUDA's vectors, and not two floats."""
+        cpp_type = self.param.cpp_type
+        return cpp_type[:1].isdigit() and cpp_type not in _COMPLEX
+
     def _rejection(self, value: object) -> ArgumentError:
-        hint = getattr(type(value), "argument_hint", "") or self._hint(value)
+        return self._mismatch(value, getattr(type(value), "argument_hint", "") or self._hint(value))
+
+    def _mismatch(self, value: object, hint: str) -> ArgumentError:
         mismatch = f"is {_described(value)}, but the parameter is {self.type_name}"
         return self._error(f"{mismatch}\n  {hint}" if hint else mismatch)
 
@@ -439,7 +510,9 @@ class KernelParameter:
         """Return the remedy of a frequent mistake, or nothing."""
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return "device memory goes into pointers; look at the order of the arguments"
-        if isinstance(value, float) and not self.param.is_pointer:
+        if is_float(value) and self.param.ptx_type == "b16":
+            return "give numpy.float16(...) or ml_dtypes.bfloat16(...): PTX has only the size"
+        if isinstance(value, float) and not self.param.is_pointer and self._integer:
             remedy = "convert it, such as by int(...)"
             if value.is_integer():
                 return remedy
@@ -456,22 +529,20 @@ class KernelParameter:
         )
 
 
-def _unwrapped(value: object) -> object:
-    """Return the number in a ctypes object or an array of no dimensions; other values unchanged."""
-    if type(value) in REALS:  # the most frequent; the tests below cost a microsecond
-        return value
-    # ctypes has no public name for the base of its numbers.
-    if isinstance(value, ctypes._SimpleCData):
-        inner: object = value.value
-        return inner
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    return bool(value) if isinstance(value, np.bool_) else value
+def is_small(value: object) -> bool:
+    """Return whether a value is a number of at most 16 bits, of NumPy or ml_dtypes."""
+    return isinstance(value, np.float16) or is_small_number(value)
+
+
+def is_float(value: object) -> bool:
+    """Return whether a value is a floating-point number of Python, NumPy or ml_dtypes."""
+    return isinstance(value, (float, np.floating)) or is_small_number(value)
 
 
 def _described(value: object) -> str:
     if isinstance(value, np.ndarray):
-        return f"a host array {value.shape} {dtype_name(value.dtype)}"
+        masked = "masked " if has_mask(value) else ""
+        return f"a {masked}host array {value.shape} {dtype_name(value.dtype)}"
     if isinstance(value, DeviceArray) and not value.is_contiguous:
         return f"a DeviceArray of strides {value.strides}"
     if isinstance(value, (DeviceArray, DeviceBuffer)):

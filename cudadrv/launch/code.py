@@ -21,15 +21,19 @@ from ..driver.stream import BaseStream
 from ..interop.elements import named_dtype
 from ..interop.reader import Foreign, Reader
 from ..memory.buffer import DeviceBuffer
-from .arguments import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, KernelParameter, Kind, Word
+from .arguments import ADDRESSED, NUMBERS, Argument, KernelParameter, Kind, Word
 from .parameters import packer
+from .scalars import LARGEST_SINGLE, REALS, WHOLE, fits_single
 
-# The most frequent type of numbers, tested faster, and all types that are packed unchanged.
-_NUMBER_TYPES: Final = {
-    "whole": ("int", "WHOLE"),
-    "signed": ("int", "WHOLE"),
-    "real": ("float", "REALS"),
-    "float": ("float", "REALS"),
+# The test that struct packs a number unchanged; the most frequent type comes first. struct would
+# pack a float that is out of range of a float32 as infinity.
+_NUMBER_TESTS: Final = {
+    "whole": "({0}.__class__ is int or {0}.__class__ in WHOLE)",
+    "signed": "({0}.__class__ is int or {0}.__class__ in WHOLE)",
+    "bool": "{0}.__class__ is bool",
+    "single": "({0}.__class__ is float and "
+    f"{-LARGEST_SINGLE!r} <= {{0}} <= {LARGEST_SINGLE!r} or fits_single({{0}}))",
+    "real": "({0}.__class__ is float or {0}.__class__ in REALS)",
 }
 # How memory that is ordered on another stream is made ready.
 FOLLOW: Final = {
@@ -58,8 +62,7 @@ def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
 
 def number_check(i: int, kind: Word) -> str:
     """Return the test that a number has a type that is packed unchanged."""
-    usual, also_accepted = _NUMBER_TYPES[kind]
-    return f"(a{i}.__class__ is {usual} or a{i}.__class__ in {also_accepted})"
+    return _NUMBER_TESTS[kind].format(f"a{i}")
 
 
 def _packed(i: int, kind: Word) -> str:
@@ -138,8 +141,10 @@ def general_names(
     names: dict[str, object] = {
         "int": int,
         "float": float,
+        "bool": bool,
         "WHOLE": WHOLE,
         "REALS": REALS,
+        "fits_single": fits_single,
         "DeviceBuffer": DeviceBuffer,
     }
     for number, parameter in enumerate(parameters):

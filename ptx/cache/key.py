@@ -16,7 +16,7 @@ from ptx.options import CompileRequest, UncacheableError
 if TYPE_CHECKING:
     from ptx.cache.header_dependencies import Header, HeaderDependencies, Stamp
 
-FORMAT = "5"
+FORMAT = "6"
 """Raised when an entry's meaning changes, so that older entries are not found."""
 
 _SIDE_EFFECTS = frozenset(

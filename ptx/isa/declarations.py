@@ -322,6 +322,7 @@ def parameter(cursor: Cursor) -> Parameter:
         align=align or TYPE_BYTES[ptx_type],
         count=prod(shape),
         is_pointer=is_pointer,
+        is_array=bool(shape),
     )
 
 

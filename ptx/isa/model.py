@@ -255,7 +255,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A formal parameter of a function; `is_pointer` if it has `.ptr`."""
+    """A formal parameter of a function; `is_pointer` if it has `.ptr`, `is_array` if brackets."""
 
     name: str
     space: Space
@@ -263,6 +263,7 @@ class Parameter:
     align: int
     count: int
     is_pointer: bool
+    is_array: bool = False
 
     @property
     def nbytes(self) -> int:

@@ -34,6 +34,7 @@ def kernel_params(params: tuple[Parameter, ...]) -> tuple[tuple[KernelParam, ...
                 offset=offset,
                 is_pointer=_is_pointer(param),
                 count=param.count,
+                is_array=param.is_array,
             )
         )
     return tuple(laid_out), end

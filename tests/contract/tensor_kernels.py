@@ -94,7 +94,7 @@ extern "C" __global__ void increase(const __grid_constant__ TensorMap map, int n
 
 // Stores the box at (0, 0) at (x, y) too, or adds it there; `total` bytes of shared memory.
 extern "C" __global__ void put(const __grid_constant__ TensorMap map, int x, int y, int nbytes,
-                               int total, int sums) {
+                               int total, bool sums) {
   extern __shared__ __align__(1024) unsigned char box[];
   unsigned long long* bar = (unsigned long long*)(box + total);
   if (threadIdx.x == 0) { init(bar, 1); make_barriers_known(); }
@@ -111,7 +111,7 @@ extern "C" __global__ void put(const __grid_constant__ TensorMap map, int x, int
 
 // Writes what is given to the box at (x, y), or adds it there.
 extern "C" __global__ void give(const __grid_constant__ TensorMap map, const unsigned char* in,
-                                int x, int y, int nbytes, int sums) {
+                                int x, int y, int nbytes, bool sums) {
   extern __shared__ __align__(1024) unsigned char box[];
   for (int k = threadIdx.x; k < nbytes; k += blockDim.x) box[k] = in[k];
   make_writes_known();

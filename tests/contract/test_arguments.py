@@ -97,7 +97,6 @@ def test_forms_may_change_from_launch_to_launch(
     forms = (7, np.int8(7), ctypes.c_uint16(7), np.array(7), Number.SEVEN, np.uint64(7))
     for form in (*forms, *reversed(forms), *forms):
         assert put(form) == 7
-    assert put(np.True_) == 1
     put = Put(stream, kernels, "f8")
     for real in (0.5, Fraction(1, 2), Decimal("0.5"), np.float32(0.5), ctypes.c_float(0.5)) * 2:
         assert put(real) == 0.5
@@ -120,6 +119,134 @@ def test_what_is_taken_does_not_depend_on_what_came_before(
             else:
                 with pytest.raises(ArgumentError, match="but the parameter is float32"):
                     put(value)
+
+
+@pytest.mark.parametrize("before", [(), (1.0,) * 3, (float("inf"), 1.0), (1, 2.0, 3)])
+def test_a_float_out_of_range_raises_whatever_was_launched_before(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, before: tuple[float, ...]
+) -> None:
+    most = float(np.finfo("f4").max)
+    taken = (most, -most, most * (1 + 2**-26), float("inf"), -float("inf"), 2**24 + 1, 1e-60)
+    wide = (
+        1e39,
+        -1e39,
+        2**200,
+        10**400,
+        np.float64(1e300),
+        most + 2.0**103,
+        Fraction(10) ** 400,
+    )
+    put = Put(stream, kernels, "f4")
+    for earlier in before:
+        put(earlier)
+    for value in taken * 2:
+        assert put(value) == np.float32(value)
+        for wrong in wide:
+            with pytest.raises(ArgumentError, match="out of range for float32"):
+                put(wrong)
+    put = Put(stream, kernels, "f8")
+    for number in (10**400, np.longdouble("1e4000"), Decimal("1e400"), -(Fraction(10) ** 400)) * 2:
+        if not np.isinf(float(np.longdouble("1e4000"))) or not isinstance(number, np.longdouble):
+            with pytest.raises(ArgumentError, match="out of range for float64"):
+                put(number)
+        assert put(Decimal("Infinity")) == np.inf
+
+
+def test_a_number_is_rounded_once(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
+    put = Put(stream, kernels, "f4")
+    # Above the middle of two neighbours by less than a float64 has digits for.
+    above, third = 2**60 + 2**36 + 1, Fraction(1, 3)
+    for value in (above, np.int64(above), -above, Fraction(above), Decimal(above)) * 3:
+        assert abs(put(value)) == 2**60 + 2**37  # type: ignore[arg-type]  # a float32
+    assert put(third) == np.float32(1) / np.float32(3)
+
+
+def test_a_bool_goes_into_a_bool_alone(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
+    bools = (True, np.True_, np.array(True), ctypes.c_bool(True))
+    for dtype in ("i1", "u1", "i4", "u8"):
+        put = Put(stream, kernels, dtype)
+        for _ in range(3):
+            for wrong in bools:
+                with pytest.raises(
+                    ArgumentError, match="is bool True, but .*integer\n  give 1, or"
+                ):
+                    put(wrong)
+            assert put(1) == 1
+    put = Put(stream, kernels, "?")
+    for value in (*bools, 1, np.int64(1), False, 0, np.uint8(0), *bools) * 2:
+        assert put(value) == bool(value)
+        for number in (2, -1, 255, np.int8(2), 1.0):
+            with pytest.raises(ArgumentError, match="bool"):
+                put(number)
+
+
+SMALL = """
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+struct Count { int n; };
+using real = __half;
+extern "C" {
+__global__ void h(unsigned char* out, half v) { memcpy(out, &v, 2); }
+__global__ void b(unsigned char* out, nv_bfloat16 v) { memcpy(out, &v, 2); }
+__global__ void e(unsigned char* out, __nv_fp8_e4m3 v) { memcpy(out, &v, 1); }
+__global__ void f(unsigned char* out, __nv_fp8_e5m2 v) { memcpy(out, &v, 1); }
+__global__ void c(unsigned char* out, Count v) { memcpy(out, &v, 4); }
+__global__ void r(unsigned char* out, real v) { memcpy(out, &v, 2); }
+}
+"""
+
+
+def test_a_small_float_is_rounded_to_the_type_of_the_parameter(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    module = compile_module(context, SMALL)
+    types = {
+        "h": np.float16, "b": ml_dtypes.bfloat16, "e": ml_dtypes.float8_e4m3fn,
+        "f": ml_dtypes.float8_e5m2,
+    }  # fmt: skip
+    numbers = (
+        1.5,
+        -0.0,
+        3,
+        np.int16(3),
+        np.float32(0.3),
+        1e-9,
+        *(kind(2.5) for kind in types.values()),
+    )
+    for name, kind in types.items():
+        out, launcher = stream.zeros(2, "u1"), module.kernel(name).bind(stream, ONE)
+        for value in numbers * 2:
+            launcher(out, value)
+            expected = np.array(value).astype("f8").astype(kind).tobytes()
+            assert stream.to_host(out).tobytes()[: len(expected)] == expected, (name, value)
+        for value in (
+            1e39,
+            -1e39,
+            10**400,
+            1j,
+            "1",
+            b"123",
+            np.array([1.5]),
+            stream.zeros((), "f4"),
+        ):
+            with pytest.raises(ArgumentError, match="argument 1 of kernel"):
+                launcher(out, value)
+
+
+def test_a_number_is_no_structure(context: cudadrv.Context, stream: cudadrv.Stream) -> None:
+    module, out = compile_module(context, SMALL), stream.zeros(4, "u1")
+    for name, values in {
+        "c": (np.float32(5), np.int32(5), 5, 5.0, np.array([5], "i4"), np.array([5.0], "f4")),
+        "r": (np.float16(1.5), np.int16(3), 1.5, 1),  # a name that does not tell the type
+    }.items():
+        launcher = module.kernel(name).bind(stream, ONE)
+        for value in values * 2:
+            with pytest.raises(ArgumentError, match="a structure of . bytes\n  give bytes"):
+                launcher(out, value)
+    module.kernel("c").launch(stream, ONE, out, np.int32(5).tobytes())
+    assert stream.to_host(out).tolist() == [5, 0, 0, 0]
 
 
 def test_memory_for_a_number_is_refused_whatever_came_before(

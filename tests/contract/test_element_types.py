@@ -168,7 +168,7 @@ def test_what_may_only_be_read_goes_to_const_pointers(
 @pytest.mark.parametrize(
     ("name", "dtype", "taken", "refused"),
     [
-        ("number", "i4", (0, -1, 2**31 - 1, -(2**31), np.uint8(200), True), (2**31, -(2**31) - 1)),
+        ("number", "i4", (0, -1, 2**31 - 1, -(2**31), np.uint8(200)), (2**31, -(2**31) - 1)),
         ("unsigned_number", "u4", (0, 2**32 - 1, np.int64(7)), (-1, 2**32, np.int32(-1))),
         ("long_number", "u8", (0, 2**64 - 1, 7), (-1, 2**64, np.int64(-5))),
         ("signed_long", "i8", (0, -1, 2**63 - 1, -(2**63)), (2**63, -(2**63) - 1)),

@@ -85,7 +85,7 @@ def test_each_launch_has_the_arguments_of_its_own(
     steps: list[tuple[int, Tensor, Any, Any]] = [
         (0, first, 2, 1.0), (0, first, 3, 1.0), (0, first, 3, -1.0), (1, second, 3, -1.0),
         (0, first, 3, -1.0), (0, first, 2, 0.0), (0, first, 2, -0.0), (0, first, 2, np.float32(1)),
-        (1, second, np.int32(2), 1.0), (1, second, True, 1.0), (1, second, 1, 1),
+        (1, second, np.int32(2), 1.0), (1, second, np.int8(1), 1.0), (1, second, 1, 1),
     ]  # fmt: skip
     for _ in range(2):
         for at, tensor, n, scale in steps:

@@ -68,8 +68,8 @@ def test_declarations_of_c_linkage_say_the_types() -> None:
     """
     assert declared_types(source) == {
         "a": ("PKf", "PKf", "Pf", "i", "j", "", "", "m", "y"),
-        "b": ("P6float4", "PKf", "Pi", "", "", "Pv", "PKv", "", "", "P6__half", "", "c", "Ph",
-              "Pb", "j", "PKi"),
+        "b": ("P6float4", "PKf", "Pi", "", "", "Pv", "PKv", "", "", "P6__half", "P6__half", "c",
+              "Ph", "Pb", "j", "PKi"),
         "c": ("", "PKt", "a", "", "s", "Pm", "", ""),
         "d": (),
     }  # fmt: skip
@@ -147,3 +147,32 @@ def test_bare_ptx_says_no_types() -> None:
     assert image.ptx is not None
     (signature,) = ptx.Image.from_ptx(image.ptx).signatures.values()
     assert [param.cpp_type for param in signature.params] == [""]
+
+
+def test_other_names_of_cudas_classes_are_known_unless_the_source_declares_them() -> None:
+    kernel = 'extern "C" __global__ void k(half a, const nv_bfloat16* b, half2 c, float4 d) {}'
+    known = ("6__half", "PK13__nv_bfloat16", "7__half2", "6float4")
+    assert declared_types(kernel) == {"k": known}
+    for own, types in {
+        "struct half { short bits; };": ("", *known[1:]),
+        "class alignas(2) half; enum class float4 : char { X };": ("", *known[1:3], ""),
+        "using half = short; typedef struct { int a; float b[2]; } half2;":
+            ("", known[1], "", known[3]),
+        "typedef short nv_bfloat16;": (known[0], "", *known[2:]),
+    }.items():  # fmt: skip
+        assert declared_types(own + kernel) == {"k": types}
+
+
+def test_a_class_of_cuda_is_known_by_value_and_a_number_is_no_array() -> None:
+    source = """
+    #include <cuda_fp16.h>
+    #include <cuda_fp8.h>
+    struct Own { char c; };
+    template <class T> __global__ void k(T value, unsigned char byte) {}
+    """
+    types = {"half": "6__half", "__nv_fp8_e4m3": "13__nv_fp8_e4m3", "Own": "", "float4": "6float4"}
+    image = ptx.compile(source, name_expressions=[f"k<{name}>" for name in types])
+    for name, cpp_type in types.items():
+        value, byte = image.signatures[image.lowered_names[f"k<{name}>"]].params
+        assert (value.cpp_type, value.is_array) == (cpp_type, True)
+        assert (byte.cpp_type, byte.is_array) == ("h", False)

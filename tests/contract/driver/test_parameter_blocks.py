@@ -30,7 +30,7 @@ def test_an_address_is_packed_as_64_bits(address: int) -> None:
 
 def test_parameters_at_unusual_places_are_packed_there() -> None:
     parameters = _parameters(("u8", 1, 0), ("u64", 8, 4), ("f32", 4, 13), ("u16", 2, 17))
-    packed = packer(parameters, ("whole", "memory", "real", "signed"), 24).pack(9, 10, 1.5, -1)
+    packed = packer(parameters, ("whole", "memory", "single", "signed"), 24).pack(9, 10, 1.5, -1)
     assert packed == struct.pack("=B3xQxfh5x", 9, 10, 1.5, -1)
 
 
