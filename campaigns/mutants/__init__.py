@@ -32,6 +32,9 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     parser.add_argument(
         "--results", type=Path, help="append results to this file, and skip mutants that are in it"
     )
+    parser.add_argument(
+        "--slow", action="store_true", help="run the slow tests too, on what the others let pass"
+    )
     given = parser.parse_args(options)
     report, results = Report(), Results(given.results)
     deadline = time.monotonic() + seconds
@@ -50,7 +53,7 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
                 if time.monotonic() > deadline:
                     waiting.clear()
                     break
-                _test_next(testbed, name, waiting, results)
+                _test_next(testbed, name, waiting, results, slow=given.slow)
     report.notes += results.table()
     for outcome, number in results.totals().items():
         report.count(outcome, number)
@@ -58,7 +61,12 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
 
 
 def _test_next(
-    testbed: Testbed, name: str, waiting: dict[str, Iterator[Mutant]], results: Results
+    testbed: Testbed,
+    name: str,
+    waiting: dict[str, Iterator[Mutant]],
+    results: Results,
+    *,
+    slow: bool,
 ) -> None:
     """Test the next mutant of a module that has no result yet."""
     mutant = next(waiting[name], None)
@@ -67,7 +75,7 @@ def _test_next(
         return
     outcome = results.known(mutant)
     if outcome is None:
-        outcome = testbed.test(name, mutant)
+        outcome = testbed.test(name, mutant, slow=slow)
     results.add(name, mutant, outcome)
 
 

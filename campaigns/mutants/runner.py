@@ -81,7 +81,8 @@ def _run_tests(job: dict[str, Any]) -> None:
         with tempfile.TemporaryDirectory(prefix="cudadrv-mutant-") as folder:
             os.environ["CUDADRV_CACHE_DIR"] = job["cache"] or folder
             os.environ["CUDADRV_DRIVER"] = "emulator:2"
-            options = ["-x", "-q", "-pno:cacheprovider", "--no-header", "-mnot slow"]
+            options = ["-x", "-q", "-pno:cacheprovider", "--no-header"]
+            options.append(f"-m{job['marked']}")
             # The tests' own limits are of wall time.
             options.append("--timeout=0")
             # The parent has imported hypothesis already.

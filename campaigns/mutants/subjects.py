@@ -118,9 +118,37 @@ SUBJECTS: Final[dict[str, Subject]] = {
             "tests/emulator/engine/exec/sync",
         ),
     ),
+    "launch_arguments": Subject(
+        _in("cudadrv/launch", "host_arguments", "signatures", "config"),
+        _in(
+            "tests/contract", "test_arguments", "test_host_arguments", "test_launch",
+            "test_launch_attributes", "test_asked_signatures", "test_kernel_forms",
+            "test_given_values",
+        ),
+    ),
+    "foreign_arrays": Subject(
+        _in("cudadrv/interop", "dlpack", "elements", "foreign", "ordering", "reader"),
+        (
+            *_in(
+                "tests/contract", "test_foreign_arrays", "test_foreign_streams", "test_exchange",
+                "test_interop", "test_views", "test_element_types",
+            ),
+            "tests/contract/interop",
+        ),
+    ),
+    "check_switches": Subject(
+        (
+            *_in("cudadrv/sessions", "process", "session"),
+            *_in("cudadrv/testing", "choices", "plan"),
+        ),
+        (
+            *_in("tests/emulator", "test_sessions", "test_checks", "test_reports"),
+            *_in("tests/emulator/testing", "test_options", "test_findings", "test_places"),
+        ),
+    ),
     "scatter": Subject(
         _in("cudadrv/pool", "scatter", "tile", "workers"),
         ("tests/contract/pool", "tests/contract/test_scatter.py"),
     ),
 }  # fmt: skip
-"""The ten modules with the highest risk, by name."""
+"""The modules with the highest risk, by name."""

@@ -28,6 +28,7 @@ _COPIED: Final = (
 )
 _LEFT_OUT: Final = shutil.ignore_patterns("__pycache__", "pages", "images")
 _MOST_CPU_SECONDS: Final = 60.0
+_MOST_SLOW_CPU_SECONDS: Final = 300.0
 _RUNNER: Final = Path(__file__).with_name("runner.py")
 
 
@@ -35,6 +36,7 @@ class Outcome(enum.Enum):
     """What the tests made of a mutant."""
 
     KILLED = "killed"
+    KILLED_BY_SLOW = "killed by slow tests"
     SURVIVED = "survived"
     TIMED_OUT = "timed out"
 
@@ -88,13 +90,22 @@ class Testbed:
                 compiled.unlink()
         return answer["output"] if answer["status"] != 0 else None
 
-    def test(self, subject: str, mutant: Mutant) -> Outcome:
-        """Run the tests of a subject with one changed file."""
+    def test(self, subject: str, mutant: Mutant, *, slow: bool = False) -> Outcome:
+        """Run the tests of a subject with one changed file.
+
+        Args:
+            slow: run the tests with the mark slow too, if the others pass.
+        """
         path = self.root / mutant.file
         original = path.read_text("utf-8")
         path.write_text(mutant.code, "utf-8")
         try:
             answer = self._run(subject, 10.0 + 4.0 * self._cpu_seconds[subject])
+            if slow and answer["status"] == 0:
+                further = self._run(subject, _MOST_SLOW_CPU_SECONDS, marked="slow")
+                # pytest's 5: the subject has no slow test.
+                if further["status"] not in (0, 5):
+                    return Outcome.KILLED_BY_SLOW
         finally:
             path.write_text(original, "utf-8")
         if answer["status"] is None:
@@ -102,7 +113,12 @@ class Testbed:
         return Outcome.SURVIVED if answer["status"] == 0 else Outcome.KILLED
 
     def _run(
-        self, subject: str, cpu_seconds: float, *, writes_bytecode: bool = False
+        self,
+        subject: str,
+        cpu_seconds: float,
+        *,
+        writes_bytecode: bool = False,
+        marked: str = "not slow",
     ) -> dict[str, Any]:
         if self._runner is None:
             self._runner = self._start_runner(writes_bytecode)
@@ -111,7 +127,7 @@ class Testbed:
         cache = None if of.own_cache else str(self._images)
         # On a busy machine a process gets a small part of a core.
         job = {
-            "tests": of.tests, "selection": of.selection, "cache": cache,
+            "tests": of.tests, "selection": of.selection, "marked": marked, "cache": cache,
             "cpu_seconds": cpu_seconds, "seconds": 60.0 + 20.0 * cpu_seconds,
         }  # fmt: skip
         _pipe(self._runner.stdin).write(json.dumps(job) + "\n")
