@@ -732,7 +732,10 @@ class TensorMap(NotCopyable, KernelObject):
     def _as_argument(self, nbytes: int) -> Argument | None:
         if nbytes != len(self._encoded):
             return None
-        return Argument(self._encoded, "tensor", self._memory, holds=self)
+        memory = self._memory
+        # CUDA has no map that only loads: a kernel must not store by one of read-only memory.
+        writes = not memory.is_read_only
+        return Argument(self._encoded, "tensor", memory, writes=writes, holds=self)
 
     @property
     def _memory(self) -> AnyMemory:

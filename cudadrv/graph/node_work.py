@@ -120,6 +120,7 @@ def copy_work(
     """A copy, which reads and writes host arrays anew at each replay.
 
     Raises:
+        ArgumentValueError: the destination is device memory that is read-only.
         CopyError: the two sides do not match, both are on the host, the elements of one do not lie
             together, or a host array is read-only.
         WrongDeviceError: neither side is of the graph's context.
@@ -150,6 +151,7 @@ def copy_work(
     kind = CUmemorytype.CU_MEMORYTYPE_UNIFIED if is_between else CUmemorytype.CU_MEMORYTYPE_DEVICE
     memory = []
     if not isinstance(dst, np.ndarray):
+        dst._require_writable()
         copy.dstMemoryType, copy.dstDevice = kind, CUdeviceptr(dst.ptr)
         memory.append((dst._memory, True))
     if not isinstance(src, np.ndarray):
@@ -177,6 +179,7 @@ def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWo
     """Return a fill with elements whose bytes repeat after 1, 2 or 4.
 
     Raises:
+        ArgumentValueError: the memory is read-only.
         CopyError: the elements do not lie together.
         InvalidValueError: an element cannot have the value, or no one node can set it.
         WrongDeviceError: the memory is of another context.
@@ -186,6 +189,7 @@ def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWo
         raise WrongDeviceError(f"a fill of {dst!r} does not belong to {context!r}")
     if isinstance(dst, DeviceArray) and not dst.is_contiguous:
         raise CopyError(f"{dst!r}: a node fills contiguous memory\n  {_CAPTURE}")
+    dst._require_writable()
     pattern, address = pattern_of(dst, value), dst.ptr
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEMSET)
     fill = params.memset

@@ -183,12 +183,13 @@ class Offer(NamedTuple):
 
     Attributes:
         tensor: it lives as long as `keeper`.
-        is_read_only: True if the memory must not be written.
+        is_read_only: True if the memory must not be written; None if the producer is older than the
+            version that tells it.
         keeper: returns the tensor to its producer when it is dropped.
     """
 
     tensor: DLTensor
-    is_read_only: bool
+    is_read_only: bool | None
     keeper: object
 
     @property

@@ -123,9 +123,10 @@ def require_usable(
             "is not C-contiguous\n  kernels receive a pointer without strides: "
             f"{remedy or 'give a copy, by Stream.contiguous(Stream.import_array(array))'}"
         )
-    if is_read_only and elements is not None and not elements.is_const:
+    if is_read_only and (elements is None or not elements.is_const):
+        found = elements.described if elements is not None else "of a type that is not known"
         raise BufferError(
-            f"may only be read, but the parameter is {elements.described}\n"
+            f"may only be read, but the parameter is {found}\n"
             "  give a copy, or declare the parameter const"
         )
 

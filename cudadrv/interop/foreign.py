@@ -114,7 +114,11 @@ def dlpack_address(
     offer = offered(value, stream, orders=orders)
     if offer is None:
         return None
-    require_usable(elements, is_contiguous=offer.is_contiguous, is_read_only=offer.is_read_only)
+    require_usable(
+        elements,
+        is_contiguous=offer.is_contiguous,
+        is_read_only=_is_read_only(value, offer.is_read_only),
+    )
     if elements is not None:
         elements.check(offer.dtype_name)
     return offer.address
@@ -130,6 +134,7 @@ class _ImportedMemory(NamedTuple):
         strides: in bytes; None where the elements lie in C order.
         keeper: keeps the memory alive, beside the object.
         producers: streams whose work on the memory comes first.
+        is_read_only: whether the memory must not be written.
         has_device: whether the object has named its device, which is the stream's.
     """
 
@@ -139,6 +144,7 @@ class _ImportedMemory(NamedTuple):
     strides: tuple[int, ...] | None
     keeper: object = None
     producers: tuple[int, ...] = ()
+    is_read_only: bool = False
     has_device: bool = False
 
 
@@ -166,8 +172,33 @@ def _memory_by_dlpack(stream: BaseStream, value: object) -> _ImportedMemory | No
     dtype, shape, steps = offer.dtype(value), offer.shape, offer.strides
     strides = None if steps is None else tuple([step * dtype.itemsize for step in steps])
     return _ImportedMemory(
-        offer.address, shape, dtype, strides, keeper=offer.keeper, has_device=True
+        offer.address,
+        shape,
+        dtype,
+        strides,
+        keeper=offer.keeper,
+        is_read_only=_is_read_only(value, offer.is_read_only),
+        has_device=True,
     )
+
+
+def _is_read_only(value: object, marked: bool | None) -> bool:
+    """Return whether an object's memory must not be written, by the mark of DLPack or otherwise.
+
+    Where DLPack has no mark, or its producer sets none, the reader of the object's type and the
+    array interface tell it.
+    """
+    foreign = found_for(type(value))
+    if marked or (foreign is not None and foreign.reader.tells_read_only(value)):
+        return True
+    if marked is None:
+        try:
+            interface = getattr(value, "__cuda_array_interface__", None)
+        except Exception:  # such as PyTorch's, for a tensor that requires a gradient
+            return False
+        if isinstance(interface, Mapping):
+            return bool(interface["data"][1])
+    return False
 
 
 # Any: every object that has the interface.
@@ -181,12 +212,14 @@ def _memory_by_interface(value: Any) -> _ImportedMemory:
     if interface.get("mask") is not None:
         raise CopyError(f"a {type(value).__name__} with a mask is not supported\n  {_UNMASK}")
     strides, producer = interface.get("strides"), interface.get("stream")
+    pointer, is_read_only = interface["data"]
     return _ImportedMemory(
-        _address_from(interface["data"][0]),
+        _address_from(pointer),
         tuple(map(index, interface["shape"])),
         np.dtype(interface["typestr"]),
         None if strides is None else tuple(map(index, strides)),
         producers=() if producer is None else (_stream_number(producer),),
+        is_read_only=_is_read_only(value, bool(is_read_only)),
     )
 
 
@@ -306,7 +339,13 @@ def _borrowed(stream: BaseStream, value: object, imported: _ImportedMemory) -> A
     first, end = 0, math.prod(shape) * dtype.itemsize
     if strides is not None:
         first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
-    buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, imported.keeper))
+    buffer = DeviceBuffer.borrowed(
+        stream,
+        pointer + first,
+        end - first,
+        (value, imported.keeper),
+        is_read_only=imported.is_read_only,
+    )
     return owning(DeviceArray(buffer, shape, dtype, -first, strides))
 
 
@@ -388,7 +427,8 @@ def _pointer_by_reader(
         is_contiguous = True
     else:
         is_contiguous = reader.is_contiguous(value)
-    require_usable(elements, is_contiguous=is_contiguous, is_read_only=reader.is_read_only)
+    is_read_only = reader.tells_read_only(value)
+    require_usable(elements, is_contiguous=is_contiguous, is_read_only=is_read_only)
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or foreign.type is not kind:

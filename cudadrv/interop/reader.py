@@ -48,7 +48,8 @@ class Reader:
             the functions above are enough for objects of the same type and dtype. It is called
             before them for the first object of a type, and after a rejection. None where every
             object is usable.
-        is_read_only: True if no kernel may write the memory.
+        is_read_only: True if no kernel may write the memory; or a function that tells it of an
+            object.
         is_contiguous: whether the elements lie in C order, one after the other. None where the
             array interface or DLPack tell it, which takes longer at each launch, and where all
             objects lie so: those that have neither protocol.
@@ -60,8 +61,13 @@ class Reader:
     dtype: Callable[[_Value], object] | None = None
     is_lazy: Callable[[_Value], bool] | None = None
     examine: Callable[[_Value], bool] | None = None
-    is_read_only: bool = False
+    is_read_only: bool | Callable[[_Value], bool] = False
     is_contiguous: Callable[[_Value], bool] | None = None
+
+    def tells_read_only(self, value: _Value) -> bool:
+        """Return whether no kernel may write the memory of an object."""
+        is_read_only = self.is_read_only
+        return is_read_only(value) if callable(is_read_only) else is_read_only
 
 
 class Foreign(NamedTuple):
@@ -236,6 +242,7 @@ def _cuda_core() -> Iterator[tuple[type, Reader]]:
             attrgetter("ptr"),
             attrgetter("device_id"),
             dtype=attrgetter("dtype"),
+            is_read_only=attrgetter("readonly"),
             is_contiguous=_is_view_contiguous,
         )
         yield utils.StridedMemoryView, reader

@@ -201,6 +201,11 @@ class KernelParameter:
         return f"<KernelParameter {self.position} of {self.kernel!r}: {self.type_name}>"
 
     @property
+    def is_const(self) -> bool:
+        """Whether it is a pointer by which the kernel only reads."""
+        return self.elements is not None and self.elements.is_const
+
+    @property
     def type_name(self) -> str:
         """The parameter's type in words, for messages."""
         param = self.param
@@ -278,12 +283,11 @@ class KernelParameter:
                 f"but the launch is on {stream!r}\n  copy it there with Stream.copy, or let its "
                 "kernels use the memory where it lies by Context.enable_peer_access"
             )
-        self._require_usable(value, value.is_contiguous)
-        return Argument(value._address, self._memory_kind(value), memory)
+        is_read_only = memory.is_read_only
+        self._require_usable(value, value.is_contiguous, is_read_only=is_read_only)
+        return Argument(value._address, self._memory_kind(value), memory, writes=not is_read_only)
 
-    def _require_usable(
-        self, value: object, is_contiguous: bool, *, is_read_only: bool = False
-    ) -> None:
+    def _require_usable(self, value: object, is_contiguous: bool, *, is_read_only: bool) -> None:
         try:
             require_usable(
                 self.elements,
@@ -545,8 +549,8 @@ def _described(value: object) -> str:
         return f"a {masked}host array {value.shape} {dtype_name(value.dtype)}"
     if isinstance(value, DeviceArray) and not value.is_contiguous:
         return f"a DeviceArray of strides {value.strides}"
-    if isinstance(value, (DeviceArray, DeviceBuffer)):
-        return f"a {type(value).__name__}"
+    if isinstance(value, (DeviceArray, DeviceBuffer)):  # views, too
+        return "a DeviceArray" if isinstance(value, DeviceArray) else "a DeviceBuffer"
     if isinstance(value, np.void):
         return "a NumPy structure"
     if isinstance(value, (int, float, np.generic)):

@@ -35,14 +35,12 @@ _NUMBER_TESTS: Final = {
     f"{-LARGEST_SINGLE!r} <= {{0}} <= {LARGEST_SINGLE!r} or fits_single({{0}}))",
     "real": "({0}.__class__ is float or {0}.__class__ in REALS)",
 }
-# How memory that is ordered on another stream is made ready.
+# How memory that is ordered on another stream is made ready. That of a pointer, by its number: a
+# pointer to const also takes read-only memory.
 FOLLOW: Final = {
-    "memory": "follow",
-    "array": "follow",
-    "vectors": "follow",
-    "buffer": "follow",
+    **dict.fromkeys(("memory", "array", "vectors", "buffer"), "follow{}"),
     "surface": "follow",
-    "tensor": "follow",
+    "tensor": "follow_const",
     "view": "follow_reading",
 }
 
@@ -82,6 +80,9 @@ def _foreign_conditions(kind: Foreign, suffix: str, argument: str, address: str)
     conditions.append(f"({address} := {address_read})")
     if kind.reader.is_contiguous is not None:
         conditions.append(_read(kind.reader.is_contiguous, f"is_contiguous_{suffix}", argument))
+    if callable(kind.reader.is_read_only):
+        is_read_only = _read(kind.reader.is_read_only, f"is_read_only_{suffix}", argument)
+        conditions.append(f"(is_const_{suffix} or not {is_read_only})")
     if kind.dtype is not None:
         conditions.append(
             f"{_read(kind.reader.dtype, 'get_dtype_' + suffix, argument)} is dtype_{suffix}"
@@ -114,7 +115,8 @@ def memory_conditions(i: int, kind: Word) -> list[str]:
 def home_condition(i: int, kind: Word, stream_name: str = "own") -> str:
     """Return the test that memory is open and ready; it holds the memory's handle."""
     handle = "_handle" if kind in ADDRESSED else "buffer._handle"
-    return f"((m{i} := a{i}.{handle}).ordered_on is {stream_name} or {FOLLOW[kind]}(m{i}))"
+    follow = FOLLOW[kind].format(i)
+    return f"((m{i} := a{i}.{handle}).ordered_on is {stream_name} or {follow}(m{i}))"
 
 
 def memory_checks(i: int, kind: Word) -> list[str]:
@@ -169,7 +171,12 @@ def number_names(
     return {f"numbers_{version}": fitting.pack_into, f"start_{version}": start}
 
 
-def foreign_names(kinds: tuple[Kind, ...], version: int, stream: BaseStream) -> dict[str, object]:
+def foreign_names(
+    parameters: Sequence[KernelParameter],
+    kinds: tuple[Kind, ...],
+    version: int,
+    stream: BaseStream,
+) -> dict[str, object]:
     """Return the globals for arguments that are other libraries' memory."""
     foreign_kinds = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
     if not foreign_kinds and "foreign" not in kinds:
@@ -194,6 +201,8 @@ def foreign_names(kinds: tuple[Kind, ...], version: int, stream: BaseStream) -> 
         names |= {f"device_{suffix}": reader.device, f"address_{suffix}": reader.address}
         names[f"is_lazy_{suffix}"] = reader.is_lazy
         names[f"is_contiguous_{suffix}"] = reader.is_contiguous
+        names[f"is_read_only_{suffix}"] = reader.is_read_only
+        names[f"is_const_{suffix}"] = parameters[i].is_const
     for number, reader in enumerate(readers_of(kinds)):
         names[f"stream_{version}_{number}"] = reader.stream
     return names
@@ -340,8 +349,8 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
 def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     """Return the code of a prepared launch with memory of these kinds.
 
-    Its globals are: the arguments a0, a1 and so on, slot, slow_path, fail, own, follow and
-    follow_reading.
+    Its globals are: the arguments a0, a1 and so on, slot, slow_path, fail, own, and the names that
+    begin with follow.
     """
     conditions = ["(held := slot)"]
     for i, kind in enumerate(kinds):

@@ -158,7 +158,7 @@ class LauncherState:
         self._numbers = itertools.count(1)
         self._has_code = False
         self._prepared: Registry[_Prepared] = Registry()
-        self._globals = self._names(launch_elsewhere)
+        self._globals = {**self._names(launch_elsewhere), **self._follow_names()}
         # They take arguments of any kind until code for the kinds in use is generated.
         slow, kernel_slow = [
             FunctionType(code, self._globals, closure=(CellType(self._globals),)) for code in SLOW
@@ -190,10 +190,22 @@ class LauncherState:
             "own": self._own,
             "own_config": self._config,
             "is_own_config": self._config.__eq__,
-            "follow": partial(self._follow, writes=True),
-            "follow_reading": partial(self._follow, writes=False),
             "ARGUMENT_ERRORS": _ARGUMENT_ERRORS,
             "__builtins__": {},
+        }
+
+    def _follow_names(self) -> dict[str, object]:
+        """Return the functions that make memory of other streams ready, and of each parameter."""
+        follow = partial(self._follow, writes=True)
+        follow_const = partial(self._follow, writes=True, is_const=True)
+        return {
+            "follow": follow,
+            "follow_const": follow_const,
+            "follow_reading": partial(self._follow, writes=False),
+            **{
+                f"follow{number}": follow_const if parameter.is_const else follow
+                for number, parameter in enumerate(self._parameters.each)
+            },
         }
 
     def reset(self) -> None:
@@ -228,8 +240,7 @@ class LauncherState:
         scope: dict[str, object] = {
             "__builtins__": {},
             "fail": self._fail,
-            "follow": self._globals["follow"],
-            "follow_reading": self._globals["follow_reading"],
+            **self._follow_names(),
             "own": self._own,
             **{f"a{number}": value for number, value in enumerate(args)},
         }
@@ -274,7 +285,7 @@ class LauncherState:
             f"push_{version}": slots.append,
             **number_names(parameters.each, kinds, version),
         }
-        self._globals |= foreign_names(kinds, version, self._stream)
+        self._globals |= foreign_names(parameters.each, kinds, version, self._stream)
         functions = self.function, self.kernel_launch
         for function in functions:  # before the code that relies on it
             function.__defaults__ = (_MISSING,) * len(kinds)
@@ -345,13 +356,19 @@ class LauncherState:
         if event is not None:
             event._handle.capture = handle.capture
 
-    def _follow(self, memory: AnyMemory | ClosedHandle, *, writes: bool) -> bool:
+    def _follow(
+        self, memory: AnyMemory | ClosedHandle, *, writes: bool, is_const: bool = False
+    ) -> bool:
         """Make memory of another stream ready; False leaves the error to the slow path."""
         stream = self._own
         if stream is None or not isinstance(memory, Memory):
             return False
         if not memory.is_open_to(stream.context):
             return False
+        if memory.is_read_only:
+            if writes and not is_const:
+                return False
+            writes = False
         self._use(memory, stream, writes)
         return True
 

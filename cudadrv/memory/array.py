@@ -75,6 +75,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         stream: the stream that allocated the memory.
         context: the context of the memory.
         closed: whether the memory was freed.
+        is_read_only: whether another library exported the memory as read-only.
     """
 
     __slots__ = ("dtype", "shape")
@@ -137,7 +138,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
 
     def __repr__(self) -> str:
         strides = "" if self.is_contiguous else f" of strides {self.strides}"
-        state = ", closed" if self.closed else ""
+        state = ", closed" if self.closed else ", read-only" if self.is_read_only else ""
         location = f"on device {self.context.ordinal}{state}"
         return f"<DeviceArray {self.shape} {self.dtype}{strides} {location}>"
 

@@ -35,7 +35,7 @@ from ..driver.stream_block_cache import LARGEST_BYTES, Block, SizeBin
 from ..driver.stream_handle import StreamHandle, free_cached_blocks
 from ..errors import CudadrvError, CudaError
 from .driver_pool import out_of_memory
-from .order import AnyMemory, Memory, record_access
+from .order import Accesses, AnyMemory, Memory, record_access
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
 
 _FREED: Final = InvalidatedHandle("the device memory was freed")
@@ -242,6 +242,20 @@ class BorrowedMemory(Memory[int]):
         release_when(lambda: all(is_done() for is_done in tests), [self.owner, *users])
 
 
+class ReadOnlyMemory(BorrowedMemory):
+    """Memory that another object owns, and that no operation may write."""
+
+    __slots__ = ()
+
+    is_read_only = True
+
+    def __init__(
+        self, context: ContextHandle, raw: int, stream: StreamHandle | None, owner: object
+    ) -> None:
+        super().__init__(context, raw, None, owner)
+        self.recorded = Accesses(stream)  # it comes after the owner's writes
+
+
 def _until_now(stream: StreamHandle) -> Callable[[], bool]:
     """Return a function that returns whether all work queued on a stream so far is done."""
     try:
@@ -322,6 +336,23 @@ class DeviceData(Closeable):
     def is_contiguous(self) -> bool:
         """Whether the elements lie in C order, one after the other, as kernels require."""
         return True
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether another library exported the memory as read-only; then a write to it raises.
+
+        Raises:
+            ClosedError: the memory was freed.
+        """
+        return self._memory.is_read_only
+
+    def _require_writable(self) -> None:
+        """Raise if the memory is read-only, for an operation that is about to write it."""
+        if self._memory.is_read_only:
+            raise errors.ArgumentValueError(
+                f"{self!r} is written, but is read-only\n  write to a copy: "
+                "Stream.copy(Stream.empty(array.shape, array.dtype), array)"
+            )
 
     @property
     def _root(self) -> DeviceData:
@@ -415,7 +446,7 @@ class DeviceData(Closeable):
 
     def _have(self, memory: AnyMemory) -> None:
         """Own memory."""
-        stream = memory.ordered_on
+        stream = memory.ordered_on or memory.accesses.writer
         if stream is not None and stream.is_foreign:
             self._own_unrooted(memory, memory.context)
         elif memory.leads_to_user:
@@ -551,16 +582,25 @@ class DeviceBuffer(DeviceData):
         self._allocate(stream, nbytes)
 
     @staticmethod
-    def borrowed(stream: BaseStream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
+    def borrowed(
+        stream: BaseStream,
+        pointer: int,
+        nbytes: int,
+        owner: object,
+        *,
+        is_read_only: bool = False,
+    ) -> DeviceBuffer:
         """Return a buffer over memory that `owner` owns; closing it frees nothing.
 
-        Work on `stream` comes after the owner's earlier work on the memory.
+        Work on `stream` comes after the owner's earlier work on the memory. An operation that
+        would write read-only memory raises.
         """
         require_stream("DeviceBuffer.borrowed: stream", stream)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
         queue: StreamHandle = stream._handle
-        memory = BorrowedMemory(queue.context, pointer, first_stream(queue), owner)
+        kind = ReadOnlyMemory if is_read_only else BorrowedMemory
+        memory = kind(queue.context, pointer, first_stream(queue), owner)
         return over(stream, memory, pointer, nbytes)
 
     @staticmethod

@@ -162,6 +162,7 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
             f"{stream!r} copies from {src!r} to {dst!r}: use a stream of one of the two devices"
         )
     target_memory, source_memory, nbytes = dst._memory, src._memory, dst.nbytes
+    dst._require_writable()
     if nbytes == 0:
         return
     if dst.__class__ is StridedArray or src.__class__ is StridedArray:

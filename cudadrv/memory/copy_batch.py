@@ -395,6 +395,7 @@ def _order_device_copy(
             f"{stream!r} copies from {src!r} to {dst!r}: use a stream of one of the two devices"
         )
     target, source = dst._memory, src._memory
+    dst._require_writable()
     if dst.nbytes and dst.ptr != src.ptr:
         order_access(source, queue, writes=False)
         order_access(target, queue)

@@ -126,7 +126,7 @@ class Exported:
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "data": (self.ptr, False),
+            "data": (self.ptr, memory.is_read_only),
             "strides": None if self.is_contiguous else self.strides,
             "stream": None if last is None else int(last.raw),
             "version": 3,
@@ -156,7 +156,7 @@ class Exported:
         Raises:
             DTypeError: DLPack has no such dtype.
             ExportError: a copy or another device is requested, or DLPack cannot express the
-                strides.
+                strides, or, before version 1, that the array is read-only.
         """
         if copy is not None or dl_device is not None:
             _require_in_place(self, dl_device, copy)
@@ -225,17 +225,17 @@ class VersionedTensor(ctypes.Structure):
 _TENSOR_OFFSET: Final = VersionedTensor.tensor.offset
 
 
-def tensor_of(capsule: object) -> tuple[DLTensor, bool]:
+def tensor_of(capsule: object) -> tuple[DLTensor, bool | None]:
     """Return the tensor in an unconsumed capsule, and whether its producer marked it as read-only.
 
-    The tensor lives as long as the capsule. Version 1 has the mark.
+    The tensor lives as long as the capsule. Version 1 has the mark; before, the answer is None.
 
     Raises:
         ValueError: the capsule's name is not DLPack's.
         BufferError: it is of a version with another layout.
     """
     if not is_capsule(capsule, _VERSIONED):
-        return DLTensor.from_address(int(capsule_pointer(capsule, _PLAIN))), False
+        return DLTensor.from_address(int(capsule_pointer(capsule, _PLAIN))), None
     managed = VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED)))
     return managed.tensor, managed.is_read_only
 
@@ -264,7 +264,7 @@ def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[ob
     # Any: before Python 3.12 a type checker does not recognise buffers.
     anchor: Any = _Anchor.from_address(_ADDRESS)
     anchor.array = array
-    shape = array.shape
+    shape, is_read_only = array.shape, array._memory.is_read_only
     try:
         if array.is_contiguous:
             mirror = np.ndarray(shape, dtype, anchor)
@@ -279,13 +279,19 @@ def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[ob
     except ValueError as error:  # such as more axes than NumPy has
         raise ExportError(f"{array!r} is not exported: {error}") from None
     if is_versioned:
+        mirror.flags.writeable = not is_read_only
         try:
             capsule: object = mirror.__dlpack__(max_version=(MAJOR, 0))
-        except TypeError:
+        except (TypeError, BufferError):
             pass  # NumPy before 2.1 supports no versions; consumers accept such capsules
         else:
             head = int(capsule_pointer(capsule, _VERSIONED))
             return capsule, DLTensor.from_address(head + _TENSOR_OFFSET)
+    if is_read_only:
+        raise ExportError(
+            f"{array!r} is not exported: only DLPack 1 and newer has read-only arrays\n"
+            "  request it by max_version, which needs NumPy 2.1; or export a copy"
+        )
     capsule = mirror.__dlpack__()
     return capsule, DLTensor.from_address(int(capsule_pointer(capsule, _PLAIN)))
 

@@ -155,10 +155,13 @@ def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemo
     """Return the handle of open memory of the stream's context, ordered for use on the stream.
 
     Raises:
+        ArgumentValueError: the operation writes, and the memory is read-only.
         ClosedError: the stream or the memory was closed.
         WrongDeviceError: the memory is of another context.
     """
     queue, handle = stream._handle, memory._memory
+    if writes:
+        memory._require_writable()
     if memory.context is not stream.context:
         raise wrong_context(stream, memory)
     if memory.nbytes:

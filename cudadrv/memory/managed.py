@@ -126,7 +126,9 @@ def on_device(stream: BaseStream, array: AnyArray) -> AnyDeviceArray:
             f"a host array {array.shape} {array.dtype} in ordinary memory has no place on a "
             "device: use pinned_empty, managed_empty or RegisteredArray, or copy by to_device"
         )
-    buffer = DeviceBuffer.borrowed(stream, address + first, end - first, array)
+    buffer = DeviceBuffer.borrowed(
+        stream, address + first, end - first, array, is_read_only=not array.flags.writeable
+    )
     return owning(DeviceArray(buffer, array.shape, array.dtype, -first, array.strides))
 
 
@@ -219,6 +221,8 @@ def _ranges(
     items = list(border.elements(where, arrays))
     ranges = [_range(f"{where}: an item", array, queue.context) for array in items]
     for array in items:
+        if writes and isinstance(array, DeviceArray):
+            array._require_writable()
         if isinstance(array, DeviceArray) and array.nbytes:
             order_access(array._memory, queue, writes=writes)
     ranges = [(address, nbytes) for address, nbytes in ranges if nbytes]

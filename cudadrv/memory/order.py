@@ -21,7 +21,7 @@ from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.handle import LiveKey, unroot
 from ..driver.locks import process_lock
 from ..driver.stream_handle import CaptureState, StreamHandle
-from ..errors import ClosedError
+from ..errors import ArgumentValueError, ClosedError
 
 _RawT = TypeVar("_RawT")
 
@@ -76,6 +76,8 @@ class Memory(ChildHandle[_RawT]):
             stream did, as with most memory.
         public: the key of the public object that owns it; None if a collection may find it.
         leads_to_user: whether it holds an object of the user.
+        is_read_only: whether no operation may write it. Such memory is ordered on no stream, so
+            that each operation declares its access here, and a write raises.
     """
 
     __slots__ = ("ordered_on", "public", "recorded")
@@ -84,6 +86,7 @@ class Memory(ChildHandle[_RawT]):
     recorded: Accesses | None
     public: LiveKey | None
     leads_to_user: ClassVar[bool] = False
+    is_read_only: ClassVar[bool] = False
 
     def __init__(
         self, context: ContextHandle, raw: _RawT | None, stream: StreamHandle | None
@@ -132,8 +135,11 @@ def order_access(memory: AnyMemory, stream: StreamHandle, *, writes: bool = True
         writes: whether it may write.
 
     Raises:
+        ArgumentValueError: it may write, and the memory is read-only.
         CudaError: the driver could not let the stream wait.
     """
+    if writes and memory.is_read_only:
+        raise ArgumentValueError(f"memory of device {memory.context.ordinal} is read-only")
     if is_ordered(memory, stream, writes=writes):
         return
     _require_present(memory)
@@ -177,6 +183,8 @@ def join_on_one_stream(memory: AnyMemory) -> StreamHandle | None:
         ]
         if not streams_here:
             return None
+        if memory.is_read_only:
+            return streams_here[0]  # each of them only read it, after its owner's writes
         order_access(memory, streams_here[0])
     return memory.ordered_on
 
@@ -230,7 +238,8 @@ def _record(memory: AnyMemory, stream: StreamHandle, accesses: Accesses, writes:
     new_writer = stream if writes else writer
     new_readers: tuple[StreamHandle, ...] = ()
     if not writes:
-        new_readers = readers if stream in readers else (*readers, stream)
+        remaining = tuple([reader for reader in readers if reader in users])
+        new_readers = remaining if stream in remaining else (*remaining, stream)
     new = Accesses(new_writer, new_readers, users)
     with _recording:
         if memory.recorded is not accesses:
@@ -260,7 +269,7 @@ def _unroot_foreign(memory: AnyMemory, stream: StreamHandle) -> None:
 def _only_writer(memory: AnyMemory) -> StreamHandle | None:
     """Return the last writer, if no stream has read since and it is of the memory's context."""
     writer, readers, _ = memory.accesses
-    if writer is None or readers or writer.context is not memory.context:
+    if writer is None or readers or writer.context is not memory.context or memory.is_read_only:
         return None
     return writer
 

@@ -308,7 +308,8 @@ class Stream(BaseStream):
         producer orders it, or this waits for the stream that DLPack's exchange functions report, if
         the type has them. Let the other library's stream wait for this one before it uses the
         memory again. The object stays alive as long as the array, and until the work queued with it
-        is done.
+        is done. The array is read-only if the object says so: then copies to it and fills raise,
+        and kernels take it for pointers to const alone.
 
         Raises:
             CopyError: it has a mask, or its bytes are not its values, as of a negated view.
@@ -328,7 +329,8 @@ class Stream(BaseStream):
         """Return a device array over a pinned, registered or managed host array, without a copy.
 
         Strides are arbitrary. The host array stays alive as long as the device array, and until the
-        work queued with it is done. The host must not access it meanwhile.
+        work queued with it is done. The host must not access it meanwhile. The array of a read-only
+        one is read-only.
 
         Raises:
             CopyError: it is in ordinary memory.

@@ -432,6 +432,8 @@ def _copy_out(
 ) -> None:
     """Implement `CudaArray.copy_to`."""
     _require(stream, array, out)
+    if isinstance(out, DeviceArray):
+        out._require_writable()
     box, position = _box(array, out, origin)
     if 0 in box:
         return
