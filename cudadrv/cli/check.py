@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from ptx.emulate.check.findings import KernelFault
 
-from ..emulator.checks import CHECKS, CheckName, default_checks, read_checks
+from ..driver.process_report import FOUND
+from ..emulator.checks import (
+    CHECKS,
+    SUPPRESSIONS_VARIABLE,
+    VARIABLE as CHECKS_VARIABLE,
+    CheckName,
+    default_checks,
+    read_checks,
+)
 from ..emulator.emulator import Emulator
 from ..emulator.report import as_json, as_sarif, still_queued
 from ..emulator.timeline.schedule import ORDERS, read_schedule
 from ..errors import ArgumentValueError, CudadrvError
-from ..sessions.session import session
+from ..sessions.session import opened
 from ..version import VERSION
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error, print_text
-from .script import run_module, run_script, why_no_module
+from .script import ended_at_once, exit_functions, run_module, run_script, why_no_module
 
 _USAGE_ERROR: Final = 2  # argparse's status for a wrong command line
-FOUND: Final = 66
-"""The status where something was found: no usual one of a script."""
 _STATUSES: Final = {
     "0": "the script succeeded, and there are no findings",
     str(FOUND): "there are findings, and the script did not fail for another reason",
@@ -121,12 +129,21 @@ def run_check(
             checks = read_checks(options.checks)
             if not checks:
                 return _rejection(f"--checks: name some of {', '.join(CHECKS)}")
-            emulator = stack.enter_context(_session(options, checks))
+            emulator = _emulator(options, checks)
         except CudadrvError as error:
             return _rejection(str(error))
+        # An interrupt, a signal and `os._exit` end the script without the report below.
+        stack.enter_context(ended_at_once(partial(_report_now, emulator, options, checks)))
+        stack.enter_context(_settings_of_children(emulator, options, checks))
+        held = stack.enter_context(exit_functions())
+        name = f"of the script {program}"
+        stack.enter_context(opened(emulator, name, raise_findings=False, roots=lambda: held))
         queued: list[str] = []
         run = run_module if is_module else run_script
+        process = os.getpid()
         end = run(program, arguments, lambda: queued.extend(emulator.queued))
+        if os.getpid() != process:  # a child that the script has forked: its parent reports
+            raise SystemExit(end.status)
     if queued:
         print_error(still_queued(queued, "When the script failed"))
     every = emulator.findings
@@ -144,10 +161,42 @@ def run_check(
     return end.status or (FOUND if findings else 0)
 
 
-def _session(
-    options: CheckOptions, checks: Sequence[CheckName]
-) -> AbstractContextManager[Emulator]:
-    """Yield the emulator that the script runs on.
+def _report_now(emulator: Emulator, options: CheckOptions, checks: Sequence[str]) -> int:
+    """Print the findings of a script that ends at once; return `FOUND` if there are any, else 0."""
+    emulator.finish()
+    findings = [finding for finding in emulator.findings if not finding.benign]
+    if options.as_json:
+        print_text(json.dumps([as_json(finding) for finding in findings]))
+    else:
+        _print(emulator, checks, "")
+    return FOUND if findings else 0
+
+
+@contextmanager
+def _settings_of_children(
+    emulator: Emulator, options: CheckOptions, checks: Sequence[str]
+) -> Iterator[None]:
+    """Let processes and sessions that the script starts run with the same settings."""
+    settings = {
+        "CUDADRV_DRIVER": f"emulator:{options.devices}",
+        CHECKS_VARIABLE: ",".join(checks),
+        "CUDADRV_EMULATOR_ORDER": emulator.order,
+    }
+    if options.suppressions is not None:
+        settings[SUPPRESSIONS_VARIABLE] = str(options.suppressions.absolute())
+    former = dict(os.environ)
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name in settings:
+            os.environ.pop(name)
+            if name in former:
+                os.environ[name] = former[name]
+
+
+def _emulator(options: CheckOptions, checks: Sequence[CheckName]) -> Emulator:
+    """Return the emulator that the script runs on.
 
     Raises:
         ArgumentValueError: there is no such order, or it takes no seed.
@@ -164,10 +213,9 @@ def _session(
             if seed is not None:
                 raise ArgumentValueError(f"--seed {seed}: {options.order} has a seed already")
             seed = chosen.seed
-    return session(
-        options.devices, order=order, seed=seed, check=checks,
-        suppressions=options.suppressions, raise_findings=False,
-    )  # fmt: skip
+    return Emulator(
+        options.devices, order=order, seed=seed, check=checks, suppressions=options.suppressions
+    )
 
 
 def _why_no_script(script: str) -> str:

@@ -40,5 +40,7 @@ def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
         return "cuda", f"a driver is present, but fails: {error}"
     from ..emulator import Emulator  # only where it is used
 
-    driver_selection.set_current(driver_selection.Driver(Emulator(devices=emulated_devices)))
+    emulator = Emulator(devices=emulated_devices)
+    driver_selection.report_at_end(emulator, immediately=True)
+    driver_selection.set_current(driver_selection.Driver(emulator))
     return "emulator", reason

@@ -30,6 +30,7 @@ def add_to(commands: Commands) -> None:
         example="--devices 2 python script.py",
         statuses={
             "0": "the command succeeded", str(_NOT_FOUND): "there is no such command",
+            "66": "the command is a Python program, and --checks has findings",
             "2": "the command line is wrong", "other": "the command's own status; "
             "a fault alone does not change it",
         },

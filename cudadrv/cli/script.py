@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import runpy
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,8 +16,8 @@ from functools import partial
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Final
+from types import FrameType, ModuleType, TracebackType
+from typing import Final, NoReturn, ParamSpec, TypeVar
 
 import ptx
 
@@ -25,6 +28,8 @@ from .output import print_error
 _OURS: Final = tuple(
     f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(ptx.__file__).parent)
 )
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _FAILED: Final = 1  # Python's status of a script that an error ended
 # Files of the frames that lead to the script's own.
 _LEADING: Final = (__file__, "<frozen runpy>", "<frozen importlib._bootstrap>", runpy.__file__)
@@ -81,6 +86,67 @@ def names_of(file: Path) -> Mapping[str, object] | None:
     with _as_main(str(file), (), str(file.resolve().parent)), _imported(module):
         _run(load, None)
     return names
+
+
+@contextmanager
+def ended_at_once(report: Callable[[], int]) -> Iterator[None]:
+    """Call `report` before an interrupt, SIGTERM or `os._exit` ends this process in the block.
+
+    After `os._exit(0)` the process has the status that `report` returns. A child that the block
+    forks calls nothing. SIGTERM is left to a handler of its own.
+    """
+    process, leave = os.getpid(), os._exit
+
+    def report_and_leave(status: int) -> NoReturn:
+        if os.getpid() != process:
+            leave(status)
+        found = report()
+        sys.stdout.flush()
+        leave(status or found)
+
+    def report_and_repeat(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() == process:
+            report()
+        os.kill(os.getpid(), number)
+
+    handles = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    if handles:
+        signal.signal(signal.SIGTERM, report_and_repeat)
+    # A script has no other way to skip the end of the command, so this is the one place to see it.
+    os._exit = report_and_leave
+    try:
+        yield
+    except KeyboardInterrupt:
+        report()
+        raise
+    finally:
+        os._exit = leave
+        if handles and signal.getsignal(signal.SIGTERM) is report_and_repeat:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def exit_functions() -> Iterator[list[object]]:
+    """Yield a list to which each `atexit.register` in the block adds its arguments.
+
+    Python shows nobody the functions that it will call at its end.
+    """
+    register, registered = atexit.register, list[object]()
+
+    def record(
+        function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> Callable[_P, _T]:
+        registered.append((function, args, kwargs))
+        return register(function, *args, **kwargs)
+
+    atexit.register = record
+    try:
+        yield registered
+    finally:
+        atexit.register = register
 
 
 def why_no_module(module: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -35,6 +36,8 @@ from .types import Dependent
 
 if TYPE_CHECKING:
     from ptx.emulate.threads.limits import Limits
+
+    from ..emulator.emulator import Emulator
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -170,14 +173,47 @@ def _keeps_blocks(api: DriverApi) -> bool:
 _drivers: Final[Registry[Driver]] = Registry()
 
 
+# Reports of this process's end, by a token of each. This module is imported before all that uses a
+# driver, so its exit handler runs after most others, whose work is reported too.
+_at_end: Final[dict[object, Callable[[], object]]] = {}
+
+
 @atexit.register
+def _end() -> None:
+    try:
+        for report in list(_at_end.values()):
+            report()
+    finally:
+        _leave()
+
+
 def _leave() -> None:
+    _at_end.clear()
     for driver in _drivers.alive():
         driver.is_gone = True
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave)
+
+
+def report_at_end(emulator: Emulator, *, immediately: bool) -> Callable[[], object]:
+    """Report the findings of an emulator when the process ends; return a function that cancels it.
+
+    Args:
+        emulator: the emulator.
+        immediately: whether each finding is also reported after the call that found it.
+    """
+    if not emulator.checks.names:
+        return _at_end.keys  # nothing to cancel
+    from .process_report import ProcessReport  # of processes with checks
+
+    def roots() -> Iterable[object]:
+        return [driver.cached() for driver in _drivers.alive() if driver.api is emulator]
+
+    report = ProcessReport(emulator, roots, immediately=immediately)
+    _at_end[report] = report.finish
+    return partial(_at_end.pop, report, None)
 
 
 class _Selection:
@@ -208,6 +244,7 @@ class _Selection:
         except ValueError as error:  # of CUDADRV_EMULATOR_ORDER
             raise DriverSelectionError(str(error)) from None
         emulator.follow_environment()
+        report_at_end(emulator, immediately=True)
         return emulator
 
 

@@ -177,7 +177,7 @@ def _warn(reason: str) -> None:
     )
 
 
-_SUPPRESSIONS_VARIABLE: Final = "CUDADRV_CHECK_SUPPRESSIONS"
+SUPPRESSIONS_VARIABLE: Final = "CUDADRV_CHECK_SUPPRESSIONS"
 _KEYS: Final = ("kernel", "line", "variable")
 CheckName = Literal["race", "init", "sync", "bounds", "assemble", "leak"]
 VARIABLE: Final = "CUDADRV_CHECK"
@@ -265,7 +265,7 @@ def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
         ArgumentValueError: the file cannot be read, or a line is invalid.
     """
     path = (
-        os.environ.get(_SUPPRESSIONS_VARIABLE, "").strip()
+        os.environ.get(SUPPRESSIONS_VARIABLE, "").strip()
         if file is None
         else border.path("suppressions", file)
     )
@@ -321,6 +321,14 @@ class Checks:
         finding = of_fault(fault)
         if finding is not None and finding.check in self.names:
             self.faults.append(finding)
+
+    @property
+    def found_count(self) -> int:
+        """The number of findings so far, with suppressed ones and without leaks."""
+        findings = self.limits.findings or self.limits.unwritten
+        races = 0 if findings is None else len(findings.found)
+        rejected = 0 if self.assembly is None else len(self.assembly.found)
+        return races + rejected + len(self.faults)
 
     def found(self, others: Sequence[Found]) -> tuple[Found, ...]:
         """Return all findings that are not suppressed; `others` are those of the order checks."""

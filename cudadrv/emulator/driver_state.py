@@ -39,7 +39,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -160,6 +160,8 @@ class DriverState:
         self._freed = None if self._is_immediate else FreedMemory(self._queued)
         self._launches = itertools.count()
         self._pid: int | None = None
+        # Called after each call, to report what it found.
+        self.reporter: Callable[[], object] | None = None
         # The reason why every call raises; "" while none does.
         self._ended = ""
         self._schedule: dict[str, list[ScheduledFault]] = {}
@@ -281,13 +283,15 @@ class DriverState:
         if self._ended:
             raise ClosedError(f"{name}: the emulator was closed{self._ended}")
 
-    def look_for_leaks(self) -> None:
+    def look_for_leaks(self, reachable: Set[int] = frozenset()) -> None:
         """Record existing objects as leaks, if that is checked; `findings` has them then.
 
-        On a broken device nothing can be freed, so nothing is reported.
+        On a broken device nothing can be freed, so nothing is reported. Neither are objects whose
+        handles are in `reachable`.
         """
         if self._leaks is not None and not any(device.fault for device in self._devices):
-            self.checks.leaks = list(self._leaks.left())
+            leaks = self._leaks.left()
+            self.checks.leaks = [leak for leak in leaks if leak.handle not in reachable]
 
     @property
     def executed(self) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ import os
 import sys
 from typing import Final
 
+from ..driver.driver_selection import report_at_end
 from ..driver.locks import process_lock
-from .stand_in import StandIn, is_standing, stand_in
+from .stand_in import is_standing, stand_in
 
 _REJECTED: Final = 2  # as of a wrong command line
 _STARTING: Final = process_lock()
@@ -36,11 +37,5 @@ def start() -> None:
         except Exception as error:
             print(f"cudadrv: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             os._exit(_REJECTED)  # after an exception `site` would go on
-        atexit.register(_report, substitute)
-
-
-def _report(substitute: StandIn) -> None:
-    """Print the findings at the end of the process."""
-    substitute.finish()
-    for finding in substitute.emulator.findings:
-        print(finding, file=sys.stderr)
+        report_at_end(substitute.emulator, immediately=True)
+        atexit.register(substitute.finish)  # it runs before that report

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Unpack, cast
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
+from ptx.visible_text import visible
 
 from ..driver.context import BaseContext
-from ..driver.deferred_release import run_deferred
-from ..driver.driver_selection import Driver, current, current_or_none, is_chosen, set_current
+from ..driver.driver_selection import (
+    Driver,
+    current,
+    current_or_none,
+    is_chosen,
+    report_at_end,
+    set_current,
+)
 from ..driver.handle import Closeable, Handle, living
+from ..driver.process_report import look_for_leaks
 from ..emulator.call_site import user_call_site
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
@@ -23,6 +31,8 @@ from ..emulator.timeline.schedule import OrderName
 from ..errors import ArgumentValueError, CheckError, CudadrvError, DriverSelectionError
 
 if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Found
+
     from ..emulator.counters import Counters
 
 
@@ -39,7 +49,8 @@ def use(
 ) -> Emulator:
     """Use the emulator as the driver of the process, and return it.
 
-    The arguments are those of `session`. Findings are in `Emulator.findings`.
+    The arguments are those of `session`. Findings are in `Emulator.findings`. They are also printed
+    on standard error, and a process with findings ends with status 66 (docs/checks.md).
 
     Raises:
         DriverSelectionError: the process has used a driver already.
@@ -52,6 +63,8 @@ def use(
     )  # fmt: skip
     chosen = Driver(emulator)
     former = current() if is_chosen() else set_current(chosen)
+    if former is None:
+        report_at_end(emulator, immediately=True)
     if former is not None:
         if current_or_none() is chosen:
             set_current(former)
@@ -119,21 +132,34 @@ def opened_here() -> str:
 
 
 @contextmanager
-def opened(emulator: Emulator, name: str, *, raise_findings: bool) -> Iterator[None]:
+def opened(
+    emulator: Emulator,
+    name: str,
+    *,
+    raise_findings: bool,
+    roots: Callable[[], Iterable[object]] | None = None,
+) -> Iterator[None]:
     """Use an emulator as the driver of a `with` block; then end it, and close all its objects.
 
     Args:
         emulator: the emulator.
         name: the words after "session", for the errors of uses after the block.
         raise_findings: as of `session`.
+        roots: for a whole program, whose modules may hold objects; as of `look_for_leaks`.
     """
     driver = Driver(emulator)
+    process = os.getpid()
     is_done = False
     try:
-        with raising_findings(emulator, raise_findings=raise_findings), _installed(driver):
+        with (
+            reported_if_open(emulator, raise_findings=raise_findings),
+            raising_findings(emulator, raise_findings=raise_findings, roots=roots),
+            _installed(driver),
+        ):
             yield
-            emulator.finish()
-            is_done = True
+            if os.getpid() == process:  # not in a child that the block has forked
+                emulator.finish()
+                is_done = True
     finally:
         end(driver, emulator, name, destroys=is_done)
 
@@ -188,30 +214,67 @@ def _installed(driver: Driver) -> Iterator[None]:
 
 
 @contextmanager
-def raising_findings(emulator: Emulator, *, raise_findings: bool) -> Iterator[None]:
-    """Look for leaks of a block that has ended, and raise its findings."""
+def reported_if_open(emulator: Emulator, *, raise_findings: bool) -> Iterator[None]:
+    """Report the findings of a block at the end of the process, if the program never leaves it."""
+    cancel = report_at_end(emulator, immediately=False) if raise_findings else None
     try:
         yield
-        look_for_leaks(emulator)
+    finally:
+        if cancel is not None:
+            cancel()
+
+
+@contextmanager
+def raising_findings(
+    emulator: Emulator,
+    *,
+    raise_findings: bool,
+    roots: Callable[[], Iterable[object]] | None = None,
+) -> Iterator[None]:
+    """Look for leaks of a block that has ended, and raise its findings.
+
+    If an error leaves the block, they become a note of the error.
+    """
+    process = os.getpid()
+    try:
+        yield
+        if os.getpid() != process:
+            return  # a child that the block has forked: its parent reports
+        look_for_leaks(emulator, roots)
         if raise_findings:
             _raise_findings(emulator)
     except Exception as error:
-        queued = still_queued(emulator.queued, "When this error left the session")
-        if queued and not isinstance(error, CudadrvError):  # those say themselves what was wrong
-            error.add_note(queued)
-        if emulator.order.startswith("random"):
-            error.add_note(emulator.repeated_by)
+        _add_notes(error, emulator, with_findings=raise_findings)
+        raise
+    except BaseException as error:
+        if raise_findings:
+            _report_at_exit(error, emulator)
         raise
 
 
-def look_for_leaks(emulator: Emulator) -> None:
-    """Look for what is left of a program that has ended, where that is checked."""
-    if "leak" in emulator.checks.names:
-        emulator.look_for_leaks()
-        if emulator.checks.leaks:  # a collection costs more than most sessions
-            gc.collect()
-            run_deferred()  # what graphs kept
-            emulator.look_for_leaks()
+def _add_notes(error: Exception, emulator: Emulator, *, with_findings: bool) -> None:
+    """Add to an error that leaves a session what may explain it."""
+    queued = still_queued(emulator.queued, "When this error left the session")
+    if queued and not isinstance(error, CudadrvError):  # those say themselves what was wrong
+        error.add_note(queued)
+    if with_findings and not isinstance(error, CheckError):
+        for finding in _unseen(emulator):
+            error.add_note(str(finding))
+    if emulator.order.startswith("random"):
+        error.add_note(emulator.repeated_by)
+
+
+def _report_at_exit(leaving: BaseException, emulator: Emulator) -> None:
+    """Report the findings of a session that SystemExit, KeyboardInterrupt or the like leaves.
+
+    Raises:
+        CheckError: the program would have ended as if it had succeeded.
+    """
+    findings = _unseen(emulator)
+    if isinstance(leaving, SystemExit) and leaving.code in (None, 0):
+        _raise_findings(emulator)
+    for finding in findings:
+        print(visible(str(finding)), file=sys.stderr)
 
 
 @contextmanager
@@ -235,13 +298,18 @@ def counting() -> Iterator[Counters]:
         yield counters
 
 
-def _raise_findings(emulator: Emulator) -> None:
-    """Raise what nobody was told of: faults failed a launch, orders have their own warning."""
-    findings = tuple(
+def _unseen(emulator: Emulator) -> tuple[Found, ...]:
+    """Return the findings that no call has raised; orders have a warning of their own."""
+    return tuple(
         finding
         for finding in emulator.findings
         if finding.check != "order" and not finding.benign and not finding.is_told
     )
+
+
+def _raise_findings(emulator: Emulator) -> None:
+    """Raise the findings that no call has raised."""
+    findings = _unseen(emulator)
     if findings:
         raise CheckError("\n".join(map(str, findings)), findings)
 

@@ -30,7 +30,7 @@ from ..emulator.shared_libraries.runtime_module import RuntimeModule
 from ..emulator.shared_libraries.shared_object import is_loaded
 from ..emulator.timeline.schedule import OrderName
 from ..errors import DriverSelectionError
-from .session import devices_of, end, opened_here, raising_findings
+from .session import devices_of, end, opened_here, raising_findings, reported_if_open
 
 _FAULT_POLICIES: Final = ("sticky", "test", "continue")
 
@@ -225,7 +225,8 @@ class _Emulated:
     def standing(self) -> Iterator[Emulator]:
         """Choose the emulator within the block, and run what is still queued at its end."""
         former = set_current(None)
-        with raising_findings(self._emulator, raise_findings=self._raises_findings):
+        reported = reported_if_open(self._emulator, raise_findings=self._raises_findings)
+        with reported, raising_findings(self._emulator, raise_findings=self._raises_findings):
             set_default(self._emulator)
             try:
                 yield self._emulator

@@ -229,7 +229,7 @@ class CudaTest:
         if self._leak_detector is not None:
             self._leak_detector.reset()
         elif self.emulator is not None and self.is_open:
-            from ..sessions.session import look_for_leaks
+            from ..driver.process_report import look_for_leaks
 
             look_for_leaks(self.emulator)
             leaks, self.emulator.checks.leaks = self.emulator.checks.leaks, []

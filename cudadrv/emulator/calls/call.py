@@ -54,8 +54,11 @@ def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
         finally:
             # After any interrupt; another can come only at a call.
             thread.depth = depth
-            if not depth and thread.put_off:
-                thread.make_up()
+            if not depth:
+                if thread.put_off:
+                    thread.make_up()
+                if self.reporter is not None:
+                    self.reporter()
 
     return checked
 

@@ -1,0 +1,132 @@
+"""`ProcessReport`: what the checks find in a process that does not ask for its findings.
+
+CUDADRV_CHECK switches checks on for a whole process. Nothing of the program reads the findings
+then, so they are printed on standard error, and the process ends with the status `FOUND`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from ptx.visible_text import visible
+
+from ..emulator.emulator import Emulator
+from ..emulator.leaks import numbers_in_modules
+from .deferred_release import run_deferred
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Found
+
+FOUND: Final = 66
+"""The exit status of a process with findings, as of ThreadSanitizer: no usual one of a program."""
+
+
+class ProcessReport:
+    """Reports the findings of an emulator at the end of the process; also before, as they come.
+
+    A signal or `os._exit` ends a process without another step of Python. So with `immediately`
+    each finding is printed after the call that found it.
+
+    Args:
+        emulator: the emulator.
+        roots: returns objects whose handles are no leaks, beside those of modules.
+    """
+
+    def __init__(
+        self, emulator: Emulator, roots: Callable[[], Iterable[object]], *, immediately: bool
+    ) -> None:
+        self._emulator = emulator
+        self._roots = roots
+        self._pid = os.getpid()
+        self._count = 0
+        self._printed: dict[str, object] = {}
+        if immediately and emulator.checks.names:
+            emulator.reporter = self.look
+
+    def look(self) -> None:
+        """Print new findings; a program may also handle the error that one of them has raised."""
+        count = self._emulator.checks.found_count
+        if count != self._count:
+            self._count = count
+            self._print(self._findings())
+
+    def finish(self) -> None:
+        """Run queued work and look for leaks; print findings, and let the process end with 66.
+
+        A forked child does nothing: the findings are its parent's.
+        """
+        if not self._emulator.checks.names or os.getpid() != self._pid:
+            return
+        self._emulator.finish()
+        look_for_leaks(self._emulator, self._roots)
+        findings = self._findings()
+        self._print(findings)
+        if findings:
+            checks = ", ".join(sorted(self._emulator.checks.names))
+            _write(f"cudadrv: {len(findings)} found by {checks}")
+            end_with(FOUND)
+
+    def _findings(self) -> list[Found]:
+        """Return the findings that change the status: orders have a warning of their own."""
+        return [
+            finding
+            for finding in self._emulator.findings
+            if finding.check != "order" and not finding.benign
+        ]
+
+    def _print(self, findings: Iterable[Found]) -> None:
+        own = object()
+        for text in map(str, findings):
+            if self._printed.setdefault(text, own) is own:  # else printed, maybe by another thread
+                _write(text)
+
+
+def _write(text: str) -> None:
+    """Print on standard error, if the process has one."""
+    try:
+        print(visible(text), file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return  # it was closed, or cannot show the text; the status reports the findings
+
+
+def look_for_leaks(emulator: Emulator, roots: Callable[[], Iterable[object]] | None = None) -> None:
+    """Look for objects that a program has left when it ended, where that is checked.
+
+    Args:
+        emulator: the emulator of the program.
+        roots: returns objects whose handles are no leaks; then handles in modules are none either.
+            None counts every object, as at the end of a block, whose emulator ends too.
+    """
+    if "leak" not in emulator.checks.names:
+        return
+    emulator.look_for_leaks()
+    if emulator.checks.leaks:  # a collection costs more than most sessions
+        gc.collect()
+        run_deferred()  # what graphs kept
+        emulator.look_for_leaks()
+    if emulator.checks.leaks and roots is not None:
+        emulator.look_for_leaks(numbers_in_modules(*roots()))
+
+
+def end_with(status: int) -> None:
+    """Let the process end with this status, at the last step of the C library's `exit`.
+
+    Python has no function for it: `sys.exit` in an exit handler only prints, and `os._exit` would
+    skip later handlers and the destructors that flush files.
+    """
+    import ctypes  # of processes with findings
+
+    try:
+        libc = ctypes.CDLL(None)
+        register = getattr(libc, "__cxa_atexit")  # a class would mangle the name
+    except (AttributeError, OSError, TypeError):  # Windows
+        sys.stdout.flush()
+        os._exit(status)
+    # The last one runs first. `_exit` drops what C has buffered.
+    for function, argument in ((libc._exit, status), (libc.fflush, 0)):
+        address = ctypes.cast(function, ctypes.c_void_p)
+        register(address, ctypes.c_void_p(argument), None)
