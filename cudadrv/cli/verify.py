@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -111,6 +112,7 @@ class _Report:
 
     Attributes:
         as_json: True to print JSON at the end, and no text.
+        saved: the files of findings; cases of several files may have one name.
     """
 
     as_json: bool
@@ -118,6 +120,7 @@ class _Report:
     mutations: list[MutationReport] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
     pages: list[CaseReport] = field(default_factory=list)
+    saved: set[Path] = field(default_factory=set)
 
     def attempt(
         self, name: str, function: Callable[[], _T], failed: str = "cannot be verified: "
@@ -241,7 +244,10 @@ def _save(case: KernelCase, verdict: Verdict, folder: Path, report: _Report) -> 
     from ..testing.verify import CannotVerifyError, saved_findings
 
     for finding in saved_findings(case, verdict):
-        file = folder / f"{case.name}-{finding.finding.check}.json"
+        stem = f"{case.name}-{finding.finding.check}"
+        names = (f"{stem}{f'-{number}' * (number > 1)}.json" for number in count(1))
+        file = next(folder / name for name in names if folder / name not in report.saved)
+        report.saved.add(file)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(finding.to_json()), encoding="utf-8")
@@ -276,12 +282,10 @@ def _target(text: str) -> tuple[Path, str]:
 
 
 def _cases(names: Mapping[str, object], file: Path) -> Iterator[tuple[str, KernelCase]]:
-    """Yield the cases of a file; paths of sources are relative to it."""
+    """Yield copies of the cases of a file, with their names and the paths of their sources."""
     from ..testing.verify import KernelCase
 
     for name, case in names.items():
         if isinstance(case, KernelCase):
-            case.name = case.name or name
-            if isinstance(case.source, Path):
-                case.source = file.parent / case.source
-            yield name, case
+            # Not in place: a case may have several names, and several files may import it.
+            yield name, case.located(file.parent).named(name)

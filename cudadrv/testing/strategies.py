@@ -10,7 +10,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +18,12 @@ import numpy.typing as npt
 
 from ..emulator.timeline.schedule import Schedule
 from ..errors import ArgumentTypeError, ArgumentValueError, RuntimeDependencyUnavailable
-from ..launch.config import LaunchConfig
+from ..launch.config import (
+    NO_ATTRIBUTES,
+    Extents as LaunchExtents,
+    LaunchAttributes,
+    LaunchConfig,
+)
 
 try:
     from hypothesis import strategies as hypothesis_strategies
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 
     from ptx.signature import KernelSignature
 
+    from ..driver.types import Dim3
     from ..memory.array import DeviceArray
     from ..stream import Context, Stream
 
@@ -361,14 +367,22 @@ def _mixed(seed: int, count: int) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfigs:
-    """Launch configurations; made by `launch_configs`, which has the fields."""
+    """Launch configurations; made by `launch_configs`, which has the fields.
+
+    `base` has everything but the grid, the block and the shared memory of a configuration.
+    """
 
     threads: tuple[Extent, ...]
     blocks: tuple[Extent, ...]
     block: tuple[tuple[Extent, ...], ...]
     shared_bytes: int | Callable[[int], int]
     loops: bool
-    cooperative: bool
+    base: LaunchConfig
+
+    @classmethod
+    def only(cls, config: LaunchConfig) -> LaunchConfigs:
+        """Return the strategy of one configuration."""
+        return cls((), config.grid, (config.block,), config.shared_bytes, False, config)
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -395,7 +409,7 @@ def _drawn_alternatives(
     required = None if signature is None else signature.required_block
     threads = drawn_extents(draw, configs.threads)
     blocks: Sequence[tuple[int, ...]] = [drawn_extents(draw, extents) for extents in configs.block]
-    if required:
+    if not blocks and required:
         blocks = [tuple(required)]
     elif not blocks:
         usual = _blocks_for(len(threads or (1,)))
@@ -403,11 +417,11 @@ def _drawn_alternatives(
     grid = drawn_extents(draw, configs.blocks)
     shared = configs.shared_bytes
     return tuple(
-        LaunchConfig(
-            grid or _grid_of(threads, block),
-            block,
+        replace(
+            configs.base,
+            grid=_dim3(grid or _grid_of(threads, block, configs.base.cluster)),
+            block=_dim3(block),
             shared_bytes=shared if isinstance(shared, int) else shared(math.prod(block)),
-            cooperative=configs.cooperative,
         )
         for block in sorted(blocks, key=lambda shape: (math.prod(shape), shape))
     )
@@ -421,10 +435,12 @@ def _drawn_configs(
     config = draw(hypothesis_strategies.sampled_from(draw(configs.alternatives(signature))))
     if not configs.loops:
         return config
-    grid = [draw(hypothesis_strategies.integers(1, extent)) for extent in config.grid]
-    return LaunchConfig(
-        grid, config.block, shared_bytes=config.shared_bytes, cooperative=config.cooperative
-    )
+    sides = zip(config.grid, config.cluster or (1, 1, 1), strict=True)
+    grid = [
+        draw(hypothesis_strategies.integers(1, extent // cluster)) * cluster
+        for extent, cluster in sides
+    ]
+    return replace(config, grid=_dim3(grid))
 
 
 def launch_configs(
@@ -435,6 +451,9 @@ def launch_configs(
     shared_bytes: int | Callable[[int], int] = 0,
     loops: bool = False,
     cooperative: bool = False,
+    cluster: LaunchExtents | None = None,
+    programmatic: bool = False,
+    attributes: LaunchAttributes = NO_ATTRIBUTES,
 ) -> LaunchConfigs:
     """Return launch configurations.
 
@@ -445,10 +464,12 @@ def launch_configs(
             several sizes are tried.
         shared_bytes: dynamic shared memory; or a function of the threads of a block.
         loops: whether fewer blocks than `threads` needs will do, as for grid-stride loops.
-        cooperative: whether all blocks must be resident at once.
+        cooperative, cluster, programmatic, attributes: as of `LaunchConfig`. The grid that follows
+            from `threads` is a multiple of `cluster`.
 
     Raises:
         ArgumentValueError: neither or both of `threads` and `blocks` are given.
+        LaunchConfigError: `cluster` or `attributes` are not those of a launch.
     """
     if (threads is None) == (blocks is None):
         raise ArgumentValueError("launch_configs: give threads, or blocks")
@@ -459,19 +480,33 @@ def launch_configs(
         block=() if block is None else tuple(extents_of("block", extents) for extents in choices),
         shared_bytes=shared_bytes,
         loops=loops,
-        cooperative=cooperative,
-    )
+        base=LaunchConfig(
+            1, 1, cluster=cluster, cooperative=cooperative, programmatic=programmatic,
+            attributes=attributes,
+        ),
+    )  # fmt: skip
 
 
 def _blocks_for(dimensions: int) -> Sequence[tuple[int, ...]]:
     return ([(size,) for size in _LINE_BLOCKS], _PLANE_BLOCKS, _SPACE_BLOCKS)[dimensions - 1]
 
 
-def _grid_of(threads: Sequence[int], block: Sequence[int]) -> tuple[int, ...]:
-    sides = itertools.zip_longest(threads, block, fillvalue=1)
-    return tuple(
-        max(1, -(-threads_along // block_along)) for threads_along, block_along in sides
-    ) or (1,)
+def _dim3(extents: Sequence[int]) -> Dim3:
+    x, y, z = (*extents, 1, 1)[:3]
+    return x, y, z
+
+
+def _grid_of(
+    threads: Sequence[int], block: Sequence[int], cluster: Sequence[int] | None
+) -> tuple[int, ...]:
+    """Return the smallest grid of whole clusters that has at least these threads."""
+    grid = []
+    for threads_along, block_along, cluster_along in itertools.zip_longest(
+        threads, block, cluster or (), fillvalue=1
+    ):
+        along = block_along * cluster_along
+        grid.append(max(1, -(-threads_along // along)) * cluster_along)
+    return tuple(grid)
 
 
 def schedules() -> SearchStrategy[Schedule]:

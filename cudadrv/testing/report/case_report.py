@@ -171,7 +171,7 @@ def report_case(
         CannotVerifyError: the source does not compile.
     """
     options = options or verify.VerifyOptions(seed=verdict.seed)
-    compiled = compiled_case(case, options, "")  # `verify` has named the case
+    compiled = compiled_case(case, options, verdict.case)
     example, reason = _chosen_example(compiled, verdict, options)
     block, warp = _chosen_warp(verdict, example)
     run = compiled.measure(example, block, warp)

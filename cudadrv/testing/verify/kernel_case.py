@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import traceback
@@ -20,6 +21,7 @@ from ptx.emulate.check.findings import demangled
 from ptx.source_text import SourceText
 
 from ... import border
+from ...emulator.call_site import user_call_site
 from ...errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 from ...launch.config import LaunchConfig
 from ..strategies import (
@@ -60,7 +62,7 @@ class KernelCase:
         source: CUDA C++, or the path of a file.
         arguments: the kernel's arguments in the order of its parameters: sizes, numbers and arrays
             of `cudadrv.testing.strategies`, other strategies, or values.
-        launch: the launch configurations, of `launch_configs`.
+        launch: the launch configurations, of `launch_configs`, or one `LaunchConfig`.
         reference: a function whose parameters are some of the arguments' names. Arrays are copies.
             It changes them, or returns a dict of new contents; None leaves an array open.
             Afterwards each other array of the kernel must equal the reference's.
@@ -90,15 +92,11 @@ class KernelCase:
     ) -> None:
         self.name = ""
         self.source_name = ""  # of a text that was a file
+        file = user_call_site().rpartition(":")[0]
+        self._folder = Path(file).resolve().parent if file else None  # of the Python file
         self.source = source
         self.arguments: dict[str, Input | SearchStrategy[object]] = dict(arguments)
-        self.launch: LaunchConfigs = (
-            LaunchConfigs((), launch.grid, (launch.block,), launch.shared_bytes, False,
-                          launch.cooperative)
-            if isinstance(launch, LaunchConfig) else border.instance(
-                "KernelCase: launch", launch, LaunchConfigs
-            )
-        )  # fmt: skip
+        self.launch: LaunchConfigs = _checked_launch(launch)
         self.reference: Callable[..., object] = _with_named_arguments(
             "reference", reference, self.arguments
         )
@@ -113,6 +111,26 @@ class KernelCase:
         self.options: ptx.CompileOptions = options or ptx.CompileOptions()
         for name, argument in self.arguments.items():
             _check_input(name, argument)
+
+    def named(self, name: str) -> KernelCase:
+        """Return a copy with a name, or the case itself if it has one."""
+        if self.name or not name:
+            return self
+        case = copy.copy(self)
+        case.name = name
+        return case
+
+    def located(self, folder: Path) -> KernelCase:
+        """Return a copy whose source is a path from the working folder.
+
+        A relative path starts at the Python file that made the case, else at `folder`.
+        """
+        case = copy.copy(self)
+        if isinstance(self.source, Path):
+            own = self.source if self._folder is None else self._folder / self.source
+            is_other = self._folder not in (None, folder.resolve()) and own.is_file()
+            case.source = _from_working_folder(own) if is_other else folder / self.source
+        return case
 
     @property
     def source_file(self) -> str:
@@ -307,6 +325,22 @@ def _copies(example: Example) -> dict[str, object]:
         name: argument.contents.copy() if isinstance(argument, DrawnArray) else argument
         for name, argument in example.arguments.items()
     }
+
+
+def _from_working_folder(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _checked_launch(launch: LaunchConfigs | LaunchConfig) -> LaunchConfigs:
+    if isinstance(launch, LaunchConfig):
+        launch = LaunchConfigs.only(launch)
+    border.instance("KernelCase: launch", launch, LaunchConfigs)
+    if launch.base.attributes.completion_event is not None:
+        raise ArgumentValueError(
+            "KernelCase: launch has a completion_event, and each example has a context of its own\n"
+            "  make the event in program="
+        )
+    return launch
 
 
 def _check_input(name: str, argument: object) -> None:

@@ -723,9 +723,10 @@ def _shown_call(call: str, line: SourceLine) -> str:
 
 
 def smaller_launches(compiled: CompiledCase, example: Example) -> Iterator[Proposal]:
-    """Yield a grid with one block less, and blocks with one thread less."""
+    """Yield a grid with one block or cluster less, and blocks with one thread less."""
+    unit = "block" if example.config.cluster is None else "cluster"
     for change, smaller in (
-        ("one block less", _with_fewer_blocks),
+        (f"one {unit} less", _with_fewer_blocks),
         ("one thread less in each block", _with_fewer_threads),
     ):
         if smaller(example) is not example:
@@ -734,9 +735,10 @@ def smaller_launches(compiled: CompiledCase, example: Example) -> Iterator[Propo
 
 def _with_fewer_blocks(example: Example) -> Example:
     x, y, z = example.config.grid
-    if x == 1:
+    step = (example.config.cluster or (1,))[0]
+    if x <= step:
         return example
-    return replace(example, config=replace(example.config, grid=(x - 1, y, z)))
+    return replace(example, config=replace(example.config, grid=(x - step, y, z)))
 
 
 def _with_fewer_threads(example: Example) -> Example:

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from ...emulator.timeline.schedule import Schedule, read_schedule
-from ...errors import CudadrvError
-from ...launch.config import LaunchConfig
+from ...errors import CudadrvError, LaunchConfigError
+from ...launch.config import NO_ATTRIBUTES, AccessWindow, LaunchAttributes, LaunchConfig
 from ..foreign_json import ForeignJsonError, JsonValue
 from ..strategies import DrawnArray
 
@@ -95,18 +95,11 @@ class Example:
 
     def to_json(self) -> Json:
         """Return it as JSON; arrays and NumPy numbers as the base64 text of their bytes."""
-        config = self.config
         return {
             "arguments": {
                 name: argument_to_json(argument) for name, argument in self.arguments.items()
             },
-            "launch": {
-                "grid": list(config.grid),
-                "block": list(config.block),
-                "shared_bytes": config.shared_bytes,
-                "cluster": None if config.cluster is None else list(config.cluster),
-                "cooperative": config.cooperative,
-            },
+            "launch": _launch_to_json(self.config),
             "schedule": str(self.schedule),
             "stream": self.stream,
         }
@@ -121,11 +114,9 @@ class Example:
         return _read(fields, "an example", read_example)
 
     def __str__(self) -> str:
-        lines = [
-            f"launch: {launch_text(self.config)}"
-            f"{f', {self.config.shared_bytes} bytes shared' if self.config.shared_bytes else ''}"
-            f", order {self.schedule}, {self.stream} stream",
-        ]
+        parts = [launch_text(self.config), *_launch_details(self.config)]
+        parts += [f"order {self.schedule}", f"{self.stream} stream"]
+        lines = [f"launch: {', '.join(parts)}"]
         lines += [f"{name} = {_shown(argument)}" for name, argument in self.arguments.items()]
         return "\n".join(lines)
 
@@ -136,6 +127,22 @@ def launch_text(config: LaunchConfig) -> str:
     return (
         f"{_counted(config.blocks, 'block')}{grid} of {_counted(config.threads, 'thread')}{block}"
     )
+
+
+def _launch_details(config: LaunchConfig) -> Iterator[str]:
+    """Yield all else of a launch in words, without default values."""
+    if config.cluster is not None:
+        yield f"clusters of {_counted(math.prod(config.cluster), 'block')}" + _extent_text(
+            config.cluster
+        )
+    if config.shared_bytes:
+        yield f"{config.shared_bytes} bytes shared"
+    if config.cooperative:
+        yield "cooperative"
+    if config.programmatic:
+        yield "programmatic"
+    if config.attributes != NO_ATTRIBUTES:
+        yield str(config.attributes)
 
 
 def _counted(count: int, noun: str) -> str:
@@ -222,18 +229,70 @@ def read_example(value: JsonValue) -> Example:
     return Example(arguments, _read_launch(value.field("launch")), read, stream)
 
 
+def _launch_to_json(config: LaunchConfig) -> Json:
+    requests = config.attributes
+    values = {name: getattr(requests, name) for name in _ATTRIBUTES}
+    if requests.access_window is not None:
+        values["access_window"] = asdict(requests.access_window)
+    return {
+        "grid": list(config.grid),
+        "block": list(config.block),
+        "shared_bytes": config.shared_bytes,
+        "cluster": None if config.cluster is None else list(config.cluster),
+        "cooperative": config.cooperative,
+        "programmatic": config.programmatic,
+        "attributes": {name: value for name, value in values.items() if value is not None},
+    }
+
+
 def _read_launch(value: JsonValue) -> LaunchConfig:
-    values = value.fields(("grid", "block", "shared_bytes", "cluster", "cooperative"))
-    grid, block = (value.field(name).coordinates(3, 1, _MOST_EXTENT) for name in ("grid", "block"))
+    value.fields(LaunchConfig.__dataclass_fields__)
+    grid, block = (_read_extents(value.field(name)) for name in ("grid", "block"))
     threads = math.prod(grid) * math.prod(block)
     if threads > _MOST_THREADS:
         raise value.wrong(f"a launch of at most {_MOST_THREADS} threads")
-    cluster = values.get("cluster")
+    has_cluster = value.has("cluster") and not value.field("cluster").is_null
     return LaunchConfig(
         grid, block, value.field("shared_bytes").integer(0, _MOST_EXTENT),
-        None if cluster is None or cluster.is_null else cluster.coordinates(3, 1, _MOST_EXTENT),
+        _read_extents(value.field("cluster")) if has_cluster else None,
         value.field("cooperative").boolean(),
+        # Findings of older versions do not have these.
+        value.has("programmatic") and value.field("programmatic").boolean(),
+        _read_attributes(value.field("attributes")) if value.has("attributes") else NO_ATTRIBUTES,
     )  # fmt: skip
+
+
+def _read_extents(value: JsonValue) -> tuple[int, ...]:
+    return value.coordinates(3, 1, _MOST_EXTENT)
+
+
+def _read_attributes(value: JsonValue) -> LaunchAttributes:
+    fields: Json = {
+        name: _ATTRIBUTES[name](field) for name, field in value.fields(_ATTRIBUTES).items()
+    }
+    try:
+        return LaunchAttributes(**fields)
+    except LaunchConfigError as error:
+        raise value.wrong(f"attributes of a launch: {error}") from None
+
+
+def _read_window(value: JsonValue) -> AccessWindow:
+    fields = value.fields(AccessWindow.__dataclass_fields__)
+    numbers: Json = {name: fields[name].number() for name in _NUMBERS if name in fields}
+    texts: Json = {name: field.text() for name, field in fields.items() if name not in _NUMBERS}
+    try:
+        return AccessWindow(**numbers, **texts)
+    except (TypeError, LaunchConfigError) as error:  # one is missing, or out of its range
+        raise value.wrong(f"an access window: {error}") from None
+
+
+_NUMBERS: Final = ("address", "nbytes", "hit_ratio")
+# A completion event belongs to one session: `KernelCase` rejects it.
+_ATTRIBUTES: Final[Mapping[str, Callable[[JsonValue], object]]] = {
+    "priority": JsonValue.integer, "preferred_cluster": _read_extents,
+    "memory_domain": JsonValue.text, "shared_carveout": JsonValue.integer,
+    "access_window": _read_window,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

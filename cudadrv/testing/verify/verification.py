@@ -17,6 +17,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 from ... import border
 from ...emulator.checks import CheckName, default_checks, read_checks
 from ...errors import ArgumentValueError, CudadrvError
+from ...launch.config import LaunchConfig
 from ..strategies import DrawnArray, LaunchConfigs, Size
 from .example_run import VALUES, CompiledCase, Fault
 from .kernel_case import KernelCase, failed_call
@@ -204,7 +205,7 @@ def compiled_case(case: KernelCase, options: VerifyOptions, name: str) -> Compil
     Raises:
         CannotVerifyError: the source does not compile, or does not fit the arguments.
     """
-    case.name = case.name or name.rpartition("::")[2]
+    case = case.named(name.rpartition("::")[2])
     chosen = default_checks() if options.checks is None else read_checks(options.checks)
     image, kernel = case.compile()
     return CompiledCase(case, image, kernel, chosen, case.source_text())
@@ -322,7 +323,7 @@ def verify_kernel(
     kernel: str | Path,
     reference: Callable[..., Mapping[str, object] | None],
     arguments: Mapping[str, object],
-    launch: LaunchConfigs,
+    launch: LaunchConfigs | LaunchConfig,
     options: VerifyOptions | None = None,
     **fields: object,
 ) -> Verdict:

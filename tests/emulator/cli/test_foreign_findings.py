@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pytest
 
+from cudadrv import AccessWindow, LaunchAttributes
 from cudadrv.errors import ArgumentValueError
 from cudadrv.testing import strategies as st
 from cudadrv.testing.budget import KernelBudget, read_budgets, write_budgets
@@ -40,7 +41,9 @@ FORMS: Final[tuple[Json, ...]] = (None, True, 7, "text", [], [7], {}, {"a": 1})
 # Where null, or a missing field, has a meaning.
 NULLABLE: Final = {"file", "line", "ptx_line", "block", "thread", "cluster", "relative", "absolute",
                    "ulps"}  # fmt: skip
-OPTIONAL: Final = {"repeat", "note", "repairs", "cluster", "relative", "absolute", "ulps"}
+OPTIONAL: Final = {"repeat", "note", "repairs", "cluster", "relative", "absolute", "ulps",
+                   "programmatic", "attributes", "priority", "preferred_cluster", "memory_domain",
+                   "shared_carveout", "access_window", "hit_ratio", "hit", "miss"}  # fmt: skip
 # Objects whose names are the user's, with values of one form.
 OPEN: Final = {"arguments", "expected", "tolerances"}
 
@@ -50,10 +53,16 @@ def verdict() -> tuple[KernelCase, Verdict]:
     case = KernelCase(
         KERNEL,
         arguments={"n": st.sizes(1, 4), "a": np.float32(2), "b": 3, "x": st.arrays(np.float32, 4)},
-        launch=st.launch_configs(blocks=1, block=8),
+        launch=st.launch_configs(
+            blocks=1, block=8, cluster=1,
+            attributes=LaunchAttributes(
+                priority=0, memory_domain="remote", shared_carveout=50,
+                access_window=AccessWindow(4096, 16, 0.5),
+            ),
+        ),
         reference=lambda n, x: {"x": np.where(np.arange(4) < n, 6, x)},
         tolerance={"x": Tolerance(relative=0.5, absolute=1.5)},
-    )
+    )  # fmt: skip
     options = VerifyOptions(("bounds",), examples=9, database=None)
     return case, verify(case, options, name="k")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -160,6 +161,65 @@ def test_save_writes_a_file_for_each_finding(verify: Command) -> None:
         f"  replay: python -m cudadrv replay {Path('found', 'wrong-values.json')}\n"
     )
     assert [each.name for each in Path("found").iterdir()] == ["wrong-values.json"]
+
+
+SHARED = """
+from pathlib import Path
+
+import numpy as np
+
+from cudadrv import LaunchConfig
+from cudadrv.testing import strategies as st
+from cudadrv.testing.verify import KernelCase
+
+fill = KernelCase(
+    Path("ones.cu"), arguments={"x": st.arrays(np.int32, 4)}, launch=LaunchConfig(1, 4),
+    reference=lambda x: {"x": EXPECTED},
+)
+also = fill
+"""
+ONES = 'extern "C" __global__ void ones(int* x) { x[threadIdx.x] = 1; }'
+
+
+def shared_case(expected: int) -> None:
+    """Write a case below the working folder, and modules of two folders that import it."""
+    Path("sub", "other").mkdir(parents=True)
+    Path("sub", "ones.cu").write_text(ONES)
+    Path("sub", "shared.py").write_text(SHARED.replace("EXPECTED", str(expected)))
+    path = f"import sys; sys.path.insert(0, {str(Path('sub').resolve())!r})"
+    for name in ("top.py", "sub/one.py", "sub/other/two.py"):
+        Path(name).write_text(f"{path}\nfrom shared import fill as mine, also\n")
+
+
+@pytest.fixture
+def _fresh_import() -> Iterator[None]:
+    yield
+    sys.modules.pop("shared", None)
+
+
+@pytest.mark.usefixtures("_fresh_import")
+def test_one_case_of_several_names_and_files_is_verified_under_each(
+    verify: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared_case(1)
+    files = ["sub/shared.py", "sub/one.py", "sub/other/two.py", "top.py"]
+    done = verify(*files, *FEW)
+    assert (done.returncode, done.stderr) == (0, "")
+    verified = [line.partition(": verified")[0] for line in done.stdout.splitlines()]
+    assert verified[:2] == ["sub/shared.py::fill", "sub/shared.py::also"]
+    assert verified[2:] == [f"{file}::{name}" for file in files[1:] for name in ("mine", "also")]
+    monkeypatch.chdir("sub")
+    done = verify("shared.py::also", "other/two.py::mine", "../top.py::mine", *FEW)
+    assert (done.returncode, done.stdout.count(": verified (")) == (0, 3)
+
+
+@pytest.mark.usefixtures("_fresh_import")
+def test_findings_of_one_case_in_two_files_are_saved_in_two_files(verify: Command) -> None:
+    shared_case(2)
+    done = verify("sub/one.py::mine", "top.py::mine", "--save", "found", "--no-explain", *FEW)
+    assert done.returncode == 1
+    saved = sorted(path.name for path in Path("found").iterdir())
+    assert saved == ["mine-values-2.json", "mine-values.json"]
 
 
 def test_html_writes_the_page_of_all_cases(verify: Command) -> None:
