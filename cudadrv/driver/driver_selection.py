@@ -222,12 +222,23 @@ class _Selection:
     Attributes:
         driver: the one in use; None while none is chosen.
         standing: replaces the CUDA driver of the whole process, whatever CUDADRV_DRIVER selects.
+        opener: sets the driver at the first call, instead of a choice; None nearly always.
     """
 
     def __init__(self) -> None:
         self.lock = process_lock()
         self.driver: Driver | None = None
         self.standing: DriverApi | None = None
+        self.opener: Callable[[], object] | None = None
+
+    def first(self) -> Driver:
+        """Return the driver for the first call; the lock is held."""
+        if self.opener is not None:
+            self.opener()
+            self.opener = None
+        if self.driver is None:
+            self.driver = Driver(self.choose())
+        return self.driver
 
     def choose(self) -> DriverApi:
         """Load the driver that CUDADRV_DRIVER selects: "cuda" (the default), "emulator[:N]"."""
@@ -303,7 +314,7 @@ def current() -> Driver:
         with _selection.lock:
             driver = _selection.driver
             if driver is None:
-                driver = _selection.driver = Driver(_selection.choose())
+                driver = _selection.first()
     return driver
 
 
@@ -327,9 +338,16 @@ def set_default(api: DriverApi | None) -> None:
     _selection.standing = api
 
 
+def set_opener(opener: Callable[[], object] | None) -> None:
+    """Let the first call, while no driver is in use, call `opener`, which sets one."""
+    with _selection.lock:
+        _selection.opener = opener
+
+
 def is_chosen() -> bool:
     """Return whether a driver is in use, or the choice is made."""
-    return _selection.driver is not None or _selection.standing is not None
+    choices = (_selection.driver, _selection.standing, _selection.opener)
+    return any(choice is not None for choice in choices)
 
 
 def call_bound(

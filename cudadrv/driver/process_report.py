@@ -72,10 +72,11 @@ class ProcessReport:
 
     def _findings(self) -> list[Found]:
         """Return the findings that change the status: orders have a warning of their own."""
+        handled = self._emulator.checks.handled
         return [
             finding
             for finding in self._emulator.findings
-            if finding.check != "order" and not finding.benign
+            if finding.check != "order" and not finding.benign and str(finding) not in handled
         ]
 
     def _print(self, findings: Iterable[Found]) -> None:
@@ -83,6 +84,8 @@ class ProcessReport:
         for text in map(str, findings):
             if self._printed.setdefault(text, own) is own:  # else printed, maybe by another thread
                 _write(text)
+                if sys.stderr is not sys.__stderr__:  # captured: maybe nobody sees it
+                    self._printed.pop(text, None)
 
 
 def _write(text: str) -> None:

@@ -307,6 +307,7 @@ class Checks:
         faults: kernels' faults that a check is about.
         assembly: assembles the loaded modules; None if that is not checked.
         leaks: the leaks at the end.
+        handled: texts of findings that somebody has handled, so that a process does not fail.
     """
 
     names: frozenset[str]
@@ -315,6 +316,7 @@ class Checks:
     faults: list[KernelFault] = field(default_factory=list)
     leaks: list[Leak] = field(default_factory=list)
     assembly: ModuleAssembly | None = None
+    handled: set[str] = field(default_factory=set)
 
     def note(self, fault: EmulationFault) -> None:
         """Record a kernel's fault."""

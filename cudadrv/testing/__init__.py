@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -22,9 +23,18 @@ from ..driver.driver_selection import set_current
 from ..errors import ArgumentValueError, CudadrvError, DriverNotFoundError, NoDeviceError
 from ..version import VERSION
 from .choices import CHECK, ORDER, VARIABLES, Choices, add_options, read_choices
-from .cuda_test import CudaTest
+from .cuda_test import CudaTest, PendingSession, ProcessFindings
 from .gpus import gpus, spread_workers
-from .plan import CUDA_EMULATOR, CUDA_TEST, MARKERS, CudaTestPlan, Place, plan_of, session_arguments
+from .plan import (
+    CUDA_EMULATOR,
+    CUDA_TEST,
+    MARKERS,
+    CudaTestPlan,
+    Place,
+    plan_of,
+    session_arguments,
+    unmarked,
+)
 
 if TYPE_CHECKING:
     from execnet import XSpec
@@ -37,6 +47,8 @@ if TYPE_CHECKING:
 
 _CHOICES: Final = pytest.StashKey[Choices]()
 _TEST: Final = pytest.StashKey[CudaTest | None]()
+_PENDING: Final = pytest.StashKey[PendingSession | None]()
+_PROCESS: Final = pytest.StashKey[ProcessFindings]()
 _BUDGETS: Final[pytest.StashKey[Budgets]] = pytest.StashKey()
 _OF_CONTROLLER: Final = "cudadrv"
 _BOTH: Final[tuple[Place, ...]] = ("gpu", "emulator")
@@ -138,14 +150,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Install a driver for a test that needs one, before its fixtures."""
-    item.config.stash[_TEST] = None
+    """Install a driver for a test that needs one, before its fixtures.
+
+    On the emulator a test without a marker or fixture opens its session at its first driver call.
+    """
+    stash, choices = item.config.stash, item.config.stash[_CHOICES]
+    stash[_TEST], stash[_PROCESS] = None, ProcessFindings()
     try:
-        plan = plan_of(item, _fixtures_of(item), item.config.stash[_CHOICES])
+        plan = plan_of(item, _fixtures_of(item), choices)
     except ArgumentValueError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     if plan is not None:
         _open(item, plan)
+    elif choices.mode == "emulator":
+        stash[_PENDING] = PendingSession(partial(_open, item, unmarked(item)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -167,6 +185,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if test is not None:
         test.begin_counting()
     result = yield
+    _fail_for(item.config.stash[_PROCESS].new())
     test = item.config.stash.get(_TEST, None)
     if test is not None:
         _fail_for(test.findings())
@@ -178,30 +197,35 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """Restore the former driver after all fixtures, and fail the test if it leaks."""
-    test = item.config.stash.get(_TEST, None)
+    stash = item.config.stash
     try:
         result = yield
     except BaseException:
+        test = stash.get(_TEST, None)
         if test is not None:
             test.has_failed = True
             test.close()
         raise
-    if test is not None:
-        _fail_for(test.close())
+    test = stash.get(_TEST, None)  # its fixtures may have opened it
+    found = "" if test is None else test.close()
+    _close_pending(stash)
+    _fail_for(found)
     return result
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Restore the former driver if an interrupt or a crash of pytest ended a test."""
+    """Restore the former driver, also if an interrupt or a crash of pytest ended the test."""
+    stash = item.config.stash
     try:
         return (yield)
     finally:
-        test = item.config.stash.get(_TEST, None)
-        item.config.stash[_TEST] = None
+        test, stash[_TEST] = stash.get(_TEST, None), None
         if test is not None and test.is_open:
             test.has_failed = True
+            _print(item.config, test.found())  # no report of the test follows
             test.close()
+        _close_pending(stash)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -235,7 +259,7 @@ def _cuda_test(request: pytest.FixtureRequest) -> CudaTest:
     """The test's driver; a test that requests it while it runs has it from then on."""
     test = request.config.stash.get(_TEST, None)
     if test is None:
-        test = _open(request.node, CudaTestPlan(None, 1, {}, may_leak=False))
+        test = _open(request.node, unmarked(request.node))
     return test
 
 
@@ -325,6 +349,18 @@ def _open(item: pytest.Item, plan: CudaTestPlan) -> CudaTest:
     test.open()
     item.config.stash[_TEST] = test
     return test
+
+
+def _close_pending(stash: pytest.Stash) -> None:
+    pending, stash[_PENDING] = stash.get(_PENDING, None), None
+    if pending is not None:
+        pending.close()
+
+
+def _print(config: pytest.Config, text: str) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if text and reporter is not None:
+        reporter.write_line(f"\n{text}")
 
 
 def _fail_for(findings: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import pytest
 
 from ..driver.context_handle import ContextHandle
-from ..driver.driver_selection import Driver, current, set_current
+from ..driver.driver_selection import Driver, current, current_or_none, set_current, set_opener
 from ..driver.handle import AnyHandle, Closeable, ClosedHandle, living
 from ..driver.registry import Registry
 from ..errors import CudadrvError, CudaError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ptx.diagnostics import CompileWarning
     from ptx.emulate.check.findings import Found
 
+    from ..emulator.checks import Checks
     from ..emulator.counters import Counters
     from ..emulator.emulator import Emulator
     from ..memory.pinned import HostHandle
@@ -109,11 +110,57 @@ _LEFT: Final = (
     "leak: the test left on its device what it made:\n  {}\n"
     "  close it, use it in a `with` block, or let no variable hold it any more"
 )
+_OLDER: Final = (
+    "  the objects were made before the tests, on the emulator of the whole run: make them in tests"
+)
 _MIXED: Final = (
     "the fixture {!r} of scope {!r} made what belongs to the devices of one test:\n{}\n"
     'Every test on the emulator has devices of its own. Give the fixture the scope "function", or '
     "let it keep a ptx.Image, which any device loads."
 )
+
+
+class PendingSession:
+    """The driver of a test that opens one at its first driver call; most tests never do.
+
+    Args:
+        open_test: opens the test, which sets the driver in use.
+    """
+
+    def __init__(self, open_test: Callable[[], object]) -> None:
+        self._former = set_current(None)
+        set_opener(open_test)
+
+    def close(self) -> None:
+        """Restore the driver of the process."""
+        set_opener(None)
+        set_current(self._former)
+
+
+class ProcessFindings:
+    """The findings of the emulator of the process: its objects are older than the tests.
+
+    Objects that a module made when the tests were collected belong to it.
+    """
+
+    def __init__(self) -> None:
+        driver = current_or_none()
+        self._api: object = None if driver is None or not driver.is_emulated else driver.api
+        self._known = set(self._texts())
+
+    def _texts(self) -> list[str]:
+        findings: Sequence[Found] = getattr(self._api, "findings", ())
+        return [str(each) for each in findings if not (each.benign or each.is_told)]
+
+    def new(self) -> str:
+        """Return the findings since the last call, or since the test's beginning."""
+        new = [text for text in self._texts() if text not in self._known]
+        if not new:
+            return ""
+        self._known.update(new)
+        checks: Checks = getattr(self._api, "checks")  # noqa: B009  # a trace has it, too
+        checks.handled.update(new)
+        return "\n".join([*new, _OLDER])
 
 
 class CudaTest:

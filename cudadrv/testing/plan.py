@@ -88,6 +88,11 @@ def plan_of(node: pytest.Item, fixtures: Collection[str], choices: Choices) -> C
     return CudaTestPlan(place, gpus, arguments, may_leak, seeds, counts)
 
 
+def unmarked(node: pytest.Item) -> CudaTestPlan:
+    """Return the plan of a test without a marker or fixture that says what it needs."""
+    return CudaTestPlan(None, 1, {}, may_leak=node.get_closest_marker("may_leak") is not None)
+
+
 def _take_seeds(arguments: dict[str, object]) -> int | None:
     """Remove `seeds`, which is no argument of a session, from the arguments of `emulated`."""
     has_order = bool(arguments.keys() & {"order", "seed"})

@@ -162,6 +162,7 @@ def test_image(image, cuda_context, n):
 
 
 def test_the_former_driver_is_back_after_a_test(runs: Runs) -> None:
+    before = current_or_none()
     result = runs.here(
         IMPORTS
         + """
@@ -172,8 +173,8 @@ found = [current_or_none()]
 @pytest.mark.gpu
 def test_own():
     assert current_or_none() is not found[0] and os.environ["CUDADRV_DRIVER"] == "emulator:1"
-def test_outside():
-    assert current_or_none() is found[0] and os.environ["CUDADRV_DRIVER"] == "emulator"
+def test_unopened():
+    assert current_or_none() is None and os.environ["CUDADRV_DRIVER"] == "emulator"
 def test_within(cuda_context):
     with emulator.session(devices=3):
         assert len(cudadrv.list_devices()) == 3
@@ -182,6 +183,7 @@ def test_within(cuda_context):
         "--cuda=emulator",
     )
     result.assert_outcomes(passed=3)
+    assert current_or_none() is before
 
 
 def test_an_interrupt_leaves_no_emulator_behind(runs: Runs) -> None:
