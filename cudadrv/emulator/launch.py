@@ -7,6 +7,7 @@ that passed the checks runs under the locks of its devices; its fault becomes a 
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,20 +101,27 @@ class ShownParameters:
         )
 
 
-def check(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
+def check(
+    function: KernelFunction, shape: Shape, device: DeviceState, *, is_node: bool = False
+) -> None:
     """Reject a launch that the driver would reject.
+
+    A graph's node gets its cluster after it was added, so that it may have none yet.
 
     Raises:
         CallError: with the driver's code and the reason.
     """
-    if shape in function.approved:
+    if not is_node and shape in function.approved:
         return
     _check_extents(function, shape, device)
     _check_shared(function, shape)
-    if shape.cluster != NO_CLUSTER or any(function.cluster):
-        _check_cluster(function, shape, device)
+    if not is_node:
+        check_named_cluster(function, shape)
+    _check_cluster(function, shape, device)
     if shape.cooperative:
         _check_cooperative(function, shape, device)
+    if is_node:
+        return
     if len(function.approved) >= _APPROVED_SHAPES:
         function.approved.clear()
     function.approved.add(shape)
@@ -121,7 +129,7 @@ def check(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
 
 def _check_extents(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     for noun, extents, name in (
-        ("grid", shape.grid, "MAX_GRID_DIM"),
+        ("grid", function.blocks_of(shape.grid), "MAX_GRID_DIM"),
         ("block", shape.block, "MAX_BLOCK_DIM"),
     ):
         limits = tuple(
@@ -157,26 +165,41 @@ def _check_shared(function: KernelFunction, shape: Shape) -> None:
         )
 
 
+def check_named_cluster(function: KernelFunction, shape: Shape) -> None:
+    """Reject a launch that names no cluster, of a kernel with `.explicitcluster`.
+
+    Raises:
+        CallError: CUDA_ERROR_INVALID_CLUSTER_SIZE.
+    """
+    if "explicitcluster" in function.directives and function.cluster_of(shape) is None:
+        raise CallError(
+            CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE,
+            f"kernel {function.shown} is .explicitcluster: a launch names its cluster",
+        )
+
+
 def _check_cluster(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
-    cluster = shape.cluster
-    if cluster == NO_CLUSTER and any(function.cluster):
-        cluster = function.cluster
+    cluster = function.cluster_of(shape)
+    if cluster is None:
+        return
     portable = device.profile.architecture.max_cluster
-    if not portable:
+    if not portable and cluster != NO_CLUSTER:
         raise CallError(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
             f"devices of compute capability {device.profile.compute_capability} have no clusters",
         )
     max_blocks = _NON_PORTABLE_CLUSTER if function.non_portable else portable
+    max_blocks = max(1, min((max_blocks, *function.directives.get("maxclusterrank", ()))))
     blocks = cluster[0] * cluster[1] * cluster[2]
+    grid = function.blocks_of(shape.grid)
     if (
         not 1 <= blocks <= max_blocks
         or (any(function.cluster) and cluster != function.cluster)
-        or any(extent % part for extent, part in zip(shape.grid, cluster, strict=True))
+        or any(extent % part for extent, part in zip(grid, cluster, strict=True))
     ):
         raise CallError(
             CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE,
-            f"kernel {function.shown}: clusters of {cluster} do not divide the grid {shape.grid} "
+            f"kernel {function.shown}: clusters of {cluster} do not divide the grid {grid} "
             f"or are not of 1 to {max_blocks} blocks"
             + (f"; the kernel requires {function.cluster}" if any(function.cluster) else ""),
         )
@@ -187,7 +210,7 @@ def _check_cooperative(function: KernelFunction, shape: Shape, device: DeviceSta
     resident = function.module.context.sm_count * resident_blocks(
         function, device, threads, shape.shared_bytes
     )
-    blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
+    blocks = math.prod(function.blocks_of(shape.grid))
     if blocks > resident:
         raise CallError(
             CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
@@ -319,7 +342,7 @@ def _begin(
         parameters,
         shared_bytes=shape.shared_bytes,
         cooperative=shape.cooperative,
-        cluster=shape.cluster,
+        cluster=function.cluster_of(shape) or NO_CLUSTER,
         limits=limits,
         order=order,
     )
@@ -405,7 +428,7 @@ def _launch(
             parameters,
             shared_bytes=shape.shared_bytes,
             cooperative=shape.cooperative,
-            cluster=shape.cluster,
+            cluster=function.cluster_of(shape) or NO_CLUSTER,
             limits=limits,
             counts=counts,
         )
@@ -429,7 +452,7 @@ def _counted(
     return CountedLaunch(
         function.name,
         device.ordinal,
-        shape.grid,
+        function.blocks_of(shape.grid),
         shape.block,
         shape.shared_bytes,
         Occupancy(

@@ -13,8 +13,10 @@ from ptx.emulate.program import Program
 from ptx.emulate.requirements.check import UnsupportedTarget, check_requirements
 from ptx.emulate.requirements.needs import version_of
 from ptx.emulate.requirements.sizes import check_sizes
+from ptx.emulate.requirements.targets import UnknownTarget, check_target_version
 from ptx.errors import ImageFormatError, PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
+from ptx.isa.directives import required_cluster
 from ptx.isa.fatbin import MAGIC, fatbin_ptx
 from ptx.isa.signature import signature_of
 from ptx.signature import KernelSignature
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
 _ELF = b"\x7fELF"
 _LTO_IR = b"\xed\x43\x4e\x7f"
-_STRING = re.compile(r'"[^"]*"')
+# Driver 580 rejects all characters outside ASCII, anywhere; ptxas of CUDA 13.5 accepts comments.
+_FOREIGN = re.compile(r"[^\t\n\f\r -~]")
 _STATIC_DEFAULT = 49152  # shared memory that a block may use without a setting
 # The last version of each major one that has ended (PTX ISA, "Release Notes").
 _LAST_MINORS = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
@@ -58,14 +61,12 @@ def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Modu
 def new_function(handle: int, module: Module, signature: KernelSignature) -> KernelFunction:
     """Return the function of a kernel that the module defines."""
     entry = module.program.module.functions[signature.name]
-    required = (*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
-    has_cluster = "reqnctapercluster" in entry.directives
     return KernelFunction(
         handle,
         module,
         signature,
         max_dynamic=max(0, _STATIC_DEFAULT - signature.shared_bytes),
-        cluster=(required[0], required[1], required[2]) if has_cluster else (0, 0, 0),
+        cluster=required_cluster(entry.directives) or (0, 0, 0),
     )
 
 
@@ -86,13 +87,19 @@ def read_image(image: bytes, capability: tuple[int, int]) -> PtxModule:
     if image.startswith(MAGIC):
         text = ptx_of_fatbin(image, capability)
     else:
-        text = image.rstrip(b"\0").decode(errors="replace")
+        text = image.partition(b"\0")[0].decode(errors="replace")
     if ".version" not in text:
         raise CallError(
             CUresult.CUDA_ERROR_INVALID_IMAGE, "the image is no PTX: it has no .version directive"
         )
-    if not text.isascii():
-        _reject_other_characters(text)
+    foreign = _FOREIGN.search(text)
+    if foreign is not None:
+        line = text.count("\n", 0, foreign.start()) + 1
+        raise CallError(
+            CUresult.CUDA_ERROR_INVALID_PTX,
+            f"line {line} has the character {foreign.group()!a}; PTX is ASCII, in comments and "
+            "strings as well",
+        )
     try:
         module = parse(text)
         for function in module.functions.values():
@@ -113,21 +120,6 @@ def ptx_of_fatbin(image: bytes, capability: tuple[int, int]) -> str:
         return fatbin_ptx(image, capability)
     except ImageFormatError as error:
         raise CallError(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, str(error), error) from None
-
-
-def _reject_other_characters(text: str) -> None:
-    """Reject characters outside ASCII, as driver 580 does (measured), except in strings.
-
-    Raises:
-        CallError: CUDA_ERROR_INVALID_PTX.
-    """
-    for number, line in enumerate(text.split("\n"), 1):
-        if not _STRING.sub("", line).isascii():
-            raise CallError(
-                CUresult.CUDA_ERROR_INVALID_PTX,
-                f"line {number} has a character that is no ASCII, which PTX may not have even in "
-                "comments",
-            )
 
 
 def check_target(
@@ -155,6 +147,10 @@ def check_target(
             CUresult.CUDA_ERROR_INVALID_PTX,
             f"unsupported .address_size {module.address_size}: the driver takes 64",
         )
+    try:
+        check_target_version(module)
+    except UnknownTarget as error:
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
     digits = module.target.removeprefix("sm_").rstrip("af")
     required = (int(digits[:-1]), int(digits[-1]))
     exact = module.target.endswith("a") and required != capability

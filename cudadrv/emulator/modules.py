@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.isa import PtxSyntaxError
+from ptx.isa.directives import blocks_of_grid
 
 from ..driver._api import CUdevice_attribute, CUfunction_attribute, CUresult
 from .call_error import CallError, invalid_value
@@ -30,7 +31,7 @@ class Shape:
     """A launch without its parameters.
 
     Attributes:
-        cluster: `NO_CLUSTER` where it has no clusters.
+        cluster: None where the launch names none.
         hints: the number and the bytes of each launch attribute that has no effect here.
     """
 
@@ -38,7 +39,7 @@ class Shape:
     block: Dim3
     shared_bytes: int
     cooperative: bool = False
-    cluster: Dim3 = NO_CLUSTER
+    cluster: Dim3 | None = None
     hints: tuple[tuple[int, bytes], ...] = ()
 
 
@@ -106,6 +107,16 @@ class KernelFunction:
     def directives(self) -> Mapping[str, tuple[int, ...]]:
         """The kernel's performance-tuning directives with their numbers."""
         return self.module.program.module.functions[self.name].directives
+
+    def blocks_of(self, grid: Dim3) -> Dim3:
+        """Return the blocks of a launch; its grid counts clusters with `.blocksareclusters`."""
+        return blocks_of_grid(self.directives, grid)
+
+    def cluster_of(self, shape: Shape) -> Dim3 | None:
+        """Return the cluster that a launch names, else the one that the kernel requires."""
+        if shape.cluster is None and any(self.cluster):
+            return self.cluster
+        return shape.cluster
 
     def kernel(self) -> EmulatedKernel:
         """Return the kernel, ready to run.
@@ -332,7 +343,7 @@ def attribute_of(function: KernelFunction, number: int) -> int:
         "CACHE_MODE_CA": 0,
         "MAX_DYNAMIC_SHARED_SIZE_BYTES": function.max_dynamic,
         "PREFERRED_SHARED_MEMORY_CARVEOUT": function.carveout,
-        "CLUSTER_SIZE_MUST_BE_SET": int(any(function.cluster)),
+        "CLUSTER_SIZE_MUST_BE_SET": int("explicitcluster" in function.directives),
         "REQUIRED_CLUSTER_WIDTH": function.cluster[0],
         "REQUIRED_CLUSTER_HEIGHT": function.cluster[1],
         "REQUIRED_CLUSTER_DEPTH": function.cluster[2],

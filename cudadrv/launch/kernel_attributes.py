@@ -84,7 +84,8 @@ class KernelAttributes:
         "May be set.",
     )
     cluster_size_must_be_set: _Readable = _Readable(
-        _Attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, "1 if it runs in clusters alone."
+        _Attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET,
+        "1 if each launch must name its cluster.",
     )
     required_cluster_width: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,

@@ -393,7 +393,7 @@ class Kernel(NotCopyable):
             LaunchConfigError: the device or the kernel cannot run it, or it has no clusters.
         """
         self._check_config(config)
-        if config.cluster is None and not self.attributes.cluster_size_must_be_set:
+        if config.cluster is None and not self.attributes.required_cluster_width:
             raise errors.LaunchConfigError(f"{config} has no clusters, and {self!r} asks for none")
         query = self.module._handle.api.cuOccupancyMaxActiveClusters
         return self._clusters(config, query, "cuOccupancyMaxActiveClusters", "the clusters")
@@ -541,10 +541,20 @@ class Kernel(NotCopyable):
                 f"a cluster; {context.device!r} has none (compute capability 9.0 does)"
             )
         for axis, blocks, extent in zip("xyz", grid, cluster, strict=True):
-            if blocks % extent:
+            # The grid of a kernel with `.blocksareclusters` counts clusters: the driver decides.
+            if blocks % extent and cluster != self._required_cluster():
                 raise self._unlaunchable(
                     f"grid.{axis} {blocks} is not a multiple of cluster.{axis} {extent}"
                 )
+
+    def _required_cluster(self) -> tuple[int, int, int]:
+        """The cluster that the kernel requires, zeros without one."""
+        known = self.attributes
+        return (
+            known.required_cluster_width,
+            known.required_cluster_height,
+            known.required_cluster_depth,
+        )
 
     def _check_attributes(self, config: LaunchConfig) -> None:
         context, device = self.module.context, self.module.context.device

@@ -23,6 +23,7 @@ from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.threads.special_registers import RESERVED_BYTES
+from ptx.isa.directives import blocks_of_grid, required_cluster
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import signature_of
@@ -108,11 +109,8 @@ class EmulatedKernel:
         return RESERVED_BYTES if "%reserved_smem" in self._program.module.text else 0
 
     @cached_property
-    def _required_cluster(self) -> Dim3:
-        """The cluster that the kernel itself requires (`__cluster_dims__`)."""
-        directives = self._program.module.functions[self.name].directives
-        x, y, z = (*directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
-        return x, y, z
+    def _directives(self) -> dict[str, tuple[int, ...]]:
+        return self._program.module.functions[self.name].directives
 
     @cached_property
     def _ordered_code(self) -> KernelCode:
@@ -164,13 +162,15 @@ class EmulatedKernel:
         With `counts` executed instructions are counted there, and `order` is ignored: lanes of a
         warp that run apart would count apart. `lines_of` assigns the counts to source lines.
 
-        `params` is laid out by the signature's offsets; `shared_bytes` is dynamic shared memory.
+        `grid` counts blocks, or clusters with `.blocksareclusters`. `params` is laid out by the
+        signature's offsets; `shared_bytes` is dynamic shared memory.
         Without an order a cooperative grid runs as one chunk: its blocks may wait for each other.
 
         Raises:
             LaunchError: the launch cannot start.
             EmulationFault: what the kernel did wrong.
         """
+        grid = blocks_of_grid(self._directives, grid)
         self._check(grid, block, params, shared_bytes)
         cluster = self._checked_cluster(grid, cluster)
         if order is not None and counts is None:
@@ -204,6 +204,7 @@ class EmulatedKernel:
         Raises:
             LaunchError: the launch cannot start.
         """
+        grid = blocks_of_grid(self._directives, grid)
         self._check(grid, block, params, shared_bytes)
         cluster = self._checked_cluster(grid, cluster)
         ordered = self._ordered(grid, block, params, shared_bytes, cluster, limits, order)
@@ -221,7 +222,7 @@ class EmulatedKernel:
     def _checked_cluster(self, grid: Dim3, cluster: Dim3) -> Dim3:
         """The cluster that a launch has, with the kernel's own."""
         if cluster == (1, 1, 1):
-            cluster = self._required_cluster
+            cluster = required_cluster(self._directives) or cluster
         if cluster != (1, 1, 1) and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
             raise LaunchError(
                 f"kernel {self.shown}: the grid {grid} is no multiple of the cluster {cluster}"

@@ -14,7 +14,9 @@ from ptx.isa.errors import PtxSyntaxError, syntax_error
 from ptx.isa.lexer import Cursor, LineIndex
 from ptx.isa.model import (
     Address,
+    Arguments,
     Body,
+    FloatImmediate,
     Guard,
     Immediate,
     Instruction,
@@ -47,17 +49,20 @@ def parse_body(
     lines: LineIndex,
     parameters: Collection[str],
     variables: Mapping[str, Variable],
+    functions: Collection[str],
 ) -> Body:
     """The body whose braces are at `span`; `text` has no comments.
 
     `parameters` are the names of the function's own, which the body does not declare again, and
-    `variables` those of the module.
+    `variables` and `functions` those of the module.
 
     Raises:
         PtxSyntaxError: at the first token that does not fit.
     """
     try:
-        return _BodyReader(text, span, lines, Names(text, span, parameters, variables)).read()
+        return _BodyReader(
+            text, span, lines, Names(text, span, parameters, variables, functions)
+        ).read()
     except RecursionError:
         raise syntax_error(text, span[0], "this function nests too deeply") from None
 
@@ -150,9 +155,13 @@ class _BodyReader(BodyContent):
                 return Address(register, int(offset or 0)) if base else register
         cursor = Cursor(piece)
         try:
-            operand = OperandReader(cursor, self.names).read()
+            operand = OperandReader(cursor, self.names, is_call=True).read()
         except PtxSyntaxError:
             return None
+        if isinstance(operand, Arguments) and any(
+            isinstance(item, Immediate | FloatImmediate) for item in operand.items
+        ):
+            return None  # except in a call, this is an expression
         return operand if cursor.kind == "end" else None
 
     def _slow(self) -> None:
@@ -164,7 +173,7 @@ class _BodyReader(BodyContent):
             self.names.open(at)
         elif character == "}":
             self.names.close()
-        elif character != ";":
+        else:
             self._at = self._label(at) or self._location(at) or self._statement(at)
             return
         self._at = at + 1

@@ -1,339 +1,304 @@
-"""Declarations: variables with their initialisers, parameters.
+"""Declarations: variables and parameters.
 
-PTX ISA, "Variable Declarations", "Initializers", "Kernel Function Parameters".
+PTX ISA, "Variable Declarations", "Parameterized Variable Names", "Kernel Function Parameters".
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
+from enum import Enum
 from math import prod
 
-from ptx.isa.errors import shortened
+from ptx.isa.constant_expressions import integer_literal
+from ptx.isa.initialisers import Initialiser
 from ptx.isa.instruction_facts import TYPE_BYTES
-from ptx.isa.lexer import Cursor, integer_value
-from ptx.isa.model import (
-    Element,
-    FloatImmediate,
-    Linkage,
-    Parameter,
-    Space,
-    SymbolValue,
-    Variable,
-)
+from ptx.isa.lexer import Cursor
+from ptx.isa.model import Element, Linkage, Parameter, Space, SymbolValue, Variable
 
-SPACES: dict[str, Space] = {f".{space.value}": space for space in Space} | {".sreg": Space.REG}
+SPACES: dict[str, Space] = {f".{space.value}": space for space in Space}
 LINKAGES: dict[str, Linkage] = {f".{link.value}": link for link in Linkage if link.value}
-_MOST = (1 << 64) - 1
 _MOST_VECTOR_BYTES = 16
+_MOST_NAMES = 1 << 16  # of a parameterised name of variables, which are declared one by one
+_MEMORY_TYPES = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 32, 64)) | {
+    "b128", "f16", "f16x2", "f32", "f64",
+}  # fmt: skip
+_OPAQUE_TYPES = frozenset({"texref", "samplerref", "surfref"})
+_INITIALISED = (Space.GLOBAL, Space.CONST)
+_TYPES = {
+    **dict.fromkeys((Space.CONST, Space.LOCAL, Space.SHARED), _MEMORY_TYPES),
+    Space.GLOBAL: _MEMORY_TYPES | _OPAQUE_TYPES,
+    Space.PARAM: _MEMORY_TYPES - {"f16x2"},
+    Space.REG: _MEMORY_TYPES | {"pred"},
+}
 
 
-def float_immediate(word: str) -> FloatImmediate:
-    """`0f…` and `0d…` give their bits; a decimal constant is an f64."""
-    if word[:2] in ("0f", "0F"):
-        return FloatImmediate(int(word[2:], 16), 32)
-    if word[:2] in ("0d", "0D"):
-        return FloatImmediate(int(word[2:], 16), 64)
-    return FloatImmediate(int.from_bytes(struct.pack("<d", float(word)), "little"), 64)
-
-
-def integer_constant(cursor: Cursor) -> int:
-    """An integer constant without a sign, of at most 64 bits."""
-    word = cursor.expect_kind("integer")
-    try:
-        value = integer_value(word)
-    except ValueError:  # such as 089, or more digits than Python reads
-        value = -1
-    if not 0 <= value <= _MOST:
-        reason = f"{shortened(word, 24)} is not an integer constant of 64 bits"
-        raise cursor.error(reason, cursor.index - 1)
-    return value
-
-
-def _wrapped(value: int) -> int:
-    """The value of an expression, which is computed in 64 bits."""
-    return value if -_MOST <= value <= _MOST else value & _MOST
-
-
-def number(cursor: Cursor) -> int | FloatImmediate:
-    """`[-|~] (integer | float)`, where `-` of a float flips its sign bit."""
-    if cursor.accept("-"):
-        value = number(cursor)
-        if isinstance(value, int):
-            return -value
-        return FloatImmediate(value.bits ^ (1 << (value.width - 1)), value.width)
-    if cursor.accept("~"):
-        return ~integer(cursor)
-    if cursor.kind in ("float", "decimal"):
-        return float_immediate(cursor.advance())
-    if cursor.accept("("):
-        value = integer(cursor)
-        cursor.expect(")")
-        return value
-    return integer_constant(cursor)
-
-
-def integer(cursor: Cursor) -> int:
-    """`number {(+|-|*) number}`, from left to right."""
-    value = number(cursor)
-    if not isinstance(value, int):
-        raise cursor.error("expected an integer", cursor.index - 1)
-    while cursor.word in ("+", "-", "*"):
-        sign = cursor.advance()
-        right = number(cursor)
-        if not isinstance(right, int):
-            raise cursor.error("expected an integer", cursor.index - 1)
-        value = value + right if sign == "+" else value - right if sign == "-" else value * right
-        value = _wrapped(value)
-    return value
-
-
-def signed_offset(cursor: Cursor) -> int:
-    """`{(+|-) integer}` after a symbol or a register."""
-    offset = 0
-    while cursor.word in ("+", "-"):
-        sign = cursor.advance()
-        value = number(cursor)
-        if not isinstance(value, int):
-            raise cursor.error("expected an integer", cursor.index - 1)
-        offset = _wrapped(offset + value if sign == "+" else offset - value)
-    return offset
-
-
-def type_name(cursor: Cursor) -> str:
-    """`.type`, one of the fundamental types."""
+def declared_type(cursor: Cursor, space: Space) -> str:
+    """`.type`, one that a variable of the space may have."""
     word = cursor.word
-    if word[1:] not in TYPE_BYTES:
+    if word[:1] != "." or word[1:] not in TYPE_BYTES:
         cursor.fail(f"expected a type such as .b32{cursor.found}")
+    if word[1:] not in _TYPES[space]:
+        cursor.fail(f"no .{space.value} variable has type {word}")
     return cursor.advance()[1:]
 
 
+def vector_width(cursor: Cursor) -> int:
+    """`[.v2|.v4]`: 1 without."""
+    return int(cursor.advance()[2:]) if cursor.word in (".v2", ".v4") else 1
+
+
+def check_vector(cursor: Cursor, width: int, ptx_type: str) -> None:
+    """Reject a vector that is too large, or of predicates, at its type, which is just read."""
+    if width > 1 and (width * TYPE_BYTES[ptx_type] > _MOST_VECTOR_BYTES or ptx_type == "pred"):
+        why = "is no type" if ptx_type == "pred" else "has more than 128 bits"
+        raise cursor.error(f"a vector of {width} .{ptx_type} {why}", cursor.index - 1)
+
+
 def dimensions(cursor: Cursor) -> tuple[int, ...]:
-    """`{[ [integer] ]}`: the extent of each dimension, 0 for `[]`; none for a scalar."""
+    """`{[ [integer] ]}`: the extent of each dimension, 0 for a first `[]`; none for a scalar."""
     extents: list[int] = []
     while cursor.accept("["):
-        size = 0 if cursor.word == "]" else integer(cursor)
-        if size < 0:
-            raise cursor.error(f"{size} is not a number of elements", cursor.index - 1)
+        extents.append(0 if cursor.word == "]" and not extents else integer_literal(cursor))
         cursor.expect("]")
-        extents.append(size)
     return tuple(extents)
 
 
-def _symbol_value(cursor: Cursor, mask: int) -> SymbolValue:
-    """`name [+ n]` or `generic(name) [+ n]`, already inside the parentheses of a mask if any."""
-    name = cursor.expect_kind("word")
-    if name == "generic" and cursor.accept("("):
-        inner = cursor.expect_kind("word")
-        offset = signed_offset(cursor)
-        cursor.expect(")")
-        return SymbolValue(inner, offset + signed_offset(cursor), True, mask)
-    return SymbolValue(name, signed_offset(cursor), False, mask)
+def name_count(cursor: Cursor) -> int | None:
+    """`[<count>]` after a parameterised name; None without."""
+    if not cursor.accept("<"):
+        return None
+    count = integer_literal(cursor)
+    cursor.expect(">")
+    return count
 
 
-def _alignment(cursor: Cursor) -> int:
+def alignment(cursor: Cursor) -> int:
     """`integer` after `.align`: a power of two."""
-    align = integer(cursor)
-    if align <= 0 or align & (align - 1):
-        raise cursor.error(f".align {align} is not a power of two", cursor.index - 1)
+    align = integer_literal(cursor)
+    if align <= 0 or align & (align - 1) or align > 1 << 30:
+        fault = "more than 2**30" if align > 1 << 30 else "not a power of two"
+        raise cursor.error(f".align {align} is {fault}", cursor.index - 1)
     return align
 
 
-# Types that integers, floats and addresses may initialise, as in ptxas of CUDA 13.0.
-_INTEGERS = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 32, 64)) | {"b128"}
-_FLOATS = frozenset({"b8", "b16", "b32", "b64", "f32", "f64"})
-_ADDRESSES = frozenset({"u32", "u64"})
-
-
-class _Initialiser:
-    """The values of one variable; `fault_of` returns the error of a symbol, "" if it has none."""
-
-    def __init__(self, cursor: Cursor, ptx_type: str, fault_of: Callable[[str], str]) -> None:
-        self._cursor = cursor
-        self._type = ptx_type
-        self._fault_of = fault_of
-        self.elements: list[Element] = []
-
-    def read(self, shape: tuple[int, ...], width: int) -> int:
-        """`element`, or `{ element, … }` for each dimension and vector; how many are in the first.
-
-        Nested lists are flattened: after one with too few values the next follows at once.
-        """
-        cursor = self._cursor
-        if not shape and width == 1:
-            return self._element()
-        cursor.expect("{")
-        is_innermost = len(shape) + (width > 1) == 1
-        first, count = cursor.index, 0
-        if not cursor.accept("}"):
-            while True:
-                if is_innermost:
-                    count += self._element()
-                else:
-                    self.read(shape[1:], width)
-                    count += 1
-                if not cursor.accept(","):
-                    break
-            cursor.expect("}")
-        if not shape and count != width:
-            raise cursor.error(f"{count} initial values for a vector of {width}", first)
-        if shape and 0 < shape[0] < count:
-            raise cursor.error(f"{count} initial values for {shape[0]} elements", first)
-        return count
-
-    def _element(self) -> int:
-        """An integer, a float, an address or a table of integers; how many values."""
-        cursor = self._cursor
-        first = cursor.index
-        if cursor.kind == "integers":
-            self._require("an integer", _INTEGERS, first)
-            values = [int(digits) for digits in cursor.advance().split(",")]
-            if not -_MOST <= min(values) <= max(values) <= _MOST:
-                raise cursor.error("this list has an integer of more than 64 bits", first)
-            self.elements += values
-            return len(values)
-        if cursor.kind == "word":
-            self._require("an address", _ADDRESSES, first)
-            self.elements.append(self._address(0))
-        elif cursor.kind == "integer" and cursor.words[cursor.index + 1] == "(":
-            self._require("a byte of an address", _INTEGERS, first)
-            mask = integer_constant(cursor)
-            cursor.expect("(")
-            self.elements.append(self._address(mask))
-            cursor.expect(")")
-        else:
-            value = number(cursor)
-            if isinstance(value, FloatImmediate):
-                self._require(f"a {value.width}-bit float", _FLOATS, first)
-                self.elements.append(value)
-            else:
-                self._require("an integer", _INTEGERS, first)
-                self.elements.append(value + signed_offset(cursor))
-        return 1
-
-    def _require(self, element: str, types: frozenset[str], index: int) -> None:
-        if self._type not in types:
-            raise self._cursor.error(f"{element} does not initialise a .{self._type}", index)
-
-    def _address(self, mask: int) -> SymbolValue:
-        first = self._cursor.index
-        symbol = _symbol_value(self._cursor, mask)
-        fault = self._fault_of(symbol.name)
-        if fault:
-            raise self._cursor.error(f"{symbol.name} {fault}", first)
-        return symbol
-
-
-def _no_fault(_: str) -> str:
+def _no_fault(_: SymbolValue) -> str:
     return ""
 
 
 def variables(
-    cursor: Cursor, linkage: Linkage, line: int, fault_of: Callable[[str], str] = _no_fault
+    cursor: Cursor,
+    linkage: Linkage,
+    line: int,
+    fault_of: Callable[[SymbolValue], str] = _no_fault,
 ) -> list[Variable]:
-    """`space [.align n] [.attribute(…)] [.vN] .type name[dims] [= init] {, name…} ;`.
+    """`{space|.align n|.attribute(…)} [.vN] .type [declarator {, declarator}] ;`.
 
-    `fault_of` returns why an initialiser may not have the address of a name, "" if it may.
+    `fault_of` returns why an initialiser may not have an address, "" if it may.
     """
-    space = SPACES[cursor.advance()]
-    align, width = 0, 1
-    while True:
-        if cursor.accept(".align"):
-            align = _alignment(cursor)
-        elif cursor.accept(".attribute"):
-            _skip_parentheses(cursor)
-        elif cursor.word in (".v2", ".v4", ".v8"):
-            width = int(cursor.advance()[2:])
-        elif cursor.accept(".ptr"):
-            continue
-        else:
-            break
-    ptx_type = type_name(cursor)
-    if width > 1 and width * TYPE_BYTES[ptx_type] > _MOST_VECTOR_BYTES:
-        raise cursor.error(
-            f"a vector of {width} .{ptx_type} has more than 128 bits", cursor.index - 1
-        )
-    declared: list[Variable] = []
-    while True:
-        name_index = cursor.index
-        name = cursor.expect_kind("word")
-        shape = dimensions(cursor)
-        values = _Initialiser(cursor, ptx_type, fault_of)
-        if cursor.word == "=":
-            if linkage is Linkage.EXTERN or space not in (Space.GLOBAL, Space.CONST):
-                kind = linkage if linkage is Linkage.EXTERN else space
-                cursor.fail(f".{kind.value} variables have no initial value")
-            cursor.advance()
-            first = values.read(shape, width)
-            if shape and not shape[0]:
-                shape = (first, *shape[1:])
-        if linkage is not Linkage.EXTERN and not prod(shape):
-            raise cursor.error(f"{name} has no elements", name_index)
-        declared.append(
-            Variable(
-                name=name,
-                space=space,
-                ptx_type=ptx_type,
-                align=align or TYPE_BYTES[ptx_type] * width,
-                count=prod(shape) * width,
-                initialiser=tuple(values.elements),
-                linkage=linkage,
-                line=line,
-            )
-        )
+    reader = _VariableReader(cursor, linkage, line, fault_of)
+    while cursor.word != ";":
+        reader.declarator()
         if not cursor.accept(","):
             break
+        if cursor.word == ";":
+            cursor.fail("expected a name")
     cursor.expect(";")
-    return declared
+    return reader.declared
 
 
-def _skip_parentheses(cursor: Cursor) -> None:
+class _VariableReader:
+    """One declaration of variables."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        linkage: Linkage,
+        line: int,
+        fault_of: Callable[[SymbolValue], str],
+    ) -> None:
+        self._cursor = cursor
+        self._linkage = linkage
+        self._line = line
+        self._fault_of = fault_of
+        self.declared: list[Variable] = []
+        self._align = 0
+        self._space = self._qualifiers()
+        self._width = vector_width(cursor)
+        self._type = declared_type(cursor, self._space)
+        check_vector(cursor, self._width, self._type)
+
+    def _qualifiers(self) -> Space:
+        cursor = self._cursor
+        space: Space | None = None
+        while True:
+            if cursor.accept(".align"):
+                self._align = max(self._align, alignment(cursor))
+            elif cursor.accept(".attribute"):
+                attributes(cursor)
+            elif space is None and cursor.word in SPACES:
+                space = SPACES[cursor.word]
+                if space is Space.TEX:
+                    cursor.fail(".tex is no state space since PTX 1.5: .global .texref is")
+                cursor.advance()
+            else:
+                break
+        if space is None:
+            cursor.fail(f"expected a state space such as .global{cursor.found}")
+        return space
+
+    def declarator(self) -> None:
+        """`name [<count> | {[n]} [= initialiser]]`."""
+        cursor = self._cursor
+        place, name = cursor.index, cursor.expect_name()
+        count = name_count(cursor)
+        if count is not None:
+            if count > _MOST_NAMES:
+                raise cursor.error(f"{name} has more than {_MOST_NAMES} names", place)
+            for number in range(count):
+                self._add(f"{name}{number}", ())
+            return
+        shape = dimensions(cursor)
+        values = Initialiser(cursor, self._type, self._fault_of)
+        if cursor.word == "=":
+            if self._linkage is Linkage.EXTERN or self._space not in _INITIALISED:
+                kind = self._linkage if self._linkage is Linkage.EXTERN else self._space
+                cursor.fail(f".{kind.value} variables have no initial value")
+            cursor.advance()
+            first = values.read(shape, self._width)
+            if shape and not shape[0]:
+                shape = (first, *shape[1:])
+        if self._linkage is not Linkage.EXTERN and not prod(shape):
+            raise cursor.error(f"{name} has no elements", place)
+        self._add(name, shape, tuple(values.elements))
+
+    def _add(
+        self, name: str, shape: tuple[int, ...], initialiser: tuple[Element, ...] = ()
+    ) -> None:
+        self.declared.append(
+            Variable(
+                name=name,
+                space=self._space,
+                ptx_type=self._type,
+                align=max(self._align, TYPE_BYTES[self._type] * self._width),
+                count=prod(shape) * self._width,
+                initialiser=initialiser,
+                linkage=self._linkage,
+                line=self._line,
+                shape=shape,
+            )
+        )
+
+
+def attributes(cursor: Cursor) -> None:
+    """`( .managed | .unified ( n , n ) {, …} )`."""
     cursor.expect("(")
-    depth = 1
-    while depth:
-        word = cursor.advance()
-        depth += (word == "(") - (word == ")")
+    while True:
+        word = cursor.word
+        if word not in (".managed", ".unified"):
+            cursor.fail(f"expected an attribute such as .managed{cursor.found}")
+        cursor.advance()
+        if word == ".unified":
+            cursor.expect("(")
+            integer_literal(cursor)
+            cursor.expect(",")
+            integer_literal(cursor)
+            cursor.expect(")")
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
 
 
-def parameter(cursor: Cursor) -> Parameter:
-    """`.param [.align n] .type [.ptr [.space] [.align n]] name[dims]`, or `.reg .type name`."""
+class ParameterOwner(Enum):
+    """The owner of a parameter, which decides about its form."""
+
+    ENTRY = "kernel"
+    FUNCTION = "function"
+    PROTOTYPE = "prototype"
+
+
+_REGISTER_PARAMETERS = frozenset(
+    ptx_type for ptx_type in _MEMORY_TYPES if ptx_type == "f16" or TYPE_BYTES[ptx_type] >= 4
+)
+"""Types of the registers that a call by the ABI passes."""
+
+
+def parameter(cursor: Cursor, owner: ParameterOwner) -> Parameter:
+    """`.param {.align n} .type [.ptr [.space]] {.align n} name [[n]]`, or `.reg .type name`."""
     if cursor.word not in (".param", ".reg"):
         cursor.fail(f"expected .param or .reg{cursor.found}")
+    place = cursor.index
     space = SPACES[cursor.advance()]
-    align = 0
-    if cursor.accept(".align"):
-        align = _alignment(cursor)
-    ptx_type = type_name(cursor)
-    is_pointer = False
-    if cursor.accept(".ptr"):
-        is_pointer = True
-        if cursor.word in SPACES:
-            cursor.advance()
-        if cursor.accept(".align"):
-            _alignment(cursor)
-    elif cursor.accept(".align"):
-        align = _alignment(cursor)
-    name = cursor.expect_kind("word")
+    align = _alignments(cursor)
+    ptx_type = _parameter_type(cursor, space, owner)
+    is_pointer = cursor.accept(".ptr")
+    if is_pointer and cursor.word in (".const", ".global", ".local", ".shared"):
+        cursor.advance()
+    after_type = _alignments(cursor)
+    if owner is ParameterOwner.FUNCTION and (is_pointer or after_type):
+        cursor.fail("only kernels have parameters with .ptr, or .align after the type")
+    is_anonymous = owner is not ParameterOwner.FUNCTION and cursor.accept("_")
+    name = "_" if is_anonymous else cursor.expect_name()
     shape = dimensions(cursor)
+    fault = _fault_of_parameter(name, space, shape, owner)
+    if fault:
+        raise cursor.error(fault, place)
     return Parameter(
         name=name,
         space=space,
         ptx_type=ptx_type,
-        align=align or TYPE_BYTES[ptx_type],
+        align=max(align, 0 if is_pointer else after_type) or TYPE_BYTES[ptx_type],
         count=prod(shape),
         is_pointer=is_pointer,
         is_array=bool(shape),
     )
 
 
-def parameter_list(cursor: Cursor) -> tuple[Parameter, ...]:
+def _alignments(cursor: Cursor) -> int:
+    """`{.align n}`: the largest, 0 without one."""
+    align = 0
+    while cursor.accept(".align"):
+        align = max(align, alignment(cursor))
+    return align
+
+
+def _parameter_type(cursor: Cursor, space: Space, owner: ParameterOwner) -> str:
+    """`.type`, one that a parameter of the owner may have."""
+    if owner is ParameterOwner.ENTRY and cursor.word[1:] in _OPAQUE_TYPES:
+        return cursor.advance()[1:]
+    if owner is ParameterOwner.PROTOTYPE and cursor.word in (".pred", ".f16x2"):
+        return cursor.advance()[1:]
+    ptx_type = declared_type(cursor, space)
+    is_register = owner is ParameterOwner.FUNCTION and space is Space.REG
+    if is_register and ptx_type not in _REGISTER_PARAMETERS:
+        raise cursor.error(f"a .{ptx_type} register is no parameter", cursor.index - 1)
+    return ptx_type
+
+
+def _fault_of_parameter(
+    name: str, space: Space, shape: tuple[int, ...], owner: ParameterOwner
+) -> str:
+    """Why a function cannot have a parameter, "" where it can."""
+    if owner is ParameterOwner.ENTRY and space is not Space.PARAM:
+        return f"parameter {name} of a kernel is not a .param"
+    if shape and space is Space.REG:
+        return f"parameter {name} is an array of registers"
+    if len(shape) > 1:
+        return f"parameter {name} has more than one dimension"
+    if owner is ParameterOwner.ENTRY and not prod(shape):
+        return f"parameter {name} of a kernel has no elements"
+    return ""
+
+
+def parameter_list(cursor: Cursor, owner: ParameterOwner) -> tuple[Parameter, ...]:
     """`( parameter {, parameter} )`, or nothing."""
     if not cursor.accept("("):
         return ()
     parameters: list[Parameter] = []
-    while not cursor.accept(")"):
-        parameters.append(parameter(cursor))
+    if cursor.accept(")"):
+        return ()
+    while True:
+        parameters.append(parameter(cursor, owner))
         if not cursor.accept(","):
-            cursor.expect(")")
             break
+    cursor.expect(")")
     return tuple(parameters)

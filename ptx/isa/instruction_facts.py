@@ -173,6 +173,11 @@ def is_known(opcode: str) -> bool:
     return opcode in _OPCODES
 
 
+def opcodes() -> frozenset[str]:
+    """Return all opcodes of the table."""
+    return frozenset(_OPCODES)
+
+
 class _Opcode(NamedTuple):
     """The facts of an opcode that no modifier changes; `InstructionFacts` documents them."""
 
@@ -255,7 +260,7 @@ _OPCODES: Final[dict[str, _Opcode]] = {
     **_opcodes("ret", InstructionKind.RETURN),
     **_opcodes("exit", InstructionKind.EXIT),
     **_opcodes("trap", InstructionKind.TRAP),
-    **_opcodes("brkpt nanosleep griddepcontrol setmaxnreg", InstructionKind.CONTROL),
+    **_opcodes("brkpt nanosleep griddepcontrol pmevent setmaxnreg", InstructionKind.CONTROL),
 }  # fmt: skip
 _UNKNOWN: Final = _Opcode(InstructionKind.OTHER)
 # Opcodes whose kind depends on the first modifier.

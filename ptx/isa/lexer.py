@@ -13,13 +13,13 @@ from ptx.isa.errors import PtxSyntaxError, shortened, syntax_error
 
 # A dotted word is one token: `ld.global.f32`, `%tid.x`, `mbarrier::complete_tx::bytes`.
 PATTERNS: tuple[tuple[str, str], ...] = (
-    ("word", r"[A-Za-z_$%][\w$]*(?:(?:\.|::)[\w$]+)*"),
+    ("word", r"(?:[A-Za-z][\w$]*|[_$%][\w$]+|_)(?:(?:\.|::)[\w$]+)*"),
     ("directive", r"\.[A-Za-z_][\w$]*(?:::[\w$]+)*"),
     ("float", r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"),
-    ("decimal", r"\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+"),
+    ("decimal", r"(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+"),
     ("integer", r"0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?"),
     ("string", r'"[^"\n]*"'),
-    ("punctuation", r"[{}()\[\];:,@!|+\-<>=*/~&^?]"),
+    ("punctuation", r"<<|>>|[<>=!]=|&&|\|\||[{}()\[\];:,@!|+\-<>=*/%~&^?]"),
     ("bad", r"\S"),
 )
 # Long blanks, such as comments leave, are passed over at once; they have no name.
@@ -32,7 +32,10 @@ _DECIMAL = r"-?(?:0|[1-9]\d{0,19})"
 TOKEN_OR_TABLE = re.compile(
     rf"(?P<integers>(?:{_DECIMAL}\s*,\s*){{15,}}{_DECIMAL}(?=\s*[,}}]))|{TOKEN.pattern}"
 )
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|(\Z))', re.DOTALL)
+_NAME = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+")
+# Line markers of C preprocessors, such as `# 1 "kernel.ptx" 2`, are comments too.
+_MARKER = r'#[ \t]*(?:line[ \t]+)?\d+[ \t]+"[^"\n]*"[^\n]*'
+_COMMENT = re.compile(rf'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|(\Z))|{_MARKER}', re.DOTALL)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -97,6 +100,24 @@ class Cursor:
         self.kinds.append("end")
         self.starts.append(stop)
         self.index: int = 0
+        if "integers" in self.kinds:
+            self._split_tables()
+
+    def _split_tables(self) -> None:
+        """Split the first number off each table that continues an expression: `a+4, 0, 0, …`."""
+        for index in range(len(self.kinds) - 1, 0, -1):
+            if self.kinds[index] != "integers" or self.words[index - 1] in ("{", ","):
+                continue
+            start, table = self.starts[index], self.words[index]
+            comma = start + table.index(",")
+            rest = TOKEN_OR_TABLE.finditer(self.text, comma)
+            parts = [*TOKEN.finditer(self.text, start, comma), next(rest)]
+            while parts[-1].end() < start + len(table):
+                parts.append(next(rest))
+            parts = [match for match in parts if match.lastgroup]
+            self.words[index : index + 1] = [match.group() for match in parts]
+            self.kinds[index : index + 1] = [match.lastgroup or "" for match in parts]
+            self.starts[index : index + 1] = [match.start() for match in parts]
 
     @property
     def word(self) -> str:
@@ -149,6 +170,12 @@ class Cursor:
             self.fail(f"expected {_ARTICLE.get(kind, kind)}{self.found}")
         return self.advance()
 
+    def expect_name(self) -> str:
+        """Pass an identifier and return it; `_` and dotted words are none."""
+        if self.kinds[self.index] != "word" or _NAME.fullmatch(self.words[self.index]) is None:
+            self.fail(f"expected a name{self.found}")
+        return self.advance()
+
     def error(self, message: str, index: int | None = None) -> PtxSyntaxError:
         """The error at token `index`, the current one by default."""
         word_index = self.index if index is None else index
@@ -165,11 +192,3 @@ _ARTICLE = {
     "word": "a name", "integer": "an integer", "directive": "a directive", "string": "a string",
 }  # fmt: skip
 _MOST_SHOWN = 40  # characters of a token in an error
-
-
-def integer_value(word: str) -> int:
-    """The value of an integer constant: decimal, hexadecimal, octal, binary; a U may follow."""
-    digits = word.rstrip("U")
-    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
-        return int(digits, 8)
-    return int(digits, 0)

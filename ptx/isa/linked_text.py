@@ -65,13 +65,20 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
         for name, linkage in symbols.items()
         if linkage in _SHARED_LINKAGES
     }
+    linkages = {
+        name: symbols[name]
+        for name, number in chosen.items()
+        for _, symbols in definitions[number : number + 1]
+    }
     parts = [_header([module for _, module in modules])]
     files = 0
     for number, ((_, module), (_, symbols)) in enumerate(zip(modules, definitions, strict=True)):
         dropped = {symbol for symbol in symbols if chosen.get(symbol, number) != number}
         text = _renamed(without_comments(module.text), symbols, used_names)
         used_names |= symbols.keys()
-        parts += [_placed(s.text, files) for s in _statements(text) if _stays(s, dropped)]
+        parts += [
+            _placed(_declared(s, linkages), files) for s in _statements(text) if _stays(s, dropped)
+        ]
         files += max(module.files, default=0)
     return "\n".join(parts) + "\n"
 
@@ -228,6 +235,16 @@ def _statement(text: str) -> _Statement:
 
 def _stays(statement: _Statement, dropped: set[str]) -> bool:
     return statement.linkage not in _SHARED_LINKAGES or statement.name not in dropped
+
+
+def _declared(statement: _Statement, linkages: _Symbols) -> str:
+    """A statement, where `.extern` of a function that an input defines is that one's linkage."""
+    linkage = linkages.get(statement.name)
+    if linkage is None or statement.linkage is not Linkage.EXTERN:
+        return statement.text
+    if _FUNCTION.search(statement.text) is None:
+        return statement.text
+    return statement.text.replace(".extern", f".{linkage.value}", 1)
 
 
 def _placed(text: str, files: int) -> str:

@@ -236,7 +236,10 @@ Element = int | FloatImmediate | SymbolValue
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of `count` elements of `ptx_type`; 0 for an `extern` array without a size."""
+    """A variable of `count` elements of `ptx_type`; 0 for an `extern` array without a size.
+
+    `shape` has the extent of each dimension, without the elements of a vector.
+    """
 
     name: str
     space: Space
@@ -246,6 +249,7 @@ class Variable:
     initialiser: tuple[Element, ...]
     linkage: Linkage
     line: int
+    shape: tuple[int, ...] = ()
 
     @property
     def nbytes(self) -> int:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ptx.argument_checks import checks
 from ptx.errors import FunctionNotFoundError
 from ptx.isa.body import parse_body
-from ptx.isa.declarations import LINKAGES, SPACES, integer, parameter_list, variables
+from ptx.isa.constant_expressions import integer_literal
+from ptx.isa.declarations import (
+    LINKAGES,
+    SPACES,
+    ParameterOwner,
+    parameter_list,
+    variables,
+)
+from ptx.isa.directives import (
+    DirectivePlace,
+    directive_of,
+    fault_of_directives,
+    pragma,
+    read_directives,
+)
 from ptx.isa.errors import shortened, syntax_error
 from ptx.isa.lexer import TOKEN_OR_TABLE, Cursor, LineIndex, without_comments
-from ptx.isa.model import Body, Function, Linkage, Parameter, Space, Variable
+from ptx.isa.model import Body, Function, Linkage, Space, SymbolValue, Variable
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
 _SECTION = re.compile(r"(?m)^[ \t]*\.section\b[^\n{]*(?:\s*\{)?")
@@ -29,12 +44,15 @@ _STATEMENT_WORDS = tuple(
     re.compile(rf"{start}*+(?:@!?[\w$%]+\s+)?([a-z]\w*(?:(?:\.|::)\w+)+)")
     for start in (r"\n[^\S\n]", r";\s", r"\{\s", r"\}\s", r":(?<!::)\s")
 )
-_TUNING_WITHOUT_NUMBERS = {".noreturn", ".explicitcluster", ".blocksareclusters"}
-# The most numbers of these directives, all of which must be positive.
-_POSITIVE = {".maxntid": 3, ".reqntid": 3, ".maxnreg": 1, ".minnctapersm": 1}
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}", re.ASCII)
 _TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?", re.ASCII)
-_OF_TARGETS = {"debug", "map_f64_to_f32", "texmode_independent", "texmode_unified"}
+_TEXTURE_MODES = {"texmode_independent", "texmode_unified"}
+_OF_TARGETS = {"debug", *_TEXTURE_MODES}
+_AFTER_HEADER = re.compile(r"\.(?!(?:version|target|address_size)\b)[A-Za-z]")
+# A header ends at the first of these characters, but for the semicolons of pragmas.
+_END_OF_HEADER = re.compile(r'(?:\.pragma(?:[^;"{]|"[^"]*")*;|[^;{])*')
+_HEADER_DIRECTIVES = (".version", ".target", ".address_size")
+_PRAGMAS = {'"nounroll"'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +136,9 @@ class PtxModule:
             if function.span is None:
                 raise FunctionNotFoundError(f"function {name!r} is only declared")
             parameters = [parameter.name for parameter in (*function.returns, *function.params)]
-            parsed = parse_body(self._clean, function.span, self._lines, parameters, self.variables)
+            parsed = parse_body(
+                self._clean, function.span, self._lines, parameters, self.variables, self.functions
+            )
             self._bodies[name] = parsed
         return parsed
 
@@ -154,12 +174,14 @@ class _ModuleReader:
         self._module = module
         self._text = text
         self._lines = lines
-        self._has_address_size = False
+        self._has_samplers = False
+        self._files: set[int] = set()
 
     def read(self) -> None:
         """Split the text into stretches of directives and function bodies."""
-        at, text = 0, self._text
-        function = _FUNCTION.search(text)
+        text = self._text
+        at = self._header()
+        function = _FUNCTION.search(text, at)
         while at < len(text):
             if function is not None and function.start() < at:
                 function = _FUNCTION.search(text, at)
@@ -198,194 +220,274 @@ class _ModuleReader:
     def _function(self, start: int, linkage: Linkage) -> int:
         """`.entry|.func [(returns)] name [(params)] {directive} ({ body } | ;)`; gives its end."""
         text = self._text
-        brace, semicolon = text.find("{", start), text.find(";", start)
-        defined = brace >= 0 and (semicolon < 0 or brace < semicolon)
-        stop = brace if defined else semicolon
-        if stop < 0:
+        header = _END_OF_HEADER.match(text, start)
+        stop = header.end() if header else len(text)
+        if stop == len(text):
             raise syntax_error(text, start, "this function has neither a body nor a semicolon")
         cursor = Cursor(text, start, stop)
-        is_entry = cursor.advance() == ".entry"
-        returns = () if is_entry else parameter_list(cursor)
-        line = self._lines.line(cursor.offset)
-        name = cursor.expect_kind("word")
-        params = parameter_list(cursor)
-        directives = self._tuning(cursor)
-        span = (brace, self._closing(brace) + 1) if defined else None
-        function = Function(name, is_entry, linkage, returns, params, directives, span, line)
-        declared = self._module.functions.get(name)
+        function = self._function_header(cursor, linkage)
+        is_defined = text[stop] == "{"
+        if not is_defined and function.is_entry and function.directives:
+            raise cursor.error(f"{function.name} has directives and no body")
+        span = (stop, self._closing(stop) + 1) if is_defined else None
+        function = replace(function, span=span)
+        declared = self._module.functions.get(function.name)
         fault = self._fault_of_function(function, declared)
         if fault:
             raise syntax_error(text, start, fault)
-        if declared is None or span is not None:
-            self._module.functions[name] = function
+        self._module.functions[function.name] = function
         return span[1] if span is not None else stop + 1
+
+    def _function_header(self, cursor: Cursor, linkage: Linkage) -> Function:
+        """A function up to its body or semicolon."""
+        is_entry = cursor.advance() == ".entry"
+        owner = ParameterOwner.ENTRY if is_entry else ParameterOwner.FUNCTION
+        if linkage is Linkage.COMMON:
+            cursor.fail("no function is .common")
+        returns = () if is_entry else parameter_list(cursor, owner)
+        line = self._lines.line(cursor.offset)
+        name = cursor.expect_name()
+        params = parameter_list(cursor, owner)
+        place = DirectivePlace.ENTRY if is_entry else DirectivePlace.FUNCTION
+        directives = read_directives(cursor, place)
+        if cursor.kind != "end":
+            cursor.fail(f"expected a directive or a body{cursor.found}")
+        return Function(name, is_entry, linkage, returns, params, directives, None, line)
 
     def _fault_of_function(self, function: Function, declared: Function | None) -> str:
         """Why a function is none that a GPU takes, "" where it is; `declared` has the same name."""
         name, is_defined = function.name, function.span is not None
-        if declared is not None and declared.span is not None and is_defined:
-            return f"{name} is defined twice"
-        if name in self._module.variables or (
-            declared is not None and declared.is_entry != function.is_entry
-        ):
+        if name in self._module.variables:
             return f"{name} is declared twice"
+        if declared is not None:
+            fault = _fault_of_declarations(function, declared)
+            if fault:
+                return fault
         if function.linkage is Linkage.EXTERN and is_defined:
             return f"{name} is .extern and has a body"
-        if {"maxntid", "reqntid"} <= function.directives.keys():
-            return ".maxntid and .reqntid do not go together"
+        fault = fault_of_directives(function.directives)
+        if fault:
+            return fault
+        if len(function.returns) > 1:
+            return f"{name} has more than one result"
         names = set[str]()
         for parameter in (*function.returns, *function.params):
             if parameter.name in names:
                 return f"parameter {parameter.name} is declared twice"
             names.add(parameter.name)
-        if not function.is_entry:
-            return ""
-        return next(filter(None, map(_fault_of_parameter, function.params)), "")
-
-    @staticmethod
-    def _tuning(cursor: Cursor) -> dict[str, tuple[int, ...]]:
-        """`{.directive [n {, n}]}` between a function's parameters and its body."""
-        directives: dict[str, tuple[int, ...]] = {}
-        while cursor.kind != "end":
-            at = cursor.index
-            name = cursor.expect_kind("directive")
-            values: list[int] = []
-            if name not in _TUNING_WITHOUT_NUMBERS:
-                while cursor.kind in ("integer", "string"):
-                    if cursor.kind == "string":
-                        cursor.advance()
-                    else:
-                        values.append(integer(cursor))
-                    cursor.accept(",")
-            cursor.accept(";")
-            most = _POSITIVE.get(name)
-            if most is not None and not (1 <= len(values) <= most and min(values) > 0):
-                numbers = "a positive integer" if most == 1 else f"1 to {most} positive integers"
-                raise cursor.error(f"{name} takes {numbers}", at)
-            directives[name[1:]] = tuple(values)
-        return directives
+        return ""
 
     def _directives(self, start: int, end: int) -> None:
         """Everything at module level that is no function and no debug section."""
         if not self._text[start:end].strip():
             return
         cursor = Cursor(self._text, start, end, TOKEN_OR_TABLE)
-        linkage = Linkage.NONE
         try:
             while cursor.kind != "end":
-                word = cursor.word
-                if word in LINKAGES:
-                    if linkage is not Linkage.NONE:
-                        cursor.fail(f"expected one linkage, found a second, {word}")
+                if cursor.word in LINKAGES:
                     linkage = LINKAGES[cursor.advance()]
-                    continue
-                if word in SPACES and SPACES[word] is not Space.REG:
                     self._variables(cursor, linkage)
+                elif cursor.word in SPACES or cursor.word in (".align", ".attribute"):
+                    self._variables(cursor, Linkage.NONE)
                 else:
                     self._directive(cursor)
-                linkage = Linkage.NONE
         except RecursionError:
             raise cursor.error("this nests too deeply") from None
 
     def _variables(self, cursor: Cursor, linkage: Linkage) -> None:
         """A declaration of variables; one that follows a definition is passed over."""
-        if cursor.word in (".local", ".param"):
-            cursor.fail(f"{cursor.word} variables stand in functions only")
         first, by_name = cursor.index, self._module.variables
         line = self._lines.line(cursor.offset)
         for variable in variables(cursor, linkage, line, self._fault_of_address):
-            name, former = variable.name, by_name.get(variable.name)
-            if name in self._module.functions or (
-                former is not None and Linkage.EXTERN not in (linkage, former.linkage)
-            ):
-                raise cursor.error(f"{name} is declared twice", first)
-            if former is None or (
-                former.linkage is Linkage.EXTERN and linkage is not Linkage.EXTERN
-            ):
-                if former is not None and linkage is Linkage.NONE:
-                    raise cursor.error(f"{name} is .extern above, and not .visible here", first)
-                by_name[name] = variable
+            former = by_name.get(variable.name)
+            fault = self._fault_of_variable(variable, former)
+            if fault:
+                raise cursor.error(fault, first)
+            if former is None or linkage is not Linkage.EXTERN:
+                by_name[variable.name] = variable
 
-    def _fault_of_address(self, name: str) -> str:
-        """Why no initialiser has the address of a name, "" where one may."""
-        variable = self._module.variables.get(name)
-        if variable is None:
-            return "" if name in self._module.functions else "is not declared before"
-        if variable.space in (Space.GLOBAL, Space.CONST):
+    def _fault_of_variable(self, variable: Variable, former: Variable | None) -> str:
+        """Why a module cannot have a variable, "" where it can; `former` has the same name."""
+        name, space, linkage = variable.name, variable.space.value, variable.linkage
+        if variable.space in (Space.LOCAL, Space.PARAM, Space.REG):
+            return f".{space} variables stand in functions only"
+        if linkage is Linkage.COMMON and variable.space is not Space.GLOBAL:
+            return f"{name} is .common and not .global"
+        if variable.ptx_type == "samplerref" and not self._has_samplers:
+            return ".samplerref needs the target option texmode_independent"
+        if name in self._module.functions or (
+            former is not None and Linkage.EXTERN not in (linkage, former.linkage)
+        ):
+            return f"{name} is declared twice"
+        if former is None:
             return ""
-        return f"is a .{variable.space.value} variable, whose address is not known here"
+        if former.linkage is Linkage.EXTERN and linkage is Linkage.NONE:
+            return f"{name} is .extern above, and not .visible here"
+        if not _are_of_one_type(former, variable):
+            return f"{name} is declared twice, with different types"
+        return ""
+
+    def _fault_of_address(self, symbol: SymbolValue) -> str:
+        """Why no initialiser has an address, "" where one may have it."""
+        return fault_of_address(symbol, self._module.variables, self._module.functions)
 
     def _directive(self, cursor: Cursor) -> None:
-        word = cursor.word
-        if word == ".version":
-            self._version(cursor)
-        elif word == ".target":
+        """`.file`, `.pragma` or `.alias`."""
+        directive = directive_of(cursor, DirectivePlace.MODULE)
+        if directive.name == ".file":
+            self._file(cursor)
+        elif directive.name == ".pragma":
+            first = cursor.index
+            for text in pragma(cursor):
+                if text not in _PRAGMAS:
+                    raise cursor.error(f"{text} is no pragma of a module", first)
+        elif directive.name == ".alias":
+            self._alias(cursor)
+        else:
+            cursor.fail(f"{directive.name} stands at the start of a module only")
+
+    def _file(self, cursor: Cursor) -> None:
+        """`.file n string [, timestamp [, size]]`."""
+        cursor.advance()
+        number = integer_literal(cursor)
+        if number in self._files:
+            raise cursor.error(f"a second .file {number}", cursor.index - 1)
+        self._files.add(number)
+        cursor.expect_kind("string")
+        for _ in range(2):
+            if cursor.accept(","):
+                integer_literal(cursor)
+
+    def _alias(self, cursor: Cursor) -> None:
+        """`.alias name, function ;`."""
+        cursor.advance()
+        first, functions = cursor.index, self._module.functions
+        name = cursor.expect_name()
+        cursor.expect(",")
+        target = cursor.expect_name()
+        cursor.expect(";")
+        fault = next(
+            (
+                f"{each} is not a function declared before"
+                for each in (target, name)
+                if each not in functions or functions[each].is_entry
+            ),
+            "",
+        )
+        if not fault and (functions[name].span is not None or name in self._module.aliases):
+            fault = f"{name} is defined already"
+        if not fault and functions[target].linkage is Linkage.WEAK:
+            fault = f"{target} is .weak, and has no aliases"
+        if not fault and _prototype(functions[name]) != _prototype(functions[target]):
+            fault = f"{name} and {target} have different parameters"
+        if fault:
+            raise cursor.error(fault, first)
+        self._module.aliases[name] = target
+
+    def _header(self) -> int:
+        """`.version` `.target` {`.target`} [`.address_size`]; gives its end."""
+        after = _AFTER_HEADER.search(self._text)
+        cursor = Cursor(self._text, 0, after.start() if after else len(self._text))
+        self._version(cursor)
+        while cursor.word == ".target":
             self._target(cursor)
-        elif word == ".address_size":
-            self._address_size(cursor)
-        elif word == ".file":
-            cursor.advance()
-            integer(cursor)
-            cursor.expect_kind("string")
-            while cursor.accept(","):
-                integer(cursor)
-        elif word == ".pragma":
-            cursor.advance()
-            cursor.expect_kind("string")
-            while cursor.accept(","):
-                cursor.expect_kind("string")
-            cursor.expect(";")
-        elif word == ".alias":
-            cursor.advance()
-            name = cursor.expect_kind("word")
-            cursor.expect(",")
-            target = cursor.expect_kind("word")
-            if target not in self._module.functions:
-                raise cursor.error(f"{target} is not a function declared before", cursor.index - 1)
-            self._module.aliases[name] = target
-            cursor.expect(";")
-        elif not cursor.accept(";"):
-            cursor.fail(f"expected a module directive{cursor.found}")
+        if self._module.target and cursor.accept(".address_size"):
+            self._module.address_size = integer_literal(cursor)
+            if self._module.address_size not in (32, 64):
+                raise cursor.error(".address_size takes 32 or 64", cursor.index - 1)
+        for name, value in ((".version", self._module.version), (".target", self._module.target)):
+            if not value:
+                message = f"this is not PTX: it has no {name} directive"
+                raise syntax_error(self._text, 0, message)
+        end = cursor.offset
+        if cursor.kind != "end":
+            last = cursor.word if cursor.word in _HEADER_DIRECTIVES else ""
+            cursor.fail(f"a second {last}" if last else f"expected a directive{cursor.found}")
+        return end
 
     def _version(self, cursor: Cursor) -> None:
         """`.version major.minor`."""
-        if self._module.version:
-            cursor.fail("a second .version")
-        cursor.advance()
+        if not cursor.accept(".version"):
+            return
         if not _VERSION.fullmatch(cursor.word):
             cursor.fail(f".version takes a version such as 8.0{cursor.found}")
         self._module.version = cursor.advance()
 
     def _target(self, cursor: Cursor) -> None:
-        """`.target architecture {, option}`."""
+        """`.target architecture {, option}`, where the last architecture counts."""
         cursor.advance()
-        if not _TARGET.fullmatch(cursor.word):
-            cursor.fail(f".target takes an architecture such as sm_90{cursor.found}")
-        self._module.target = cursor.advance().replace("compute_", "sm_")
-        while cursor.accept(","):
-            option = cursor.expect_kind("word")
-            if option not in _OF_TARGETS and not _TARGET.fullmatch(option):
+        modes = set[str]()
+        while True:
+            option = cursor.word
+            if _TARGET.fullmatch(option):
+                self._module.target = option.replace("compute_", "sm_")
+            elif option not in _OF_TARGETS or not self._module.target:
                 option = shortened(option, 40)
-                raise cursor.error(f"{option} is not an option of .target", cursor.index - 1)
+                cursor.fail(
+                    f"{option} is not an option of .target"
+                    if self._module.target
+                    else f".target takes an architecture such as sm_90{cursor.found}"
+                )
+            modes |= {option} & _TEXTURE_MODES
+            if len(modes) > 1:
+                cursor.fail(f"{' and '.join(sorted(modes))} do not go together")
+            cursor.advance()
+            if not cursor.accept(","):
+                break
+        self._has_samplers |= "texmode_independent" in modes
 
-    def _address_size(self, cursor: Cursor) -> None:
-        """`.address_size 32|64`."""
-        if self._has_address_size:
-            cursor.fail("a second .address_size")
-        self._has_address_size = True
-        cursor.advance()
-        self._module.address_size = integer(cursor)
-        if self._module.address_size not in (32, 64):
-            raise cursor.error(".address_size takes 32 or 64", cursor.index - 1)
+
+def _are_of_one_type(a: Variable, b: Variable) -> bool:
+    """Return whether two declarations of a variable agree; a first `[]` is of any extent."""
+    if a.ptx_type != b.ptx_type or len(a.shape) != len(b.shape) or a.shape[1:] != b.shape[1:]:
+        return False
+    if 0 in (a.count, b.count):
+        return True
+    return a.count == b.count and a.shape == b.shape
 
 
-def _fault_of_parameter(param: Parameter) -> str:
-    """Why a kernel cannot have a parameter, "" where it can."""
-    if param.space is not Space.PARAM:
-        return f"parameter {param.name} of a kernel is not a .param"
-    if param.ptx_type == "pred":
-        return f"parameter {param.name} of a kernel is a predicate"
-    return "" if param.count else f"parameter {param.name} of a kernel has no elements"
+def fault_of_address(
+    symbol: SymbolValue, by_name: Mapping[str, Variable], functions: Mapping[str, Function]
+) -> str:
+    """Return why no initialiser has an address, "" where one may have it.
+
+    Only what is declared before has one, and an address within a function has none.
+    """
+    variable = by_name.get(symbol.name)
+    if variable is None:
+        if symbol.name not in functions:
+            return "is not declared before"
+        is_plain = not (symbol.offset or symbol.generic)
+        return "" if is_plain else "is a function, whose plain address is needed"
+    if variable.space in (Space.GLOBAL, Space.CONST):
+        return ""
+    return f"is a .{variable.space.value} variable, whose address is not known here"
+
+
+def _prototype(function: Function) -> tuple[object, ...]:
+    """The parameters of a function, without their names."""
+    return tuple(
+        tuple((p.space, p.ptx_type, p.align, p.count, p.is_pointer) for p in formals)
+        for formals in (function.returns, function.params)
+    )
+
+
+def _fault_of_declarations(function: Function, declared: Function) -> str:
+    """Why a function does not go with its former declaration, "" where it does."""
+    name = function.name
+    if declared.span is not None:
+        return f"{name} is {'defined' if function.span is not None else 'declared'} twice"
+    if declared.is_entry != function.is_entry:
+        return f"{name} is declared twice"
+    if declared.linkage is not function.linkage and (
+        declared.linkage is not Linkage.VISIBLE or function.linkage is not Linkage.NONE
+    ):
+        return f"{name} is declared twice, with different linkage"
+    if _prototype(declared) != _prototype(function):
+        return f"{name} is declared twice, with different parameters"
+    if ("noreturn" in declared.directives) != ("noreturn" in function.directives):
+        return f"{name} is declared twice, once with .noreturn"
+    return ""
 
 
 def parse(text: str) -> PtxModule:
@@ -394,11 +496,7 @@ def parse(text: str) -> PtxModule:
     Raises:
         PtxSyntaxError: the text is wrong at module level.
     """
-    module = PtxModule(text)
-    for name, value in ((".version", module.version), (".target", module.target)):
-        if not value:
-            raise syntax_error(text, 0, f"this is not PTX: it has no {name} directive")
-    return module
+    return PtxModule(text)
 
 
 # CUDA C++ Programming Guide, "Launch Bounds": of a kernel with one of these the option is ignored.

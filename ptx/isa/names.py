@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 
 from ptx.isa.errors import syntax_error
 from ptx.isa.instruction_facts import TYPE_BYTES
-from ptx.isa.model import Operand, Register, Variable
+from ptx.isa.model import Operand, Register, Space, SymbolValue, Variable
 
-_LANDMARK = re.compile(r'"[^"\n]*"|[{}:]')
+_LANDMARK = re.compile(r'"[^"\n]*"|[{}:?]')
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%")
 _MOST_DIGITS = 10  # of a register's number
 _ELEMENTS = (".x", ".y", ".z", ".w")
@@ -99,10 +99,13 @@ class Names:
         span: Span,
         parameters: Collection[str],
         variables: Mapping[str, Variable],
+        functions: Collection[str],
     ) -> None:
         self.registers: list[Register] = []
         self._variables = variables
+        self._functions = functions
         self._element_bytes: dict[str, int] = {}
+        self._spaces: dict[str, Space] = {}
         self.scopes: list[Scope] = []
         self._labels = _labels_of_scopes(text, span, parameters)
         self._parameters = parameters
@@ -153,12 +156,13 @@ class Names:
         self.innermost.operands.clear()
         self.innermost.ranges[stem] = (count, ptx_type)
 
-    def declare_variable(self, name: str, ptx_type: str) -> str:
+    def declare_variable(self, name: str, ptx_type: str, space: Space) -> str:
         """Add a variable; gives its unique name."""
         scope = self.innermost
         scope.operands.clear()
         unique = scope.names[name] = name + scope.suffix
         self._element_bytes[unique] = TYPE_BYTES[ptx_type]
+        self._spaces[unique] = space
         return unique
 
     def element_bytes(self, name: str) -> int | None:
@@ -170,6 +174,17 @@ class Names:
             if element_bytes is None and variable is not None
             else element_bytes
         )
+
+    def fault_of_address(self, symbol: SymbolValue) -> str:
+        """Return why no initialiser has the address of a variable, "" if one may have it."""
+        name = self.resolve(symbol.name)
+        variable = self._variables.get(name)
+        space = self._spaces.get(name) or (variable.space if variable else None)
+        if space is None:
+            return "is not declared before"
+        if space in (Space.GLOBAL, Space.CONST):
+            return ""
+        return f"is a .{space.value} variable, whose address is not known here"
 
     def register(self, name: str) -> Register | None:
         """The register that a name means."""
@@ -193,6 +208,15 @@ class Names:
         elements = (self.register(name + element) for element in _ELEMENTS[: int(resolved[-1])])
         return tuple(register for register in elements if register is not None)
 
+    def is_declared(self, name: str) -> bool:
+        """Return whether a name is that of a variable or a label, or begins one."""
+        return (
+            self.resolve(name) != name
+            or any(name in scope.names or name in scope.labels for scope in self.scopes)
+            or name in self._variables
+            or name in self._functions
+        )
+
     def resolve(self, name: str) -> str:
         """The unique name of a label or variable."""
         for scope in reversed(self.scopes):
@@ -209,6 +233,7 @@ def _labels_of_scopes(
     """For the offset of each opening brace, the labels of its scope and their unique names."""
     labels_by_scope: dict[int, dict[str, str]] = {}
     braces: list[int] = []
+    choices = 0  # expressions such as `a ? b : c`
     for match in _LANDMARK.finditer(text, *span):
         mark, at = match.group(), match.start()
         if mark == "{":
@@ -216,6 +241,10 @@ def _labels_of_scopes(
         elif mark == "}":
             if braces:
                 braces.pop()
+        elif mark == "?":
+            choices += 1
+        elif mark == ":" and choices:
+            choices -= 1
         elif mark == ":" and braces and ":" not in (text[at - 1], text[at + 1 : at + 2]):
             name, start = _name_before(text, at)
             if name:

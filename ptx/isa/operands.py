@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ptx.isa.declarations import float_immediate, integer_constant, number, signed_offset
+from ptx.isa.constant_expressions import constant, integer_constant
 from ptx.isa.lexer import Cursor
 from ptx.isa.model import (
     Address,
@@ -24,20 +24,24 @@ from ptx.isa.model import (
     Vector,
 )
 from ptx.isa.names import Names
+from ptx.isa.special_registers import special_type
 
 _SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
-_ELEMENT = re.compile(r"\.[xyzwrgba]\Z")
 _SINK = Sink()
 
 
 class OperandReader:
-    """Reads operands at a cursor; `names` resolves their names."""
+    """Reads operands at a cursor; `names` resolves their names.
 
-    __slots__ = ("_cursor", "_names")
+    In a call, parentheses are lists of arguments; elsewhere they are part of an expression.
+    """
 
-    def __init__(self, cursor: Cursor, names: Names) -> None:
+    __slots__ = ("_cursor", "_is_call", "_names")
+
+    def __init__(self, cursor: Cursor, names: Names, *, is_call: bool = False) -> None:
         self._cursor = cursor
         self._names = names
+        self._is_call = is_call
 
     def read(self) -> Operand:
         """`single [| single]`."""
@@ -57,7 +61,7 @@ class OperandReader:
 
     def _single(self) -> Operand:
         cursor = self._cursor
-        if cursor.kind == "word":
+        if cursor.kind == "word" and cursor.word != "WARP_SZ":
             return self._named(cursor.advance())
         word = cursor.word
         if word == "[":
@@ -67,13 +71,17 @@ class OperandReader:
             if not items:
                 raise cursor.error("a vector has elements", cursor.index - 1)
             return Vector(items)
-        if word == "(":
+        if word == "(" and self._is_call:
             return Arguments(self._list("(", ")"))
-        if cursor.accept("!"):
-            return Negated(self.register())
-        if word == "-" and cursor.kinds[cursor.index + 1] == "word":
-            return self._minus()
+        if word in ("!", "-") and cursor.kinds[cursor.index + 1] == "word":
+            following = cursor.words[cursor.index + 1]
+            if following != "WARP_SZ":
+                return self._minus() if word == "-" else self._not()
         return self._constant()
+
+    def _not(self) -> Negated:
+        self._cursor.expect("!")
+        return Negated(self.register())
 
     def _minus(self) -> Selected:
         """`-%r` or `-%r.b0`, which only `vmad` takes."""
@@ -87,15 +95,8 @@ class OperandReader:
         raise cursor.error("only a register can be negated here", cursor.index - 1)
 
     def _constant(self) -> Immediate | FloatImmediate:
-        cursor = self._cursor
-        if cursor.kind == "integer" and cursor.words[cursor.index + 1] not in ("+", "-", "*"):
-            return Immediate(integer_constant(cursor))
-        if cursor.kind in ("float", "decimal"):
-            return float_immediate(cursor.advance())
-        value = number(cursor)
-        if isinstance(value, FloatImmediate):
-            return value
-        return Immediate(value + signed_offset(cursor))
+        value = constant(self._cursor)
+        return value if isinstance(value, FloatImmediate) else Immediate(value)
 
     def _named(self, name: str) -> Operand:
         names = self._names
@@ -112,16 +113,18 @@ class OperandReader:
             register = names.register(base)
             if register is not None:
                 return Selected(register, selector)
-        if name[0] == "%":
-            if _ELEMENT.search(name) or "." not in name:
+        if name[0] == "%" and not names.is_declared(name):
+            if special_type(name) is not None:
                 return SpecialRegister(name)
-            self._cursor.fail(f"{name} is not a register declared here")
-        if name == "WARP_SZ":
-            return Immediate(32)
+            raise self._cursor.error(f"{name} is not declared here", self._cursor.index - 1)
         resolved = names.resolve(name)
         if self._cursor.word == "[":
             return Symbol(resolved, self._element(resolved))
-        return Symbol(resolved, signed_offset(self._cursor))
+        return Symbol(resolved, self._offset())
+
+    def _offset(self) -> int:
+        """`[+ expression]` after a name."""
+        return integer_constant(self._cursor) if self._cursor.accept("+") else 0
 
     def _element(self, name: str) -> int:
         """`[n]` after the name of an array: the offset of its element in bytes."""
@@ -130,10 +133,7 @@ class OperandReader:
         if nbytes is None:
             cursor.fail(f"{name} is no variable that has elements")
         cursor.expect("[")
-        index = number(cursor)
-        if not isinstance(index, int):
-            raise cursor.error("the index of an element is an integer", cursor.index - 1)
-        index += signed_offset(cursor)
+        index = integer_constant(cursor)
         cursor.expect("]")
         return index * nbytes
 
@@ -141,11 +141,13 @@ class OperandReader:
         cursor = self._cursor
         cursor.expect(opening)
         items: list[Operand] = []
-        while not cursor.accept(closing):
+        if cursor.accept(closing):
+            return ()
+        while True:
             items.append(self.read())
             if not cursor.accept(","):
-                cursor.expect(closing)
                 break
+        cursor.expect(closing)
         return tuple(items)
 
     def _bracket(self) -> Operand:
@@ -153,7 +155,7 @@ class OperandReader:
         cursor = self._cursor
         cursor.expect("[")
         base = self.read()
-        offset = signed_offset(cursor)
+        offset = self._offset()
         if cursor.accept("]"):
             if isinstance(base, Symbol):
                 return Address(Symbol(base.name), base.offset + offset)

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import re
 
+from ptx.isa.constant_expressions import integer_literal
 from ptx.isa.declarations import (
     SPACES,
-    dimensions,
-    integer,
+    ParameterOwner,
+    alignment,
+    check_vector,
+    declared_type,
+    name_count,
     parameter_list,
-    signed_offset,
-    type_name,
     variables,
+    vector_width,
 )
+from ptx.isa.directives import DirectivePlace, pragma, read_directives
 from ptx.isa.lexer import Cursor, LineIndex
 from ptx.isa.model import (
     Guard,
@@ -25,6 +29,8 @@ from ptx.isa.model import (
     Operand,
     Prototype,
     SourceLocation,
+    Space,
+    SymbolValue,
     Variable,
 )
 from ptx.isa.names import Names
@@ -103,33 +109,26 @@ class Statement:
             cursor.expect(";")
             self._body.tables[name] = tuple(labels)
         elif cursor.accept(".callprototype"):
-            returns = parameter_list(cursor)
+            returns = parameter_list(cursor, ParameterOwner.PROTOTYPE)
             cursor.expect("_")
-            params = parameter_list(cursor)
-            self._pass_semicolon()
+            params = parameter_list(cursor, ParameterOwner.PROTOTYPE)
+            read_directives(cursor, DirectivePlace.PROTOTYPE)
+            cursor.expect(";")
             self._body.prototypes[name] = Prototype(returns, params)
         else:
             cursor.fail(f"expected a statement{cursor.found}")
-
-    def _pass_semicolon(self) -> None:
-        while not self._cursor.accept(";"):
-            self._cursor.advance()
 
     def _directive(self) -> None:
         cursor = self._cursor
         word = cursor.word
         if word == ".reg":
             self._register_declaration()
-        elif word in SPACES:
+        elif word in SPACES or word in (".align", ".attribute"):
             self._variables()
         elif word == ".loc":
             self._loc()
         elif word == ".pragma":
             self._pragma()
-        elif word == ".file":
-            cursor.advance()
-            integer(cursor)
-            cursor.expect_kind("string")
         elif word in (".branchtargets", ".calltargets", ".callprototype"):
             cursor.fail(f"{word} needs a label before it")
         else:
@@ -137,15 +136,21 @@ class Statement:
 
     def _variables(self) -> None:
         first = self._cursor.index
-        for declared in variables(self._cursor, Linkage.NONE, self._line):
+        for declared in variables(self._cursor, Linkage.NONE, self._line, self._fault_of_address):
+            if declared.ptx_type in ("texref", "samplerref", "surfref"):
+                self._reject(f".{declared.ptx_type} variables stand at module level only", first)
             self._reject(self._names.fault_of(declared.name), first)
-            unique = self._names.declare_variable(declared.name, declared.ptx_type)
+            unique = self._names.declare_variable(declared.name, declared.ptx_type, declared.space)
             self._body.variables.append(
                 Variable(
                     unique, declared.space, declared.ptx_type, declared.align, declared.count,
                     declared.initialiser, declared.linkage, declared.line,
                 )
             )  # fmt: skip
+
+    def _fault_of_address(self, symbol: SymbolValue) -> str:
+        """Why no initialiser in a function has an address, "" if it may have it."""
+        return self._body.names.fault_of_address(symbol)
 
     def _loc(self) -> None:
         """`.loc file line column [, function_name label [+ n]] [, inlined_at file line column]`."""
@@ -156,8 +161,9 @@ class Statement:
         while cursor.accept(","):
             kind = cursor.expect_kind("word")
             if kind == "function_name":
-                cursor.expect_kind("word")
-                signed_offset(cursor)
+                cursor.expect_name()
+                if cursor.accept("+"):
+                    integer_literal(cursor)
             elif kind == "inlined_at":
                 where = self._place()
                 caller = self._body.inlined.get(where) or SourceLocation(*where)
@@ -169,42 +175,48 @@ class Statement:
 
     def _place(self) -> tuple[int, int, int]:
         """File, line and column."""
-        return integer(self._cursor), integer(self._cursor), integer(self._cursor)
+        cursor = self._cursor
+        return integer_literal(cursor), integer_literal(cursor), integer_literal(cursor)
 
     def _pragma(self) -> None:
         """`.pragma string {, string};`; unknown ones are ignored, as the ISA requires."""
-        cursor = self._cursor
-        while not cursor.accept(";"):
-            mask = _USED_BYTES.fullmatch(cursor.advance())
+        for text in pragma(self._cursor):
+            mask = _USED_BYTES.fullmatch(text)
             if mask is not None:
                 self._body.used_bytes = int(mask[1], 0)
 
     def _register_declaration(self) -> None:
-        """`.reg [.vN] .type name[<count>] {, name…} ;`."""
+        """`.reg {.align n} [.vN] .type [name [<count>] {, name [<count>]}] ;`."""
         cursor = self._cursor
         cursor.advance()
-        width = int(cursor.advance()[2:]) if cursor.word in (".v2", ".v4") else 1
-        ptx_type = type_name(cursor)
-        while True:
-            at = cursor.index
-            name = cursor.expect_kind("word")
-            if cursor.accept("<"):
-                count = integer(cursor)
-                cursor.expect(">")
-                if width > 1:
-                    cursor.fail("vector registers are declared one by one")
-                if count < 0:
-                    raise cursor.error(f"{count} is not a number of registers", cursor.index - 2)
-                self._reject(self._names.fault_of_range(name, count), at)
-                self._names.declare_range(name, count, ptx_type)
-            else:
-                self._reject(self._names.fault_of(name), at)
-                self._names.declare(name, ptx_type, width)
-            if dimensions(cursor):
-                cursor.fail("registers have no array form")
+        while cursor.accept(".align"):
+            alignment(cursor)
+        width = vector_width(cursor)
+        ptx_type = declared_type(cursor, Space.REG)
+        check_vector(cursor, width, ptx_type)
+        while cursor.word != ";":
+            self._registers(ptx_type, width)
             if not cursor.accept(","):
                 break
+            if cursor.word == ";":
+                cursor.fail("expected a name")
         cursor.expect(";")
+
+    def _registers(self, ptx_type: str, width: int) -> None:
+        """One name, or the names of a range."""
+        cursor, names = self._cursor, self._names
+        place, name = cursor.index, cursor.expect_name()
+        count = name_count(cursor)
+        if count is None:
+            self._reject(names.fault_of(name), place)
+            names.declare(name, ptx_type, width)
+        elif width == 1:
+            self._reject(names.fault_of_range(name, count), place)
+            names.declare_range(name, count, ptx_type)
+        else:
+            for number in range(count):
+                self._reject(names.fault_of(f"{name}{number}"), place)
+                names.declare(f"{name}{number}", ptx_type, width)
 
     def _reject(self, fault: str, index: int) -> None:
         """Raise the error of the name that is declared at a token, if it has one."""
@@ -214,16 +226,16 @@ class Statement:
     def _instruction(self) -> None:
         """`[@[!]p] opcode [operand {, operand}] ;`."""
         cursor = self._cursor
-        reader = OperandReader(cursor, self._names)
         guard = None
         if cursor.accept("@"):
             negated = cursor.accept("!")
-            guard = Guard(reader.register(), negated)
+            guard = Guard(OperandReader(cursor, self._names).register(), negated)
         word = cursor.expect_kind("word")
         while cursor.kind == "directive":
             # Inline assembly may have blanks before a modifier: `prmt .b32`.
             word += cursor.advance()
         opcode, modifiers = self._body.opcode(word)
+        reader = OperandReader(cursor, self._names, is_call=opcode == "call")
         operands: list[Operand] = []
         if cursor.word != ";":
             operands.append(reader.read())

@@ -123,13 +123,105 @@ def test_broken_ptx_is_refused_with_the_compilers_words(context: cudadrv.Context
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_ptx_is_ascii_in_its_comments_too(context: cudadrv.Context, encoding: str) -> None:
+@pytest.mark.parametrize(
+    "line",
+    ["// {}\n", "/* {} */\n", '.file 1 "{}.cu"\n', ".section .debug_str {{ .b8 0 // {}\n }}\n"],
+)
+def test_ptx_is_ascii_in_comments_and_names_of_files_too(
+    context: cudadrv.Context, line: str, encoding: str
+) -> None:
     head = ".version 7.8\n.target sm_75\n.address_size 64\n"
     entry = ".visible .entry k() { ret; }\n"
-    context.load_module((head + "// u\n" + entry).encode(encoding)).close()
+    context.load_module((head + entry + line.format("u")).encode(encoding)).close()
     with pytest.raises(cudadrv.errors.InvalidPTXError) as caught:
-        context.load_module((head + "// µ\n" + entry).encode(encoding))
+        context.load_module((head + entry + line.format("µ")).encode(encoding))
     assert "ASCII" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+
+
+# Targets, a version that has each, and the one before it. PTX ISA, ".target".
+FIRST_VERSIONS = {
+    "sm_52": ("4.1", "4.0"), "sm_60": ("5.0", "4.3"), "sm_70": ("6.0", "5.0"),
+    "sm_75": ("6.3", "6.2"), "sm_80": ("7.0", "6.5"), "sm_86": ("7.1", "7.0"),
+    "sm_89": ("7.8", "7.7"), "sm_90": ("7.8", "7.7"), "sm_90a": ("8.0", "7.8"),
+}  # fmt: skip
+
+
+def test_a_version_older_than_its_target_is_rejected(context: cudadrv.Context) -> None:
+    major, minor = context.capability.compute_capability
+    device = 10 * major + minor
+    wrong = []
+    for target, versions in FIRST_VERSIONS.items():
+        number = int(target.strip("sm_a"))
+        if number > device or (target.endswith("a") and number != device):
+            continue
+        for version, loads in zip(versions, (True, False), strict=True):
+            text = f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ ret; }}"
+            try:
+                context.load_module(text)
+                loaded = True
+            except cudadrv.errors.InvalidPTXError:
+                loaded = False
+            if loaded != loads:
+                wrong.append((target, version))
+    assert wrong == []
+
+
+def test_a_parametrised_name_declares_variables_of_any_space(
+    stream: cudadrv.Stream, context: cudadrv.Context
+) -> None:
+    text = """
+.version 7.8
+.target sm_75
+.address_size 64
+.global .u32 g<3>;
+.const .u32 c = 5;
+.shared .u32 s<2>;
+.func (.param .u32 %sum) add(.param .u32 %left, .param .u32 %right)
+{
+    .reg .u32 %a<2>;
+    ld.param.u32 %a0, [%left];
+    ld.param.u32 %a1, [%right];
+    add.u32 %a0, %a0, %a1;
+    st.param.u32 [%sum], %a0;
+    ret;
+}
+.visible .entry k(.param .u64 %out)
+{
+    .reg .u64 %o; .reg .u32 %r, %q;
+    .local .u32 %l<2>;
+    .reg .v2 .u32 %v<2>;
+    ld.param.u64 %o, [%out];
+    mov.u32 %r, 20;
+    st.global.u32 [g2], %r;
+    st.shared.u32 [s1], %r;
+    st.local.u32 [%l1], %r;
+    ld.global.u32 %v1.x, [g2];
+    ld.shared.u32 %v1.y, [s1];
+    {
+        .param .u32 %P<2>; .param .u32 %R;
+        st.param.u32 [%P0], %v1.x;
+        st.param.u32 [%P1], %v1.y;
+        call.uni (%R), add, (%P0, %P1);
+        ld.param.u32 %r, [%R];
+    }
+    ld.local.u32 %q, [%l1];
+    add.u32 %r, %r, %q;
+    ld.const.u32 %q, [c];
+    add.u32 %r, %r, %q;
+    st.global.u32 [%o], %r;
+    ret;
+}
+"""
+    out = stream.zeros(1, "u4")
+    context.load_module(text).kernel("k").launch(stream, LaunchConfig(1, 1), out)
+    assert stream.to_host(out).tolist() == [65]
+
+
+def test_a_profilers_event_has_no_effect(stream: cudadrv.Stream, context: cudadrv.Context) -> None:
+    source = 'extern "C" __global__ void f(int* out) { __prof_trigger(3); *out = 7; }'
+    out = stream.zeros(1, "i4")
+    context.compile(source).kernel("f").launch(stream, LaunchConfig(1, 1), out)
+    assert stream.to_host(out).tolist() == [7]
 
 
 def test_an_instruction_that_the_modules_own_target_lacks_is_refused_at_the_load(

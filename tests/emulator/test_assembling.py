@@ -20,8 +20,9 @@ from ptx.assembler import default_assembler
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 RIGHT = HEADER + ".visible .entry k() { ret; }\n"
-# No thread uses what is wrong, so that the emulator runs it.
-WRONG = HEADER + ".visible .entry k() {\nmov.u32 %never_declared, 2;\nret; }\n"
+# The emulator does not check the operands of instructions that it does not execute.
+ALLOCATION = ".entry z() { .reg .b64 %a;\nalloca.f32 %a, 8;\nret; }\n"
+WRONG = HEADER + ".visible .entry k() { ret; }\n" + ALLOCATION
 SCRIPT = f"""
 import cudadrv
 cudadrv.cuda_context_for(0).load_module({WRONG!r})
@@ -50,8 +51,8 @@ def test_a_module_that_no_gpu_loads_is_told_with_ptxas_words() -> None:
     assert found.arch == "sm_90"
     first, second, third, *_, last = str(caught.value).splitlines()
     assert re.fullmatch(r"assemble: .*: nvJitLink \d+\.\d+ rejects it", first)
-    assert second.startswith("  PTX line 5: ")
-    assert third == "    mov.u32 %never_declared, 2;"
+    assert second.startswith("  PTX line 6: ")
+    assert third == "    alloca.f32 %a, 8;"
     assert last.startswith(f"  loaded at {__file__}:")
     assert max(map(len, (first, second, third))) <= 100
 
@@ -67,7 +68,7 @@ def test_a_module_for_one_architecture_or_a_family_is_assembled_for_it() -> None
             check=["assemble"], compute_capability=capability, raise_findings=False
         ) as machine:
             load(text)
-            load(text.replace("mov.u32 %never_declared, 2;", ""))
+            load(text.replace(ALLOCATION, ""))
         assert [getattr(each, "arch", "") for each in machine.findings] == [expected]
 
 

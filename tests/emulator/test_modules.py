@@ -109,7 +109,9 @@ def test_each_driver_takes_the_ptx_of_its_release(driver: tuple[int, int], newes
         ("8.0", ".entry k() { .shared .b8 s[; ret; }", "line 4, column 28: expected an integer"),
         ("8.0", ".global .b8 a[2] = {1, 2, 3};", "3 initial values for 2 elements"),
         ("8.0", ".global .u64 a = nothing;", "nothing is not declared before"),
-        ("8.0\n.address_size 32", "", "unsupported .address_size 32: the driver takes 64"),
+        ("8.0", ".address_size 16", ".address_size takes 32 or 64"),
+        ("8.0", ".address_size 32", "unsupported .address_size 32: the driver takes 64"),
+        ("8.0", "\n.address_size 64\n.address_size 64", "a second .address_size"),
         ("abc", "", ".version takes a version such as 8.0, found 'abc'"),
     ],
 )

@@ -29,9 +29,15 @@ from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..graphs import Work
 from ..host_memory import HostRange
-from ..launch import KernelCall, check, execute, execute_in_turns, read_parameters
+from ..launch import (
+    KernelCall,
+    check,
+    check_named_cluster,
+    execute,
+    execute_in_turns,
+    read_parameters,
+)
 from ..modules import (
-    NO_CLUSTER,
     KernelFunction,
     Shape,
     attribute_of,
@@ -298,7 +304,9 @@ def submit_launch(
             "different contexts"
         )
     try:
-        shape = _checked(function, shape)
+        check(function, shape, context.device)
+        if stream.capture is not None:  # the node has the kernel's own cluster, as a GPU's
+            shape = replace(shape, cluster=function.cluster_of(shape))
         ready = KernelCall(function, shape, read_parameters(function, kernel_params, extra))
     except CallError:
         if stream.capture is not None:
@@ -342,6 +350,7 @@ def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | 
         limits = replace(limits, stack_bytes=stack)
 
     def run() -> Turns | None:
+        check_named_cluster(function, shape)
         order = driver._order.of_launch(driver._launches)
         if order is None:
             execute(function, shape, parameters, device, limits)
@@ -371,7 +380,8 @@ def kernel_work(
     Raises:
         CallError: as the launch would.
     """
-    ready = KernelCall(function, _checked(function, shape), parameters)
+    check(function, shape, function.module.context.device, is_node=True)
+    ready = KernelCall(function, shape, parameters)
     host = () if driver._accesses is None else _host_memory_of(driver, parameters)
     return Work(NodeKind.KERNEL, _running(driver, ready), host=host, launch=ready)
 
@@ -381,18 +391,6 @@ def _finish_after_dependency(turns: Turns, dependency: GridDependency) -> Turns:
     yield from turns
     while not dependency.may_go_on:
         yield True
-
-
-def _checked(function: KernelFunction, shape: Shape) -> Shape:
-    """Return the shape of an acceptable launch, with the kernel's own clusters.
-
-    Raises:
-        CallError: the driver would reject it.
-    """
-    if shape.cluster == NO_CLUSTER and any(function.cluster):
-        shape = replace(shape, cluster=function.cluster)
-    check(function, shape, function.module.context.device)
-    return shape
 
 
 def host_params(function: int, argument: int) -> bytes:

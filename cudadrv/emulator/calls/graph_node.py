@@ -40,7 +40,7 @@ from ..copies import copy_boxes
 from ..events import Event
 from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import KernelCall, ShownParameters, read_parameters
-from ..modules import NO_CLUSTER, KernelFunction, Shape
+from ..modules import KernelFunction, Shape
 from ..node_kind import NodeKind
 from ..pools import DEVICE, MANAGED, PINNED
 from ..streams import NON_BLOCKING, Stream, StreamCapture
@@ -504,7 +504,7 @@ class GraphNodeCalls(CallRules):
         if int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
             attribute.cooperative = int(shape.cooperative)
         elif int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-            cluster = (0, 0, 0) if shape.cluster == NO_CLUSTER else shape.cluster
+            cluster = shape.cluster or (0, 0, 0)
             extents = attribute.clusterDim
             extents.x, extents.y, extents.z = cluster
         else:

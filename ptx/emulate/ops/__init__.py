@@ -115,7 +115,7 @@ for _family, _opcodes in {
     "barrier": "bar barrier fence getctarank griddepcontrol mapa membar",
     "bulk_copy": "cp red.async st.async st.bulk",
     "comparison": "selp set setp slct",
-    "control_flow": "brkpt brx call exit nanosleep ret setmaxnreg trap",
+    "control_flow": "brkpt brx call exit nanosleep pmevent ret setmaxnreg trap",
     "conversion": "cvt",
     "data_movement": (
         "applypriority createpolicy cvta discard isspacep ld ldu mov prefetch prefetchu prmt st"

@@ -114,6 +114,9 @@ operation("brkpt", ("",), 0, _trap, effect=Effect.ENDS, writes=0, section="brkpt
 _operation("brx.idx", ("",), 2, _branch_index, effect=Effect.ENDS, modifiers=["uni"], writes=0)
 _operation("call", ("",), (1, 2, 3, 4), _call, effect=Effect.ENDS, modifiers=["uni"], writes=0)
 operation("nanosleep", ("u32",), 1, _sleep, effect=Effect.ENDS, writes=0, section="nanosleep")
+# No profiler counts the events, as on a GPU without one.
+for _name in ("pmevent", "pmevent.mask"):
+    operation(_name, ("",), 1, nothing, writes=0, section="pmevent")
 for _name in ("inc", "dec"):
     operation(
         f"setmaxnreg.{_name}.sync.aligned", ("u32",), 1, nothing, writes=0, section="setmaxnreg"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from ptx.emulate.requirements.needs import (
@@ -12,18 +13,35 @@ from ptx.emulate.requirements.needs import (
     version_of,
 )
 from ptx.errors import PtxError
+from ptx.isa.directives import DIRECTIVES
+from ptx.isa.instruction_facts import opcodes
+from ptx.isa.model import Linkage, SymbolValue
 from ptx.isa.module import PtxModule
 
 _RECENT = "sm_100f sm_110f sm_120f"
 """The needs of features that only architecture- or family-specific Blackwell targets have."""
 
-# A line is `opcodes | words | needs`. It applies to an instruction of one of the opcodes whose
-# modifiers have all the words. "a/b" is one of the two, "a.b" one directly after the other, "!a"
-# excludes one, and "L2::*" is any with that prefix. All lines that apply must hold. The source is
-# the "PTX ISA Notes" and "Target ISA Notes" of each instruction in the PTX ISA 9.0;
-# tests/emulator/engine/requirements compares the table with NVIDIA's assembler. Requirements that
+# A line is `opcodes | words | needs`, and every opcode has one. A line applies to an instruction of
+# one of the opcodes whose modifiers have all the words. "a/b" is one of the two, "a.b" one directly
+# after the other, "!a" excludes one, and "L2::*" is any with that prefix. All lines that apply must
+# hold. The source is the "PTX ISA Notes" and "Target ISA Notes" of each instruction in the PTX ISA
+# 9.0; tests/emulator/engine/requirements compares the table with the assembler. Requirements that
 # follow from operands alone are not in the table.
 _RULES = f"""
+abs add and cnot cos cvt div ex2 fma lg2 mad mad24 max min mov mul mul24 neg not | | sm_10 1.0
+or rcp rem rsqrt sad selp set setp shl shr sin slct sqrt sub xor | | sm_10 1.0
+bra call exit ld ret st tex trap | | sm_10 1.0
+atom bar red vote | | sm_11 1.0
+addc subc brkpt | | sm_10 1.2
+membar pmevent | | sm_10 1.4
+bfe bfi bfind brev clz copysign isspacep ldu popc prefetch prefetchu prmt testp | | sm_20 2.0
+cvta txq vabsdiff vadd vmad vmax vmin vset vshl vshr vsub | | sm_20 2.0
+suld suq sured sust | | sm_20 2.0
+madc shfl tld4 | | sm_20 3.0
+vabsdiff2 vadd2 vavrg2 vmax2 vmin2 vset2 vsub2 | | sm_30 3.0
+vabsdiff4 vadd4 vavrg4 vmax4 vmin4 vset4 vsub4 | | sm_30 3.0
+istypep | | sm_30 4.0
+
 abs | f16/f16x2 | sm_53 6.5
 neg | f16/f16x2 | sm_53 6.0
 abs neg | bf16/bf16x2 | sm_80 7.0
@@ -36,7 +54,7 @@ fma | bf16/bf16x2/relu | sm_80 7.0
 fma | oob | sm_90 8.1
 alloca stacksave stackrestore | | sm_52 7.3
 bmsk szext | | sm_70 7.6
-brx | idx | sm_30 6.0
+brx | idx | sm_30 5.1
 dp2a dp4a | | sm_61 5.0
 ex2 | f16/f16x2 | sm_75 7.0
 tanh | | sm_75 7.0
@@ -134,10 +152,11 @@ setmaxnreg | | sm_90a 8.0, {_RECENT} 8.6
 shfl vote | sync | sm_30 6.0
 tcgen05 | | sm_100f sm_110f 8.6
 tcgen05 | kind::i8 | sm_100a sm_110a 8.6
-tcgen05 | shift | sm_100a sm_103a sm_110a 8.6
-tcgen05 | scale_vec::* | sm_100a sm_103a sm_110a 8.6
-tcgen05 | block_scale !scale_vec::* | sm_100f sm_110f 8.8
-tcgen05 | sp kind::mxf4/kind::mxf4nvf4 | sm_100a sm_103a sm_110a 8.6
+tcgen05 | shift | sm_100a sm_103a sm_110a 8.6, sm_107a 9.4
+tcgen05 | scale_vec::* | sm_100a sm_103a sm_110a 8.6, sm_107a 9.4
+tcgen05 | block16/block32 | sm_100f sm_110f 8.8
+tcgen05 | block_scale !scale_vec::* | sm_100a 8.6, sm_100f sm_110f 8.8
+tcgen05 | sp kind::mxf4/kind::mxf4nvf4 | sm_100a sm_103a sm_110a 8.6, sm_107a 9.4
 tensormap | replace | sm_90a 8.3, {_RECENT} 8.6
 tensormap | cp_fenceproxy | sm_90 8.3
 
@@ -150,7 +169,7 @@ cvt | bf16 !bf16.f32 !f32.bf16 | sm_90 7.8
 cvt | f16.f32 satfinite | sm_70 8.1
 cvt | bf16.f32/bf16x2.f32/f16x2.f32/tf32.f32 satfinite | sm_80 8.1
 cvt | tf32 rn/rz | sm_90 7.8
-cvt | tf32 rn/rz satfinite | sm_90 8.6
+cvt | tf32 rn/rz satfinite | sm_100 8.6
 cvt | e4m3x2/e5m2x2 | sm_89 8.1, sm_90 7.8
 cvt | e4m3x2.bf16x2/e5m2x2.bf16x2 | {_RECENT} 9.1
 cvt | bf16x2.e4m3x2/bf16x2.e5m2x2 | {_RECENT} 9.2
@@ -188,6 +207,36 @@ wmma | m8n8k32/m8n8k128 | sm_75 6.3
 wmma | bf16/tf32/f64 | sm_80 7.0
 wmma | b1 and | sm_80 7.1
 """
+
+_ABSENT = opcodes() - {
+    opcode for line in _RULES.splitlines() for opcode in line.partition("|")[0].split()
+}
+if _ABSENT:
+    raise ValueError(f"opcodes without a line of their needs: {sorted(_ABSENT)}")
+
+_DIRECTIVES = """
+.version .target .file .entry .func .maxntid .extern .visible .align .section | sm_10 1.0
+.maxnreg .maxnctapersm | sm_10 1.3
+.loc | sm_10 1.0
+.minnctapersm .pragma | sm_10 2.0
+.reqntid .callprototype .calltargets | sm_20 2.1
+.ptr | sm_20 2.2
+.address_size | sm_10 2.3
+.weak | sm_20 3.1
+.attribute | sm_30 4.0
+.common | sm_20 5.0
+.branchtargets | sm_30 5.1
+.alias | sm_30 6.3
+.noreturn | sm_30 6.4
+.reqnctapercluster .explicitcluster .maxclusterrank | sm_90 7.8
+.blocksareclusters | sm_90 9.0
+.abi_preserve .abi_preserve_control | sm_80 9.0
+.language | sm_20 9.5
+"""
+"""The needs of each directive."""
+
+# The needs of types, and of other parts of declarations.
+_OTHERS = {"b128": "sm_70 8.3", "a byte of an address": "sm_20 7.1"}
 
 _SPECIAL = """
 cluster_ctaid cluster_nctaid clusterid nclusterid | sm_90 7.8
@@ -233,6 +282,18 @@ def special_needs() -> dict[str, Needs]:
     """Return the needs of special registers, by name without the %."""
     lines = (line.split("|") for line in _SPECIAL.split("\n") if line)
     return {name: needs_of(needs) for names, needs in lines for name in names.split()}
+
+
+def _directive_needs() -> dict[str, Needs]:
+    lines = (line.split("|") for line in _DIRECTIVES.split("\n") if line)
+    needs_by_name = {name: needs_of(needs) for names, needs in lines for name in names.split()}
+    absent = {directive.name for directive in DIRECTIVES} - needs_by_name.keys()
+    if absent:
+        raise ValueError(f"directives without a line of their needs: {sorted(absent)}")
+    return needs_by_name
+
+
+_DIRECTIVE_NEEDS = _directive_needs()
 
 
 @lru_cache(maxsize=8192)  # by the words of a text, of which there are few
@@ -286,7 +347,27 @@ def unmet_requirements(module: PtxModule) -> dict[str, Needs]:
         for needs in instruction_needs(word):
             if not are_met(needs, target, version):
                 unmet.setdefault(word, needs)
+    for word, needs in _declared(module):
+        if not are_met(needs, target, version):
+            unmet.setdefault(word, needs)
     for name, needs in special_needs().items():
         if not are_met(needs, target, version) and module.uses_special(f"%{name}"):
             unmet[f"%{name}"] = needs
     return unmet
+
+
+def _declared(module: PtxModule) -> Iterator[tuple[str, Needs]]:
+    """The words of declarations that have needs, with the needs."""
+    for function in module.functions.values():
+        for name in function.directives:
+            yield f".{name}", _DIRECTIVE_NEEDS[f".{name}"]
+    if module.aliases:
+        yield ".alias", _DIRECTIVE_NEEDS[".alias"]
+    for variable in module.variables.values():
+        if variable.linkage is not Linkage.NONE:
+            word = f".{variable.linkage.value}"
+            yield word, _DIRECTIVE_NEEDS[word]
+        if variable.ptx_type in _OTHERS:
+            yield f".{variable.ptx_type}", needs_of(_OTHERS[variable.ptx_type])
+        if any(isinstance(e, SymbolValue) and e.mask for e in variable.initialiser):
+            yield variable.name, needs_of(_OTHERS["a byte of an address"])

@@ -107,7 +107,7 @@ def test_places_in_the_source_keep_their_files() -> None:
 def test_initialisers_and_strings_with_braces_are_passed_over() -> None:
     module = parse(
         linked(
-            '.global .b32 t[2] = {1, 2};\n.pragma "a;{b";\n.visible .entry k() { { ret; } }',
+            '.global .b32 t[2] = {1, 2};\n.file 1 "a;{b"\n.visible .entry k() { { ret; } }',
             ".const .align 4 .b8 c[4] = {1, 2, 3, 4};",
         )
     )

@@ -84,7 +84,6 @@ LDMATRIX = "ldmatrix.sync.aligned.x2.m8n8.shared.b16"
 
 @pytest.mark.parametrize(("line", "said"), [
     ("shfl.bfly.whole.sync.b32 %r0, %r1, 1, 31, -1;", "does not execute this instruction"),
-    (f"{LDMATRIX} {{%r0, %r1}}, [%nowhere];", "%nowhere"),
     ("vote.all.pred %p0, %p0;", r"for sm_70 and newer: use vote\.sync\.all\.pred"),
     ("vote.ballot.b32 %r0, %p0;", r"use vote\.sync\.ballot\.b32 with a membermask"),
     ("shfl.up.b32 %r0, %r1, 1, 0;", r"shfl without \.sync .*: use shfl\.sync\.up\.b32"),

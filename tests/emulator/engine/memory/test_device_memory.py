@@ -287,7 +287,7 @@ def test_module_variables_start_with_their_values_and_addresses() -> None:
         .const .align 4 .f32 c[3] = {0f3F800000, 0f40000000, 2.5};
         .global .align 4 .s32 table[4] = {-1, 7};
         .global .align 8 .u64 where[2] = {generic(c)+4, table};
-        .global .align 1 .b8 low[2] = {0xFF(table), 0xFF00(table)};
+        .global .align 1 .u8 low[2] = {0xFF(table), 0xFF00(table)};
         .visible .global .align 4 .u32 counter;"""
     text = ptx_text(
         """.reg .f32 %f<4>; .reg .b64 %rd<6>; .reg .b32 %r<9>; ld.param.u64 %rd1, [out];

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import re
-import shutil
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
+
+from ptx.assembler import Assembly, default_assembler
+from ptx.errors import NvJitLinkNotFoundError
 
 _REGISTER = re.compile(r"%(\w+?)_(\d+)")
 _WRONG = re.compile(r"line (\d+); (error|fatal)")
@@ -16,28 +15,28 @@ _LINES = 3  # of a kernel
 
 
 @functools.cache
-def assembler() -> str | None:
-    """Where ptxas is: in a package of NVIDIA's, or on the path."""
-    found = importlib.util.find_spec("nvidia")
-    for folder in (found.submodule_search_locations or ()) if found else ():
-        for path in sorted(Path(folder).glob("*/bin/ptxas")):
-            return str(path)
-    return shutil.which("ptxas")
+def has_assembler() -> bool:
+    """Whether nvJitLink is installed."""
+    try:
+        return bool(default_assembler().build)
+    except NvJitLinkNotFoundError:
+        return False
 
 
 @functools.cache
 def newest_version() -> tuple[int, int]:
     """The newest `.version` that it takes."""
-    said = _assembled(".version 99.0\n.target sm_80\n", "sm_80")
-    found = re.search(r"current version is '(\d+)\.(\d+)'", said)
-    assert found is not None, said
+    log = _assembled(".version 99.0\n.target sm_80\n", "sm_80").errors
+    found = re.search(r"current version is '(\d+)\.(\d+)'", log)
+    assert found is not None, log
     return int(found[1]), int(found[2])
 
 
 @functools.cache
 def has_target(target: str) -> bool:
     """Whether it knows the target."""
-    return "is not defined" not in _assembled("", _built_for(target))
+    text = f".version {'.'.join(map(str, newest_version()))}\n.target {target}\n"
+    return not _assembled(text, target).skipped
 
 
 def _built_for(target: str) -> str:
@@ -47,30 +46,19 @@ def _built_for(target: str) -> str:
     return target if int(number[1]) >= 75 else "sm_75"
 
 
-def _run(text: str, architecture: str) -> subprocess.CompletedProcess[str]:
-    program = assembler()
-    assert program is not None
-    return subprocess.run(
-        [program, "-arch", architecture, "-o", "/dev/null", "/dev/stdin"],
-        input=text, capture_output=True, text=True,
-    )  # fmt: skip
-
-
-def _assembled(text: str, architecture: str) -> str:
-    """What it says of a text."""
-    done = _run(text, architecture)
-    return done.stdout + done.stderr
+def _assembled(text: str, target: str) -> Assembly:
+    return default_assembler().assemble(text, _built_for(target))
 
 
 def assembles(text: str, target: str) -> bool:
     """Whether it makes machine code of a text for a target."""
-    return _run(text, _built_for(target)).returncode == 0
+    return _assembled(text, target) == Assembly()
 
 
 def takes(target: str, version: str) -> bool:
     """Whether a module of the version may be for the target."""
     text = f".version {version}\n.target {target}\n.visible .entry k() {{ ret; }}\n"
-    return "does not support .target" not in _assembled(text, _built_for(target))
+    return "does not support .target" not in _assembled(text, target).errors
 
 
 def kernel_of(form: str, name: str) -> str:
@@ -90,7 +78,7 @@ def refused(forms: Sequence[str], target: str, version: str) -> set[str]:
     while True:
         kernels = "".join(kernel_of(form, f"k{at}") for at, form in enumerate(left))
         text = f".version {version}\n.target {target}\n.address_size 64\n{kernels}"
-        wrong = _WRONG.findall(_assembled(text, _built_for(target)))
+        wrong = _WRONG.findall(_assembled(text, target).errors)
         places = {(int(line) - 4) // _LINES for line, _ in wrong}
         found |= {left[at] for at in places if at >= 0}
         if not any(kind == "fatal" for _, kind in wrong):

@@ -17,7 +17,7 @@ from tests.emulator.differential.corpus import sources
 from tests.emulator.differential.recording import Recording, path_of
 from tests.emulator.engine.ops.corpus import text_of
 from tests.emulator.engine.requirements.assembler import (
-    assembler,
+    has_assembler,
     has_target,
     kernel_of,
     newest_version,
@@ -45,7 +45,7 @@ VERSIONS = (
     "6.0 6.1 6.2 6.3 6.4 6.5 7.0 7.1 7.2 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8"
     " 9.0 9.1 9.2 9.3 9.4"
 )
-needs_assembler = pytest.mark.skipif(assembler() is None, reason="there is no ptxas")
+needs_assembler = pytest.mark.skipif(not has_assembler(), reason="there is no nvJitLink")
 
 
 def differing(target: str, version: str) -> list[str]:

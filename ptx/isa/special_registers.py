@@ -1,0 +1,36 @@
+"""The special registers and their types. PTX ISA, "Special Registers"."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_WORDS: Final = (
+    "laneid warpid nwarpid smid nsmid cluster_ctarank cluster_nctarank clock clock_hi"
+    " lanemask_eq lanemask_le lanemask_lt lanemask_ge lanemask_gt globaltimer_lo globaltimer_hi"
+    " reserved_smem_offset_begin reserved_smem_offset_end reserved_smem_offset_cap"
+    " reserved_smem_offset_0 reserved_smem_offset_1 total_smem_size aggr_smem_size"
+    " dynamic_smem_size"
+)
+SPECIAL_REGISTERS: Final[dict[str, str]] = {
+    **dict.fromkeys(_WORDS.split(), "u32"),
+    **{f"pm{number}": "u32" for number in range(8)},
+    **{f"pm{number}_64": "u64" for number in range(8)},
+    **{f"envreg{number}": "u32" for number in range(32)},
+    **dict.fromkeys(("clock64", "globaltimer", "gridid", "current_graph_exec"), "u64"),
+    **dict.fromkeys(
+        ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
+         "cluster_nctaid"),
+        "v4",
+    ),
+    "is_explicit_cluster": "pred",
+}  # fmt: skip
+"""Types by name, without the % and an element; "v4" is a vector of four u32."""
+
+
+def special_type(name: str) -> str | None:
+    """The type of a special register such as `%tid.x`; None if there is no such register."""
+    stem, _, element = name[1:].partition(".")
+    of_stem = SPECIAL_REGISTERS.get(stem) if name[:1] == "%" else None
+    if not element:
+        return of_stem
+    return "u32" if of_stem == "v4" and element in ("x", "y", "z", "w") else None
