@@ -41,7 +41,7 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     with Testbed(_ROOT) as testbed:
         waiting: dict[str, Iterator[Mutant]] = {}
         for name in given.module or SUBJECTS:
-            failed = testbed.prepare(name)
+            failed = testbed.prepare(name, slow=given.slow)
             if failed is not None:
                 report.failures.append(f"{name}: its tests fail without a change:\n{failed}")
             elif time.monotonic() < deadline:
