@@ -102,6 +102,7 @@ def test_a_source_that_does_not_compile_fails_the_probe_under_its_label() -> Non
         probe_backend_with_compile("sphere", build)
 
 
+@pytest.mark.slow
 def test_the_policy_is_calibrated_once_or_says_why_not(runtime: GpuRuntime) -> None:
     calibration = runtime.calibration
     assert runtime.policy is calibration.policy

@@ -51,6 +51,7 @@ def test_findings_have_lines_of_cuda_unless_they_were_refused(
     assert line_of_the_race(compiled) == line
 
 
+@pytest.mark.slow
 def test_code_of_a_header_of_cuda_has_the_line_that_calls_it() -> None:
     source = """
         #include <cooperative_groups.h>

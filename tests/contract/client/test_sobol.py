@@ -32,6 +32,7 @@ def sequence(vectors: npt.NDArray[np.uint32], count: int) -> npt.NDArray[np.floa
     return numbers / 2.0**32
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("scipy")
 @pytest.mark.parametrize(("dimension", "count"), [(1, 4096), (2, 4096), (40, 2048), (21201, 32)])
 def test_the_points_are_scipys(dimension: int, count: int) -> None:

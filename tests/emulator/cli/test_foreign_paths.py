@@ -125,6 +125,7 @@ def verdicts_of(folder: Path, target: Path) -> Iterator[Verdict]:
         yield verify(case_of(source), OPTIONS, name="k")
 
 
+@pytest.mark.slow
 def test_verify_shows_no_line_of_a_path_that_a_source_names(
     tmp_path: Path, targets: list[Path]
 ) -> None:

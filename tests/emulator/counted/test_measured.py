@@ -17,6 +17,7 @@ def numbers() -> list[Compared]:
     return list(compared(counted(set(measured)), measured))
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_nsight_compute_or_differ_for_a_known_reason(
     numbers: list[Compared],
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from ptx.isa.instruction_facts import TYPE_BYTES
@@ -49,6 +50,7 @@ def found(instruction: str, given: list[int]) -> int:
     return floats.compute(opcode, words, types, given)
 
 
+@pytest.mark.slow
 def test_the_reference_gives_the_bits_of_a_gpu() -> None:
     checked, wrong = 0, []
     for instruction, operands, results in recorded():

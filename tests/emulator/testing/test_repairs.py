@@ -91,6 +91,7 @@ def test_repairs_are_the_same_each_time(reversed_verdict: Verdict) -> None:
     assert repairs_of(reverse(), "race") == race_of(reversed_verdict).repairs
 
 
+@pytest.mark.slow
 def test_a_warp_barrier_heals_a_race_of_a_warp() -> None:
     case = KernelCase(
         REVERSE, arguments={"n": (n := st.sizes(1, 32)), "x": st.arrays(np.int32, n)},
@@ -201,6 +202,7 @@ def test_an_atomic_heals_a_race_of_several_blocks() -> None:
     assert [each.leaves for each in repairs if each.kind == "volatile"] == ["values"]
 
 
+@pytest.mark.slow
 def test_a_fence_or_its_wider_scope_heals_the_sum_of_the_last_block() -> None:
     source = """extern "C" __global__ void sum(const int* x, int* part, int* count, int* total) {
     part[blockIdx.x] = 2 * x[blockIdx.x];
@@ -295,6 +297,7 @@ def test_zeros_heal_a_sum_into_unwritten_memory() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_barrier_is_moved_out_of_a_branch() -> None:
     source = """extern "C" __global__ void add(int n, int* x) {
     __shared__ int s[96];
@@ -346,6 +349,7 @@ def test_a_stream_wait_heals_a_program() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("waits_before", "text"),
     [(False, "the start of the program and"), (True, "and the end of the program")],
@@ -402,6 +406,7 @@ def test_a_smaller_limit_heals_a_stencil() -> None:
     assert healed["bound"] == ["another bound at kernel.cu:3 (the limit less 1)"]
 
 
+@pytest.mark.slow
 def test_repairs_of_a_stored_failure_run_on_further_examples(tmp_path: Path) -> None:
     options = replace(QUICK, database=tmp_path)
     first = healing(repairs_of(stencil(), "bounds", options))
@@ -464,6 +469,7 @@ def test_a_wait_heals_an_asynchronous_copy(wait: str, repair: str) -> None:
     assert healing(repairs_of(case, "race"))["wait"][0] == repair
 
 
+@pytest.mark.slow
 def test_an_operator_of_an_unrolled_loop_is_changed_in_all_of_its_copies() -> None:
     source = """extern "C" __global__ void near(int n, const float* x, float* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

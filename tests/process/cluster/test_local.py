@@ -292,6 +292,7 @@ class ThreeWorkers(Engine):
         raise NotImplementedError
 
 
+@pytest.mark.slow
 def test_shares_follow_the_scores_of_the_workers() -> None:
     runtime = GpuExecutor(ThreeWorkers()).runtime()
     assert [(n, len(part)) for n, part in balanced_partition(runtime, 600)] == [

@@ -24,6 +24,7 @@ def summed(ordinal: int, part: Floats) -> float:
     return float(np.sum(part, dtype=np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 4, 16, 100])
 def test_a_number_of_workers_has_the_bits_of_one_device(workers: int) -> None:
     start = np.random.default_rng(1).random(20_000)

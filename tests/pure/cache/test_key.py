@@ -313,6 +313,7 @@ def test_next_header_of_a_name_is_part_of_the_key(project: Project) -> None:
     assert project.compiles(INCLUDES_A.replace('"a.h"', "<a.h>"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "directive",
     [

@@ -104,6 +104,7 @@ def test_a_function_whose_result_is_no_bool_is_named() -> None:
             ptx.compile(SMALL, CUBIN, cache=False, cancel=lambda wrong=wrong: wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interrupts_raise")
 def test_an_interrupt_of_the_main_thread_ends_a_compilation_without_cancel() -> None:
     once_it_compiles(_thread.interrupt_main)

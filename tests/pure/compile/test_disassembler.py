@@ -130,6 +130,7 @@ def test_instructions_are_those_of_the_disassemblers_other_form(
     assert {"add", "_Z6divideIfEvPT_"} <= {each.name for each in functions if each.is_kernel}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_90", "compute_90", "lto_90"])
 def test_an_instruction_has_the_lines_of_the_source_and_of_the_ptx(
     arch: str, nvdisasm: str

@@ -32,6 +32,7 @@ ARRIVE_AND_WAIT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "is_found"),
     few([("", True), ("__syncthreads();", True), ("cluster.sync();", False),

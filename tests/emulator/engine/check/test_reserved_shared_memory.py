@@ -45,6 +45,7 @@ def _text() -> str:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order", few([None, LaunchOrder("random", 1), LaunchOrder("random", 2)], 1)
 )

@@ -112,6 +112,7 @@ def found_in(kernel: str, blocks: int, threads: int) -> list[Finding]:
     return [each for each in findings.found if not each.benign]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
 def test_what_atomics_publish_in_order_is_no_race(blocks: int, threads: int) -> None:
     assert found_in("right", blocks, threads) == []

@@ -63,6 +63,7 @@ def differences(program: Program, seed: int) -> list[str]:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", few(range(4), 1))
 def test_each_instruction_is_counted_as_often_as_threads_execute_it(group: int) -> None:
     compared = 0

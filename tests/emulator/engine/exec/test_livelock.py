@@ -130,6 +130,7 @@ def test_the_limit_grows_while_words_change_for_the_first_time_or_threads_exit(
     assert runner.get(out, 1, np.uint32)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", range(1, 6))
 def test_a_wait_whose_turns_are_of_several_blocks_is_endless_too(blocks: int) -> None:
     steps = "".join(

@@ -281,6 +281,7 @@ class TestWaiting:
         assert runner.get(out, 64, "i4").tolist() == [7] * 64
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_never_released_ends_in_an_error_and_not_in_a_hang() -> None:
     runner = loops("compute_90")
     lock = runner.put(np.ones(1, "i4"))

@@ -51,6 +51,7 @@ def test_a_stencil_that_synchronises_the_grid(
     assert runner.memory.used_bytes == used
 
 
+@pytest.mark.slow
 def test_blocks_that_arrive_late_at_the_grid_are_waited_for(runner: KernelRunner) -> None:
     count, seen = runner.put(np.zeros(1, np.uint32)), runner.put(np.zeros((3, 12), np.uint32))
     runner.launch("grid_phases", 12, 48, count, seen, cooperative=True)

@@ -23,6 +23,7 @@ def x() -> Rows:
     return np.random.default_rng(2).integers(-1000, 1000, (3, 128)).astype(np.int32)
 
 
+@pytest.mark.slow
 def test_a_block_scan(runner: KernelRunner, x: Rows) -> None:
     out = runner.put(np.zeros(x.size, np.int32))
     runner.launch("cub_scan", 3, 128, runner.put(x), out)

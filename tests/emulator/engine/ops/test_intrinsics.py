@@ -247,6 +247,7 @@ def run(runner: KernelRunner, number: int, rows: Rows) -> list[int]:
     return [int(value) for value in runner.get(out, len(rows), np.uint32)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", few(TARGETS, 2))
 def test_intrinsics_give_what_python_integers_give(target: str) -> None:
     # Every kernel has the same variables, of which an expression uses some.

@@ -53,6 +53,7 @@ def test_a_product_of_halves(any_runner: KernelRunner) -> None:
     assert np.allclose(found, exact, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_product_that_is_summed_in_halves(any_runner: KernelRunner) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.integers(-3, 4, (M, K)), rng.integers(-3, 4, (N, K))
@@ -70,6 +71,7 @@ def test_a_product_of_bytes(any_runner: KernelRunner) -> None:
     assert np.array_equal(found, 2 * (a.astype("i8") @ b.T.astype("i8")) - c // 2)
 
 
+@pytest.mark.slow
 def test_a_product_of_bfloats(runner: KernelRunner) -> None:
     rng = np.random.default_rng(4)
     a, b = (rng.integers(-100, 101, size).astype(np.float32) for size in ((M, K), (N, K)))

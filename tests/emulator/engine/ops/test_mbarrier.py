@@ -289,6 +289,7 @@ def test_a_phase_that_never_ends_is_a_deadlock(wait: str, sleep: str) -> None:
         results(body, 32)
 
 
+@pytest.mark.slow
 def test_a_deadlock_names_the_threads_that_wait_elsewhere() -> None:
     body = """@!%p1 bra GO; mbarrier.init.shared.b64 [m], 64; GO: bar.sync 0;
         setp.lt.u32 %p2, %r1, 32; @%p2 bra END; mbarrier.arrive.shared.b64 %rd3, [m];

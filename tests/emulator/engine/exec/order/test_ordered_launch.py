@@ -129,6 +129,7 @@ HOLD:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS[:4], ids=str)
 @pytest.mark.parametrize(
     ("text", "most"), [(PHASES, 40_000), (LOCK, 150_000)], ids=["barrier", "lock"]
