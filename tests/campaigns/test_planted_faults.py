@@ -16,6 +16,7 @@ from campaigns.leaks import repeat
 from cudadrv import emulator
 from cudadrv.driver.driver_api import FUNCTIONS
 from cudadrv.errors import CudadrvError
+from tests.patience import SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +94,7 @@ def test_what_does_not_hold_in_a_failing_call_is_found(
 def test_a_case_that_hangs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     let_go, before = threading.Event(), set(threading.enumerate())
     monkeypatch.setattr(case, "SECONDS", 0.2)
-    monkeypatch.setitem(scenarios.SCENARIOS, "hanging", lambda world: bool(let_go.wait(20)))
+    monkeypatch.setitem(scenarios.SCENARIOS, "hanging", lambda world: bool(let_go.wait(SECONDS)))
     with pytest.raises(case.HangingError, match="hangs"):
         run_case(Case("hanging", "cuEventCreate", 1, 1, 1, is_warm=False), case.Clean())
     let_go.set()

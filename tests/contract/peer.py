@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import cudadrv
 from cudadrv.driver.driver_selection import current_or_none
+from tests.patience import SECONDS
 
-SECONDS: Final = 60.0
 # Nothing of this process goes along: the driver refuses what was forked.
 START: Final = multiprocessing.get_context("spawn")
 

@@ -26,6 +26,7 @@ from cudadrv.errors import (
     NotSupportedError,
     UnsupportedError,
 )
+from tests.patience import SECONDS
 
 from .peer import KEPT, Peer
 
@@ -164,7 +165,7 @@ def test_calls_wait_while_the_process_is_locked(stream: cudadrv.Stream) -> None:
         assert not found
     finally:
         own.unlock()
-    other.join(10)
+    other.join(SECONDS)
     assert found == [[0, 1, 2]]
 
 

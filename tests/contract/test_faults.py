@@ -9,6 +9,8 @@ import textwrap
 
 import pytest
 
+from tests.patience import SECONDS
+
 PRELUDE = """
 import os, sys, threading
 import numpy as np
@@ -30,7 +32,7 @@ def run(code: str, *arguments: str, **environment: str) -> str:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

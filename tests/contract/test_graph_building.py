@@ -21,6 +21,7 @@ from cudadrv.errors import (
     WrongDeviceError,
 )
 from cudadrv.graph.node import NodeKind
+from tests.patience import wait_until
 
 from .conftest import compile_module
 
@@ -546,12 +547,12 @@ def test_a_removed_node_s_memory_is_let_go_of(graph: cudadrv.Graph, stream: cuda
     assert memory() is not None  # the other node has it
     kept.remove()
     graph.instantiate().close()
-    for _ in range(100):
+
+    def is_gone() -> bool:
         stream.synchronize()
-        if memory() is None:
-            break
-        threading.Event().wait(0.02)  # a thread of the driver tells that it needs it no more
-    assert memory() is None
+        return memory() is None
+
+    wait_until(is_gone)  # a thread of the driver reports that it needs it no more
 
 
 def test_what_a_changed_executable_needs_outlives_its_close(

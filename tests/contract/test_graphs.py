@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 
 import numpy as np
@@ -16,6 +15,7 @@ from cudadrv.errors import (
     GraphExecUpdateFailureError,
     InvalidValueError,
 )
+from tests.patience import wait_until
 
 from .conftest import compile_module
 
@@ -246,12 +246,13 @@ def test_host_arrays_of_a_capture_live_as_long_as_its_graph(stream: cudadrv.Stre
     executable.close()
     del executable
     gc.collect()
+
     # The driver says in a thread of its own that the graph needs them no more.
-    until = time.monotonic() + 10
-    while alive() is not None and time.monotonic() < until:
-        time.sleep(0.001)
+    def is_gone() -> bool:
         stream.synchronize()
-    assert alive() is None
+        return alive() is None
+
+    wait_until(is_gone)
 
 
 def test_a_captured_copy_to_the_host_writes_any_array_at_each_replay(

@@ -36,8 +36,9 @@ from cudadrv.errors import (
     StreamCaptureUnsupportedError,
     WrongDeviceError,
 )
+from tests.patience import SECONDS
 
-from .peer import KEPT, SECONDS, START, Peer
+from .peer import KEPT, START, Peer
 
 AnyArray = DeviceArray[Any]
 RESOURCES: dict[str, Callable[[], MemoryPool | UnpooledMemory]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from cudadrv import (
 )
 from cudadrv.errors import ArgumentError, ArgumentTypeError, StreamCaptureUnsupportedError
 from cudadrv.memory.resource import MemoryStream
+from tests.patience import wait_until
 
 
 def in_use(memory: CountedMemory) -> int:
@@ -168,12 +168,13 @@ def test_memory_of_a_resource_is_the_graphs_until_its_last_replay(stream: cudadr
     assert in_use(memory) == 16
     executable.close()
     del executable
+
     # The driver says in a thread of its own that the graph needs it no more.
-    until = time.monotonic() + 10
-    while in_use(memory) and time.monotonic() < until:
-        time.sleep(0.001)
+    def is_unused() -> bool:
         stream.context.synchronize()
-    assert in_use(memory) == 0
+        return in_use(memory) == 0
+
+    wait_until(is_unused)
 
 
 class Wrong:

@@ -13,9 +13,10 @@ import cudadrv
 import ptx
 from cudadrv import KeyedPtxModuleCache, LaunchConfig, Module, PtxModuleCache
 from cudadrv.errors import ArgumentTypeError, ArgumentValueError, CudaError, DriverCallFailed
+from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
-SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
+STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 EMPTY = 'extern "C" __global__ void k() {}'
 
 
@@ -213,7 +214,7 @@ extern "C" __global__ void k(double* out, double a, double b, double c) { *out =
 
 def test_thirty_two_threads_compile_each_source_once(context: cudadrv.Context) -> None:
     """Rounds of racing threads until the time is over; CUDADRV_STRESS_SECONDS sets it."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + STRESS_SECONDS
     rounds = 0
     while rounds == 0 or time.monotonic() < end:
         single, keyed = PtxModuleCache(), KeyedPtxModuleCache()
@@ -229,7 +230,7 @@ def test_thirty_two_threads_compile_each_source_once(context: cudadrv.Context) -
             seen: list[tuple[int, Module]] = seen,
             meeting: threading.Barrier = meeting,
         ) -> None:
-            meeting.wait(60)
+            meeting.wait(SECONDS)
             for step in range(8):
                 key = 1 + (turn + step) % 3
                 seen.append((0, single.get_or_compile(context, "unit", sources[0])))

@@ -10,6 +10,7 @@ import cudadrv
 from cudadrv import CountedMemory, DeviceBuffer, DriverMemory, HookedMemory, using_memory
 from cudadrv.errors import ArgumentValueError
 from cudadrv.memory.resource import MemoryStream
+from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
 REMEDY = r"(?s)Circular\.allocate .* using_memory\(DriverMemory\(\)\)"
@@ -111,7 +112,7 @@ def test_threads_that_allocate_at_once_are_not_taken_for_one(context: cudadrv.Co
 
     class Meeting(DriverMemory):
         def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-            met.wait(60)
+            met.wait(SECONDS)
             return super().allocate(nbytes, stream)
 
     def work() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -29,13 +31,15 @@ def test_priorities_are_clamped_to_the_range(context: cudadrv.Context) -> None:
 
 
 def test_an_event_times_what_lies_between(stream: cudadrv.Stream) -> None:
+    begun = time.perf_counter()
     start = stream.record()
     stream.zeros(1 << 20, "f4")
     end = stream.record()
     end.synchronize()
+    host_ms = 1000 * (time.perf_counter() - begun)
     assert start.is_done()
     assert end.is_done()
-    assert 0 <= end.elapsed_ms(start) < 10_000
+    assert 0 <= end.elapsed_ms(start) <= host_ms + 1
     assert start.elapsed_ms(start) == 0
 
 

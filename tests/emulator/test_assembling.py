@@ -17,6 +17,7 @@ from cudadrv import emulator
 from cudadrv.emulator import AssemblySkippedWarning, RejectedModule, checks
 from cudadrv.errors import ArgumentValueError, CheckError
 from ptx.assembler import default_assembler
+from tests.patience import SECONDS
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 RIGHT = HEADER + ".visible .entry k() { ret; }\n"
@@ -121,7 +122,7 @@ def test_the_command_assembles_by_default(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cudadrv", "check", "--json", "--sarif", str(sarif)]
     done = subprocess.run(
         [*command, str(script)],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode, done.stderr
     (found,) = json.loads(done.stdout)

@@ -7,6 +7,7 @@ import threading
 
 from cudadrv.driver._api import CUcheckpointLockArgs
 from cudadrv.emulator import Emulator
+from tests.patience import SECONDS
 
 from .calls import code, ok
 
@@ -44,15 +45,15 @@ def test_a_lock_that_waits_too_long_leaves_the_process_running(emulator: Emulato
     def work() -> None:
         with device.lock:
             entered.set()
-            leave.wait(10)
+            leave.wait(SECONDS)
 
     other = threading.Thread(target=work)
     other.start()
-    entered.wait(10)
+    entered.wait(SECONDS)
     args = CUcheckpointLockArgs()
     args.timeoutMs = 1
     assert code(emulator.cuCheckpointProcessLock(own, args)) == 600  # CUDA_ERROR_NOT_READY
     assert int(ok(emulator.cuCheckpointProcessGetState(own))) == 0
     leave.set()
-    other.join(10)
+    other.join(SECONDS)
     ok(emulator.cuCtxGetCurrent())

@@ -18,6 +18,7 @@ from cudadrv import emulator
 from cudadrv.errors import ArgumentValueError, CheckError, CudaError
 from ptx.emulate.check.findings import Finding
 from ptx.emulate.model.errors import UninitialisedRead
+from tests.patience import SECONDS
 from tests.short_cases import few
 
 ROOT = Path(__file__).parents[2]
@@ -154,7 +155,7 @@ def test_the_command_tells_of_a_script(
     command = [sys.executable, "-m", "cudadrv", "check"]
     done = subprocess.run(
         [*command, str(script), str(barrier), str(own)],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == status, done.stderr
     assert done.stdout.split() == ["2016"]
@@ -163,7 +164,7 @@ def test_the_command_tells_of_a_script(
         return
     done = subprocess.run(
         [*command, "--json", str(script), str(barrier), str(own)],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     told = json.loads(done.stdout.splitlines()[1])
     assert [each["check"] for each in told] == ["race"] * (1 - barrier)

@@ -34,8 +34,8 @@ from ptx.cache.store import Counter
 from ptx.emulate.exec.collection import collection_paused
 from ptx.image_cache import Made, MemoryImages
 from tests.bump_kernel import PTX
+from tests.patience import SECONDS
 
-SECONDS: Final = 20
 SOURCE: Final = 'extern "C" __global__ void f(int* x) { x[0] += 1; }'
 
 

@@ -21,12 +21,12 @@ import pytest
 
 from cudadrv.driver._api import CUcontext, CUdeviceptr, CUfunction
 from cudadrv.emulator import Emulator
+from tests.patience import SECONDS
 
 from .calls import LEGACY, Parameters, functions, launch, load, ok
 from .handles import RELAXED
 from .kernels import INCREMENT
 
-SECONDS: Final = 20
 NBYTES: Final = 64
 
 

@@ -17,6 +17,7 @@ from cudadrv.emulator import Emulator
 from cudadrv.emulator.timeline.queues import Queues
 from cudadrv.emulator.timeline.timeline import Timeline
 from ptx.emulate.exec import collection
+from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
 from .calls import LEGACY, Parameters, code, functions, launch, load, ok
@@ -132,7 +133,7 @@ def test_an_exception_in_a_copy_loses_no_lock(
 
     other = threading.Thread(target=work, daemon=True)
     other.start()
-    other.join(20)
+    other.join(SECONDS)
     assert found == [0]
 
 
@@ -196,7 +197,7 @@ def in_two_threads(context: CUcontext, emulator: Emulator, *works: Callable[[], 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(SECONDS)
     assert not any(thread.is_alive() for thread in threads)
 
 

@@ -20,6 +20,7 @@ from cudadrv.emulator.report import as_json, as_sarif
 from cudadrv.errors import ArgumentValueError, CheckError, CudaError
 from ptx.emulate.check.findings import Access, Found, demangled
 from ptx.emulate.model.errors import Where
+from tests.patience import SECONDS
 from tests.short_cases import few
 
 ROOT = Path(__file__).parents[2]
@@ -243,7 +244,7 @@ def test_the_command_writes_sarif_and_takes_suppressions(
     options = ["--sarif", str(sarif), "--suppressions", str(known)]
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "check", *options, str(script), *arguments],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == status, done.stderr
     log = json.loads(sarif.read_text())

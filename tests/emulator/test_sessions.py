@@ -24,6 +24,7 @@ from cudadrv.emulator import (
 )
 from cudadrv.errors import LaunchTimeoutError
 from ptx.emulate.model.errors import Runaway
+from tests.patience import SECONDS
 from tests.short_cases import few
 
 from .kernels import EMPTY, TRAP, UNKNOWN_OPCODE
@@ -35,7 +36,7 @@ def completed(code: str, **environment: str) -> subprocess.CompletedProcess[str]
         env={k: v for k, v in os.environ.items() if k != "CUDADRV_DRIVER"} | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=SECONDS,
         check=False,
     )
 

@@ -16,6 +16,7 @@ from cudadrv.emulator.node_kind import NodeKind
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.memory.chunk_accesses import AccessesOfChunks
 from ptx.emulate.threads.limits import Limits
+from tests.patience import SECONDS
 from tests.several_threads import running
 
 from .calls import LEGACY, Parameters, code, download, functions, launch, load, ok
@@ -124,7 +125,7 @@ def test_copies_in_both_directions_do_not_lock_each_other() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(SECONDS)
         assert not thread.is_alive()
 
 

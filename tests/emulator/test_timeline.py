@@ -21,6 +21,7 @@ from cudadrv.emulator.memory_patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
 from cudadrv.emulator.timeline.schedule import chosen_schedule, read_schedule
 from cudadrv.errors import CopyError
+from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
 from .calls import CAPTURE_RELAXED, LEGACY, code, ok
@@ -418,7 +419,7 @@ def test_launches_of_one_executable_follow_each_other(seeded: Machine) -> None:
 
 def test_a_host_function_may_wait_for_another_thread_that_queues_more(late: Machine) -> None:
     go, x = threading.Event(), late.memory()
-    late.host_call(lambda _: go.wait(20), late.a)
+    late.host_call(lambda _: go.wait(SECONDS), late.a)
 
     def queue_more() -> None:
         ok(late.api.cuCtxPushCurrent(late.context))
@@ -523,6 +524,6 @@ def test_a_process_takes_its_order_from_the_environment() -> None:
         done = subprocess.run(
             [sys.executable, "-c", code + "print(current().api.order)"],
             env=os.environ | {"CUDADRV_DRIVER": "emulator", "CUDADRV_EMULATOR_ORDER": order},
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=SECONDS, check=False,
         )  # fmt: skip
         assert said in done.stdout + done.stderr

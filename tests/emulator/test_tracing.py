@@ -24,6 +24,7 @@ from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing
 from cudadrv.tracing import device_times, trace
 from cudadrv.tracing.recording import SPANS
+from tests.patience import SECONDS
 
 SOURCE = """
 extern "C" __global__ void add(int* out, int value) { atomicAdd(out, value); }
@@ -212,13 +213,13 @@ def test_a_call_that_is_under_way_when_the_trace_ends_leaves_nothing(
 
     def pause() -> None:
         reached.set()
-        assert ended.wait(60)
+        assert ended.wait(SECONDS)
 
     counting.before["cuMemsetD8Async"] = pause
     thread = threading.Thread(target=stream.fill, args=(array, 7))
     with trace(tmp_path / "trace.json"):
         thread.start()
-        assert reached.wait(60)
+        assert reached.wait(SECONDS)
     ended.set()
     thread.join()
     assert stream.to_host(array).tolist() == [7] * 4

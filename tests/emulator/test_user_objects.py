@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -18,6 +17,7 @@ from cudadrv.driver._api import (
     CUuserObject,
 )
 from cudadrv.emulator import Emulator
+from tests.patience import SECONDS, wait_until
 
 from .calls import LEGACY, OpenApi, code, ok
 
@@ -44,10 +44,7 @@ class HostFunction:
 
     def wait(self, count: int = 1) -> list[int | None]:
         """The calls, once there are `count` of them; a GPU's driver makes them when it likes."""
-        for _ in range(1000):
-            if len(self.calls) >= count:
-                break
-            time.sleep(0.005)
+        wait_until(lambda: len(self.calls) >= count)
         return self.calls
 
 
@@ -284,7 +281,7 @@ def test_no_lock_is_held_while_the_host_is_called(
     def work() -> bool:
         other = threading.Thread(target=calls, daemon=True)
         other.start()
-        other.join(20)
+        other.join(SECONDS)
         return other.is_alive()
 
     function = HostFunction(work)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.patience import SECONDS
+
 PROGRAM = Path(__file__).with_name("without_posix.py")
 
 
@@ -21,7 +23,7 @@ def lines_of_a_session(folder: Path) -> dict[str, str]:
         },
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=SECONDS,
     )
     assert not ended.returncode, ended.stderr
     return dict(line.split(" ", 1) for line in ended.stdout.splitlines())

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import SECONDS
+
 ROOT = Path(__file__).parents[2]
-SECONDS = 60
 
 SCRIPT = """
 import faulthandler, gc, os, signal, sys, threading, warnings
@@ -80,7 +81,7 @@ def fork_while_held(held):
     sys.stdout.flush()
     child = os.fork()
     if not child:
-        faulthandler.dump_traceback_later(12, exit=True)
+        faulthandler.dump_traceback_later(120, exit=True)
         code = 9
         try:
             code = work()
@@ -106,7 +107,7 @@ HELD = {"selection", "driver", "adopting", "moving", "measuring", "outcome", "mo
 def test_a_child_works_whatever_lock_a_thread_of_its_parent_held() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
-        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=2 * SECONDS, check=False,
     )  # fmt: skip
     codes = dict(line.split() for line in done.stdout.splitlines())
     assert codes == dict.fromkeys(HELD, "0"), done.stderr[-3000:]

@@ -19,8 +19,9 @@ from typing import Final
 
 import pytest
 
+from tests.patience import SECONDS
+
 ROOT: Final = Path(__file__).parents[2]
-SECONDS: Final = 120
 
 FAULTS: Final = r"""
 import ctypes

@@ -23,9 +23,9 @@ from cudadrv.driver import handle
 from cudadrv.driver._api import CUcontext, CUresult
 from cudadrv.errors import IllegalAddressError, InvalidValueError
 from tests.current_context import current_context
+from tests.patience import SECONDS
 
 ROOT = Path(__file__).parents[3]
-SECONDS = 60
 INVALID: Final = CUresult.CUDA_ERROR_INVALID_VALUE  # which leaves the context usable
 
 

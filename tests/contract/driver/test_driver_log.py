@@ -19,6 +19,7 @@ from cudadrv.driver.driver_log import DriverLog
 from cudadrv.driver.driver_selection import current, failure
 from cudadrv.driver.loading import load_cuda
 from cudadrv.errors import CudaError, InvalidValueError
+from tests.patience import SECONDS
 
 INVALID = CUresult.CUDA_ERROR_INVALID_VALUE
 TOO_LARGE = "One or more of block dimensions of (4096,1,1) exceeds (1024,1024,64)"
@@ -118,12 +119,12 @@ def test_a_thread_sees_its_own_lines_alone(api: DriverApi, log: Log) -> None:
     def other() -> None:
         log.fail("of the other thread")
         written.set()
-        read.wait(10)
+        read.wait(SECONDS)
         found.append(error_of(api).reason)
 
     thread = threading.Thread(target=other)
     thread.start()
-    written.wait(10)
+    written.wait(SECONDS)
     log.fail("of this thread")
     assert error_of(api).reason == "of this thread"
     assert error_of(api).reason == ""

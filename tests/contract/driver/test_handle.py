@@ -17,6 +17,7 @@ from cudadrv.driver.handle import Closeable, ClosedHandle, _live, living
 from cudadrv.driver.registry import Registry
 from cudadrv.driver.stream_handle import StreamHandle
 from cudadrv.errors import ClosedError, CudaError
+from tests.patience import SECONDS
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ builtins.more = stream.record(), stream
 
 def test_boxes_that_outlive_their_file_say_nothing() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=SECONDS, check=True
     )
     assert done.stderr == ""
 

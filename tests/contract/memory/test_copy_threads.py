@@ -18,9 +18,9 @@ from campaigns.interrupts.points import Interrupter
 from cudadrv.driver.once_task import OnceTask
 from cudadrv.memory import staging
 from cudadrv.memory.staging import MOST_THREADS, usable_threads, work_together
+from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
-SECONDS = 10
 two_processors = pytest.mark.skipif(usable_threads() < 2, reason="needs a second processor")
 
 

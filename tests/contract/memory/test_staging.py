@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import threading
-import time
 import weakref
 
 import numpy as np
@@ -27,6 +26,7 @@ from cudadrv.memory.staging import (
     under_way,
     usable_threads,
 )
+from tests.patience import SECONDS, wait_until
 
 LIMIT = 4 << 20
 
@@ -95,7 +95,7 @@ def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
 ) -> None:
     threads = len(chunks_of(np.zeros(LEAST_STAGED_BYTES, np.uint8), ThreadBudget()))
     monkeypatch.setattr(staging, "usable_threads", lambda: threads)
-    meeting = threading.Barrier(threads, timeout=20)
+    meeting = threading.Barrier(threads, timeout=SECONDS)
 
     def move(to: int, of: int, nbytes: int) -> None:
         meeting.wait()  # until all threads are moving something
@@ -135,7 +135,7 @@ def test_a_copy_does_not_wait_for_the_whole_of_another_one(
     monkeypatch.setattr(staging, "usable_threads", lambda: 2)  # two pairs of buffers
     large = np.ones(30 * LIMIT, np.uint8)
     small = np.full(LEAST_STAGED_BYTES, 2, np.uint8)
-    first, begun = large.ctypes.data, threading.Event()
+    first, begun, small_is_moved = large.ctypes.data, threading.Event(), threading.Event()
     moved: list[bool] = []
     movers: set[int] = set()
 
@@ -145,7 +145,11 @@ def test_a_copy_does_not_wait_for_the_whole_of_another_one(
             movers.add(threading.get_ident())
             if len(movers) == 2:
                 begun.set()
-            time.sleep(0.01)
+            if begun.is_set():  # the other copy has half a second, or more if it comes late
+                wait_until(lambda: len(under_way) > 1 or not all(moved))
+                small_is_moved.wait(0.05)
+        else:
+            small_is_moved.set()
         moved.append(is_large)
         ctypes.memmove(to, of, nbytes)
 
@@ -155,7 +159,7 @@ def test_a_copy_does_not_wait_for_the_whole_of_another_one(
         monkeypatch.setattr(staging, "memmove", move)
         thread = threading.Thread(target=stream.copy, args=(there, large))
         thread.start()
-        assert begun.wait(20)
+        assert begun.wait(SECONDS)
         other.copy(beside, small)
         thread.join()
         assert (other.to_host(beside) == 2).all()

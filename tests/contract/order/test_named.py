@@ -16,13 +16,13 @@ import pytest
 import cudadrv
 from cudadrv import CudaAllocator, CudaArray, Event
 from cudadrv.errors import ClosedError
+from tests.patience import SECONDS
 
 from .lab import Lab
 from .late_kernels import WIDTH, HostInts, Ints, LateKernels, count_from, over
 
 N = 1 << 14
 ROOT = Path(__file__).parents[3]
-SECONDS = 120
 EVIL = """
 import faulthandler
 import gc
@@ -32,7 +32,7 @@ import numpy as np
 import cudadrv
 from tests.contract.order.late_kernels import LateKernels, over
 
-faulthandler.dump_traceback_later(90, exit=True)
+faulthandler.dump_traceback_later(120, exit=True)
 context = cudadrv.cuda_context_for(0)
 kernels = LateKernels(context, 0)
 bump = kernels.kernel("bump")
@@ -425,7 +425,7 @@ def test_work_that_races_with_the_close_of_its_stream_is_done_or_refused(
 def test_finalizers_of_users_may_launch_whenever_a_collection_comes() -> None:
     done = subprocess.run(
         [sys.executable, "-c", EVIL],
-        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=2 * SECONDS, check=False,
     )  # fmt: skip
     assert done.stdout.split() == ["done"], done.stderr[-3000:]
     assert not done.stderr

@@ -22,6 +22,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
 )
 from tests.current_context import current_context
+from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
 GIB = 1 << 30
@@ -151,7 +152,7 @@ def test_turns_are_even_over_threads() -> None:
         meeting = threading.Barrier(32)
 
         def take() -> None:
-            meeting.wait(30)
+            meeting.wait(SECONDS)
             seen.append([pool.next_device().ordinal for _ in range(101)])
 
         all_at_once([take] * 32)

@@ -40,6 +40,7 @@ from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
 from cudadrv.pool import workers
 from cudadrv.pool.tile import Workplace
 from tests.current_context import current_context
+from tests.patience import SECONDS
 
 from ..memory.test_copy_threads import set_exception
 from ..runtime.devices import device_with, runtime_with
@@ -79,7 +80,7 @@ def test_every_tile_runs_on_its_own_thread_with_its_devices_context(rt: GpuRunti
     meeting = threading.Barrier(4)
 
     def where(ordinal: int, tile: object) -> tuple[int, int, int]:
-        meeting.wait(10)  # all four are running at once
+        meeting.wait(SECONDS)  # all four are running at once
         return ordinal, current_context(), threading.get_ident()
 
     found = scatter_map(rt, range(8), where)
@@ -186,7 +187,7 @@ def test_every_tile_is_awaited_before_a_failure_is_raised(rt: GpuRuntime) -> Non
         if ordinal == 3:
             failed.set()
             raise ValueError
-        assert failed.wait(10)
+        assert failed.wait(SECONDS)
         tile[:] = 1
 
     with pytest.raises(ScatterError, match="1 of 4 tiles failed"):
@@ -403,7 +404,7 @@ def test_an_interrupted_wait_still_awaits_the_tiles(rt: GpuRuntime) -> None:
     meeting = threading.Barrier(4)
 
     def work(ordinal: int, tile: Floats) -> None:
-        if meeting.wait(10) == 0:
+        if meeting.wait(SECONDS) == 0:
             _thread.interrupt_main()
         threading.Event().wait(0.05)
         tile[:] = 1
@@ -467,7 +468,7 @@ def test_a_slow_worker_keeps_nothing_of_a_scatter_that_is_over(
         def release(self) -> None:
             self.own.release()
             if threading.get_ident() != caller:
-                may_go_on.wait(10)
+                may_go_on.wait(SECONDS)
 
     def interrupted(self: workers.Workers, job: workers.Job[None]) -> None:
         if self is driver_selection.current().cache(workers.Workers).get(1):
@@ -529,7 +530,7 @@ def test_a_scatter_waits_for_no_worker_that_an_exception_ended(rt: GpuRuntime) -
             scatter_map(rt, range(10), thread)
         assert len(scatter_map(rt, range(10), thread)) == 4
         for each in threads:  # those that have gone, or have it behind them
-            each.join(2)
+            each.join(2)  # the outcome does not depend on it
 
 
 def test_an_exception_between_a_workers_jobs_is_the_tiles_failure(
@@ -552,12 +553,12 @@ def test_tiles_are_awaited_though_each_step_that_awaits_them_is_interrupted(
     meeting = threading.Barrier(5)
 
     def work(ordinal: int, tile: Floats) -> None:
-        meeting.wait(10)
+        meeting.wait(SECONDS)
         time.sleep(0.05)
         tile[:] = 1
 
     def wait(job: workers.Job[None]) -> None:
-        meeting.wait(10)
+        meeting.wait(SECONDS)
         raise KeyboardInterrupt
 
     def interrupted(*_: object) -> None:
@@ -598,7 +599,7 @@ def test_idle_workers_end_and_later_calls_start_others(
         rt, range(10), lambda ordinal, tile: (threading.current_thread(), current_tile().stream)
     )
     for thread, stream in used:
-        thread.join(20)
+        thread.join(SECONDS)
         assert not thread.is_alive()
         assert stream.closed
     assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
@@ -627,13 +628,17 @@ def test_a_worker_does_a_job_that_it_is_given_as_its_idle_time_ends(
     monkeypatch.setattr(pool, "leave", late)
     worker = workers.Worker(pool, 0, first)
     first.wait()
-    assert has_looked.wait(10)
+    assert has_looked.wait(SECONDS)
     worker.give(second)
-    assert second.done.acquire(timeout=5)
+    assert second.done.acquire(timeout=SECONDS)
     assert threads[0] is threads[1]
 
 
-def test_idle_workers_end_with_their_session_and_leave_nothing_there() -> None:
+def test_idle_workers_end_with_their_session_and_leave_nothing_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 10 * SECONDS)
+
     def work(ordinal: int, tile: Floats) -> threading.Thread:
         stream = current_tile().stream
         current_tile().arena.alloc(stream, len(tile))
@@ -647,7 +652,7 @@ def test_idle_workers_end_with_their_session_and_leave_nothing_there() -> None:
         threads = scatter_map(runtime, items, work)
         assert all(thread.is_alive() for thread in threads)
     for thread in threads:
-        thread.join(workers.IDLE_SECONDS / 2)
+        thread.join(SECONDS)
         assert not thread.is_alive()
     assert np.array_equal(items, 2 * np.arange(8.0))
 

@@ -23,6 +23,7 @@ from cudadrv.errors import (
     DriverLibraryUnavailable,
     InvalidValueError,
 )
+from tests.patience import SECONDS
 
 from .conftest import NoDriver
 
@@ -229,6 +230,6 @@ def test_a_forked_child_makes_its_own_or_raises() -> None:
         done = subprocess.run(
             [sys.executable, "-c", FORK.replace("BEFORE", before)],
             cwd=Path(__file__).parents[3], env={**os.environ, "CUDADRV_DRIVER": "emulator"},
-            capture_output=True, text=True, timeout=120, check=True,
+            capture_output=True, text=True, timeout=SECONDS, check=True,
         )  # fmt: skip
         assert done.stdout.splitlines() == [*([own] if before else []), child, own]

@@ -31,6 +31,7 @@ from cudadrv.errors import (
     RequiredDeviceUnavailable,
 )
 from tests.current_context import current_context
+from tests.patience import SECONDS
 
 from .conftest import NoDriver
 from .devices import GIB, device_with, runtime_with
@@ -220,7 +221,7 @@ except cudadrv.errors.DriverLibraryUnavailable as error:
         env={"CUDADRV_DRIVER": "cuda", "PYTHONPATH": ":".join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=SECONDS,
         check=True,
     )
     if done.stdout == "a driver\n":

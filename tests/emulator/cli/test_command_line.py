@@ -14,6 +14,7 @@ from cudadrv.cli.command_line import COMMANDS
 from cudadrv.cli.compile import default_target
 from cudadrv.cli.output import print_table
 from cudadrv.errors import DriverNotFoundError
+from tests.patience import SECONDS
 
 from .in_process import Command, command
 
@@ -102,7 +103,7 @@ def _without_driver_choice(*words: str) -> subprocess.CompletedProcess[str]:
     """Run a command as on a machine without CUDA: its devices are hidden."""
     environment = {k: v for k, v in os.environ.items() if k != "CUDADRV_DRIVER"}
     return subprocess.run(
-        [sys.executable, "-m", "cudadrv", *words], capture_output=True, text=True, timeout=120,
+        [sys.executable, "-m", "cudadrv", *words], capture_output=True, text=True, timeout=SECONDS,
         check=False, env={**environment, "CUDA_VISIBLE_DEVICES": ""},
     )  # fmt: skip
 

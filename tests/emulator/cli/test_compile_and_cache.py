@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import SECONDS
+
 from .in_process import Command, command
 
 SOURCE = """
@@ -39,7 +41,7 @@ def in_a_process(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "cudadrv", *words],
         env={**os.environ, "CUDADRV_CACHE_DIR": str(source.parent / "cache")},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
 
 

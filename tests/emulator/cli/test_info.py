@@ -13,6 +13,7 @@ import ptx
 from cudadrv.__main__ import main
 from cudadrv.driver import nvml
 from cudadrv.driver.nvml import DeviceConnection, NvLink, PciPath
+from tests.patience import SECONDS
 from tests.pure.compile.fake_headers import environment_without_headers, write_toolkit
 
 
@@ -55,7 +56,7 @@ raise SystemExit(main(["info", "--json"]))
 
 def test_each_thing_missing_is_answered_with_what_brings_it() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", MISSING], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", MISSING], capture_output=True, text=True, check=True, timeout=SECONDS
     )
     missing = json.loads(done.stdout)["missing"]
     major = metadata.version("cuda-bindings").partition(".")[0]

@@ -11,13 +11,14 @@ import pytest
 
 import cudadrv
 from cudadrv.__main__ import main
+from tests.patience import SECONDS
 
 COMMAND = [sys.executable, "-m", "cudadrv"]
 
 
 def test_a_pipe_gets_plain_text() -> None:
     done = subprocess.run(
-        [*COMMAND, "info"], capture_output=True, text=True, timeout=120, check=True
+        [*COMMAND, "info"], capture_output=True, text=True, timeout=SECONDS, check=True
     )
     assert done.stdout.startswith("versions\n")
     assert done.stdout.isascii() or not any(sign in done.stdout for sign in "┃│━")
@@ -27,7 +28,7 @@ def test_a_pipe_that_nobody_reads_ends_a_command_without_a_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [*COMMAND, "info"], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120,
+        [*COMMAND, "info"], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=SECONDS,
         check=False,
     )  # fmt: skip
     os.close(writing)
@@ -38,7 +39,7 @@ def test_a_pipe_that_nobody_reads_ends_a_command_without_a_traceback() -> None:
 def test_a_full_disk_is_told_in_a_line() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [*COMMAND, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
+            [*COMMAND, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS,
             check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "python -m cudadrv: No space left on device\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import SECONDS
 from tests.process.shared_libraries.process import environment
 
 _PACKAGES = Path(__file__).parents[3]
@@ -41,7 +42,7 @@ def test_a_suite_whose_warnings_are_errors_runs_under_emulate(
             "-pno:cacheprovider", "-pno:hypothesispytest", *options,
         ],
         env=environment({"PYTHONPATH": f"{tmp_path / 'site'}:{_PACKAGES}", "PYTEST_ADDOPTS": ""}),
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout

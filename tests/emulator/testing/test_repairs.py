@@ -13,7 +13,7 @@ import pytest
 from cudadrv.testing import strategies as st
 from cudadrv.testing.verify import Finding, KernelCase, Repair, Verdict, VerifyOptions, verify
 
-QUICK = VerifyOptions(examples=10, seconds=60, database=None, checks=("race", "init", "bounds"))
+QUICK = VerifyOptions(examples=10, seconds=600, database=None, checks=("race", "init", "bounds"))
 N = st.sizes(1, 80)
 G = st.sizes(1, 3)
 

@@ -38,7 +38,7 @@ from cudadrv.testing.verify.ptx_edit import EditablePtx
 from cudadrv.testing.verify.verification import compiled_case
 
 QUICK = VerifyOptions(
-    examples=12, seconds=60, database=None, checks=("race", "init", "bounds"), explain=False
+    examples=12, seconds=600, database=None, checks=("race", "init", "bounds"), explain=False
 )
 N = st.sizes(1, 80)
 SAXPY = """extern "C" __global__ void saxpy(int n, float a, const float* x, float* y) {

@@ -18,6 +18,7 @@ from ptx import ImageCache
 from ptx.cache.folder import take
 from ptx.cache.key import sealed_key
 from ptx.cache.store import Store, decode
+from tests.patience import SECONDS
 from tests.process.cache import workers
 
 LONG = bool(os.environ.get("CUDADRV_LONG_TESTS"))
@@ -104,7 +105,7 @@ def test_what_a_killed_process_left_goes_and_what_is_being_written_stays(tmp_pat
 def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     digest = "ab" * 32
     process = start("hold_lock_and_die", str(tmp_path), digest)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=SECONDS)
     assert json.loads(output) == {"held": True}
     with Store(tmp_path, 1 << 40).lock(digest) as held:
         assert held
@@ -125,7 +126,7 @@ def test_hit_in_a_new_process_loads_no_nvrtc(tmp_path: Path) -> None:
     kernel = workers.source(1)
     answers = []
     for _ in range(2):
-        output, _ = start("hit", str(tmp_path), kernel).communicate(timeout=60)
+        output, _ = start("hit", str(tmp_path), kernel).communicate(timeout=SECONDS)
         answers.append(json.loads(output))
     cold, warm = answers
     assert cold["origin"] == "compiled"
@@ -142,7 +143,7 @@ def test_hit_with_includes_loads_no_nvrtc_either(tmp_path: Path) -> None:
     kernel = "#include <cuda_fp16.h>\n__global__ void k(__half* x) { *x = __hadd(*x, *x); }"
     answers = []
     for _ in range(2):
-        output, _ = start("hit", str(tmp_path), kernel).communicate(timeout=60)
+        output, _ = start("hit", str(tmp_path), kernel).communicate(timeout=SECONDS)
         answers.append(json.loads(output))
     assert [answer["origin"] for answer in answers] == ["compiled", "disk"]
     assert answers[1]["modules"] == []

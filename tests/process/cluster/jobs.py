@@ -18,6 +18,7 @@ import cudadrv
 from cudadrv import LaunchConfig, PtxModuleCache, current_tile
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import KernelNotFoundError, OutOfMemoryError
+from tests.patience import wait_until
 
 if TYPE_CHECKING:
     from cudadrv.emulator import Emulator
@@ -89,6 +90,19 @@ def later(seconds: float, function: Callable[..., Any], *args: object) -> Any:
     """Wait, so that the next call is there, and call a function."""
     time.sleep(seconds)
     return function(*args)
+
+
+def wait_for(begun: str, may_end: str) -> None:
+    """Make one file, and wait for another one."""
+    Path(begun).touch()
+    wait_until(Path(may_end).exists)
+
+
+def meet(folder: str, count: int) -> int:
+    """The process, once `count` processes are here at once."""
+    (Path(folder) / str(os.getpid())).touch()
+    wait_until(lambda: len(list(Path(folder).iterdir())) == count)
+    return os.getpid()
 
 
 def slow_pid(ordinal: int, part: object) -> int:

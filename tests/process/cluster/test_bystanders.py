@@ -18,6 +18,7 @@ from cudadrv.cluster import GpuExecutor, TilePolicy
 from cudadrv.cluster.dask_worker import Gate
 from cudadrv.errors import WorkerLostError
 from cudadrv.pool.tile import ScatterError
+from tests.patience import SECONDS
 from tests.process.cluster import jobs
 from tests.process.cluster.dask_processes import three_processes
 
@@ -38,7 +39,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture
 def executor(client: Any) -> Iterator[GpuExecutor]:
-    client.wait_for_workers(1, timeout=60)
+    client.wait_for_workers(1, timeout=SECONDS)
     with GpuExecutor.dask(client, policy=TilePolicy(items=1, redone=0)) as executor:
         yield executor
 
@@ -101,7 +102,7 @@ def test_one_goes_through_a_gate_alone() -> None:
     gate = Gate()
     inside: list[bool] = []
     beside: list[int] = []
-    both = threading.Barrier(2, timeout=60)
+    both = threading.Barrier(2, timeout=SECONDS)
 
     def go(alone: bool) -> None:
         for _ in range(50):

@@ -11,6 +11,7 @@ from cudadrv.cluster import GpuExecutor, TilePolicy, WorkerReport
 from cudadrv.cluster.call import Call, Engine
 from cudadrv.cluster.pickled import PickledFunction
 from tests.contract.runtime.devices import device_with
+from tests.patience import SECONDS
 
 from .workers import worker_with
 
@@ -55,7 +56,7 @@ class LearningEngine(Engine):
             expected = min(5 if self.counts else 2, self._left)
             with suppress(Empty):  # fewer, which the test tells
                 while len(calls) < expected:
-                    calls.append(self._given.get(timeout=5))
+                    calls.append(self._given.get(timeout=SECONDS))
             self.counts.append(len(calls))
             self._left -= 1
             calls.pop(0).future.set_result(None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
@@ -30,6 +29,7 @@ from cudadrv.errors import (
 )
 from cudadrv.pool.tile import ScatterError
 from tests.contract.runtime.devices import device_with
+from tests.patience import wait_until
 from tests.process.cluster import jobs
 from tests.process.cluster.jobs import Floats
 
@@ -170,14 +170,18 @@ def test_what_cannot_be_pickled_is_refused_in_words(local: GpuExecutor) -> None:
     assert local.submit(divmod, 7, 3).result() == (2, 1)
 
 
-def test_a_call_is_not_sent_ahead_while_another_worker_is_idle(local: GpuExecutor) -> None:
+def test_a_call_is_not_sent_ahead_while_another_worker_is_idle(
+    local: GpuExecutor, tmp_path: Path
+) -> None:
     assert len(local.workers) == 2
     pool = local._engine
     assert isinstance(pool, local_pool.LocalPool)
-    for _ in range(3):
-        while pool._waiting < 2:  # a worker becomes idle soon after its result is there
-            time.sleep(0.001)
-        futures = [local.submit(jobs.later, 0.1, jobs.pid) for _ in range(2)]
+    for number in range(3):
+        # A worker becomes idle soon after its result is there.
+        wait_until(lambda: pool._waiting >= 2)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        futures = [local.submit(jobs.meet, str(folder), 2) for _ in range(2)]
         assert len({each.result() for each in futures}) == 2
 
 

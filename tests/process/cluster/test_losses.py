@@ -20,6 +20,7 @@ from cudadrv import scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, Progress, TilePolicy
 from cudadrv.errors import CudaError, WorkerLostError
 from cudadrv.pool.tile import ScatterError
+from tests.patience import SECONDS, wait_until
 from tests.process.cluster import jobs
 from tests.short_cases import few
 
@@ -33,7 +34,7 @@ def test_a_tile_of_a_lost_worker_is_done_again_by_another(
 ) -> None:
     told: list[Progress] = []
     # The limit is for each tile: on a busy machine a right one may take its time as well.
-    limit = 3.0 if losing is jobs.hanging else None
+    limit = 10.0 if losing is jobs.hanging else None
     local.policy = TilePolicy(items=10_000, seconds=limit, progress=told.append)
     items = np.arange(60_000)
     before = {each.result() for each in local.on_each(jobs.pid)}  # which have imported it then
@@ -86,7 +87,7 @@ def test_a_call_that_was_sent_ahead_of_a_lost_one_was_not_begun(
     tmp_path: Path, losing: Losing
 ) -> None:
     told: list[Progress] = []
-    policy = TilePolicy(items=10, redone=1, seconds=3.0, progress=told.append)
+    policy = TilePolicy(items=10, redone=1, seconds=10.0, progress=told.append)
     with GpuExecutor.local(1, policy=policy) as executor:
         items = np.arange(40)
         # The second tile is sent while the first one is made.
@@ -98,12 +99,19 @@ def test_a_call_that_was_sent_ahead_of_a_lost_one_was_not_begun(
 
 
 @pytest.mark.slow
-def test_a_call_that_was_sent_ahead_and_the_queued_ones_end_with_the_executor() -> None:
+def test_a_call_that_was_sent_ahead_and_the_queued_ones_end_with_the_executor(
+    tmp_path: Path,
+) -> None:
+    begun, may_end = tmp_path / "begun", tmp_path / "may end"
     executor = GpuExecutor.local(1)
     assert executor.workers
-    futures = [executor.submit(time.sleep, 0.3) for _ in range(4)]
-    time.sleep(0.15)
-    executor.shutdown(cancel_futures=True)
+    futures = [executor.submit(jobs.wait_for, str(begun), str(may_end)) for _ in range(4)]
+    wait_until(begun.exists)
+    closing = threading.Thread(target=partial(executor.shutdown, cancel_futures=True))
+    closing.start()
+    wait_until(futures[3].cancelled)
+    may_end.touch()
+    closing.join()
     assert all(each.done() for each in futures)
     assert futures[0].result() is None
     assert [each.cancelled() for each in futures[2:]] == [True, True]
@@ -117,8 +125,12 @@ def test_an_interrupt_ends_everything_and_leaves_no_process(tmp_path: Path) -> N
     items = np.arange(50_000)
     main = threading.main_thread().ident
     assert main is not None
-    timer = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
-    timer.start()
+
+    def interrupt() -> None:
+        wait_until(lambda: any(tmp_path.iterdir()))
+        signal.pthread_kill(main, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         scatter_batched(executor, items, partial(jobs.noted, str(tmp_path), 0.1))
     changed = items.copy()
@@ -154,7 +166,7 @@ print(executor.workers[0].pid, flush=True)
 
 _FORKED = """
 if os.fork() == 0:  # it has all descriptors of its parent
-    time.sleep(20)
+    os.read(0, 1)  # until the test ends
     os._exit(0)
 os.kill(os.getpid(), 9)
 """
@@ -168,15 +180,12 @@ os.kill(os.getpid(), 9)
 def test_workers_end_with_the_process_that_started_them(end: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _ABANDONED.format(end=end)],
-        cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as started:  # fmt: skip
         assert started.stdout is not None
         pid = int(started.stdout.readline())  # the worker has this output too: it may not end yet
-        started.wait(60)
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and Path(f"/proc/{pid}/cmdline").exists():
-        time.sleep(0.05)
-    assert not Path(f"/proc/{pid}/cmdline").exists()
+        started.wait(SECONDS)
+        wait_until(lambda: not Path(f"/proc/{pid}/cmdline").exists())
 
 
 @pytest.mark.slow

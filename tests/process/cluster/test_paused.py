@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from cudadrv import GpuRuntime, scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy
 from cudadrv.errors import ArgumentError, NoWorkerError, WorkerLostError
 from cudadrv.pool.tile import ScatterError
+from tests.patience import wait_until
 from tests.process.cluster import jobs
 
 dask = pytest.importorskip("dask", reason="needs distributed")
@@ -46,14 +46,16 @@ def cluster_of(*limits: int | str) -> Iterator[Any]:
 
 def wait_until_paused(client: Any, count: int) -> set[str]:
     """The addresses of the paused workers, once there are so many."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    paused = set()
+
+    def are_paused() -> bool:
+        nonlocal paused
         workers = client.sync(client.scheduler.identity)["workers"]
         paused = {address for address, each in workers.items() if each["status"] == "paused"}
-        if len(paused) == count:
-            return paused
-        time.sleep(0.05)
-    raise TimeoutError(f"{count} workers are to be paused: {workers}")
+        return len(paused) == count
+
+    wait_until(are_paused)
+    return paused
 
 
 @pytest.mark.slow

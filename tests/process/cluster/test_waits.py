@@ -14,13 +14,12 @@ from cudadrv.cluster.call import Call
 from cudadrv.cluster.dask_engine import DaskEngine
 from cudadrv.cluster.pickled import PickledFunction
 from cudadrv.errors import ExecutorClosedError, WorkerLostError
+from tests.patience import SECONDS
 
 pytest.importorskip("distributed", reason="needs distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 
 from .test_paused import cluster_of  # noqa: E402  # it needs distributed as well
-
-_SECONDS = 60.0
 
 
 def test_a_result_whose_worker_leaves_before_it_is_fetched_keeps_nobody_waiting(
@@ -41,12 +40,12 @@ def test_a_result_whose_worker_leaves_before_it_is_fetched_keeps_nobody_waiting(
 
         monkeypatch.setattr(client, "gather", late)
         lost, there = executor.on_each(divmod, 7, 3)
-        error = lost.exception(_SECONDS)
+        error = lost.exception(SECONDS)
         assert isinstance(error, WorkerLostError)
         assert f"{first.name} has left the cluster" in str(error)
-        assert there.result(_SECONDS) == (2, 1)
+        assert there.result(SECONDS) == (2, 1)
         # What any worker may do is done by the one that is left.
-        assert executor.submit(divmod, 9, 2).result(_SECONDS) == (4, 1)
+        assert executor.submit(divmod, 9, 2).result(SECONDS) == (4, 1)
         assert second.name == executor.workers[0].name
 
 
@@ -60,7 +59,7 @@ def test_a_result_that_is_no_more_asked_for_is_told(monkeypatch: pytest.MonkeyPa
             assert executor.workers
             with monkeypatch.context() as patch:
                 patch.setattr(client, "gather", given_up)
-                error = executor.submit(divmod, 7, 3).exception(_SECONDS)
+                error = executor.submit(divmod, 7, 3).exception(SECONDS)
         assert isinstance(error, WorkerLostError)
         assert "Dask lost the result" in str(error)
 
@@ -95,11 +94,11 @@ def test_a_thread_that_fails_fails_the_calls_and_takes_no_more() -> None:
     engine = DaskEngine(OddClient(), 1.0)
     call = call_of(abs, -3)
     engine.start(call)
-    assert isinstance(call.future.exception(_SECONDS), ZeroDivisionError)
+    assert isinstance(call.future.exception(SECONDS), ZeroDivisionError)
     with pytest.raises(ExecutorClosedError):
         engine.start(call_of(abs, -3))
     for thread in set(threading.enumerate()) - before:
-        thread.join(_SECONDS)  # what it raised is this test's
+        thread.join(SECONDS)  # what it raised is this test's
 
 
 class SlowCall(Call):
@@ -122,6 +121,6 @@ def test_a_call_that_is_given_while_the_executor_is_closed_is_made() -> None:
         call = SlowCall(PickledFunction.of(divmod), ((7, 3), {}), TilePolicy())
         call.close = lambda: engine.close(wait=False, cancel=False)
         engine.start(call)
-        assert call.future.result(_SECONDS) == (2, 1)
+        assert call.future.result(SECONDS) == (2, 1)
         with pytest.raises(ExecutorClosedError):
             engine.start(call_of(divmod, 7, 3))

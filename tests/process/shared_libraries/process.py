@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.emulator.kernels import FILL, INCREMENT, MISALIGNED, SPIN
+from tests.patience import SECONDS
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 BINDINGS = f"""
@@ -62,7 +63,7 @@ def run(*arguments: str, names: Mapping[str, str] | None = None, given: str = ""
     done = subprocess.run(
         [sys.executable, *arguments],
         env=environment(names), input=given, capture_output=True, text=True, check=False,
-        timeout=120,
+        timeout=SECONDS,
     )  # fmt: skip
     return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -13,6 +13,7 @@ import ptx
 from cudadrv.cli import emulate
 from cudadrv.emulator.emulator import NEWEST_DRIVER
 from tests.emulator.fatbins import fatbin
+from tests.patience import SECONDS
 
 from .process import BINDINGS, Ended, environment, run, run_program
 
@@ -77,7 +78,7 @@ def tool(name: str, *arguments: str, folder: Path) -> Ended:
     done = subprocess.run(
         [TOOLKIT / name, *arguments],
         env=environment({"CUDADRV_PYTHON": sys.executable, "PATH": "/usr/bin:/bin"}),
-        cwd=folder, capture_output=True, text=True, check=False, timeout=100,
+        cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS,
     )  # fmt: skip
     return Ended(done.returncode, done.stdout, done.stderr)
 

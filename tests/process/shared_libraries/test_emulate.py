@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.emulator.kernels import EMPTY, TRAP
+from tests.patience import SECONDS
 
 from .process import BINDINGS, HEADER, environment, run
 
@@ -280,7 +281,7 @@ def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, stat
         time.sleep(0.2)  # most likely in the kernel; before it the same holds
         process.send_signal(sent)
         try:
-            assert process.wait(timeout=60) == status
+            assert process.wait(timeout=SECONDS) == status
         finally:
             process.kill()
 

@@ -15,6 +15,7 @@ import pytest
 from benchmarks import __main__ as harness, bars, report
 from benchmarks.driver import NoCompilerError, build_null_driver
 from benchmarks.timing import Case, Row, measure
+from tests.patience import SECONDS
 
 pytestmark = pytest.mark.slow  # they share a run of the benchmark
 
@@ -38,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     ]
     command += ["--plot", str(folder / "out.png")]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads((folder / "out.json").read_text())

@@ -18,6 +18,7 @@ from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache.folder import take
 from ptx.cache.key import sealed_key
 from ptx.cache.store import Store
+from tests.patience import SECONDS
 
 SOURCE = "__global__ void k(int* x) { *x = 1; }"
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
@@ -51,7 +52,7 @@ def run(folder: Path, before: str = "", *, prefix: tuple[str, ...] = ()) -> dict
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[3],
-        timeout=120,
+        timeout=SECONDS,
     )
     assert done.returncode == 0, done.stderr
     answer: dict[str, object] = json.loads(done.stdout)

@@ -30,6 +30,7 @@ from ptx.cache.key import Key, sealed_key
 from ptx.cache.store import STATISTICS, Store
 from ptx.cache.toolchain import build_of
 from ptx.image_cache import Made
+from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
@@ -264,7 +265,7 @@ def test_a_request_within_a_making_waits_for_no_lock_of_its_own_thread(tmp_path:
 
     asking = threading.Thread(target=cache._get, args=(key, "around", make_and_ask), daemon=True)
     asking.start()
-    asking.join(30)
+    asking.join(SECONDS)
     assert not asking.is_alive()
     assert cache.stats().entries == 2
 

@@ -18,8 +18,8 @@ import pytest
 
 from ptx import CompileError, CompileOptions, Image, Target, image_cache
 from ptx.image_cache import Made, MemoryImages
+from tests.patience import SECONDS
 
-SECONDS: Final = 20
 IMAGE: Final = Image(Target.parse("compute_80"), b"an image")
 
 

@@ -24,6 +24,7 @@ from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache import toolchain
 from ptx.cache.folder import PrivateFolder, UntrustedFolderError
 from ptx.cache.store import STATISTICS, Store, add_to_file
+from tests.patience import SECONDS
 from tests.pure.cache.other_user import MISSING, OTHER, other_user
 
 if os.name == "nt":
@@ -32,7 +33,6 @@ if os.name == "nt":
 SOURCE: Final = "__global__ void k(int* x) { *x = 1; }"
 PTX80: Final = CompileOptions(target=Target.ptx("compute_80"))
 DIGEST: Final = "ab" * 32
-SECONDS: Final = 20
 NEEDS_ROOT: Final = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import itertools
 import signal
 import threading
 import time
@@ -16,6 +17,7 @@ from cuda.bindings import nvrtc
 import ptx
 from ptx import _nvrtc
 from ptx.image_cache import ImageCache
+from tests.patience import wait_until
 
 SMALL = 'extern "C" __global__ void f(int* x) { *x = 7; }'
 # A second and more, all of which a cancelled compilation takes in its thread.
@@ -29,10 +31,7 @@ CUBIN = ptx.CompileOptions(target=ptx.Target.cubin("sm_90"))
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
     yield
-    deadline = time.monotonic() + 30
-    while is_compiling():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: not is_compiling())
 
 
 def is_compiling() -> bool:
@@ -43,9 +42,7 @@ def once_it_compiles(function: Callable[[], object]) -> None:
     """Call a function from another thread, a moment after NVRTC has begun."""
 
     def wait_and_call() -> None:
-        deadline = time.monotonic() + 30
-        while not is_compiling() and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_until(is_compiling)
         time.sleep(0.1)
         function()
 
@@ -62,11 +59,11 @@ def test_an_event_stops_a_compilation_that_runs() -> None:
 
 def test_a_function_stops_a_compilation_in_another_thread() -> None:
     outcomes: list[BaseException] = []
-    deadline = time.monotonic() + 0.2
+    queries = itertools.count()
 
     def work() -> None:
         try:
-            ptx.compile(LARGE, CUBIN, cache=False, cancel=lambda: time.monotonic() > deadline)
+            ptx.compile(LARGE, CUBIN, cache=False, cancel=lambda: next(queries) > 3)
         except ptx.CompileCancelledError as error:
             outcomes.append(error)
 
@@ -168,8 +165,7 @@ def test_a_program_is_destroyed_once_when_its_compilation_is_left(
     ):
         answers = iter((False, False, True))
         program.compile(("--gpu-architecture=sm_90",), lambda: next(answers))
-    while any(each.name == "cudadrv compile" for each in threading.enumerate()):
-        time.sleep(0.01)
+    wait_until(lambda: not is_compiling())
     assert destroyed == [1]
     with _nvrtc.NvrtcProgram(SMALL, "a.cu", ()) as program:
         assert program.compile((), threading.Event().is_set)

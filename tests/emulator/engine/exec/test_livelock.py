@@ -148,7 +148,9 @@ def test_a_wait_whose_turns_are_of_several_blocks_is_endless_too(blocks: int) ->
 
 
 def test_the_look_for_an_endless_loop_costs_little_for_threads_with_many_registers() -> None:
-    few_registers, many_registers = (_seconds_of_loops(count) for count in (2, 40))
+    few_registers, many_registers = (
+        min(_seconds_of_loops(count) for _ in range(3)) for count in (2, 40)
+    )
     assert many_registers < 3 * few_registers  # 5 times, if all were read at each look
 
 
