@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from cuda.bindings import driver as driver
@@ -130,6 +131,7 @@ from cuda.bindings.driver import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
 
@@ -154,6 +156,25 @@ class HostAccesses(Protocol):
 
     def host_reads(self, array: npt.NDArray[Any], /) -> None:
         """Record that the library reads a host array for its user, which may be pinned."""
+
+
+class CopyWatch(Protocol):
+    """Reports of arrays that are copied to the host, to an emulator that checks unwritten memory.
+
+    The driver does not know the elements of memory, so it has no such interface, nor has an
+    emulator without that check: `Driver.copy_watch`.
+    """
+
+    def copying(
+        self, address: int, nbytes: int, itemsize: int | None, /
+    ) -> AbstractContextManager[None]:
+        """Return a block in which this memory is copied, as elements of a size.
+
+        With None the elements are unknown, and with 0 the copies are not checked.
+        """
+
+    def unwritten(self, address: int, nbytes: int, itemsize: int, /) -> npt.NDArray[np.bool_]:
+        """Return which elements of device memory nothing has written; work on it is complete."""
 
 
 class NamesKernels(Protocol):

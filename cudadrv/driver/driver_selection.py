@@ -26,7 +26,7 @@ from ..errors import (
     DriverSelectionError,
     ForkedProcessError,
 )
-from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch, NamesKernels
+from ._api import CopyWatch, CUcontext, CUresult, HostAccesses, MemoryWatch, NamesKernels
 from .driver_api import DriverApi
 from .driver_log import DriverLog
 from .loading import load_cuda
@@ -74,14 +74,15 @@ class Driver:
             one initialised it, or this process ends and the driver with it.
         memory_watch: receives reports of cached and reused memory; None nearly always.
         host_accesses: receives reports of arrays that the host itself reads; None nearly always.
+        copy_watch: receives reports of arrays that are copied to the host; None nearly always.
         name_kernels: receives the name expressions of modules; None for the driver.
         has_failed: whether an error that leaves a context unusable was raised.
         has_ranges: whether memory was ever mapped into reserved ranges; copies then check contexts.
     """
 
     __slots__ = (
-        "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
-        "has_ranges", "host_accesses", "host_memory", "is_emulated", "is_gone",
+        "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "copy_watch",
+        "has_failed", "has_ranges", "host_accesses", "host_memory", "is_emulated", "is_gone",
         "keeps_blocks", "launchers", "lock", "memory_watch", "name_kernels", "sharing", "streams",
     )  # fmt: skip
 
@@ -94,6 +95,7 @@ class Driver:
         self.keeps_blocks: bool = _keeps_blocks(api)
         self.memory_watch: MemoryWatch | None = getattr(api, "memory_watch", None)
         self.host_accesses: HostAccesses | None = getattr(api, "host_accesses", None)
+        self.copy_watch: CopyWatch | None = getattr(api, "copy_watch", None)
         self.name_kernels: NamesKernels | None = getattr(api, "name_kernels", None)
         self.lock: threading.RLock = process_lock()
         self._pid = os.getpid()

@@ -285,7 +285,8 @@ _forget: Final = _live.pop
 
 def living() -> list[Closeable]:
     """Return the public objects that exist and are open, except those of `unroot`."""
-    candidates = [key() for key, handle in list(_live.items()) if handle is not None]
+    # A collection may remove keys at any allocation of the loop, and at none within `copy`.
+    candidates = [key() for key, handle in _live.copy().items() if handle is not None]
     return [public for public in candidates if public is not None]
 
 

@@ -32,6 +32,7 @@ from .device_state import DeviceState
 from .host_memory import HostRange
 from .node_kind import NodeKind
 from .streams import LEGACY_HANDLE, Stream
+from .unwritten_copies import CopyCheck, UnwrittenElements
 
 Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
 """Addresses and sizes, on a device or the host."""
@@ -110,6 +111,17 @@ class BoxSide:
             for y in range(height)
         ]
 
+    def address_in(self, box: Box) -> Callable[[int], int]:
+        """Return a function that returns the address of a byte of the box by its position."""
+        width, height, _ = box
+
+        def address_of(position: int) -> int:
+            row, x = divmod(position, width)
+            z, y = divmod(row, height)
+            return self.address + z * self.slice + y * self.row + x
+
+        return address_of
+
     def rows(self, memory: memoryview, box: Box) -> NDArray[np.uint8]:
         """Return the bytes of the box as (depth, height, width); `memory` begins at its start."""
         width, height, depth = box
@@ -186,7 +198,10 @@ def copy_of_bytes(
             host_address_of(driver, dst_device, dst, nbytes, to_host, later),
         )
 
+    check = None if dst_device is not None else _check_of(driver, src_device, src, nbytes)
+
     def run(later: bool, staged: Staged | None) -> None:
+        unwritten = None
         first, second = locks_of(dst_device, src_device)
         with first, second:
             source_address, target_address = host_addresses(later)
@@ -194,6 +209,10 @@ def copy_of_bytes(
             if dst_device is not None:
                 flags = _flags_of(driver, src_device, src, nbytes)
                 _copy_flags(dst_device, dst, flags, nbytes)
+            elif check is not None:
+                unwritten = _look_at_bytes(driver, check, src_device, src, nbytes)
+        if check is not None and unwritten is not None:
+            check.report(unwritten)
         record_copy(driver, (src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
     return ReadyCopy(host_addresses, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
@@ -264,6 +283,34 @@ def _flags_of(
     if piece is None or piece.written is None:
         return None
     return piece.written.settled(address - piece.address, nbytes)
+
+
+def _check_of(
+    driver: CallRules,
+    source: DeviceState | None,
+    address: int,
+    nbytes: int,
+    itemsize: int | None = None,
+) -> CopyCheck | None:
+    """Return the check of a copy to the host; None if such copies are not checked."""
+    copies = driver.copy_watch
+    if copies is None or (source is None and driver._host.find(address) is None):
+        return None
+    return copies.check_of(address, nbytes, itemsize)
+
+
+def _look_at_bytes(
+    driver: CallRules, check: CopyCheck, source: DeviceState | None, address: int, nbytes: int
+) -> UnwrittenElements | None:
+    """Return the unwritten elements of an array of which these bytes are copied."""
+    flags = _flags_of(driver, source, address, nbytes)
+    if flags is None or flags.all():
+        return None
+    elements = check.elements
+    flags = _flags_of(driver, source, elements.address, elements.nbytes)
+    if flags is None:
+        return None
+    return check.look(flags.reshape(1, -1), lambda position: elements.address + position)
 
 
 def _submit_copy(
@@ -402,18 +449,30 @@ def copy_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -
             _host_address_of_side(driver, target, devices[1], box, later),
         )
 
+    span, check = source.span(box), None
+    if devices[1] is None:
+        texel = None if source.array is None else source.array.layout.texel_bytes
+        check = _check_of(driver, devices[0], source.address, span, texel)
+
     def run(later: bool, staged: Staged | None) -> None:
+        unwritten = None
         first, second = locks_of(*devices)
         with first, second:
             source_address, target_address = host_addresses(later)
             if staged is not None:
                 source_address = ctypes.addressof(staged)
             _copy_box(source_address, source, target_address, target, box)
-            flags = _flags_of(driver, devices[0], source.address, source.span(box))
+            flags = _flags_of(driver, devices[0], source.address, span)
             _copy_flags_of_box(flags, source, devices[1], target, box)
+            if check is not None and flags is not None:
+                unwritten = check.look(
+                    source.rows(flags.data, box).reshape(-1, box[0]), source.address_in(box)
+                )
+        if check is not None and unwritten is not None:
+            check.report(unwritten)
         record_copy(driver, (devices[0], source.ranges(box)), (devices[1], target.ranges(box)))
 
-    source_span = devices[0], source.address, source.span(box)
+    source_span = devices[0], source.address, span
     target_span = devices[1], target.address, target.span(box)
     return ReadyCopy(host_addresses, run, source_span, target_span)
 

@@ -83,8 +83,12 @@ from .timeline.concurrent_accesses import ConcurrentAccesses
 from .timeline.freed_memory import FreedMemory
 from .timeline.schedule import Schedule
 from .timeline.timeline import LateErrors, Timeline
+from .unwritten_copies import UnwrittenCopies
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from .arrays import Array, MipmappedArray
     from .executables import Executable
     from .external_resources import ExternalMemory, ExternalSemaphore
@@ -169,6 +173,7 @@ class DriverState:
         self._host = HostMemory()
         self._host_pools = HostPools(self._handles)
         self._accesses = self._concurrent_accesses()
+        self.copy_watch = self._unwritten_copies()
         self._connect_devices()
         watches = "bounds" in checks.names and self._is_immediate
         self.memory_watch: LentMemory | None = LentMemory(self._devices) if watches else None
@@ -182,6 +187,22 @@ class DriverState:
         return ConcurrentAccesses(
             findings, self._allocation_at, self._host, self._lock, is_late=not self._is_immediate
         )
+
+    def _unwritten_copies(self) -> UnwrittenCopies | None:
+        """The check of copies to the host; None if unwritten memory is not checked."""
+        findings = self.limits.unwritten
+        if findings is None:
+            return None
+        return UnwrittenCopies(findings, self._allocation_at, self._written_flags)
+
+    def _written_flags(self, address: int, nbytes: int) -> NDArray[np.uint8] | None:
+        """Return which bytes of a device's memory are written; None if that is not known."""
+        device = self._device_of(address)
+        if device is None:
+            return None
+        with device.lock:
+            flags = device.flags(address, nbytes)
+            return None if flags is None else flags.copy()
 
     @property
     def _timeline(self) -> Timeline | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import numpy as np
@@ -10,10 +12,12 @@ from .. import border
 from ..driver._api import CUdeviceptr
 from ..driver.driver_selection import failure
 from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
 from ..errors import CopyError, InvalidValueError, WrongDeviceError
 from .array import AnyDeviceArray, DeviceArray, StridedArray, empty
 from .buffer import DeviceBuffer, PoolMemory, alloc
 from .driver_pool import open_pool
+from .dtypes import bytes_written_together
 from .host_copy import (
     ArrayOrBuffer,
     HostArray,
@@ -111,12 +115,28 @@ def check_alike(dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) 
 
 def download_any(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool) -> None:
     """Copy device memory of any strides to a host array of the same size and any strides."""
-    if not isinstance(src, StridedArray):
+    if isinstance(src, StridedArray):
+        if dst.T.flags.c_contiguous and src.T.is_contiguous:
+            dst, src = dst.T, src.T
+        else:
+            src = contiguous(stream, src)
+    if stream._handle.context._driver.copy_watch is None:
         download(stream, dst, src, wait)
-    elif dst.T.flags.c_contiguous and src.T.is_contiguous:
-        download(stream, dst.T, src.T, wait)
-    else:
-        download(stream, dst, contiguous(stream, src), wait)
+        return
+    with watched_copies(stream._handle, [src]):
+        download(stream, dst, src, wait)
+
+
+@contextmanager
+def watched_copies(queue: StreamHandle, sources: Iterable[ArrayOrBuffer]) -> Iterator[None]:
+    """Report arrays that are copied to the host in a block, if the driver receives that."""
+    watch = queue.context._driver.copy_watch
+    with ExitStack() as stack:
+        for source in sources:
+            if watch is not None and isinstance(source, DeviceArray):
+                unit = bytes_written_together(source.dtype)
+                stack.enter_context(watch.copying(source.ptr, source.nbytes, unit))
+        yield
 
 
 def _upload_strided(stream: BaseStream, dst: AnyDeviceArray, src: HostArray, wait: bool) -> None:

@@ -29,7 +29,14 @@ from ..driver.stream_handle import StreamHandle
 from ..errors import CopyError, StreamCaptureUnsupportedError, WrongDeviceError
 from .array import DeviceArray, StridedArray
 from .buffer import DeviceBuffer
-from .copy import as_array, check_alike, do_overlap, open_pools, require_apart
+from .copy import (
+    as_array,
+    check_alike,
+    do_overlap,
+    open_pools,
+    require_apart,
+    watched_copies,
+)
 from .copy_kernel import COPY_KERNEL, copy_kernel
 from .host_copy import (
     ArrayOrBuffer,
@@ -113,6 +120,7 @@ class _Batch(NamedTuple):
         memory: the handles of the device memory, held until the copies are queued.
         read: the host arrays that are read.
         written: the host arrays that are written.
+        copied: the device memory that they are copied from.
         boxes: the copies of strided arrays.
     """
 
@@ -124,6 +132,7 @@ class _Batch(NamedTuple):
     memory: list[AnyMemory]
     read: list[HostArray]
     written: list[HostArray]
+    copied: list[ArrayOrBuffer]
     boxes: list[CUDA_MEMCPY3D_BATCH_OP]
 
     def add_to_driver(self, copies: list[int]) -> None:
@@ -183,7 +192,7 @@ def _copy_by_driver(
     context, function = queue.context, queue.api.cuMemcpyBatchAsync
     lists = batch.targets, batch.sources, batch.sizes, count, [attributes], [0], 1, queue.raw
     try:
-        with needs_version("Stream.copy_batch", (12, 8)):
+        with needs_version("Stream.copy_batch", (12, 8)), watched_copies(queue, batch.copied):
             # The driver requires a current context, and copies by the stream all the same.
             # Before CUDA 13 the result has one more value, the copy that failed.
             code, *_ = context.call(function, *lists)
@@ -270,7 +279,7 @@ def _batch_of(
     Small ones are of at most a number of bytes, within the stream's context.
     """
     border.instance("Stream.copy_batch: pairs", pairs, Iterable)
-    batch = _Batch(most_small, [], [], [], [], [], [], [], [])
+    batch = _Batch(most_small, [], [], [], [], [], [], [], [], [])
     # Lists of numbers and pointers: a tuple for each copy would cost more, by collections.
     add_target, add_source = batch.targets.append, batch.sources.append
     add_size, hold, add_small = batch.sizes.append, batch.memory.append, batch.small.append
@@ -322,6 +331,7 @@ def _add(
             raise CopyError("the host array to copy to is read-only")
         target_memory = source_memory = ready(stream, src, writes=False)
         batch.written.append(dst)
+        batch.copied.append(src)
         target, source = host_address(dst), src._address
     elif isinstance(src, np.ndarray):
         target_memory = source_memory = ready(stream, dst, writes=True)

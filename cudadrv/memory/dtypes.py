@@ -43,6 +43,16 @@ def as_dtype(dtype: npt.DTypeLike) -> AnyDType:
         raise DTypeError(f"{border.described(dtype)}, is no dtype: {error}") from error
 
 
+def bytes_written_together(dtype: AnyDType) -> int | None:
+    """Return the least bytes that code writes of an element's value; None if that is unknown.
+
+    Untyped bytes and `uint8` can be those of structures, with padding.
+    """
+    if dtype.type is np.uint8 or (dtype.type is np.void and dtype.names is None):
+        return None
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+
+
 def checked_dtype(dtype: npt.DTypeLike) -> AnyDType:
     """Return the dtype, if device memory can hold it.
 

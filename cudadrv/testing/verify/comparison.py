@@ -12,6 +12,7 @@ from ...errors import ArgumentValueError
 from .verdict import CannotVerifyError
 
 Host: TypeAlias = npt.NDArray[np.generic]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 _RELATIVE: Final = {2: 1e-2, 4: 1e-5, 8: 1e-12}
 """By the bytes of a float, where no tolerance is given."""
 _ABSOLUTE: Final = {2: 1e-2, 4: 1e-5, 8: 1e-12}
@@ -100,15 +101,38 @@ def checked_reference(name: str, value: object, actual: Host) -> Host:
     return expected
 
 
-def difference(name: str, actual: Host, expected: Host, tolerance: Tolerance) -> str:
-    """Return in words how an array differs from the reference; "" if it does not."""
+def difference(
+    name: str, actual: Host, expected: Host, tolerance: Tolerance, skipped: Mask | None = None
+) -> str:
+    """Return in words how an array differs from the reference; "" if it does not.
+
+    `skipped` selects elements that are not compared.
+    """
     wrong = tolerance.differs(actual, expected)
+    wrong = wrong if skipped is None else wrong & ~skipped
     count = int(np.count_nonzero(wrong))
     if not count:
         return ""
     index = tuple(int(coordinate) for coordinate in np.argwhere(wrong)[0])
-    place = f"{name}[{', '.join(map(str, index))}]" if index else name
+    place = _place(name, index)
     return (
         f"values: {place} is {actual[index]!s}, the reference has {expected[index]!s}\n"
         f"  {count} of {actual.size} elements of {name} differ"
     )
+
+
+def unwritten_elements(name: str, unwritten: Mask) -> str:
+    """Return in words which elements nothing has written; "" if there are none."""
+    count = int(np.count_nonzero(unwritten))
+    if not count:
+        return ""
+    index = tuple(int(coordinate) for coordinate in np.argwhere(unwritten)[0])
+    return (
+        f"init: {_place(name, index)} has a value in the reference, and the kernel does not write "
+        f"it\n  {count} of {unwritten.size} elements of {name} are unwritten: does the grid cover "
+        "them?"
+    )
+
+
+def _place(name: str, index: tuple[int, ...]) -> str:
+    return f"{name}[{', '.join(map(str, index))}]" if index else name

@@ -7,9 +7,9 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from ...memory.array import DeviceArray
 from ...sessions.session import session
 from ...stream import cuda_context_for
 from ..strategies import DrawnArray
-from .comparison import difference
+from .comparison import Mask, difference, unwritten_elements
 from .kernel_case import KernelCase, failed_call
 from .stream_wait import StreamWait
 from .verdict import Argument, CannotVerifyError, Example, SourceLine
@@ -85,12 +85,14 @@ class _Run:
     Attributes:
         arrays: the contents of the arrays after the kernel, by argument.
         memory: the first and the last address of each array, by argument.
+        unwritten: which elements of the arrays nothing has written, if that is checked.
         caller: the file and line from which the arrays are copied, outside of this package.
     """
 
     arrays: dict[str, Host]
     memory: dict[str, tuple[int, int]]
     caller: str
+    unwritten: dict[str, Mask] = field(default_factory=dict)
 
     def named(self, text: str) -> str:
         """Return a text with arguments' names in place of addresses, which change between runs."""
@@ -226,7 +228,7 @@ class CompiledCase:
         faults += [
             self._fault_of(finding, run) for finding in emulator.findings if not finding.benign
         ]
-        faults += self._differences(run.arrays, expected, example)
+        faults += self._differences(run, expected, example)
         return sorted(faults, key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
 
     def history(self, example: Example, query: AccessQuery) -> list[str]:
@@ -321,7 +323,7 @@ class CompiledCase:
                 module.kernel(self.kernel).launch(stream, example.config, *launch_arguments)
             for name, argument in pairs:
                 if isinstance(argument, DeviceArray):
-                    run.arrays[name] = stream.to_host(argument)
+                    _read_array(stream, name, argument, run)
             stream.synchronize()
             for argument in launch_arguments:
                 if isinstance(argument, DeviceArray):
@@ -329,17 +331,22 @@ class CompiledCase:
                     argument.close()
 
     def _differences(
-        self, arrays: Mapping[str, Host], expected: Mapping[str, Host], example: Example
+        self, run: _Run, expected: Mapping[str, Host], example: Example
     ) -> list[Fault]:
-        texts = {
-            name: difference(
-                name, _reference_where_unwritten(array, expected[name], example.arguments[name]),
-                expected[name], self.case.tolerance_of(name),
-            )
-            for name, array in arrays.items()
-            if name in expected
-        }  # fmt: skip
-        return [Fault(VALUES, text, (), name) for name, text in texts.items() if text]
+        """Return how the arrays differ from the reference: missing elements, and wrong ones."""
+        faults: list[Fault] = []
+        for name, reference in expected.items():
+            if name not in run.arrays:
+                continue
+            array, is_open = run.arrays[name], _is_open(reference, example.arguments[name])
+            missing = run.unwritten.get(name, np.zeros(array.shape, np.bool_)) & ~is_open
+            tolerance = self.case.tolerance_of(name)
+            texts = {
+                "init": unwritten_elements(name, missing),
+                VALUES: difference(name, array, reference, tolerance, is_open | missing),
+            }
+            faults += [Fault(check, text, (), name) for check, text in texts.items() if text]
+        return faults
 
     def _fault_of(self, finding: Found, run: _Run) -> Fault:
         lines = tuple(run.line(place, self.source) for place in finding.places)
@@ -361,12 +368,22 @@ def _order_of(example: Example) -> tuple[OrderName, int | None]:
     return ("immediate" if schedule.name == "held" else schedule.name), None
 
 
-def _reference_where_unwritten(array: Host, expected: Host, argument: Argument) -> Host:
-    """Return an array as the reference has it where neither was to write an element."""
+def _is_open(expected: Host, argument: Argument) -> Mask:
+    """Return which elements of an unwritten array the reference leaves unwritten, too."""
     if not isinstance(argument, DrawnArray) or argument.is_written:
-        return array
-    is_open = np.asarray(expected == argument.contents, np.bool_)
-    return np.where(is_open, argument.contents, array)
+        return np.zeros(expected.shape, np.bool_)
+    return np.asarray(expected == argument.contents, np.bool_)
+
+
+def _read_array(stream: Stream, name: str, array: DeviceArray[Any], run: _Run) -> None:
+    """Copy an array to the host, and note its unwritten elements: the reference may have none."""
+    watch = stream.context.device.driver.copy_watch
+    unchecked = nullcontext() if watch is None else watch.copying(array.ptr, array.nbytes, 0)
+    with unchecked:
+        run.arrays[name] = stream.to_host(array)
+    if watch is not None and array.nbytes:
+        unwritten = watch.unwritten(array.ptr, array.nbytes, array.dtype.itemsize)
+        run.unwritten[name] = unwritten.reshape(array.shape)
 
 
 def _on_device(stream: Stream, value: Argument) -> object:

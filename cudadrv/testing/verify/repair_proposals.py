@@ -90,11 +90,12 @@ def proposals(compiled: CompiledCase, fault: Fault, example: Example) -> Iterato
         yield from smaller_launches(compiled, example)
     elif fault.check == "sync":
         yield from chain(near.member_masks(), near.moved_barriers(), near.bounds())
-    elif fault.check == "init":
+    elif fault.check == "init" and fault.lines:
         yield from initial_contents(compiled, example)
         yield from chain(islice(near.barriers(), _FEW_POINTS), near.offsets(), near.bounds())
-    elif fault.check == "values":
+    elif fault.check in ("init", "values"):  # wrong elements, or missing ones
         yield from chain(near.bounds(), near.limits(), near.operators(), near.offsets())
+        yield from initial_contents(compiled, example) if fault.check == "init" else ()
 
 
 def source_barriers(compiled: CompiledCase, fault: Fault) -> Iterator[Proposal]:

@@ -55,6 +55,7 @@ class UnwrittenReads:
         self._findings = findings
         self._uses: dict[Instruction, tuple[Use, ...]] = {}
         self._holes: dict[int, Flags] | None = None
+        self._newest: dict[int, Flags] | None = None
         self._copied: deque[tuple[Value, Flags]] = deque(maxlen=_MOST_COPIED)
         self._reported: set[Site] = set()
 
@@ -83,9 +84,9 @@ class UnwrittenReads:
         reads_first = site.facts.is_atomic
         if (reads_first or not site.writes) and elements.lack_after_a_look():
             flags = elements.flags()
-            if not reads_first:
+            # A value that was reported counts as written from here on: its copies have one cause.
+            if not self._judge(threads, memory, elements, flags) and not reads_first:
                 self._holes = flags
-            self._judge(threads, memory, elements, flags)
         if not site.writes:
             return
         if not self._copied:
@@ -124,7 +125,7 @@ class UnwrittenReads:
 
     def take(self, values: list[Value]) -> list[Value]:
         """The load that began gave these values: some may be copied with their flags."""
-        holes = self._holes
+        holes = self._newest = self._holes
         if holes is not None and len(holes) == len(values):
             self._copied.extend(zip(values, holes.values(), strict=True))
         return values
@@ -138,17 +139,27 @@ class UnwrittenReads:
                 and value.ctypes.data == loaded.ctypes.data
             ):
                 return flags
+        # Bytes have wider registers, so the stored value is another one; this kernel stores each
+        # byte next after its load.
+        if self._kernel == COPY_KERNEL and value.nbytes == value.size and self._newest is not None:
+            (flags,) = self._newest.values()
+            return flags if flags.size == value.size else None
         return None
 
     def _judge(
         self, threads: Threads, memory: Memory, elements: _Elements,
         flags_of: dict[int, Flags],
-    ) -> None:  # fmt: skip
-        """Report a thread that uses what nothing has written, or copies nothing else."""
+    ) -> bool:  # fmt: skip
+        """Report a thread that uses what nothing has written, or copies nothing else.
+
+        Return whether this place was reported, now or before.
+        """
         site = elements.site
+        if site in self._reported:
+            return True
         uses = None if self._kernel == COPY_KERNEL else self._used(site)
-        if site in self._reported or uses is None:
-            return
+        if uses is None:
+            return False
         wrong = np.zeros(len(next(iter(flags_of.values()))), dtype=np.bool_)
         for k, flags in flags_of.items():
             if uses[k] is Use.USED:
@@ -156,7 +167,7 @@ class UnwrittenReads:
         if Use.COPIED in uses and site.total >= WORD:
             wrong |= np.all([_is_empty(flags) for flags in flags_of.values()], axis=0)
         if not wrong.any():
-            return
+            return False
         self._reported.add(site)
         position = int(np.argmax(wrong))
         unwritten = sum(flags[position].tobytes().count(0) for flags in flags_of.values())
@@ -177,6 +188,7 @@ class UnwrittenReads:
                 missing=f"write {unwritten} of them before, by a kernel, a copy or a fill",
             )
         )
+        return True
 
     def _used(self, site: Site) -> tuple[Use, ...] | None:
         """Return how each element is used; None if the instruction only copies all of it."""

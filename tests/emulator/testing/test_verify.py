@@ -17,6 +17,7 @@ import pytest
 from hypothesis import strategies as hypothesis_strategies
 
 import cudadrv
+from cudadrv.emulator.checks import CheckName
 from cudadrv.emulator.timeline.schedule import Schedule
 from cudadrv.errors import ArgumentError
 from cudadrv.testing import strategies as st
@@ -419,3 +420,58 @@ def test_code_of_no_line_has_no_place() -> None:
     instructions = list(chain.from_iterable(editable.functions.values()))
     assert {editable.place(instruction) for instruction in instructions} == {(None, None)}
     assert {editable.call_place(instruction) for instruction in instructions} == {(None, None)}
+
+
+FILLS = """extern "C" __global__ void fill(int n, int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (GUARD) x[i] = VALUE;
+}"""
+
+
+def filled(guard: str, value: str, reference: object, checks: tuple[CheckName, ...]) -> Verdict:
+    n = st.sizes(2, 40)
+    case = KernelCase(
+        FILLS.replace("GUARD", guard).replace("VALUE", value),
+        arguments={"n": n, "x": st.unwritten(np.int32, n)},
+        launch=st.launch_configs(threads=n),
+        reference=lambda n, x: {"x": np.full(n, reference, np.int32)},
+    )
+    options = VerifyOptions(checks, examples=12, database=None, explain=False)
+    return verify(case, options, name="fill")
+
+
+def test_elements_that_the_kernel_leaves_out_are_found_as_unwritten_ones() -> None:
+    # Fresh memory may have the reference's value by chance: zeros on the emulator.
+    for reference in (0, 7):
+        verdict = filled("i < n - 1", str(reference), reference, ("init",))
+        (finding,) = verdict.findings
+        assert (finding.check, finding.variable) == ("init", "x")
+        assert finding.text == (
+            "init: x[1] has a value in the reference, and the kernel does not write it\n"
+            "  1 of 2 elements of x are unwritten: does the grid cover them?"
+        )
+    assert not filled("i < n", "7", 7, ("init",)).findings
+    # Without the check a wrong value is all that can be seen.
+    (finding,) = filled("i < n - 1", "7", 7, ()).findings
+    assert finding.check == "values"
+
+
+def test_missing_and_wrong_elements_are_two_findings() -> None:
+    verdict = filled("i < n - 1", "i == 0 && n > 5 ? 8 : 7", 7, ("init",))
+    assert [finding.check for finding in verdict.findings] == ["init"]
+    verdict = filled("i < n - (n > 9)", "i == 0 && n > 5 ? 8 : 7", 7, ("init",))
+    assert {finding.check for finding in verdict.findings} == {"init", "values"}
+
+
+def test_an_element_that_the_reference_leaves_open_may_stay_unwritten() -> None:
+    n = st.sizes(2, 40)
+    case = KernelCase(
+        FILLS.replace("GUARD", "i < n / 2").replace("VALUE", "7"),
+        arguments={"n": n, "x": st.unwritten(np.int32, n)},
+        launch=st.launch_configs(threads=n),
+        reference=lambda n, x: {"x": np.where(np.arange(n) < n // 2, 7, x)},
+    )
+    options = VerifyOptions(("init",), examples=12, database=None)
+    assert verify(case, options, name="fill").is_verified
+    case.reference = lambda **_: {"x": None}
+    assert verify(case, options, name="fill").is_verified
