@@ -486,7 +486,12 @@ class DeviceData(Closeable):
             "  compare copies by Stream.to_host; for the same object use `is`"
         )
 
-    __hash__ = Closeable.__hash__
+    if TYPE_CHECKING:
+
+        def __hash__(self) -> int: ...
+
+    else:
+        __hash__ = object.__hash__  # by identity; a method in Python would take longer
 
     # Python would use `__index__` for a float, and pass the address.
     def __float__(self) -> NoReturn:
