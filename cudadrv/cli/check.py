@@ -14,7 +14,7 @@ from typing import Final
 
 from ptx.emulate.check.findings import KernelFault
 
-from ..driver.process_report import FOUND
+from ..driver.exit_status import FOUND
 from ..emulator.checks import (
     CHECKS,
     SUPPRESSIONS_VARIABLE,

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, cast
 from .. import border
 from ..driver.device import list_devices
 from ..driver.driver_selection import current
+from ..driver.exit_status import FOUND, end_with
 from ..errors import (
     ArgumentValueError,
     CudadrvError,
@@ -240,10 +241,17 @@ class WorkerProcess:
         """Let it end after its calls, and close the socket; no error if it has ended."""
         try:
             self._connection.send_bytes(b"")
-            self._popen.wait(_END_SECONDS)
+            if self._popen.wait(_END_SECONDS) == FOUND:
+                self._pass_findings_on()
         except (OSError, subprocess.TimeoutExpired):
             pass
         self.close()
+
+    def _pass_findings_on(self) -> None:
+        """Let this process end as the worker has, which has printed what its checks found."""
+        text = f"cudadrv: worker process {self._popen.pid} has findings, printed by itself"
+        print(text, file=sys.stderr, flush=True)
+        end_with(FOUND)
 
     def kill(self) -> None:
         """End it now, in the middle of any work. Any thread may call this."""

@@ -200,15 +200,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def report_at_end(emulator: Emulator, *, immediately: bool) -> Callable[[], object]:
-    """Report the findings of an emulator when the process ends; return a function that cancels it.
+    """Run queued work and report findings when the process ends; return a function to cancel it.
 
     Args:
         emulator: the emulator.
         immediately: whether each finding is also reported after the call that found it.
     """
-    if not emulator.checks.names:
+    if emulator.order == "immediate" and not emulator.checks.names:
         return _at_end.keys  # nothing to cancel
-    from .process_report import ProcessReport  # of processes with checks
+    from .process_report import ProcessReport  # only with checks or another order
 
     def roots() -> Iterable[object]:
         return [driver.cached() for driver in _drivers.alive() if driver.api is emulator]

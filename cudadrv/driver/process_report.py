@@ -10,19 +10,17 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ptx.visible_text import visible
 
 from ..emulator.emulator import Emulator
 from ..emulator.leaks import numbers_in_modules
 from .deferred_release import run_deferred
+from .exit_status import FOUND, end_with
 
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
-
-FOUND: Final = 66
-"""The exit status of a process with findings, as of ThreadSanitizer: no usual one of a program."""
 
 
 class ProcessReport:
@@ -59,9 +57,11 @@ class ProcessReport:
 
         A forked child does nothing: the findings are its parent's.
         """
-        if not self._emulator.checks.names or os.getpid() != self._pid:
+        if os.getpid() != self._pid:
             return
         self._emulator.finish()
+        if not self._emulator.checks.names:
+            return
         look_for_leaks(self._emulator, self._roots)
         findings = self._findings()
         self._print(findings)
@@ -113,23 +113,3 @@ def look_for_leaks(emulator: Emulator, roots: Callable[[], Iterable[object]] | N
         emulator.look_for_leaks()
     if emulator.checks.leaks and roots is not None:
         emulator.look_for_leaks(numbers_in_modules(*roots()))
-
-
-def end_with(status: int) -> None:
-    """Let the process end with this status, at the last step of the C library's `exit`.
-
-    Python has no function for it: `sys.exit` in an exit handler only prints, and `os._exit` would
-    skip later handlers and the destructors that flush files.
-    """
-    import ctypes  # of processes with findings
-
-    try:
-        libc = ctypes.CDLL(None)
-        register = getattr(libc, "__cxa_atexit")  # a class would mangle the name
-    except (AttributeError, OSError, TypeError):  # Windows
-        sys.stdout.flush()
-        os._exit(status)
-    # The last one runs first. `_exit` drops what C has buffered.
-    for function, argument in ((libc._exit, status), (libc.fflush, 0)):
-        address = ctypes.cast(function, ctypes.c_void_p)
-        register(address, ctypes.c_void_p(argument), None)

@@ -1,11 +1,16 @@
-"""Every documented way to switch a check on, by how the program ends: exit status and report.
+"""Every documented way to switch on a check, an order or a driver, as a user uses it.
 
-A cell is a child process. The oracle is a table: the status, and the checks whose findings stand on
-standard error with their places. `tests/pure/test_switches.py` compares the ways with the pages.
+A cell is a child process. For checks the rows are the ways, and the columns the ends of the
+program. The oracle is a table: the status, and the checks whose findings stand on standard error
+with their places. For orders and drivers it is what the program has then. The last test compares
+the ways with those of the pages.
 """
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import io
 import os
 import re
 import subprocess
@@ -19,6 +24,10 @@ from typing import Final
 
 import pytest
 
+from cudadrv import emulator, testing as plugin
+from cudadrv.cli.command_line import make_parser
+from cudadrv.testing.choices import add_options
+from cudadrv.testing.plan import MARKERS
 from tests.patience import SECONDS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -39,7 +48,8 @@ KERNELS = {
     "bounds": "__shared__ int a[4], b[64]; int t = threadIdx.x; a[t] = b[t] = 1; x[0] = a[0];",
 }
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
-REJECTED = HEADER + ".visible .entry k() {\nmov.u32 %never_declared, 2;\nret; }\n"
+# The emulator does not check the operands of instructions that it does not execute.
+REJECTED = HEADER + ".entry z() { .reg .b64 %a;\nalloca.f32 %a, 8;\nret; }\n"
 
 
 def run(check, ordinal):
@@ -155,6 +165,7 @@ Outcome = tuple[int, frozenset[str]]
 ALL: Final = frozenset(FOUND_LATER)
 NOW: Final = ALL - {"leak"}  # leaks are looked for at an orderly end
 NONE: Final[frozenset[str]] = frozenset()
+ON_ONE_DEVICE: Final = frozenset(FOUND_LATER[:1])  # all that a worker has
 
 OF_A_PROCESS: Final[Mapping[str, Outcome]] = {
     "falls off its end": (66, ALL),
@@ -210,6 +221,53 @@ FEW: Final = (
 """The cells that run with the tests that are not slow."""
 
 
+# Programs whose faults run elsewhere than in the main thread.
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "in a thread": (
+        "thread = threading.Thread(target=faults.run_all, args=(CHECKS,))\n"
+        "thread.start()\nthread.join()"
+    ),
+    "in a forked child": (
+        "if os.fork():\n    os.wait()\nelse:\n    faults.run_all(CHECKS)\n    os._exit(0)"
+    ),
+    "in a forked child that falls off its end": (
+        "if os.fork():\n    print(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+        "else:\n    faults.run_all(CHECKS)"
+    ),
+    "in a spawned child": (
+        "if __name__ == '__main__':\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    child = spawn.Process(target=faults.run_all, args=(CHECKS,))\n"
+        "    child.start()\n    child.join()\n    print(child.exitcode)"
+    ),
+    "in a worker of GpuExecutor": (
+        "import cudadrv\nif __name__ == '__main__':\n"
+        "    with cudadrv.GpuExecutor.local() as executor:\n"
+        "        executor.submit(faults.run_all, CHECKS).result()"
+    ),
+}
+EXPECTED_ELSEWHERE: Final[Mapping[tuple[str, str], tuple[int, frozenset[str], str]]] = {
+    ("CUDADRV_CHECK", "in a thread"): (66, ALL, ""),
+    ("CUDADRV_CHECK", "in a forked child"): (0, NOW, ""),
+    ("CUDADRV_CHECK", "in a forked child that falls off its end"): (0, ALL, "66"),
+    ("CUDADRV_CHECK", "in a spawned child"): (0, ALL, "66"),
+    ("CUDADRV_CHECK", "in a worker of GpuExecutor"): (66, ON_ONE_DEVICE, ""),
+    ("emulate --checks", "in a spawned child"): (0, ALL, "66"),
+    ("check --checks", "in a thread"): (66, ALL, ""),
+    ("check --checks", "in a spawned child"): (0, ALL, "66"),
+    ("check --checks", "in a worker of GpuExecutor"): (66, ON_ONE_DEVICE, ""),
+    ("a block of session", "in a thread"): (1, ALL, ""),
+}
+# Of faults that a call has raised, and that the program has handled.
+EXPECTED_OF_FAULTS: Final[Mapping[str, Outcome]] = {
+    "CUDADRV_CHECK": (66, frozenset(FAULTY)),
+    "emulator.use": (66, frozenset(FAULTY)),
+    "emulate --checks": (66, frozenset(FAULTY)),
+    "check --checks": (66, frozenset(FAULTY)),
+    "a block of session": (0, NONE),  # the program has got them
+}
+
+
 def completed(
     folder: Path, way: Way, checks: tuple[str, ...], run: str, end: str
 ) -> subprocess.CompletedProcess[str]:
@@ -262,9 +320,286 @@ def test_a_program_with_findings_reports_them_and_has_the_documented_status(tmp_
 
 
 @pytest.mark.slow
+def test_findings_of_threads_and_children_are_reported(tmp_path: Path) -> None:
+    def run(cell: tuple[str, str]) -> str:
+        way, where = cell
+        program = ELSEWHERE[where].replace("CHECKS", repr(FOUND_LATER))
+        done = completed(tmp_path, WAYS[way], FOUND_LATER, program, "")
+        expected = EXPECTED_ELSEWHERE[cell]
+        outcome = (done.returncode, reported(done.stderr), done.stdout.strip())
+        return "" if outcome == expected else f"{cell}: {outcome}\n{done.stderr}"
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [line for line in pool.map(run, EXPECTED_ELSEWHERE) if line]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+def test_faults_that_a_program_handles_are_reported(tmp_path: Path) -> None:
+    def run(way: str) -> str:
+        done = completed(tmp_path, WAYS[way], FAULTY, f"faults.run_all({FAULTY!r})", "")
+        outcome = (done.returncode, reported(done.stderr))
+        return "" if outcome == EXPECTED_OF_FAULTS[way] else f"{way}: {outcome}\n{done.stderr}"
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [line for line in pool.map(run, EXPECTED_OF_FAULTS) if line]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
 def test_each_way_reports_at_each_end(tmp_path: Path) -> None:
     cells = [(way, end) for way in WAYS for end in ENDS if (way, end) not in FEW]
     found = differences(tmp_path, cells)
     assert not found, "\n".join(found)
     assert EXPECTED.keys() == WAYS.keys()
     assert all(row.keys() == ENDS.keys() for row in EXPECTED.values())
+
+
+SETTINGS: Final = """
+import cudadrv
+from cudadrv.driver.driver_selection import current
+
+devices = cudadrv.list_devices()
+api = current().api
+print(len(devices), devices[0].compute_capability, api.order, ",".join(sorted(api.checks.names)))
+"""
+IN_A_TEST: Final = "def test_settings():\n" + textwrap.indent(SETTINGS.strip(), "    ")
+PYTEST: Final = ("-m", "pytest", "-q", "-s", "-p", "cudadrv.testing", "-p", "no:cacheprovider")
+AFTER_IMPORT: Final = "from cudadrv import emulator\n"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A way to choose devices, order and checks; every one asks for the same.
+
+    Attributes:
+        text: the program.
+        words: the words between the interpreter and the script.
+        environment: the variables.
+        ini: the lines of pytest.ini.
+    """
+
+    text: str = SETTINGS
+    words: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    ini: str = ""
+
+
+_ARGUMENTS: Final = "devices=2, compute_capability=(8, 0), order='random', seed=5, check=['race']"
+_OF_PYTEST: Final = f"@__import__('pytest').mark.emulated({_ARGUMENTS})\n"
+_VARIABLES: Final = (
+    ("CUDADRV_DRIVER", "emulator:2"),
+    ("CUDADRV_EMULATOR_COMPUTE_CAPABILITY", "8.0"),
+    ("CUDADRV_EMULATOR_ORDER", "random:5"),
+    ("CUDADRV_CHECK", "race"),
+)
+_OPTIONS: Final = ("--order", "random:5", "--checks", "race", "--devices", "2")
+_CAPABILITY: Final = _VARIABLES[1:2]
+_CHOSEN: Final = "2 (8, 0) random:5 race"
+SETTING_WAYS: Final[Mapping[str, Setting]] = {
+    "environment": Setting(environment=_VARIABLES),
+    "emulator.use": Setting(f"{AFTER_IMPORT}emulator.use({_ARGUMENTS})\n{SETTINGS}"),
+    "emulator.stand_in": Setting(f"{AFTER_IMPORT}emulator.stand_in({_ARGUMENTS})\n{SETTINGS}"),
+    "emulator.session": Setting(
+        f"{AFTER_IMPORT}with emulator.session({_ARGUMENTS}):\n{textwrap.indent(SETTINGS, '    ')}"
+    ),
+    "session in an environment": Setting(
+        f"{AFTER_IMPORT}with emulator.session(2):\n{textwrap.indent(SETTINGS, '    ')}",
+        environment=_VARIABLES,
+    ),
+    "check": Setting(words=("-m", "cudadrv", "check", *_OPTIONS), environment=_CAPABILITY),
+    "check with --seed": Setting(
+        words=("-m", "cudadrv", "check", "--order=random", "--seed=5", *_OPTIONS[2:]),
+        environment=_CAPABILITY,
+    ),
+    "emulate": Setting(
+        words=("-m", "cudadrv", "emulate", "--compute-capability", "8.0", *_OPTIONS, sys.executable)
+    ),
+    "pytest in an environment": Setting(IN_A_TEST, PYTEST, _VARIABLES),
+    "options of pytest": Setting(
+        IN_A_TEST,
+        (*PYTEST, "--cuda=emulator", "--cuda-order=random", "--cuda-seed=5", "--cuda-check=race"),
+        # No option has the number of devices.
+        (("CUDADRV_DRIVER", "emulator:2"), *_CAPABILITY),
+    ),
+    "ini of pytest": Setting(
+        IN_A_TEST, PYTEST, (("CUDADRV_DRIVER", "emulator:2"), *_CAPABILITY),
+        "cuda = emulator\ncuda_order = random\ncuda_seed = 5\ncuda_check = race",
+    ),
+    "marker of pytest": Setting(_OF_PYTEST + IN_A_TEST, PYTEST),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_each_way_to_choose_devices_order_and_checks_has_its_effect(tmp_path: Path) -> None:
+    def run(item: tuple[str, Setting]) -> str:
+        name, way = item
+        folder = tmp_path / name.replace(" ", "_")
+        folder.mkdir()
+        script = folder / "test_settings.py"
+        script.write_text(way.text)
+        (folder / "pytest.ini").write_text(f"[pytest]\n{way.ini}\n")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("CUDADRV_", "PYTEST_"))}
+        kept["CUDADRV_CACHE_DIR"] = os.environ["CUDADRV_CACHE_DIR"]
+        done = subprocess.run(
+            [sys.executable, *way.words, str(script)], cwd=folder,
+            env={**kept, **dict(way.environment), "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
+        # A test of the plugin is also checked for leaks.
+        lines = [line.replace("leak,", "") for line in done.stdout.splitlines()]
+        if done.returncode == 0 and _CHOSEN in lines:
+            return ""
+        return f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [text for text in pool.map(run, SETTING_WAYS.items()) if text]
+    assert not found, "\n".join(found)
+
+
+TESTS: Final = """
+import faults, pytest
+
+@pytest.mark.parametrize("check", ["race", "init", "sync", "bounds", "assemble", "leak"])
+def test_fault(check):
+    faults.run(check, 0)
+"""
+_NAMES: Final = "race,init,sync,bounds,assemble"
+_MARKED: Final = f"@__import__('pytest').mark.emulated(check={_NAMES.split(',')!r})\n"
+TEST_WAYS: Final[Mapping[str, Setting]] = {
+    "environment": Setting(
+        TESTS, PYTEST, (("CUDADRV_DRIVER", "emulator"), ("CUDADRV_CHECK", _NAMES))
+    ),
+    "options": Setting(TESTS, (*PYTEST, "--cuda=emulator", f"--cuda-check={_NAMES}")),
+    "ini": Setting(TESTS, PYTEST, ini=f"cuda = emulator\ncuda_check = {_NAMES}"),
+    "marker": Setting(TESTS.replace("\n@pytest", f"\n{_MARKED}@pytest"), PYTEST),
+}
+
+
+@pytest.mark.slow
+def test_each_check_fails_a_test_by_each_way_to_switch_it_on(tmp_path: Path) -> None:
+    def run(item: tuple[str, Setting]) -> str:
+        name, way = item
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "faults.py").write_text(FAULTS)
+        (folder / "test_faults.py").write_text(way.text)
+        (folder / "pytest.ini").write_text(f"[pytest]\n{way.ini}\n")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("CUDADRV_", "PYTEST_"))}
+        kept["CUDADRV_CACHE_DIR"] = os.environ["CUDADRV_CACHE_DIR"]
+        done = subprocess.run(
+            [sys.executable, *way.words, "-rA"], cwd=folder,
+            env={**kept, **dict(way.environment), "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
+        failed = set(re.findall(r"^(?:FAILED|ERROR) \S+\[(\w+)\]", done.stdout, re.MULTILINE))
+        missing = [check for check, place in PLACES.items() if not re.search(place, done.stdout)]
+        if done.returncode == 1 and failed == set(PLACES) and not missing:
+            return ""
+        return f"{name}: {done.returncode} {failed} {missing}\n{done.stdout}{done.stderr}"
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [text for text in pool.map(run, TEST_WAYS.items()) if text]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+def test_a_trace_of_operations_and_the_real_libraries_are_chosen_by_a_variable(
+    tmp_path: Path,
+) -> None:
+    def output(environment: dict[str, str], *words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *words], env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, timeout=SECONDS, check=True,
+        )  # fmt: skip
+        return done.stdout
+
+    file = tmp_path / "operations.txt"
+    text = "import cudadrv\ncudadrv.cuda_context_for(0).default_stream.zeros(8, 'i4')"
+    variables = {"CUDADRV_DRIVER": "emulator", "CUDADRV_EMULATOR_ORDER": "late"}
+    output({**variables, "CUDADRV_EMULATOR_TRACE": str(file)}, "-c", text)
+    assert "set" in file.read_text()
+    is_emulated = "from cudadrv.sessions.stand_in import is_standing; print(is_standing())"
+    emulate = ("-m", "cudadrv", "emulate", sys.executable, "-c", is_emulated)
+    assert output({}, *emulate) == "True\n"
+    assert output({"CUDADRV_NO_STAND_IN": "1"}, *emulate) == "False\n"
+
+
+HERE: Final = "process/test_switches.py"
+_PLUGIN: Final = "emulator/testing/"
+COVERED: Final[Mapping[str, str]] = {
+    # Variables of the environment.
+    "CUDADRV_DRIVER": HERE, "CUDADRV_CHECK": HERE, "CUDADRV_EMULATOR_ORDER": HERE,
+    "CUDADRV_EMULATOR_COMPUTE_CAPABILITY": HERE, "CUDADRV_EMULATOR_TRACE": HERE,
+    "CUDADRV_NO_STAND_IN": HERE, "CUDADRV_CHECK_SUPPRESSIONS": "emulator/test_reports.py",
+    "CUDADRV_EMULATOR_STEPS": "emulator/test_sessions.py",
+    "CUDADRV_EMULATOR_THREADS": "emulator/test_sessions.py",
+    "CUDADRV_EMULATOR_FAULT": "process/shared_libraries/test_emulate.py",
+    "CUDADRV_PYTHON": "process/shared_libraries/test_cubins.py",
+    "CUDA_VISIBLE_DEVICES": "contract/runtime/test_probe.py",
+    "CUDADRV_CACHE_DIR": "pure/cache/test_places.py",
+    "CUDADRV_CACHE_MAX_MB": "pure/cache/test_faults.py",
+    "CUDADRV_HEADERS": "pure/compile/test_headers.py",
+    "CUDADRV_POOL_RELEASE_THRESHOLD_MB": "contract/client/test_environment.py",
+    "CUDADRV_FREE_LIST_CAP_MB": "contract/client/test_environment.py",
+    "CUDADRV_KEEP_BLOCKS": "contract/memory/test_stream_block_cache.py",
+    # Arguments of `session`, `use` and `stand_in`.
+    "devices": HERE, "order": HERE, "seed": HERE, "check": HERE,
+    "properties": "emulator/test_sessions.py", "limits": "emulator/test_sessions.py",
+    "driver_version": "emulator/test_modules.py", "suppressions": "emulator/test_reports.py",
+    "raise_findings": "emulator/test_checks.py",
+    # Options of `check` and `emulate`.
+    "--checks": HERE, "--order": HERE, "--seed": HERE, "--devices": HERE,
+    "--compute-capability": HERE, "--suppressions": "emulator/cli/test_check.py",
+    "--json": "emulator/cli/test_check.py", "--sarif": "emulator/cli/test_check.py",
+    "-m": "emulator/cli/test_check.py", "--steps": "process/shared_libraries/test_emulate.py",
+    "--fault": "process/shared_libraries/test_emulate.py",
+    # Options, ini values, markers and fixtures of the pytest plugin.
+    "--cuda": HERE, "--cuda-order": HERE, "--cuda-seed": HERE, "--cuda-check": HERE,
+    "cuda": HERE, "cuda_order": HERE, "cuda_seed": HERE, "cuda_check": HERE, "emulated": HERE,
+    "--cuda-seeds": f"{_PLUGIN}test_seeds.py", "cuda_seeds": f"{_PLUGIN}test_seeds.py",
+    "--cuda-profile": f"{_PLUGIN}test_options.py", "cuda_profile": f"{_PLUGIN}test_options.py",
+    "--cuda-leaks": f"{_PLUGIN}test_isolation.py", "cuda_leaks": f"{_PLUGIN}test_options.py",
+    "--cuda-budget": f"{_PLUGIN}test_budgets.py", "cuda_budget": f"{_PLUGIN}test_budgets.py",
+    "--cuda-require-gpu": f"{_PLUGIN}test_places.py", "gpu": f"{_PLUGIN}test_places.py",
+    "multi_gpu": f"{_PLUGIN}test_places.py", "may_leak": f"{_PLUGIN}test_isolation.py",
+    "cuda_context": f"{_PLUGIN}test_isolation.py", "cuda_stream": f"{_PLUGIN}test_isolation.py",
+    "emulator": f"{_PLUGIN}test_places.py", "fault_injection": f"{_PLUGIN}test_places.py",
+}  # fmt: skip
+"""Each documented switch, and the test of the tests that switches it as a user does."""
+
+
+def documented() -> set[str]:
+    """Return all switches: variables, arguments, options, ini values, markers and fixtures."""
+    page = (ROOT / "docs" / "environment.md").read_text(encoding="utf-8")
+    found = set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE))
+    for function in (emulator.session, emulator.use, emulator.stand_in):
+        found |= inspect.signature(function).parameters.keys()
+    for command in ("check", "emulate"):
+        usage = make_parser(command).parse_args
+        with (
+            contextlib.redirect_stdout(io.StringIO()) as help_text,
+            contextlib.suppress(SystemExit),
+        ):
+            usage([command, "--help"])
+        found |= set(re.findall(r"^  (--?[a-z][\w-]*)", help_text.getvalue(), re.MULTILINE))
+    parser = pytest.Parser(_ispytest=True)
+    add_options(parser)
+    found |= {name for group in parser._groups for each in group.options for name in each.names()}
+    found |= set(parser._inidict)
+    found |= {re.split(r"[(:]", marker)[0] for marker in MARKERS}
+    found |= {
+        name for name, value in vars(plugin).items()
+        if type(value).__name__ == "FixtureFunctionDefinition" and not name.startswith("_")
+    }  # fmt: skip
+    return found - {"-h", "--help"}
+
+
+def test_each_documented_switch_has_a_test() -> None:
+    assert documented() == COVERED.keys()
+    wrong = [
+        f"{name}: not in tests/{file}"
+        for name, file in COVERED.items()
+        if name not in (ROOT / "tests" / file).read_text(encoding="utf-8")
+    ]
+    assert not wrong, "\n".join(wrong)
