@@ -23,13 +23,17 @@ class Line:
 
     Attributes:
         place: file, line and function, once it was reached; else "".
+        before: the places before it, in order.
+        within: the files of the functions that had called this one.
     """
 
     def __init__(self, number: int, files: Sequence[str], event: Event) -> None:
-        self._left = number
+        self._number = number
         self._files = files
         self._event = event
         self.place = ""
+        self.before: list[str] = []
+        self.within: set[str] = set()
 
     def run(self, act: Callable[[], _T]) -> _T:
         """Return the result of `act`, with the event at the line."""
@@ -47,11 +51,16 @@ class Line:
     def _reached(self, frame: FrameType, event: str, argument: Any) -> Trace | None:
         if event != "line" or self.place:
             return self._reached
-        if self._left:
-            self._left -= 1
-            return self._reached
         code = frame.f_code
-        self.place = f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {code.co_name}"
+        place = f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {code.co_name}"
+        if len(self.before) != self._number:
+            self.before.append(place)
+            return self._reached
+        self.place = place
+        caller: FrameType | None = frame
+        while caller is not None:
+            self.within.add(caller.f_code.co_filename)
+            caller = caller.f_back
         sys.settrace(None)
         self._event()
         return None

@@ -198,8 +198,8 @@ class CallRules(DriverState):
 
     def _end(self, capture: StreamCapture) -> None:
         """End a capture; `_lock` is held."""
+        self._captures.discard(capture)  # first: after an exception the stream can end it again
         capture.end()
-        self._captures.discard(capture)
 
     @property
     def repeated_by(self) -> str:

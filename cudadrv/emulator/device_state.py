@@ -460,10 +460,16 @@ class DeviceState:
         if not self.account.take(address, nbytes, rounded, pool):
             self.memory.free(address)
             raise self._out_of_memory(nbytes)
-        if file is not None:
-            self.shared.show(address, rounded, file, address - self.memory.base)
         self._numbered += 1
         piece = Piece(address, nbytes, rounded, owner, context, self._numbered, graph, pool)
+        if file is not None:
+            try:
+                self.shared.show(address, rounded, file, address - self.memory.base)
+            except BaseException as error:
+                self._leaving[address] = piece  # the next allocation frees it
+                if isinstance(error, OSError):
+                    raise self._out_of_memory(nbytes) from error
+                raise
         self.pieces[address] = piece
         if self.has_patterns and owner not in (Owner.POOL, Owner.GRAPH):
             self.fill(piece, FRESH)

@@ -77,9 +77,11 @@ class SharedFile:
         number: its descriptor in this process; -1 once it is closed.
     """
 
+    number: int = -1  # until `__init__` ends, which an interrupt may prevent
+
     def __init__(self, name: FileName, number: int) -> None:
         self.name: FileName = name
-        self.number: int = number
+        self.number = number
 
     @classmethod
     def made(cls, kind: str, device: bytes, nbytes: int = 0) -> SharedFile:

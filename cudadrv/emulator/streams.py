@@ -111,8 +111,8 @@ class StreamCapture:
     def join(self, stream: Stream, tip: Tip) -> None:
         """Let later operations of a stream depend on `tip`; a stream from outside joins."""
         if stream.capture is not self:
+            self.streams.add(stream)  # first: the end of the capture releases these streams
             stream.capture, stream.tip = self, frozenset()
-            self.streams.add(stream)
         stream.tip = stream.tip | tip
 
     def leave(self, stream: Stream) -> None:

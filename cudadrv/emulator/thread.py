@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LEGACY: Final = CUstream(1)
 """CU_STREAM_LEGACY."""
+# An interrupt after a lock was taken may hide that.
+_LOOK_AGAIN_S: Final = 0.05
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -162,11 +164,15 @@ class CallingThread(threading.local):
         """Run a function that makes no calls of the driver."""
 
         def run() -> None:
-            self.runs_host_function = True
             try:
-                function()
-            finally:
-                self.runs_host_function = False
+                try:
+                    self.runs_host_function = True
+                    function()
+                finally:
+                    self.runs_host_function = False
+            except BaseException:
+                self.runs_host_function = False  # an interrupt may come before that is done
+                raise
 
         if here:
             run()
@@ -176,24 +182,50 @@ class CallingThread(threading.local):
 
 def _run_in_thread(run: Callable[[], None]) -> None:
     """Run on another thread until it ends, whatever interrupts the wait."""
-    thread = threading.Thread(target=run, name="CUDA host function", daemon=True)
     if sys.is_finalizing():
         run()  # the interpreter starts no threads any more
         return
-    try:
-        thread.start()
-    except RuntimeError:
-        run()  # same, or the process cannot start a thread
-        return
     interrupt: BaseException | None = None
+    host_thread = _HostThread(run)
     while True:
         try:
-            thread.join()
+            host_thread.wait()
             break
         except BaseException as error:  # raised below, once the function has ended
             interrupt = error
     if interrupt is not None:
         raise interrupt
+
+
+class _HostThread:
+    """A thread that runs a function, once, though an interrupt may come while it is started."""
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self._left = [run]
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._is_started = self._is_over = False
+
+    def wait(self) -> None:
+        """Start the thread, and wait for its end; after an interrupt it may be called again."""
+        while not self._is_over:
+            if not self._is_started:
+                try:
+                    name = "CUDA host function"
+                    threading.Thread(target=self._run, name=name, daemon=True).start()
+                except RuntimeError:  # the process cannot start a thread
+                    self._run()
+                self._is_started = True
+            self._ended.acquire(timeout=_LOOK_AGAIN_S)
+
+    def _run(self) -> None:
+        if not self._left:
+            return  # an interrupt came after the start: another thread runs it
+        try:
+            self._left.pop()()
+        finally:
+            self._is_over = True
+            self._ended.release()
 
 
 class _Unraisable:

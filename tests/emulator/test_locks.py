@@ -15,7 +15,7 @@ import pytest
 from cudadrv.driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from cudadrv.emulator import Emulator
 from cudadrv.emulator.timeline.queues import Queues
-from cudadrv.emulator.timeline.timeline import Timeline
+from cudadrv.emulator.timeline.timeline import _Changes
 from ptx.emulate.exec import collection
 from tests.patience import SECONDS
 from tests.several_threads import all_at_once
@@ -244,7 +244,7 @@ def test_a_finalizer_may_come_while_a_pause_of_the_collector_begins(
     emulator: Emulator, context: CUcontext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, event = ok(emulator.cuStreamCreateWithPriority(1, 0)), ok(emulator.cuEventCreate(0))
-    meet, forget = meeting(), Timeline._forget_interrupted_change
+    meet, forget = meeting(), _Changes.forget
 
     def in_a_call() -> None:
         emulator._thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
@@ -254,11 +254,11 @@ def test_a_finalizer_may_come_while_a_pause_of_the_collector_begins(
             meet()
             in_a_call()
 
-    def with_a_moment(timeline: Timeline) -> None:
+    def with_a_moment(changes: _Changes) -> None:
         meet()  # the timeline's lock is held
-        forget(timeline)
+        forget(changes)
 
-    monkeypatch.setattr(Timeline, "_forget_interrupted_change", with_a_moment)
+    monkeypatch.setattr(_Changes, "forget", with_a_moment)
     in_two_threads(context, emulator, in_a_call, in_a_pause)
 
 

@@ -229,6 +229,13 @@ class HostWatch:
                 if _may_write(operation, watched_range.range):
                     watched_range.renew()
 
+    def repair(self) -> None:
+        """Forget operations that have ended, whose end an exception interrupted."""
+        for operation in [*self._writers, *self._watched]:
+            if operation.is_done:
+                self.end(operation)
+        self._nbytes = sum(watched_range.range.nbytes for watched_range in self._all())
+
     def _all(self) -> Iterator[_WatchedRange]:
         for watched in self._watched.values():
             yield from watched

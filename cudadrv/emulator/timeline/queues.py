@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..host_memory import HostRange
 
 _MANY_TURNS: Final = 8
+_REPEATABLE: Final = (NodeKind.COPY, NodeKind.SET, NodeKind.ALLOC)
 
 
 class State(Enum):
@@ -46,6 +47,7 @@ class QueuedOperation:
         is_marker: whether it only marks that others are done, and so runs as soon as they are.
         always: whether it runs on a broken device too.
         host: the host memory that it reads and writes, as far as that is known.
+        has_begun: whether its function was called.
         thread: the thread that runs it.
         turns: its remaining turns, if it runs turn by turn.
         depth: the nesting depth of the calls of its thread that began it.
@@ -65,6 +67,7 @@ class QueuedOperation:
     number: int = 0
     state: State = State.QUEUED
     missing: int = 0
+    has_begun: bool = False
     thread: int = 0
     turns: Turns | None = None
     depth: int = 0
@@ -97,6 +100,14 @@ class QueuedOperation:
         return self.waits >= _MANY_TURNS
 
     @property
+    def can_begin_again(self) -> bool:
+        """Return whether it can run after an interrupt has ended it.
+
+        A kernel in the middle cannot: its threads would do the first part twice.
+        """
+        return not self.has_begun or self.kind in _REPEATABLE
+
+    @property
     def is_done(self) -> bool:
         """Whether it ran, or was abandoned on a broken device."""
         return self.state is State.DONE
@@ -112,6 +123,11 @@ QUEUE_LENGTH: Final = 1024
 
 class Queues:
     """The unfinished operations, by stream; the timeline's lock is held over each call.
+
+    The queues, and each operation's `state` and `before`, are what is known. The rest is derived
+    from them: `after` and `missing` of the operations, `ready` and `markers`. A call changes one
+    of the former in one step, and then the rest. If an exception comes in between, `repair`
+    derives the rest again.
 
     Attributes:
         ready: operations that wait for nothing, and are not running.
@@ -130,32 +146,67 @@ class Queues:
         """Whether all operations are done; it needs no lock."""
         return not self._of
 
-    def add(self, new: QueuedOperation, dependencies: Iterable[QueuedOperation]) -> None:
-        """Put an operation into the queue of its stream, after its dependencies."""
+    def prepare(self, new: QueuedOperation, dependencies: Iterable[QueuedOperation]) -> None:
+        """Give a new operation its number and its dependencies."""
         stream = new.stream
         new.number = next(self._numbers)
         new.before = tuple(
             dict.fromkeys(earlier for earlier in dependencies if not earlier.is_done)
         )
-        for earlier in new.before:
-            earlier.after.append(new)
-        new.missing = len(new.before)
-        self._of.setdefault(stream, deque()).append(new)
         if not stream.number and not new.is_marker:
             stream.number = next(self._stream_numbers)
-        if not new.missing:
-            self._make_ready(new)
 
-    def _make_ready(self, operation: QueuedOperation) -> None:
+    def add(self, operations: Sequence[QueuedOperation]) -> None:
+        """Put prepared operations into the queue of their stream, all or none."""
+        self._of.setdefault(operations[0].stream, deque()).extend(operations)
+        for new in operations:
+            for earlier in new.before:
+                earlier.after.append(new)
+            new.missing = len(new.before)
+            if not new.missing:
+                self.make_ready(new)
+
+    def has(self, operation: QueuedOperation) -> bool:
+        """Return whether an operation is in the queue of its stream."""
+        return operation in self._of.get(operation.stream, ())
+
+    def unfinished(self) -> list[QueuedOperation]:
+        """Return the unfinished operations of all queues."""
+        return [
+            operation
+            for queue in list(self._of.values())
+            for operation in queue
+            if not operation.is_done
+        ]
+
+    def repair(self) -> None:
+        """Derive again what an exception may have left behind the queues and states."""
+        operations = self.unfinished()
+        self._of = {}
+        for operation in operations:
+            self._of.setdefault(operation.stream, deque()).append(operation)
+            operation.after = []
+        for operation in operations:
+            operation.before = tuple(e for e in operation.before if not e.is_done)
+            operation.missing = len(operation.before)
+            for earlier in operation.before:
+                earlier.after.append(operation)
+        self.ready, self.markers = [], deque()
+        for operation in operations:
+            if operation.state is State.QUEUED and not operation.missing:
+                self.make_ready(operation)
+
+    def make_ready(self, operation: QueuedOperation) -> None:
+        """Let an operation run that waits for nothing."""
         (self.markers if operation.is_marker else self.ready).append(operation)
 
     def depend(
         self, operation: QueuedOperation, dependency: GridDependency, *, is_early: bool
     ) -> None:
-        """Record an added kernel; `is_early`: it may begin before the end of the previous one."""
+        """Record a prepared kernel; `is_early`: it may begin before the end of the previous one."""
         operation.dependency = dependency
-        queue = self._of[operation.stream]
-        ahead = queue[-2] if len(queue) > 1 else None
+        queue = self._of.get(operation.stream)
+        ahead = queue[-1] if queue else None
         if is_early and ahead is not None and ahead.dependency and ahead in operation.before:
             operation.early_after = ahead
             dependency.ahead = ahead.dependency
@@ -164,10 +215,11 @@ class Queues:
         """Let launches begin that wait for a kernel's permission; return whether any did."""
         early = [launch for launch in operation.after if launch.early_after is operation]
         for launch in early:
+            launch.before = tuple(e for e in launch.before if e is not operation)
             operation.after.remove(launch)
             launch.missing -= 1
             if not launch.missing:
-                self._make_ready(launch)
+                self.make_ready(launch)
         return bool(early)
 
     def retire(self, operation: QueuedOperation) -> None:
@@ -175,7 +227,7 @@ class Queues:
         for waiting in operation.after:
             waiting.missing -= 1
             if not waiting.missing:
-                self._make_ready(waiting)
+                self.make_ready(waiting)
         operation.before, operation.host, operation.run = (), (), nothing
         operation.early_after = None
         operation.after.clear()

@@ -24,7 +24,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
@@ -183,6 +183,13 @@ class UnderWay:
         depth = self._thread.depth
         return [operation for operation in self.of_this_thread() if depth <= operation.depth]
 
+    def repair(self, unfinished: Iterable[QueuedOperation]) -> None:
+        """Let states agree with the operations that run, where an exception came in between."""
+        self._operations = [e for e in self._operations if e.state is State.RUNNING]
+        for operation in unfinished:
+            if operation.state is State.RUNNING and operation not in self._operations:
+                operation.state = State.QUEUED
+
     def of_this_thread(self) -> list[QueuedOperation]:
         """Return operations that the calling thread runs, or was to run when an interrupt came."""
         this_thread = threading.get_ident()
@@ -190,11 +197,19 @@ class UnderWay:
 
 
 class _Changes:
-    """Nested changes of the queues. The end of the outermost admits arrivals."""
+    """Nested changes of the queues. The end of the outermost admits arrivals.
 
-    def __init__(self, arrivals: Arrivals) -> None:
+    The first change after one that an exception has interrupted begins with `repair`.
+    """
+
+    def __init__(
+        self, arrivals: Arrivals, thread: CallingThread, repair: Callable[[], None]
+    ) -> None:
         self._arrivals = arrivals
+        self._thread = thread
+        self._repair = repair
         self._depth = 0
+        self._is_complete = True
 
     @property
     def are_under_way(self) -> bool:
@@ -202,32 +217,32 @@ class _Changes:
         return self._depth > 0
 
     def forget(self) -> None:
-        """Forget changes that an interrupt has left unfinished."""
-        self._depth = 0
+        """Forget a change that an exception interrupted, in a call that is in no change."""
+        if not self._thread.is_nested:
+            self._depth = 0
 
     def __enter__(self) -> None:
+        self.forget()
         self._depth += 1
+        if self._depth == 1:
+            if not self._is_complete:
+                self._repair()
+            self._is_complete = False
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._depth > 1:
             self._depth -= 1
             return
         try:
-            while self._depth:
+            while self._depth and kind is None:
                 while self._arrivals:
-                    self._admit(*self._arrivals.popleft())
+                    self._arrivals[0][1]()
+                    self._arrivals.popleft()
+                self._is_complete = True
                 self._depth = 0
                 self._depth = int(bool(self._arrivals))  # more may come until the previous line
         finally:
             self._depth = 0
-
-    @staticmethod
-    def _admit(new: QueuedOperation, add: Callable[[], None]) -> None:
-        try:
-            add()
-        except BaseException:
-            new.state = State.DONE  # so that nothing waits for it
-            raise
 
 
 class Timeline:
@@ -265,7 +280,7 @@ class Timeline:
         self._lock = lock
         self._queues = Queues()
         self._arrivals: Arrivals = deque()
-        self._changes = _Changes(self._arrivals)
+        self._changes = _Changes(self._arrivals, thread, self._repair)
         self._thread = thread
         self._under_way = UnderWay(self._lock, thread)
         self._watch = HostWatch(order.repeated_by)
@@ -311,10 +326,11 @@ class Timeline:
         def add() -> None:
             if self._watch.is_watching:
                 findings.extend(self._watch.look_often(new.call_site))
-            self._add(new, (*self._queued_last(stream), *after))
+            self._prepare(new, (*self._queued_last(stream), *after))
             findings.extend(self._early_reads_of(new))
             if dependency is not None:
                 self._queues.depend(new, dependency, is_early=is_early)
+            self._add([new])
 
         self._admit(new, add)
         if findings:
@@ -343,7 +359,7 @@ class Timeline:
         )
 
         def add_all() -> None:
-            self._add(start, (*self._queued_last(stream), *after))
+            self._prepare(start, (*self._queued_last(stream), *after))
             added = [start]
 
             def add(
@@ -353,24 +369,30 @@ class Timeline:
                 host: tuple[HostRange, ...] = (),
             ) -> QueuedOperation:
                 new = QueuedOperation(kind, stream, run, call_site, host=host)
-                self._add(new, (start, *waits))
+                self._prepare(new, (start, *waits))
                 added.append(new)
                 return new
 
             parts(add)
-            self._add(last, added)
+            self._prepare(last, added)
+            self._add([*added, last])
 
         self._admit(last, add_all)
         self.proceed(stream)
         return last
 
-    def _add(self, new: QueuedOperation, dependencies: Iterable[QueuedOperation]) -> None:
-        """Put an operation into its queue, within a change."""
+    def _prepare(self, new: QueuedOperation, dependencies: Iterable[QueuedOperation]) -> None:
+        """Prepare an operation for its queue, within a change."""
         if self.log is not None:
             dependencies = tuple(dependencies)
             self.log.queued(new, dependencies)
-        self._queues.add(new, dependencies)
-        self._watch.begin(new)
+        self._queues.prepare(new, dependencies)
+
+    def _add(self, operations: Sequence[QueuedOperation]) -> None:
+        """Put prepared operations into their queue, all or none."""
+        self._queues.add(operations)
+        for new in operations:
+            self._watch.begin(new)
 
     def tails(self, stream: Stream) -> list[QueuedOperation]:
         """Return the last operation of each queue that new work in a stream comes after."""
@@ -400,7 +422,12 @@ class Timeline:
         """Call a function for a device once all its present work is done."""
         own_stream = Stream(0, context, NON_BLOCKING, 0)
         new = QueuedOperation(NodeKind.LAUNCH, own_stream, run, "", is_marker=True, always=True)
-        self._admit(new, lambda: self._add(new, self._queues.tails_of(context.device)))
+
+        def add() -> None:
+            self._prepare(new, self._queues.tails_of(context.device))
+            self._add([new])
+
+        self._admit(new, add)
         self.proceed()
 
     # Queued operations.
@@ -442,18 +469,33 @@ class Timeline:
     def _admit(self, new: QueuedOperation, add: Callable[[], None]) -> None:
         """Let `add` insert a new operation, after the arrivals."""
         with _no_collection(), self._lock:
-            self._forget_interrupted_change()
-            self._arrivals.append((new, add))
-            if not self._changes.are_under_way:
-                with self._changes:
-                    pass
+            self._changes.forget()
+            try:
+                self._arrivals.append((new, add))
+                if not self._changes.are_under_way:
+                    with self._changes:
+                        pass
+            except BaseException:
+                self._abandon(new)
+                raise
         if self._is_eager and self.is_nested:
             self._thread.after_this_call(partial(self._thread.within_a_call, self.proceed))
 
-    def _forget_interrupted_change(self) -> None:
-        """Forget a change: an unnested call is in no change of its own thread; the lock is held."""
-        if not self.is_nested:
-            self._changes.forget()
+    def _abandon(self, new: QueuedOperation) -> None:
+        """Let nothing wait for an operation whose call raises, unless it is in its queue."""
+        for arrival in list(self._arrivals):
+            if arrival[0] is new:
+                self._arrivals.remove(arrival)
+        if not self._queues.has(new):
+            new.state = State.DONE
+
+    def _repair(self) -> None:
+        """Complete a change that an exception has interrupted; the lock is held."""
+        if self._arrivals and self._queues.has(self._arrivals[0][0]):
+            self._arrivals.popleft()
+        self._under_way.repair(self._queues.unfinished())
+        self._queues.repair()
+        self._watch.repair()
 
     def _queued_last(self, stream: Stream) -> list[QueuedOperation]:
         """Return the operations that new work in a stream comes after now; the lock is held."""
@@ -530,12 +572,12 @@ class Timeline:
     def _needed(self, pending: list[QueuedOperation]) -> set[QueuedOperation] | None:
         """Return the operations to run for these; None if a nested call interrupted one of them."""
         with self._lock:
-            self._forget_interrupted_change()
+            self._changes.forget()
             if self._changes.are_under_way:
                 return None
             interrupted = self._under_way.interrupted()
         for operation in interrupted:
-            self._end(operation)
+            self._end_interrupted(operation)
         with self._lock:
             needed = with_dependencies(pending)
             running = self._under_way.of_this_thread()
@@ -629,10 +671,15 @@ class Timeline:
                     if self._watch.is_needed(operation):
                         with _no_collection(), self._lock, self._changes:
                             findings += self._watch.run(operation, user_call_site())
+                    operation.has_begun = True
                     operation.turns = operation.run()
                 is_over = self._runs_to_end(operation)
         except CallError as error:
             self._errors.store(operation, error)
+        except BaseException as error:
+            if isinstance(error, MemoryError) or not isinstance(error, Exception):
+                is_over = not operation.can_begin_again  # it is no error of the operation
+            raise
         finally:
             if is_over:
                 self._end(operation)
@@ -664,7 +711,14 @@ class Timeline:
         """Pause until it is selected for its next turn."""
         with _no_collection(), self._lock, self._changes:
             self._under_way.end(operation, State.QUEUED)
-            self._queues.ready.append(operation)
+            self._queues.make_ready(operation)
+
+    def _end_interrupted(self, operation: QueuedOperation) -> None:
+        """End an operation that an interrupt has ended, or let it begin again."""
+        if operation.can_begin_again and not operation.is_done:
+            self._pause(operation)
+        else:
+            self._end(operation)
 
     def _end(self, operation: QueuedOperation) -> None:
         """Record that an operation is done; operations that waited for it alone are ready."""

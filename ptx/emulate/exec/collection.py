@@ -13,35 +13,49 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _lock = threading.RLock()
-_pauses = 0
+_pauses: list[object] = []
 _was_enabled = False
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
     """Disable automatic garbage collection within the block, for all threads."""
-    global _pauses, _was_enabled
-    with _lock:
-        _pauses += 1  # first, so that finalizers in between are within this pause
-        if _pauses == 1:
-            _was_enabled = gc.isenabled()
-            gc.disable()
+    pause = object()
     try:
-        yield
-    finally:
-        with _lock:
-            if _pauses == 1 and _was_enabled:
+        try:
+            _begin(pause)
+            yield
+        finally:
+            _end(pause)
+    except BaseException:
+        _end(pause)  # an interrupt may have come before the end, or in the middle of it
+        raise
+
+
+def _begin(pause: object) -> None:
+    global _was_enabled
+    with _lock:
+        if not _pauses:
+            _was_enabled = gc.isenabled()
+        _pauses.append(pause)  # first, so that finalizers in between are within this pause
+        gc.disable()
+
+
+def _end(pause: object) -> None:
+    with _lock:
+        if pause in _pauses:  # it is not in a forked child
+            if _pauses == [pause] and _was_enabled:
                 gc.enable()
-            _pauses = max(_pauses - 1, 0)  # last, for the same reason; 0 in a forked child
+            _pauses.remove(pause)  # last, for the same reason
 
 
 def _forget_others() -> None:
     """End the pauses of a parent's threads, which a forked child has not."""
-    global _lock, _pauses
+    global _lock
     _lock = threading.RLock()
     if _pauses and _was_enabled:
         gc.enable()
-    _pauses = 0
+    _pauses.clear()
 
 
 if hasattr(os, "register_at_fork"):
