@@ -8,6 +8,7 @@ import cudadrv
 from campaigns.resident.answers import Answer, recorded
 from campaigns.resident.resident_kernels import KERNELS, loaded
 from cudadrv import emulator
+from tests.rows import all_rows
 
 RECORDED = recorded()
 
@@ -50,6 +51,7 @@ def test_estimated_registers_are_near_those_of_the_machine_code(
         assert 0.8 * registers <= kernel.attributes.registers <= 1.1 * registers
 
 
+@all_rows
 @pytest.mark.parametrize(("device", "answer"), RECORDED, ids=[each.name for _, each in RECORDED])
 def test_the_calculation_is_what_the_driver_and_ncu_said(device: str, answer: Answer) -> None:
     blocks = answer.calculated(device)

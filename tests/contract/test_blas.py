@@ -17,6 +17,7 @@ from cudadrv.errors import (
     StreamCaptureUnsupportedError,
     WrongDeviceError,
 )
+from tests.rows import all_rows
 from tests.several_threads import all_at_once
 
 # float32 or float64, as the test's parameter says.
@@ -49,6 +50,7 @@ def assert_near(found: Array, expected: Array, dtype: str) -> None:
     assert float(np.abs(found - expected).max(initial=0.0)) <= TOLERANCE[dtype] * scale
 
 
+@all_rows
 @DTYPES
 @pytest.mark.parametrize(
     ("m", "k", "n"), [(1, 1, 1), (3, 5, 2), (64, 33, 17), (5, 0, 3), (0, 4, 2)]

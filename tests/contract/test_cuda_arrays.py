@@ -21,10 +21,12 @@ from cudadrv.errors import (
     TextureError,
     WrongDeviceError,
 )
+from tests.rows import all_rows
 
 rng = np.random.default_rng(7)
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("shape", "options"),
     [

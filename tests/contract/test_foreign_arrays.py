@@ -16,6 +16,7 @@ from cudadrv.driver.driver_selection import current
 from cudadrv.errors import CopyError, DTypeError, WrongDeviceError
 from cudadrv.memory.array import AnyDeviceArray
 from tests.noted_calls import calls_of, failed_calls
+from tests.rows import all_rows
 
 from .conftest import compile_module
 from .protocols import ByDlpack, ByInterface, pointer_of_capsule
@@ -64,6 +65,7 @@ def test_memory_of_another_library_is_an_array_here(context: cudadrv.Context) ->
         assert not array.closed
 
 
+@all_rows
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1, 3), (2, 1, 2)])
 def test_dlpack_keeps_dtype_and_shape(

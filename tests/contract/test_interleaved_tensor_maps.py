@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 import cudadrv
 from cudadrv import TensorInterleave, TensorMap, TensorSwizzle
 from cudadrv.errors import TensorMapError
+from tests.rows import all_rows
 
 from .conftest import compile_module
 from .slice_kernels import PIECE, SOURCE, AnyArray, Slices, brought, put, swizzled
@@ -129,6 +130,7 @@ def map_of(
     )  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize(("dtype", "shape", "box", "start", "text"), BY_16)
 def test_slices_of_16_bytes_lie_side_by_side_along_the_last_axis_of_pixels(
     stream: cudadrv.Stream, kernels: cudadrv.Module, dtype: str, shape: tuple[int, ...],

@@ -12,6 +12,7 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import Emulator
+from tests.rows import all_rows
 
 from .calls import OpenApi, code, ok
 from .descriptors import CUBEMAP, F32, GATHER, LAYERED, SURFACE, U8, described, extents
@@ -20,6 +21,7 @@ GLOBAL = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
 RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 
 
+@all_rows
 @pytest.mark.parametrize(
     "given",
     [
@@ -53,6 +55,7 @@ def test_an_array_is_what_it_was_made_of(
     ok(api.cuArrayDestroy(array))
 
 
+@all_rows
 @pytest.mark.parametrize(
     "given",
     [

@@ -12,6 +12,7 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import Emulator
+from tests.rows import all_rows
 
 from .calls import LEGACY, OpenApi, code, download, ok, upload
 from .descriptors import ARRAY, DEVICE, F32, HOST, LAYERED, U8, UNIFIED, Fields, copying, described
@@ -99,6 +100,7 @@ def test_copies_between_arrays_count_bytes(api: OpenApi, array: CUarray, stream:
     np.testing.assert_array_equal(read(api, stream, other), DATA)
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("fields", "answer"),
     [

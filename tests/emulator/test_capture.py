@@ -27,6 +27,7 @@ from cudadrv.driver._api import (
     CUstreamCaptureStatus,
 )
 from cudadrv.emulator import Emulator
+from tests.rows import all_rows
 
 from .calls import LEGACY, OpenApi, Parameters, code, download, functions, launch, load, ok
 from .kernels import EMPTY, INCREMENT
@@ -197,6 +198,7 @@ UNSAFE: dict[str, _Prepared] = {
 }
 
 
+@all_rows
 @MODES
 @pytest.mark.parametrize("prepare", UNSAFE.values(), ids=UNSAFE)
 def test_a_call_that_may_synchronise_is_for_relaxed_captures_only(

@@ -29,6 +29,7 @@ from cudadrv.driver._api import (
     CUuserObject,
 )
 from cudadrv.emulator import EmulatedDevice, Emulator
+from tests.rows import all_rows
 
 from .calls import OpenApi, code, ok
 from .handle_calls import ALL, CALLS, IN_STRUCTURES
@@ -38,8 +39,8 @@ EACH = pytest.mark.parametrize(("kind", "answer", "use"), [*ALL.values(), *IN_ST
                                ids=[*ALL, *IN_STRUCTURES])  # fmt: skip
 
 
-@pytest.fixture
-def ready() -> Emulator:
+def an_emulator() -> Emulator:
+    """Two devices, and a context of the first that is current."""
     emulator = Emulator([EmulatedDevice(), EmulatedDevice(sm_count=4)])
     ok(emulator.cuInit(0))
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
@@ -58,15 +59,17 @@ def state(emulator: Emulator) -> list[object]:
     ]
 
 
+@all_rows
 @EACH
-def test_a_live_handle_is_taken(ready: Emulator, kind: str, answer: int | None, use: Call) -> None:
+def test_a_live_handle_is_taken(kind: str, answer: int | None, use: Call) -> None:
+    ready = an_emulator()
     assert int(use(ready, KINDS[kind].make(ready))[0]) == 0
 
 
+@all_rows
 @EACH
-def test_a_dead_handle_is_refused(
-    ready: Emulator, kind: str, answer: int | None, use: Call
-) -> None:
+def test_a_dead_handle_is_refused(kind: str, answer: int | None, use: Call) -> None:
+    ready = an_emulator()
     handle = KINDS[kind].make(ready)
     ok(KINDS[kind].destroy(ready, handle)[:1])
     expected = KINDS[kind].dead if answer is None else answer
@@ -78,10 +81,12 @@ def test_a_dead_handle_is_refused(
         assert code(use(ready, handle)) == expected
 
 
+@all_rows
 @EACH
 def test_a_handle_of_a_destroyed_context_is_refused(
-    ready: Emulator, kind: str, answer: int | None, use: Call
+    kind: str, answer: int | None, use: Call
 ) -> None:
+    ready = an_emulator()
     handle = KINDS[kind].make(ready)
     ok(ready.cuCtxDestroy(ok(ready.cuCtxGetCurrent())))
     ok(ready.cuCtxCreate(None, 0, ok(ready.cuDeviceGet(0))))
@@ -94,10 +99,10 @@ def test_a_handle_of_a_destroyed_context_is_refused(
         assert code(use(ready, handle)) == orphan
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_second_destroy_is_refused_and_does_nothing(ready: Emulator, kind: str) -> None:
-    if kind == "function":
-        pytest.skip("a function goes with its module")
+@all_rows
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "function"])
+def test_a_second_destroy_is_refused_and_does_nothing(kind: str) -> None:
+    ready = an_emulator()
     handle = KINDS[kind].make(ready)
     ok(KINDS[kind].destroy(ready, handle)[:1])
     before = state(ready)
@@ -129,7 +134,8 @@ def test_every_function_with_a_handle_is_among_them() -> None:
     }
 
 
-def test_a_pool_is_never_destroyed_and_a_foreign_one_is_refused(ready: Emulator) -> None:
+def test_a_pool_is_never_destroyed_and_a_foreign_one_is_refused() -> None:
+    ready = an_emulator()
     other = Emulator()
     ok(other.cuInit(0))
     foreign = ok(other.cuDeviceGetDefaultMemPool(ok(other.cuDeviceGet(0))))

@@ -11,8 +11,10 @@ import ptx
 from cudadrv import emulator, errors
 from cudadrv.errors import CudadrvError, CudaError, GpuError
 from ptx.isa.errors import PtxSyntaxError
+from tests.rows import all_rows
 
 
+@all_rows
 @pytest.mark.parametrize("result", sorted({int(r) for r in driver.CUresult.__members__.values()}))
 def test_every_result_of_the_binding_has_a_class_of_its_own(result: int) -> None:
     if result == 0:

@@ -10,6 +10,7 @@ import pytest
 import cudadrv.emulator
 from cudadrv.emulator.call_rules import CallRules
 from cudadrv.emulator.emulator import Emulator
+from tests.rows import all_rows
 
 ROOM = Path(cudadrv.emulator.__file__).parent
 BELOW = (
@@ -36,6 +37,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
+@all_rows
 @pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda p: p.stem)
 def test_the_emulator_knows_nothing_of_cudadrv_but_errors_and_the_seam(path: Path) -> None:
     above = {name for name in imported(path) if not name.startswith(BELOW)}

@@ -18,6 +18,7 @@ from cudadrv.emulator.timeline.queues import Queues
 from cudadrv.emulator.timeline.timeline import _Changes
 from ptx.emulate.exec import collection
 from tests.patience import SECONDS
+from tests.rows import all_rows
 from tests.several_threads import all_at_once
 
 from .calls import LEGACY, Parameters, code, functions, launch, load, ok
@@ -65,11 +66,15 @@ def watch(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> set[tuple[str,
     return nested
 
 
+@all_rows
 @pytest.mark.parametrize(("kind", "use"), CALLS.values(), ids=[" ".join(names) for names in CALLS])
 def test_no_call_takes_a_lock_while_it_holds_another(
-    emulator: Emulator, context: CUcontext, monkeypatch: pytest.MonkeyPatch, kind: str, use: Call
+    monkeypatch: pytest.MonkeyPatch, kind: str, use: Call
 ) -> None:
     """So no order of two locks can be wrong."""
+    emulator = Emulator(2)
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     nested = watch(emulator, monkeypatch)
     handle = KINDS[kind].make(emulator)
     use(emulator, handle)

@@ -14,6 +14,7 @@ from cudadrv.driver._api import CUdeviceptr, CUresult
 from cudadrv.emulator import EmulatedDevice, Emulator, session
 from cudadrv.errors import NotSupportedError, TensorMapError
 from ptx.emulate.model.tensor_map import NBYTES, decoded
+from tests.rows import all_rows
 
 from .calls import code, ok
 
@@ -64,6 +65,7 @@ def test_a_map_says_what_it_was_made_of(emulator: Emulator) -> None:
     assert code(emulator.cuTensorMapReplaceAddress(None, 1 << 21)) == INVALID
 
 
+@all_rows
 @pytest.mark.parametrize(("change", "result"), [
     ({"type": 16}, INVALID), ({"type": 10}, None), ({"type": 13}, UNSUPPORTED),
     ({"type": 11}, None), ({"type": 11, "fill": 1}, None), ({"type": 12}, None),

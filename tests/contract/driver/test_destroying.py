@@ -19,6 +19,7 @@ from cudadrv.driver.driver_api import FUNCTIONS
 from cudadrv.driver.functions import flagged
 from cudadrv.errors import CudaError
 from tests.bump_kernel import PTX
+from tests.rows import all_rows
 
 
 def a_graph(stream: Stream) -> cudadrv.Graph:
@@ -83,6 +84,7 @@ def test_what_handles_call_to_destroy_may_come_in_the_middle_of_another_call() -
     assert called - {"cuStreamSynchronize"} <= set(flagged("frees"))
 
 
+@all_rows
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("function", [name for name in MADE if name not in WITHOUT_CLOSE])
 def test_close_raises_what_the_driver_said(function: str, code: int) -> None:
@@ -96,6 +98,7 @@ def test_close_raises_what_the_driver_said(function: str, code: int) -> None:
         made.close()
 
 
+@all_rows
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("function", MADE)
 def test_a_finalizer_tells_the_hook_what_the_driver_said(

@@ -19,6 +19,7 @@ from ptx.emulate.model.errors import (
 )
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner, compiled, ptx_text
+from tests.rows import all_rows
 
 
 @pytest.fixture(params=["compute_90", "compute_100"])
@@ -121,6 +122,7 @@ def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
         KernelRunner(text).launch("k", 2, 64, shared=256)
 
 
+@all_rows
 @pytest.mark.parametrize(
     "opcode", ["st.u32 [%rd1], %r2", "ld.u32 %r2, [%rd1]", "red.add.u32 [%rd1], 1"]
 )

@@ -11,6 +11,7 @@ import pytest
 from cudadrv import emulator
 from cudadrv.emulator.node_kind import NodeKind
 from cudadrv.emulator.timeline.schedule import OrderName
+from tests.rows import all_rows
 
 from .bench import Bench, Body, N, findings_of
 from .host_programs import (
@@ -28,6 +29,7 @@ in_each_order = pytest.mark.parametrize(
 )
 
 
+@all_rows
 @in_each_order
 @of_each_program
 def test_what_the_host_does_too_early_is_found(
@@ -41,6 +43,7 @@ def test_what_the_host_does_too_early_is_found(
     assert any(" by the host, " in str(each) or "host function" in str(each) for each in found)
 
 
+@all_rows
 @in_each_order
 @of_each_program
 def test_what_the_host_does_in_order_is_no_fault(

@@ -13,6 +13,7 @@ from cudadrv import emulator
 from cudadrv.emulator.node_kind import NodeKind
 from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CudadrvError
+from tests.rows import all_rows
 from tests.short_cases import few
 
 from .bench import Bench, Body, N, findings_of
@@ -39,6 +40,7 @@ in_each_order = pytest.mark.parametrize(
 )
 
 
+@all_rows
 @in_each_order
 @of_each_program
 def test_a_missing_order_is_found(program: Body, order: OrderName, seed: int | None) -> None:
@@ -49,6 +51,7 @@ def test_a_missing_order_is_found(program: Body, order: OrderName, seed: int | N
     assert {(each.check, each.space) for each in found} == {("race", "global")}
 
 
+@all_rows
 @in_each_order
 @of_each_program
 def test_a_right_program_is_not_accused(program: Body, order: OrderName, seed: int | None) -> None:

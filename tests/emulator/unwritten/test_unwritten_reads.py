@@ -12,6 +12,7 @@ from cudadrv import emulator
 from cudadrv.driver import _api as driver
 from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CheckError
+from tests.rows import all_rows
 from tests.short_cases import few
 
 from .bench import Bench, Body, N, findings_of, image
@@ -23,6 +24,7 @@ in_each_order = pytest.mark.parametrize(
 )
 
 
+@all_rows
 @in_each_order
 @of_each_program
 def test_what_nothing_wrote_is_found(program: Body, order: OrderName, seed: int | None) -> None:
@@ -31,6 +33,7 @@ def test_what_nothing_wrote_is_found(program: Body, order: OrderName, seed: int 
     assert {each.check for each in found} == {"init"}
 
 
+@all_rows
 @in_each_order
 @of_each_program
 def test_a_right_program_is_not_accused(program: Body, order: OrderName, seed: int | None) -> None:

@@ -15,6 +15,7 @@ from cudadrv.emulator.calls.call import value_count
 from cudadrv.emulator.shared_libraries.elf_file import HOOKS, MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.libcuda import HANDLERS
 from cudadrv.emulator.shared_libraries.signature import Signature, signature
+from tests.rows import all_rows
 
 FORMS = {
     form.symbol: form
@@ -28,6 +29,7 @@ def parsed(line: str) -> Signature:
     return signature(*read_table(line))
 
 
+@all_rows
 @pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.symbol)
 def test_the_emulator_takes_and_gives_what_a_line_of_the_table_passes_on(
     form: FunctionForm,
@@ -39,6 +41,7 @@ def test_the_emulator_takes_and_gives_what_a_line_of_the_table_passes_on(
     assert value_count(function) == results
 
 
+@all_rows
 @pytest.mark.parametrize("symbol", HANDLERS)
 def test_a_handler_takes_the_emulator_and_the_parameters_of_its_line(symbol: str) -> None:
     taken = list(inspect.signature(HANDLERS[symbol]).parameters.values())

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.documents.__main__ import ROOT
+from tests.rows import all_rows
 
 PAGE = (ROOT / "docs" / "comparison.md").read_text()
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
@@ -32,6 +33,7 @@ RELEASES = table("# Comparison")
 FEATURES = [row for row in table("## Features") if "<!-- figure" not in "".join(row)]
 
 
+@all_rows
 @pytest.mark.parametrize("row", FEATURES, ids=[row[0] for row in FEATURES])
 def test_each_claim_about_another_library_has_a_source(row: list[str]) -> None:
     assert len(row) == 6

@@ -26,6 +26,7 @@ from ptx.isa.model import (
     Vector,
 )
 from ptx.signature import KernelSignature
+from tests.rows import all_rows
 
 HEADER = ".version 8.0\n.target sm_90, debug\n.address_size 64\n"
 
@@ -301,6 +302,7 @@ def test_an_error_behind_a_long_list_names_its_place() -> None:
     assert (caught.value.line, caught.value.column) == (6, 2)
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("declaration", "reason"),
     [

@@ -8,6 +8,8 @@ from importlib.metadata import version
 import pytest
 from cuda.bindings import driver
 
+from tests.rows import all_rows
+
 from . import WRITTEN_FOR, tree_of
 
 TREE = tree_of("driver")
@@ -35,6 +37,7 @@ def members_of(enum: type) -> dict[str, int]:
     return {name: int(value) for name, value in members.items()}
 
 
+@all_rows
 @pytest.mark.parametrize("name", ENUMS)
 def test_members_have_the_values_of_the_installed_binding(name: str) -> None:
     if not hasattr(driver, name):

@@ -9,6 +9,7 @@ import pytest
 
 from ptx.emulate.check.shadow_memory import AccessPair, in_memory
 from ptx.emulate.check.stamps import EPOCH_SHIFT, THREAD_SHIFT, WARP_SHIFT
+from tests.rows import all_rows
 
 UNITS, BLOCK_SHIFT = 4, 6
 
@@ -22,6 +23,7 @@ def distance(one: int, other: int) -> int:
     return (one != other) + sum(one >> bits != other >> bits for bits in (WARP_SHIFT, BLOCK_SHIFT))
 
 
+@all_rows
 @pytest.mark.parametrize("seed", range(40))
 def test_the_last_access_is_kept_and_the_farthest_other_thread(seed: int) -> None:
     rng = random.Random(seed)

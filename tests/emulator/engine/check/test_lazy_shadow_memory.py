@@ -12,6 +12,7 @@ from ptx.emulate.check.lazy_shadow_memory import LazyShadowMemory
 from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import THREAD_SHIFT
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from tests.rows import all_rows
 
 UNITS = 256
 
@@ -176,6 +177,7 @@ class _Brute:
                 self.readers.setdefault(unit, set()).add(thread)
 
 
+@all_rows
 @pytest.mark.parametrize("seed", range(30))
 def test_only_what_one_thread_alone_accesses_is_listed_and_then_as_if_written_down(
     seed: int,

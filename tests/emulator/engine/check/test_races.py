@@ -13,6 +13,7 @@ from ptx.emulate.check import barrier_clocks
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
+from tests.rows import all_rows
 from tests.short_cases import few
 
 from ..kernel_runner import KernelRunner
@@ -120,12 +121,14 @@ def found_in(
     return findings.found
 
 
+@all_rows
 @pytest.mark.parametrize(("grid", "block"), few(SIZES, 1))
 @pytest.mark.parametrize("kernel", RIGHT)
 def test_nothing_is_found_in_a_right_kernel(kernel: str, grid: int, block: int) -> None:
     assert [str(each) for each in found_in(kernel, grid, block)] == []
 
 
+@all_rows
 @pytest.mark.parametrize(("grid", "block"), few(SIZES, 1))
 @pytest.mark.parametrize("kernel", FAULTY)
 def test_a_race_is_found_with_what_would_order_it(kernel: str, grid: int, block: int) -> None:
@@ -156,6 +159,7 @@ def test_what_blocks_read_before_the_last_one_is_executed_is_kept() -> None:
     assert [each.first.what for each in found] == ["read"]
 
 
+@all_rows
 @pytest.mark.parametrize(("grid", "block"), SIZES)
 @pytest.mark.parametrize("kernel", MEANT_SO)
 def test_what_may_be_meant_so_is_told_apart(kernel: str, grid: int, block: int) -> None:

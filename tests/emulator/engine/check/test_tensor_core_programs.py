@@ -9,6 +9,7 @@ import ptx
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
+from tests.rows import all_rows
 from tests.short_cases import few
 
 from ..kernel_runner import KernelRunner
@@ -49,16 +50,19 @@ def require_report(program: Program, order: LaunchOrder | None) -> None:
         assert all(place.line is not None for place in each.places)
 
 
+@all_rows
 @pytest.mark.parametrize("program", few(RIGHT, 5), ids=named)
 def test_a_right_program_is_not_reported(program: Program) -> None:
     assert launched(program, None)[:2] == ([], "")
 
 
+@all_rows
 @pytest.mark.parametrize("program", few(FAULTY, 6), ids=named)
 def test_a_faulty_program_is_reported(program: Program) -> None:
     require_report(program, None)
 
 
+@all_rows
 @pytest.mark.slow
 @pytest.mark.parametrize("program", RIGHT, ids=named)
 def test_a_right_program_is_not_reported_in_another_order(program: Program) -> None:
@@ -70,6 +74,7 @@ def test_a_right_program_is_not_reported_in_another_order(program: Program) -> N
     assert len(results) == 1
 
 
+@all_rows
 @pytest.mark.slow
 @pytest.mark.parametrize("program", FAULTY, ids=named)
 def test_a_faulty_program_is_reported_in_every_order(program: Program) -> None:

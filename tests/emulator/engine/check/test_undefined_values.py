@@ -15,6 +15,7 @@ import ptx
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
+from tests.rows import all_rows
 
 from ..kernel_runner import KernelRunner
 
@@ -101,6 +102,7 @@ def _result(
 
 
 # Code for a debugger copies the vector to local memory, as it would the padding of a structure.
+@all_rows
 @pytest.mark.parametrize(
     ("name", "debug"),
     [
@@ -119,6 +121,7 @@ def test_a_value_that_nothing_has_written_is_a_fault_where_it_is_needed(
     assert (caught.value.where.source_file or "").endswith("undefined.cu")
 
 
+@all_rows
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [3, 33, 512])
 @pytest.mark.parametrize("name", _PROGRAMS)

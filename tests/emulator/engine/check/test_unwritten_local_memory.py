@@ -10,6 +10,7 @@ import pytest
 import ptx
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.threads.limits import Limits
+from tests.rows import all_rows
 
 from ..kernel_runner import KernelRunner
 
@@ -79,6 +80,7 @@ def _launch(kernel: str, threads: int, debug: bool) -> None:
     runner.launch(kernel, -(-threads // block), block, o, 3, limits=limits)
 
 
+@all_rows
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [1, 33, 640])
 @pytest.mark.parametrize("name", _PROGRAMS)
@@ -94,6 +96,7 @@ def test_a_read_of_what_the_thread_has_not_written_is_a_fault(
         assert where.thread[0] % 2 == 0
 
 
+@all_rows
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [1, 33, 640])
 @pytest.mark.parametrize("name", [f"{each}_right" for each in _PROGRAMS] + list(_RIGHT))

@@ -10,6 +10,7 @@ import pytest
 import ptx
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.threads.limits import Limits
+from tests.rows import all_rows
 
 from ..kernel_runner import KernelRunner
 
@@ -90,6 +91,7 @@ def found_in(kernel: str, threads: int, *, debug: bool = False) -> list[Finding]
     return findings.found
 
 
+@all_rows
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [1, 32, 640])
 @pytest.mark.parametrize("name", _BODIES)
@@ -102,6 +104,7 @@ def test_a_register_without_a_value_is_found(name: str, threads: int, debug: boo
         assert str(each).startswith(f"init: kernel {name}_wrong, registers {each.variable} of PTX")
 
 
+@all_rows
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [1, 32, 640])
 @pytest.mark.parametrize("name", _BODIES)

@@ -15,6 +15,7 @@ from ptx.emulate.check.vector_clock import (
     joined,
     joined_all,
 )
+from tests.rows import all_rows
 
 MOST = 3000
 
@@ -29,6 +30,7 @@ def as_dict(known: VectorClock) -> SparseClock:
     return {number: epoch for number, epoch in every.items() if epoch}
 
 
+@all_rows
 @pytest.mark.parametrize("seed", range(30))
 def test_what_is_joined_has_the_later_epoch_of_each(seed: int) -> None:
     draw = random.Random(seed)

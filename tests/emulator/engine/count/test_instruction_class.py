@@ -8,6 +8,7 @@ import ptx.emulate.ops  # noqa: F401  # fills the table
 from ptx.emulate.codegen.table import operations
 from ptx.emulate.count.instruction_class import InstructionClass as Of, class_of
 from ptx.isa.model import Instruction
+from tests.rows import all_rows
 
 
 def instruction(text: str) -> Instruction:
@@ -15,6 +16,7 @@ def instruction(text: str) -> Instruction:
     return Instruction(opcode, tuple(modifiers), (), None, 1, None)
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

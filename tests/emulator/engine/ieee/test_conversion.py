@@ -11,6 +11,7 @@ import pytest
 from ptx.emulate import ieee
 from ptx.emulate.ieee import BF16, F16, F32, F64, Format, Rounding
 from tests.emulator.engine.ieee import reference, samples
+from tests.rows import all_rows
 
 MODES: list[reference.Mode] = ["RN", "RZ", "RM", "RP"]
 EXPONENT_BITS = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
@@ -107,6 +108,7 @@ def test_float_to_integer_rounds_and_clamps(dtype: type[Any], name: str) -> None
             assert int(got[i]) == want, (mode, value.hex())
 
 
+@all_rows
 @pytest.mark.parametrize("name", INTEGERS)
 @pytest.mark.parametrize("target", [F16, BF16, F32, F64], ids=lambda f: f.name)
 def test_integer_to_float_rounds_once(target: Format, name: str) -> None:

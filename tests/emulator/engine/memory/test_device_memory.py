@@ -14,6 +14,7 @@ from ptx.emulate.memory.device_memory import GRANULE, DeviceMemory
 from ptx.emulate.model.errors import BadFree, Misaligned, OutOfBounds, OutOfMemory
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text, run
+from tests.rows import all_rows
 
 BASE = 1 << 40
 
@@ -349,6 +350,7 @@ SPECIAL: dict[str, Callable[[Dim3, Dim3], int]] = {
 }  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize("name", SPECIAL)
 @pytest.mark.parametrize("chunk", [1, 150, 32768])
 def test_special_registers_say_where_a_thread_is(name: str, chunk: int) -> None:

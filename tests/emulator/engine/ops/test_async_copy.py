@@ -14,6 +14,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
 )
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 N = 96
 
@@ -57,6 +58,7 @@ FORMS = [
 ]
 
 
+@all_rows
 @pytest.mark.parametrize(("level", "size"), FORMS)
 @pytest.mark.parametrize("space", ["shared", "shared::cta"])
 @pytest.mark.parametrize("hint", ["", ".L2::64B", ".L2::128B", ".L2::256B", ".L2::cache_hint"])

@@ -18,6 +18,7 @@ from ptx.emulate.model.errors import Misaligned, OutOfBounds, UnsupportedInstruc
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
 from tests.emulator.engine.ops.assembly import digest, emulate, sample_float_rows
 from tests.emulator.engine.ops.atomic_reference import Words, simulate, width_of
+from tests.rows import all_rows
 
 N = 768  # threads
 SPACES = ("global", "shared", "generic", "mixed")
@@ -119,6 +120,7 @@ def operands(name: str, kind: str, count: int, source: random.Random) -> Words:
     return [source.getrandbits(bits) for _ in range(count)]
 
 
+@all_rows
 @pytest.mark.parametrize("live", [True, False], ids=["used", "unused"])
 @pytest.mark.parametrize(("name", "kind"), CASES, ids=[".".join(case) for case in CASES])
 def test_threads_act_one_after_another(name: str, kind: str, live: bool) -> None:

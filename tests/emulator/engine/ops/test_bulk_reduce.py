@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 Array = NDArray[Any]
 HEAD = """.reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .f32 %f<5>; .reg .f64 %fd<5>;
@@ -54,6 +55,7 @@ def result(body: str, x: Array, before: Array) -> Array:
     return runner.get(out, len(before), before.dtype)
 
 
+@all_rows
 @pytest.mark.parametrize(("name", "kind"), [
     *SUMS, *ORDERS, *STEPS, *LOGIC, *((name, "b64") for name in ("and", "or", "xor")),
     *((name, kind) for name in ("min", "max") for kind in ("u64", "s64", "f16")),

@@ -15,6 +15,7 @@ import pytest
 
 from tests.emulator.engine.ieee.test_gpu import TOLERANCES
 from tests.emulator.engine.ops.lanes import Bits, Case, Dialect, run_lanes, run_uniform
+from tests.rows import all_rows
 
 RESULTS = Path(__file__).parents[1] / "ieee" / "gpu_results.npz"
 REGISTERS = {"f16": "16", "bf16": "16", "f16x2": "32", "bf16x2": "32", "tf32": "32",
@@ -82,6 +83,7 @@ def differences(
     return wrong
 
 
+@all_rows
 @pytest.mark.parametrize("dialect", ["typed", "bits"])
 @pytest.mark.parametrize("group", GROUPS)
 def test_lanes_have_the_bits_of_the_gpu(group: str, dialect: Dialect) -> None:

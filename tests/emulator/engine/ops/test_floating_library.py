@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.emulator.engine.ops.corpus import text_of
+from tests.rows import all_rows
 from tests.short_cases import few
 
 Floats = NDArray[Any]
@@ -145,6 +146,7 @@ def error(got: Floats, want: Floats) -> Floats:
     )
 
 
+@all_rows
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("target", few(["compute_120", "compute_75"], 1))
 def test_math_functions_stay_within_cudas_bounds(target: str, name: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.engine.kernel_runner import run
+from tests.rows import all_rows
 
 Reference = Callable[[int, int, int], int]
 
@@ -187,6 +188,7 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("name", COMPARE)
 def test_comparisons_and_selection(kind: str, name: str) -> None:
@@ -225,6 +227,7 @@ def test_unsigned_comparisons_have_names_of_their_own() -> None:
     assert (found == 1).all()
 
 
+@all_rows
 @pytest.mark.parametrize("source", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("target", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("saturate", [False, True])

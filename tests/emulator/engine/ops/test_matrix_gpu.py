@@ -14,6 +14,7 @@ import pytest
 
 from tests.emulator.engine.ops.matrix_cases import CASES, WARPS, Case, digest
 from tests.emulator.engine.ops.matrix_lanes import run_product, run_words
+from tests.rows import all_rows
 
 
 def recorded() -> dict[str, list[str]]:
@@ -27,6 +28,7 @@ def test_every_form_was_recorded() -> None:
     assert len(CASES) == 48
 
 
+@all_rows
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.instruction))
 def test_products_have_the_bits_of_the_gpu(case: Case) -> None:
     a, b, c = case.inputs()

@@ -21,6 +21,7 @@ from tests.emulator.engine.ops.matrix_lanes import (
     sizes,
     unpacked,
 )
+from tests.rows import all_rows
 
 WARPS = 3
 
@@ -67,6 +68,7 @@ def range_of(element: str) -> tuple[int, int]:
     return (-(1 << width - 1), (1 << width - 1) - 1) if element[0] == "s" else (0, (1 << width) - 1)
 
 
+@all_rows
 @pytest.mark.parametrize("satfinite", [False, True])
 @pytest.mark.parametrize(("shape", "types"), INTEGER_FORMS)
 def test_integers_wrap_or_saturate(shape: str, types: str, satfinite: bool) -> None:

@@ -23,6 +23,7 @@ from tests.emulator.engine.ops.matrix_lanes import (
     encoded,
     sizes,
 )
+from tests.rows import all_rows
 
 WARPS = 2
 TYPES: dict[str, Any] = {
@@ -148,6 +149,7 @@ class Product:
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 
 
+@all_rows
 @pytest.mark.parametrize("result", ["f32", "f16"])
 @pytest.mark.parametrize(("left", "right"), [*itertools.product(NARROW, NARROW)])
 def test_formats_of_both_factors_may_differ(left: str, right: str, result: str) -> None:

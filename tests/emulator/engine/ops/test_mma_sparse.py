@@ -23,6 +23,7 @@ from tests.emulator.engine.ops.matrix_lanes import (
     run_words,
     sizes,
 )
+from tests.rows import all_rows
 
 WARPS = 2
 HALVES = ["f16.f16.f16.f16", "f32.f16.f16.f32", "f32.bf16.bf16.f32"]
@@ -115,6 +116,7 @@ def run(
     return decoded(collected(found, shape, d), d), whole @ b + c
 
 
+@all_rows
 @pytest.mark.parametrize("kind", ["sp", "sp::ordered_metadata"])
 @pytest.mark.parametrize(("shape", "types"), FORMS)
 def test_elements_stand_where_the_metadata_say(shape: str, types: str, kind: str) -> None:

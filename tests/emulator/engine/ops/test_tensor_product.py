@@ -35,6 +35,7 @@ from tests.emulator.engine.ops.tensor_products import (
     values,
 )
 from tests.emulator.engine.ops.tensor_text import runner_of
+from tests.rows import all_rows
 
 KINDS = [
     ("f16", "f32", "f16", "f16"), ("f16", "f32", "bf16", "bf16"), ("f16", "f16", "f16", "f16"),
@@ -43,6 +44,7 @@ KINDS = [
 ]  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize(("kind", "d", "a", "b"), KINDS)
 @pytest.mark.parametrize(("m", "n"), [(128, 16), (64, 8), (64, 32), (128, 64), (128, 24)])
 def test_a_product_of_each_kind(kind: str, d: str, a: str, b: str, m: int, n: int) -> None:
@@ -60,6 +62,7 @@ def test_a_product_of_each_kind(kind: str, d: str, a: str, b: str, m: int, n: in
         assert np.array_equal(found.view(DTYPES[d]), wanted.astype(DTYPES[d]))
 
 
+@all_rows
 @pytest.mark.parametrize("width", [16, 32, 64, 128])
 @pytest.mark.parametrize("which", [0, 1, 2, 3])
 @pytest.mark.parametrize("kind", [("f16", "f16"), ("f8f6f4", "e4m3"), ("i8", "s8")])

@@ -20,6 +20,7 @@ from tests.emulator.engine.ops.tensor_products import (
     mma,
     product_body,
 )
+from tests.rows import all_rows
 from tests.short_cases import few
 
 FACTORS = (8192, SECOND + 8192)  # where those of A and of B lie in shared memory
@@ -84,6 +85,7 @@ FORMS = [
 ]  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize(("kind", "factor", "chunks", "size", "places"), FORMS)
 @pytest.mark.parametrize("n", few([8, 64, 136, 256], 1))
 @pytest.mark.parametrize("order", few([None, LaunchOrder("late")], 1))

@@ -12,6 +12,7 @@ from ptx.emulate.texture.sampling import level_of
 from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.emulator.engine.ops.corpus import text_of
 from tests.emulator.engine.ops.fetches import HANDLE, image_of, texture_of
+from tests.rows import all_rows
 
 TARGETS = ("compute_90", "compute_100")
 _RNG = np.random.default_rng(5)
@@ -80,6 +81,7 @@ def test_a_gather_goes_round_the_four_texels(target: str) -> None:
     assert found.tolist() == np.array(corners).T.tolist()
 
 
+@all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("channels", [1, 2, 4])
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "f4"])
@@ -97,6 +99,7 @@ _SURFACES = (("1d", (9,)), ("2d", (5, 9)), ("3d", (4, 5, 9)), ("a1d", (3, 9)), (
              ("cube", (6, 4, 4)), ("acube", (12, 4, 4)))  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "element",

@@ -14,6 +14,7 @@ from ptx.emulate.threads.limits import Limits
 from tests.emulator.differential import corpus
 from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.emulator.engine.ops.corpus import compiled
+from tests.rows import all_rows
 from tests.short_cases import few
 
 Words = NDArray[np.uint32]
@@ -241,6 +242,7 @@ def launch(
     kernel.launch((BLOCKS, 1, 1), (THREADS, 1, 1), params, cluster=(cluster, 1, 1), limits=limits)
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("expected", "target"),
     few(RUNS, 2),

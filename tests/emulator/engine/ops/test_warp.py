@@ -13,6 +13,7 @@ import pytest
 
 from ptx.emulate.model.errors import Deadlock, SynchronisationFault
 from tests.emulator.engine.kernel_runner import run
+from tests.rows import all_rows
 
 MODES = ("up", "down", "bfly", "idx")
 FULL = 0xFFFFFFFF
@@ -46,6 +47,7 @@ APART = (
 )
 
 
+@all_rows
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("block", [64, 96])
 @pytest.mark.parametrize("apart", [False, True])

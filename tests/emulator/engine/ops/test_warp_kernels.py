@@ -11,6 +11,7 @@ import pytest
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.emulator.engine.ops.corpus import TARGETS, runner_of
+from tests.rows import all_rows
 
 VARIANTS = [*((target, False) for target in TARGETS), ("compute_75", True), ("compute_100", True)]
 
@@ -76,6 +77,7 @@ def test_a_block_scan_adds_up_each_block(
     assert runner.get(out, n, np.int32).tolist() == expected.tolist()
 
 
+@all_rows
 @pytest.mark.parametrize("width", [2, 4, 8, 16, 32])
 def test_segments_of_every_width_are_summed_apart(
     runner: KernelRunner, rng: np.random.Generator, width: int

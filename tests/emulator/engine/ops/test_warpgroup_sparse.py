@@ -11,6 +11,7 @@ from ptx.emulate.model.order import LaunchOrder
 from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.emulator.engine.ops.matrix_lanes import Matrix
 from tests.emulator.engine.ops.sparse_group import ANY_TWO, FORMS, Form, nibbles_for, prepared
+from tests.rows import all_rows
 
 
 def run(
@@ -25,6 +26,7 @@ def run(
     return what.collected(runner.get(out, 128 * form.registers, np.uint32)), what.want
 
 
+@all_rows
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_elements_stand_where_the_metadata_say(form: Form) -> None:
     found, want = run(form, nibbles_for(form, 7))

@@ -20,6 +20,7 @@ from ptx.emulate.model.errors import (
 )
 from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.emulator.engine.ops.matrix_lanes import WIDTHS, encoded, packed, sizes
+from tests.rows import all_rows
 from tests.short_cases import few
 
 LARGE = ["m16n16k16", "m8n32k16", "m32n8k16"]
@@ -159,6 +160,7 @@ def orders_of(types: str) -> list[str]:
     return [".".join(each) for each in itertools.product(("row", "col"), repeat=3)]
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("shape", "types", "orders"),
     few([(shape, types, orders) for shape, types in FORMS for orders in orders_of(types)], 40),

@@ -11,6 +11,7 @@ from ptx.emulate.exec.order.ordered_launch import OrderedScheduler, chunks_of, p
 from ptx.emulate.model.geometry import geometry
 from ptx.emulate.model.order import Decisions, LaunchOrder
 from tests.emulator.engine.kernel_runner import KernelRunner
+from tests.rows import all_rows
 
 ORDERS = [LaunchOrder("late"), *(LaunchOrder("random", seed) for seed in range(8))]
 GRIDS = [(1, 1), (1, 1024), (7, 32), (64, 128), (4096, 256), (100_000, 64)]
@@ -34,6 +35,7 @@ def test_every_block_is_in_one_chunk_and_clusters_stay_whole(
         assert any(chunk.groups for chunk in found) or blocks * threads == 1
 
 
+@all_rows
 @pytest.mark.parametrize("block", [(64, 1, 1), (33, 3, 1), (5, 1, 1), (1024, 1, 1)])
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 def test_every_lane_is_in_one_part_and_parts_are_few(

@@ -18,6 +18,7 @@ from ptx.emulate.model.errors import (
 )
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from tests.emulator.engine.kernel_runner import KernelRunner
+from tests.rows import all_rows
 from tests.short_cases import few
 
 SOURCE = pathlib.Path(__file__).with_name("patterns.cu")
@@ -76,6 +77,7 @@ def run(target: str, name: str, wrong: int, limits: Limits = DEFAULT_LIMITS) -> 
     )
 
 
+@all_rows
 @pytest.mark.parametrize("target", few(["compute_90", "compute_100"], 1))
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_synchronisation_is_a_fault_and_its_right_twin_runs(name: str, target: str) -> None:

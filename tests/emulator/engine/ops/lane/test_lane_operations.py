@@ -12,6 +12,7 @@ from ptx.emulate.codegen.lane.lane_table import lane_operations
 from ptx.isa.instruction_facts import TYPE_BYTES
 from tests.emulator.engine.few_threads import ALWAYS, NEVER, drawn
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 _WORDS = {
     2: [0, 1, 2, 0x7FFF, 0x8000, 0xFFFF, 0x1234],
@@ -125,6 +126,7 @@ _PURE = sorted({name for name, suffix in lane_operations() if name not in _NO_RE
 _MANY_FORMS = ("cvt", "set", "setp")
 
 
+@all_rows
 @pytest.mark.parametrize(
     "name",
     [pytest.param(each, marks=pytest.mark.slow) if each in _MANY_FORMS else each for each in _PURE],
