@@ -13,7 +13,7 @@ from tests.short_cases import few
 
 
 @pytest.mark.parametrize("seed", few([3, 0, 1, 2, *range(4, 10)], 1))
-def test_random_kernels_race_where_the_model_says_so(seed: int) -> None:
+def test_random_kernels_race_where_the_model_predicts_it(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
         kernel = random_kernel(rng)

@@ -33,7 +33,7 @@ def test_a_wrong_program_is_found_by_a_seed(program: Body) -> None:
 
 
 @pytest.mark.parametrize("program", few(PROGRAMS, 8), ids=lambda body: body.__name__)
-def test_the_corrected_twin_is_right_in_every_order(program: Body) -> None:
+def test_the_corrected_version_is_right_in_every_order(program: Body) -> None:
     assert run(program, True, "immediate").is_clean
     assert run(program, True, "late").is_clean
     for seed in range(SEEDS_OF_TWINS):

@@ -18,7 +18,7 @@ def _round_of(function: object) -> Report:
     return outcome
 
 
-def test_an_error_out_of_the_inside_does_not_hold_and_says_what_repeats_it() -> None:
+def test_an_error_out_of_the_inside_does_not_hold_and_reports_what_repeats_it() -> None:
     for fault in (KeyError("k"), AttributeError("a"), OverflowError("o"), MemoryError("m")):
 
         def fails(fault: Exception = fault) -> None:

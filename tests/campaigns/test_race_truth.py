@@ -60,7 +60,7 @@ def test_a_graph_is_undirected_and_without_loops(shape: str) -> None:
         assert all(one != two and (two, one) in edges for one, two in edges)
 
 
-def test_a_sample_of_the_faults_is_found_and_no_right_program_accused() -> None:
+def test_a_sample_of_the_faults_is_found_and_no_right_program_reported() -> None:
     wrong = [
         f"{each.program.name}: {each.reports[:1]}"
         for each in judge(_sample(seed=1), ["small"])
@@ -106,7 +106,7 @@ def test_faults_of_clusters_and_of_copies_are_found_in_every_order(
          "a barrier of the cluster, such as cluster.sync()"),
     ],
 )  # fmt: skip
-def test_a_race_beside_the_threads_says_what_to_wait_for(name: str, words: str) -> None:
+def test_a_race_beside_the_threads_reports_what_to_wait_for(name: str, words: str) -> None:
     program = next(each for each in PROGRAMS if each.name == name)
     runner = KernelRunner(compiled([program]), 1 << 24)
     a = runner.put(np.zeros(253, np.int32))

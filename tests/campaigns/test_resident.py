@@ -29,7 +29,7 @@ def test_blocks_are_limited_by_what_is_used_up_first(
     assert Answer("k", block, registers, shared, blocks).calculated("NVIDIA H200") == blocks
 
 
-def test_the_emulated_driver_answers_what_is_calculated_with_its_registers() -> None:
+def test_the_emulated_driver_returns_what_is_calculated_with_its_registers() -> None:
     with emulator.session(devices=[emulator.H200]):
         module = loaded(cudadrv.cuda_context_for(0))
         for each in KERNELS:
@@ -53,7 +53,7 @@ def test_estimated_registers_are_near_those_of_the_machine_code(
 
 @all_rows
 @pytest.mark.parametrize(("device", "answer"), RECORDED, ids=[each.name for _, each in RECORDED])
-def test_the_calculation_is_what_the_driver_and_ncu_said(device: str, answer: Answer) -> None:
+def test_the_calculation_is_what_the_driver_and_ncu_reported(device: str, answer: Answer) -> None:
     blocks = answer.calculated(device)
     assert blocks == answer.blocks == min(answer.limits.values())
     assert blocks * -(-answer.block // 32) == answer.warps

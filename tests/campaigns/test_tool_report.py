@@ -67,7 +67,7 @@ def test_findings_are_counted_by_the_summary(output: str, findings: int, first: 
     assert (report.findings, report.first, report.trouble) == (findings, first, "")
 
 
-def test_a_process_that_was_killed_is_told_by_what_the_tool_had_said() -> None:
+def test_a_process_that_was_killed_is_reported_with_the_output_of_the_tool() -> None:
     killed = "\n".join(SYNCCHECK.splitlines()[:3])
     report = read(killed, ended=False)
     assert (report.findings, report.ended, report.trouble) == (1, False, "")
@@ -87,7 +87,7 @@ def test_a_process_that_was_killed_is_told_by_what_the_tool_had_said() -> None:
     ],
     ids=["no tool", "no summary", "no launch"],
 )
-def test_an_output_that_tells_nothing_is_no_clean_one(output: str, trouble: str) -> None:
+def test_an_output_that_reports_nothing_is_no_clean_one(output: str, trouble: str) -> None:
     report = read(output, ended=True)
     assert (report.findings, report.trouble) == (0, trouble)
 
@@ -113,7 +113,7 @@ def test_the_table_has_who_found_what_by_class_of_fault() -> None:
     assert rows["all that are faulty"] == rows["barrier left out"]
 
 
-def test_a_right_program_is_no_find_where_it_is_known_why_it_is_accused() -> None:
+def test_a_right_program_is_no_find_where_the_reason_of_its_report_is_known() -> None:
     right = {each.pattern: each for each in programs() if each.is_right}
 
     def why(program: Program, tool: str) -> str:

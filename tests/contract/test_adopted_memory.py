@@ -17,7 +17,7 @@ def allocated(stream: cudadrv.Stream, nbytes: int) -> int:
     return DriverMemory().allocate(nbytes, MemoryStream(stream, stream._handle))
 
 
-def test_adopted_memory_is_given_back_once_after_its_uses(context: cudadrv.Context) -> None:
+def test_adopted_memory_is_freed_once_after_its_uses(context: cudadrv.Context) -> None:
     given: list[tuple[int, int, int]] = []
 
     def release(address: int, nbytes: int, place: MemoryStream) -> None:
@@ -40,7 +40,7 @@ def test_adopted_memory_is_given_back_once_after_its_uses(context: cudadrv.Conte
         assert (other.to_host(copied) == 7).all()
 
 
-def test_closing_gives_back_and_ends_all_over_it(stream: cudadrv.Stream) -> None:
+def test_closing_frees_and_ends_all_over_it(stream: cudadrv.Stream) -> None:
     given: list[int] = []
     address = allocated(stream, 64)
 
@@ -56,7 +56,7 @@ def test_closing_gives_back_and_ends_all_over_it(stream: cudadrv.Stream) -> None
         stream.to_host(array)
 
 
-def test_what_cannot_be_adopted_is_refused(stream: cudadrv.Stream) -> None:
+def test_what_cannot_be_adopted_is_rejected(stream: cudadrv.Stream) -> None:
     def release(*_: object) -> None:
         raise AssertionError
 

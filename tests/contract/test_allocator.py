@@ -206,12 +206,12 @@ def test_many_sizes_do_not_pile_up(allocator: CudaAllocator) -> None:
     assert len(allocator._free) <= 4096
 
 
-def test_a_block_of_no_ones_is_refused(allocator: CudaAllocator) -> None:
+def test_a_block_of_no_ones_is_rejected(allocator: CudaAllocator) -> None:
     with pytest.raises(DeallocationError, match="0x100 is not in use"):
         allocator.deallocate(0x100, 16)
 
 
-def test_a_block_is_given_back_by_numbers_of_any_type_and_lost_by_none(
+def test_a_block_is_released_by_numbers_of_any_type_and_lost_by_none(
     allocator: CudaAllocator,
 ) -> None:
     wrong: Any
@@ -257,7 +257,7 @@ def test_out_of_memory_names_the_size(allocator: CudaAllocator) -> None:
     assert allocator.allocate(16)
 
 
-def test_another_failure_is_not_taken_for_a_lack_of_memory(context: cudadrv.Context) -> None:
+def test_another_failure_is_not_mistaken_for_a_lack_of_memory(context: cudadrv.Context) -> None:
     stream = context.new_stream()
     allocator = CudaAllocator(stream)
     allocator.deallocate(allocator.allocate(16), 16)
@@ -337,7 +337,7 @@ def test_frozen_without_an_arena_the_memory_is_the_graphs(
     assert allocator.statistics().in_use_blocks == 0
 
 
-def test_graph_memory_given_back_after_the_capture_is_freed_by_the_driver(
+def test_graph_memory_released_after_the_capture_is_freed_by_the_driver(
     stream: cudadrv.Stream, allocator: CudaAllocator
 ) -> None:
     allocator.freeze()
@@ -408,7 +408,7 @@ def test_threads_on_one_allocator_double_nothing_and_lose_nothing(
     assert len(blocks) == len(set(blocks))
 
 
-def test_a_block_that_the_driver_refuses_keeps_no_other_from_it() -> None:
+def test_a_block_that_the_driver_rejects_keeps_no_other_from_it() -> None:
     with emulator.session() as machine:
         stream = cudadrv.cuda_context_for(0).new_stream()
         allocator = CudaAllocator(stream)

@@ -190,7 +190,7 @@ def test_pytorch_has_its_memory_from_a_resource(stream: cudadrv.Stream, install:
     assert in_use(memory) == 0
 
 
-def test_what_is_no_resource_is_lent_to_nobody(install: _Install) -> None:
+def test_what_is_no_resource_is_not_handed_out(install: _Install) -> None:
     install("cupy", cuda=SimpleNamespace())
     wrong: cudadrv.MemoryResource = 3  # type: ignore[assignment]  # on purpose
     with pytest.raises(ArgumentTypeError, match="resource is 3, .* allocate and deallocate"):

@@ -168,7 +168,7 @@ def test_a_dropped_slab_is_freed_and_counted(stream: cudadrv.Stream) -> None:
     assert (now.held_bytes, now.slabs, now.allocations) == (0, 0, 1)
 
 
-def test_memory_that_does_not_fit_is_told_with_the_label(stream: cudadrv.Stream) -> None:
+def test_memory_that_does_not_fit_is_reported_with_the_label(stream: cudadrv.Stream) -> None:
     arena = DeviceArena("u1")
     kept = arena.alloc(stream, 1 << 20)
     arena.release(*kept)
@@ -193,7 +193,7 @@ def test_cached_slabs_make_way_for_a_request_that_does_not_fit() -> None:
         assert arena.statistics().slabs == 1
 
 
-def test_a_capture_is_refused_and_harms_nothing(stream: cudadrv.Stream) -> None:
+def test_a_capture_is_rejected_and_harms_nothing(stream: cudadrv.Stream) -> None:
     arena = DeviceArena()
     arena.release(*arena.alloc(stream, 10))
     with stream.capture(), pytest.raises(StreamCaptureUnsupportedError, match="fit arena alloc"):

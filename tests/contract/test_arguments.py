@@ -249,7 +249,7 @@ def test_a_number_is_no_structure(context: cudadrv.Context, stream: cudadrv.Stre
     assert stream.to_host(out).tolist() == [5, 0, 0, 0]
 
 
-def test_memory_for_a_number_is_refused_whatever_came_before(
+def test_memory_for_a_number_is_rejected_whatever_came_before(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     for dtype in ("i4", "i8", "f8"):
@@ -263,7 +263,7 @@ def test_memory_for_a_number_is_refused_whatever_came_before(
                     put(memory)
 
 
-def test_memory_of_another_device_is_refused_where_an_address_was_taken(
+def test_memory_of_another_device_is_rejected_where_an_address_was_taken(
     stream: cudadrv.Stream, kernels: cudadrv.Module, second_context: cudadrv.Context
 ) -> None:
     array = stream.zeros(1, "f4")
@@ -287,7 +287,7 @@ def test_complex_numbers_are_as_wide_as_the_parameter(
         Put(stream, kernels, "V12")(1 + 2j)
 
 
-def test_integers_out_of_range_are_refused_in_every_form(
+def test_integers_out_of_range_are_rejected_in_every_form(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     put = Put(stream, kernels, "u1")
@@ -403,7 +403,7 @@ def test_a_structure_may_be_an_array_of_one_element(
         assert stream.to_host(out).tolist() == [3.5], line.shape
 
 
-def test_a_structure_of_another_layout_is_told_in_few_words(
+def test_a_structure_of_another_layout_is_reported_in_few_words(
     stream: cudadrv.Stream, read_line: cudadrv.Kernel
 ) -> None:
     packed = np.array((1, 2.5), [("tag", "i1"), ("value", "f8")])
@@ -417,7 +417,7 @@ def test_a_structure_of_another_layout_is_told_in_few_words(
         read_line.launch(stream, ONE, np.zeros(2, LINE), stream.zeros(1, np.float64))
 
 
-def test_arguments_in_one_sequence_and_lists_for_arrays_are_told_what_to_do(
+def test_errors_about_arguments_in_one_sequence_and_lists_for_arrays_have_the_remedy(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     put = kernels.kernel("put<int>")

@@ -42,7 +42,7 @@ FORMS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_ptx_itself_tells_what_its_kernels_take(
+def test_ptx_itself_reports_what_its_kernels_take(
     context: cudadrv.Context, stream: cudadrv.Stream, tmp_path: Path, form: str
 ) -> None:
     path = tmp_path / "put.ptx"
@@ -61,7 +61,7 @@ def test_ptx_itself_tells_what_its_kernels_take(
     module.close()
 
 
-def test_the_driver_tells_what_the_kernels_of_bytes_take(
+def test_the_driver_reports_what_the_kernels_of_bytes_take(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     source = 'extern "C" __global__ void put(float* out, float a, char b) { out[0] = a + b; }'
@@ -83,7 +83,7 @@ def test_the_driver_tells_what_the_kernels_of_bytes_take(
 
 
 @pytest.mark.parametrize("form", ["str", "bytes"])
-def test_of_ptx_that_nobody_knows_the_driver_says_so(context: cudadrv.Context, form: str) -> None:
+def test_the_driver_reports_unknown_ptx(context: cudadrv.Context, form: str) -> None:
     text = TEXT + ".frobnicate 3;\n"
     with pytest.raises(cudadrv.CudaError, match=f"loading {len(text.encode())} bytes"):
         context.load_module(text if form == "str" else text.encode())

@@ -178,7 +178,7 @@ def test_an_empty_batch_does_nothing(stream: Stream) -> None:
     assert stream.to_host(array).tolist() == [0, 1, 2]
 
 
-def test_a_pair_that_does_not_fit_refuses_the_whole_batch(stream: Stream) -> None:
+def test_a_pair_that_does_not_fit_rejects_the_whole_batch(stream: Stream) -> None:
     a, b = stream.zeros(4, np.uint32), stream.to_device(np.ones(4, np.uint32))
     short, wide = stream.zeros(3, np.uint32), stream.zeros((4, 4), np.uint32)
     host = np.zeros(4, np.uint32)
@@ -356,7 +356,7 @@ def test_a_strided_copy_waits_for_other_streams(stream: Stream) -> None:
         assert (other.to_host(target) == 4).all()
 
 
-def test_strided_copies_that_do_not_fit_a_batch_are_refused(stream: Stream) -> None:
+def test_strided_copies_that_do_not_fit_a_batch_are_rejected(stream: Stream) -> None:
     array = stream.to_device(np.arange(5000, dtype=np.int8))
     with pytest.raises(CopyError, match="overlaps itself"):
         stream.copy_batch([(array[::2], array[1::2])])

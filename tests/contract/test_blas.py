@@ -164,7 +164,7 @@ def test_trsm_solves_with_the_lower_triangle(
 
 @DTYPES
 @pytest.mark.parametrize("index", [0, 1, 17, 39])
-def test_a_matrix_without_a_factor_is_told_with_the_row(
+def test_a_matrix_without_a_factor_is_reported_with_the_row(
     stream: cudadrv.Stream, algebra: LinearAlgebra, dtype: str, index: int
 ) -> None:
     a = positive_definite(40, dtype)
@@ -205,7 +205,7 @@ def test_shapes_dtypes_and_places_are_checked(
         algebra.potrf(stream.zeros((3, 3), "i4"))
 
 
-def test_an_array_of_another_device_is_refused(
+def test_an_array_of_another_device_is_rejected(
     algebra: LinearAlgebra, second_context: cudadrv.Context
 ) -> None:
     there = second_context.default_stream.zeros((2, 2), "f8")
@@ -230,7 +230,7 @@ def test_a_stream_has_one_linear_algebra(stream: cudadrv.Stream, algebra: Linear
     assert algebra.stream is stream
 
 
-def test_what_a_capture_cannot_record_is_refused_and_harms_nothing(
+def test_what_a_capture_cannot_record_is_rejected_and_harms_nothing(
     stream: cudadrv.Stream, algebra: LinearAlgebra
 ) -> None:
     matrix = stream.to_device(positive_definite(4, "f8"))

@@ -116,7 +116,7 @@ def test_a_process_with_managed_memory_is_not_locked(stream: cudadrv.Stream) -> 
     assert own.obstacles() == before
 
 
-def test_wrong_processes_are_refused() -> None:
+def test_wrong_processes_are_rejected() -> None:
     with pytest.raises(ValueError, match="ProcessCheckpoint: pid"):
         ProcessCheckpoint(0)
     with pytest.raises(CudaError, match="querying the state of process 2147483647"):

@@ -112,7 +112,7 @@ def test_registered_modules_are_preloaded_once_a_device(client: CudaClient) -> N
     assert client.stream.to_host(y).tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
 
 
-def test_unknown_and_broken_modules_are_told(client: CudaClient) -> None:
+def test_unknown_and_broken_modules_are_reported(client: CudaClient) -> None:
     with pytest.raises(UnknownModuleError, match="no module is registered as 'nowhere'"):
         client.preload_modules(["nowhere"])
     cudadrv.register_module("test_client_broken", "this is no C++")
@@ -218,7 +218,7 @@ def test_a_fault_in_a_capture_leaves_stream_and_allocator_usable(
     assert client.stream.to_host(x).tolist() == [5] * 64
 
 
-def test_a_capture_that_outgrows_its_arena_is_told(client: CudaClient) -> None:
+def test_a_capture_that_outgrows_its_arena_is_reported(client: CudaClient) -> None:
     with pytest.raises(OutOfMemoryError, match="give the capture a larger arena"):
         client.capture_graph([], [], lambda client: client.allocator.allocate(4096), 1024)
     with pytest.raises(InvalidValueError, match="a capture arena of 0 bytes"):
@@ -226,7 +226,7 @@ def test_a_capture_that_outgrows_its_arena_is_told(client: CudaClient) -> None:
     client.synchronize()
 
 
-def test_a_capture_within_a_capture_is_refused(client: CudaClient) -> None:
+def test_a_capture_within_a_capture_is_rejected(client: CudaClient) -> None:
     def nested(client: CudaClient) -> None:
         with pytest.raises(InvalidValueError, match="capture_graph within a capture"):
             client.capture_graph([], [], lambda client: None)

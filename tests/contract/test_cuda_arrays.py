@@ -109,7 +109,7 @@ def test_memory_of_another_stream_is_waited_for(stream: cudadrv.Stream) -> None:
         assert np.array_equal(stream.to_host(out), data)
 
 
-def test_boxes_go_where_they_are_told(stream: cudadrv.Stream) -> None:
+def test_boxes_go_to_their_targets(stream: cudadrv.Stream) -> None:
     expected = np.zeros((4, 6, 8), np.float32)
     array = CudaArray.from_host(stream, expected)
     box = rng.random((2, 3, 4), np.float32)
@@ -223,7 +223,7 @@ def test_each_device_has_its_arrays(
         ((4,), {"channels": 0}, "CUDA has 1, 2 and 4"),
     ],
 )
-def test_arrays_that_cannot_be_are_refused(
+def test_arrays_that_cannot_be_are_rejected(
     context: cudadrv.Context, shape: tuple[int, ...], options: Any, what: str
 ) -> None:
     with pytest.raises(TextureError, match=what):
@@ -231,17 +231,17 @@ def test_arrays_that_cannot_be_are_refused(
 
 
 @pytest.mark.parametrize("dtype", ["f8", "i8", "bool", "c8", ">f4", "O", "V4"])
-def test_other_dtypes_are_refused(context: cudadrv.Context, dtype: str) -> None:
+def test_other_dtypes_are_rejected(context: cudadrv.Context, dtype: str) -> None:
     with pytest.raises(DTypeError, match="CUDA has integers of 8, 16 and 32 bits"):
         CudaArray(context, 4, dtype)
 
 
-def test_too_much_memory_is_told(context: cudadrv.Context) -> None:
+def test_too_much_memory_is_reported(context: cudadrv.Context) -> None:
     with pytest.raises(OutOfMemoryError, match="allocating 70368744177664 bytes on device 0"):
         CudaArray(context, (16384, 16384, 16384), np.float32, channels=4)
 
 
-def test_memory_is_given_back(context: cudadrv.Context) -> None:
+def test_memory_is_freed(context: cudadrv.Context) -> None:
     if not context.device.is_emulated:
         pytest.skip("needs the emulator: other processes change the free memory of a GPU")
 

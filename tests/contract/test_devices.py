@@ -17,7 +17,7 @@ def test_devices_are_numbered_from_zero_and_taken_again_by_number() -> None:
     assert all(Device.get(device) is device for device in devices)
 
 
-def test_a_device_says_what_it_is() -> None:
+def test_a_device_reports_what_it_is() -> None:
     device = Device.get(0)
     assert device.name
     assert re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.0", device.pci_bus_id)
@@ -29,7 +29,7 @@ def test_a_device_says_what_it_is() -> None:
     assert repr(device) == f"<Device 0: {device.name}>"
 
 
-def test_uuids_and_addresses_tell_devices_apart() -> None:
+def test_uuids_and_addresses_distinguish_devices() -> None:
     devices = cudadrv.list_devices()
     assert len({device.uuid for device in devices}) == len(devices)
     assert len({device.pci_bus_id for device in devices}) == len(devices)
@@ -46,7 +46,7 @@ def test_info_agrees_with_the_device() -> None:
 
 
 @pytest.mark.parametrize("ordinal", [-1, 99])
-def test_a_device_that_is_not_there_is_refused_with_the_count(ordinal: int) -> None:
+def test_a_device_that_is_not_there_is_rejected_with_the_count(ordinal: int) -> None:
     with pytest.raises(InvalidDeviceError, match=f"getting device {ordinal} of [0-9]+"):
         Device.get(ordinal)
     with pytest.raises(InvalidDeviceError):

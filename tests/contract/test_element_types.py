@@ -90,7 +90,7 @@ def test_a_pointer_takes_arrays_of_what_it_points_to(
                         launcher(form)
 
 
-def test_an_array_of_another_type_is_refused_by_code_that_has_seen_a_right_one(
+def test_an_array_of_another_type_is_rejected_by_code_that_has_seen_a_right_one(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     launcher, right = (
@@ -114,7 +114,7 @@ def test_an_array_of_another_type_is_refused_by_code_that_has_seen_a_right_one(
     assert stream.to_host(right).tolist() == [2.0**14] * 4
 
 
-def test_addresses_and_buffers_are_always_taken(
+def test_addresses_and_buffers_are_always_accepted(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     array = stream.zeros(4, "f8")

@@ -94,7 +94,7 @@ def test_a_launch_takes_an_array_and_gives_its_tensor_back(
     assert library.by_method == 0
 
 
-def test_a_launch_refuses_another_type_and_what_may_only_be_read(
+def test_a_launch_rejects_another_type_and_what_may_only_be_read(
     kernels: cudadrv.Module, stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     array, out = stream.to_device(HOST[0]), stream.zeros(4, "f4")
@@ -129,7 +129,7 @@ def test_a_tensor_and_its_object_stay_as_long_as_the_array(
         assert not library.lent
 
 
-def test_an_exception_on_its_way_outlives_a_tensor_that_is_given_back(
+def test_an_exception_on_its_way_outlives_a_tensor_that_is_released(
     stream: cudadrv.Stream, library: Library
 ) -> None:
     def drop(array: AnyDeviceArray) -> object:
@@ -142,7 +142,7 @@ def test_an_exception_on_its_way_outlives_a_tensor_that_is_given_back(
     assert not library.lent
 
 
-def test_a_tensor_without_a_deleter_is_taken(stream: cudadrv.Stream, library: Library) -> None:
+def test_a_tensor_without_a_deleter_is_accepted(stream: cudadrv.Stream, library: Library) -> None:
     taken = stream.import_array(library.kind(stream.to_device(HOST), deleter=0))
     assert np.array_equal(stream.to_host(taken), HOST)
 
@@ -168,7 +168,7 @@ def test_functions_that_are_not_whole_leave_it_to_the_method(
     assert stream.to_host(taken)[0, 0].tolist() == (HOST[0, 0] * 2).tolist()
 
 
-def test_functions_of_the_known_version_are_found_behind_newer_ones(
+def test_functions_of_the_known_version_are_found_after_newer_ones(
     stream: cudadrv.Stream, library: Library
 ) -> None:
     newer = Library(major=3, prev_api=Library(major=2, prev_api=library.table).table)
@@ -177,7 +177,7 @@ def test_functions_of_the_known_version_are_found_behind_newer_ones(
     assert (library.loans, newer.loans, newer.by_method) == (1, 0, 0)
 
 
-def test_a_class_that_exports_otherwise_than_its_base_is_asked_by_its_method(
+def test_a_class_that_exports_otherwise_than_its_base_is_queried_by_its_method(
     stream: cudadrv.Stream, library: Library
 ) -> None:
     other = stream.to_device(HOST + 1)
@@ -196,7 +196,7 @@ def test_a_class_that_exports_otherwise_than_its_base_is_asked_by_its_method(
     assert library.loans == 1
 
 
-def test_a_tensor_of_another_version_is_refused_and_given_back(
+def test_a_tensor_of_another_version_is_rejected_and_released(
     stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     theirs = library.kind(stream.to_device(HOST), major=2)
@@ -230,7 +230,7 @@ def test_the_error_of_a_function_is_in_an_argument_error(
     assert library.by_method == 0
 
 
-def test_a_tensor_on_another_device_is_refused(
+def test_a_tensor_on_another_device_is_rejected(
     stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     theirs = library.kind(stream.to_device(HOST), device_id=1)
@@ -242,7 +242,7 @@ def test_a_tensor_on_another_device_is_refused(
     assert not library.lent
 
 
-def test_memory_of_the_host_is_refused_and_its_functions_are_not_asked(
+def test_memory_of_the_host_is_rejected_and_its_functions_are_not_queried(
     stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     theirs = library.kind(stream.to_device(HOST), device_type=1)
@@ -268,7 +268,7 @@ def test_functions_alone_are_enough(stream: cudadrv.Stream, library: Library) ->
     assert not library.lent
 
 
-def test_a_reader_says_whether_the_functions_know_enough(stream: cudadrv.Stream) -> None:
+def test_a_reader_reports_whether_the_functions_know_enough(stream: cudadrv.Stream) -> None:
     def pointer(value: Array) -> int:
         return value.array.ptr
 

@@ -68,7 +68,7 @@ def test_memory_is_used_by_its_descriptor(
     gc.collect()
 
 
-def test_wrong_parts_are_refused(
+def test_wrong_parts_are_rejected(
     context: cudadrv.Context, stream: cudadrv.Stream, exported: tuple[PhysicalMemory, int]
 ) -> None:
     memory, number = exported
@@ -81,7 +81,7 @@ def test_wrong_parts_are_refused(
             external.buffer(cudadrv.cuda_context_for(1).default_stream)
 
 
-def test_a_descriptor_of_something_else_is_refused(context: cudadrv.Context) -> None:
+def test_a_descriptor_of_something_else_is_rejected(context: cudadrv.Context) -> None:
     with open(os.devnull) as file:
         before = len(os.listdir("/proc/self/fd"))
         with pytest.raises(CudaError, match="opening external memory of 4 bytes"):

@@ -39,7 +39,7 @@ def run(code: str, *arguments: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_an_illegal_address_is_told_and_stays() -> None:
+def test_an_illegal_address_is_reported_and_stays() -> None:
     text = run("""
         k = kernel('extern "C" __global__ void k(int* p) { *p = 1; }')
         stream = cuda_context_for(0).default_stream
@@ -62,7 +62,7 @@ def test_an_illegal_address_is_told_and_stays() -> None:
 
 
 @pytest.mark.slow
-def test_a_trap_is_told() -> None:
+def test_a_trap_is_reported() -> None:
     text = run("""
         k = kernel('extern "C" __global__ void k() { __trap(); }')
         stream = cuda_context_for(0).default_stream
@@ -76,7 +76,7 @@ def test_a_trap_is_told() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-def test_a_forked_child_is_told_to_spawn() -> None:
+def test_the_error_in_a_forked_child_recommends_spawn() -> None:
     text = run("""
         import warnings
         warnings.simplefilter("ignore")
@@ -95,7 +95,7 @@ def test_a_forked_child_is_told_to_spawn() -> None:
     assert text == "True True\n0\n"
 
 
-def test_no_driver_is_told_every_time_from_every_thread() -> None:
+def test_no_driver_is_reported_every_time_from_every_thread() -> None:
     text = run(
         """
         import ctypes
@@ -127,7 +127,7 @@ def test_no_driver_is_told_every_time_from_every_thread() -> None:
     assert text == "198 1\nTrue True\n"
 
 
-def test_a_driver_that_is_not_known_is_refused() -> None:
+def test_a_driver_that_is_not_known_is_rejected() -> None:
     text = run(
         """
         try:

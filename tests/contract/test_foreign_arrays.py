@@ -91,7 +91,7 @@ def test_dlpack_brings_small_floats_where_ml_dtypes_is(
     assert stream.to_host(taken).astype("f4").tolist() == [1.5, -2.0]
 
 
-def test_a_tensor_that_requires_a_gradient_is_taken(stream: cudadrv.Stream) -> None:
+def test_a_tensor_that_requires_a_gradient_is_accepted(stream: cudadrv.Stream) -> None:
     class Tensor(ByDlpack):
         requires_grad = True
 
@@ -126,7 +126,7 @@ def test_a_taken_array_keeps_its_owner(stream: cudadrv.Stream) -> None:
         assert alive() is None
 
 
-def test_what_has_no_counterpart_here_is_refused(stream: cudadrv.Stream) -> None:
+def test_what_has_no_counterpart_here_is_rejected(stream: cudadrv.Stream) -> None:
     array = stream.to_device(HOST)
     with pytest.raises(CopyError, match="with a mask"):
         stream.import_array(ByInterface(array, mask=array))
@@ -139,7 +139,7 @@ def test_what_has_no_counterpart_here_is_refused(stream: cudadrv.Stream) -> None
             stream.import_array(thing)
 
 
-def test_memory_of_another_device_is_refused(
+def test_memory_of_another_device_is_rejected(
     stream: cudadrv.Stream, second_context: cudadrv.Context
 ) -> None:
     array = second_context.default_stream.zeros(4, "f4")
@@ -148,7 +148,7 @@ def test_memory_of_another_device_is_refused(
             stream.import_array(form)
 
 
-def test_memory_of_a_pool_of_another_device_is_refused(
+def test_memory_of_a_pool_of_another_device_is_rejected(
     stream: cudadrv.Stream, second_context: cudadrv.Context
 ) -> None:
     if not current().is_emulated and version("cuda-bindings") < "13.4":
@@ -160,7 +160,7 @@ def test_memory_of_a_pool_of_another_device_is_refused(
     array.close()
 
 
-def test_an_exported_array_lives_until_it_is_given_back(stream: cudadrv.Stream) -> None:
+def test_an_exported_array_lives_until_it_is_released(stream: cudadrv.Stream) -> None:
     array = stream.to_device(HOST)
     alive = weakref.ref(array)
     consumer = Consumer(array)
@@ -172,7 +172,7 @@ def test_an_exported_array_lives_until_it_is_given_back(stream: cudadrv.Stream) 
     assert alive() is None
 
 
-def test_a_capsule_that_nobody_took_gives_its_array_back(stream: cudadrv.Stream) -> None:
+def test_a_capsule_without_a_consumer_releases_its_array(stream: cudadrv.Stream) -> None:
     array = stream.to_device(HOST)
     alive = weakref.ref(array)
     capsules = [array.__dlpack__() for _ in range(3)]
@@ -198,7 +198,7 @@ def test_an_exception_on_its_way_outlives_what_is_dropped_with_it(stream: cudadr
     assert alive() is None
 
 
-def test_a_consumer_that_takes_no_device_memory_says_so(stream: cudadrv.Stream) -> None:
+def test_a_consumer_that_takes_no_device_memory_reports_it(stream: cudadrv.Stream) -> None:
     with pytest.raises((BufferError, RuntimeError), match="Unsupported device"):  # NumPy 2 and 1
         np.from_dlpack(stream.zeros(3, "f4"))  # type: ignore[arg-type]  # what is tested
 
@@ -230,7 +230,7 @@ def test_an_array_of_another_context_of_the_device_is_waited_for(context: cudadr
         assert failed == []
 
 
-def test_a_stream_of_the_own_context_is_asked_once_for_its_context(
+def test_a_stream_of_the_own_context_is_queried_once_for_its_context(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     with context.new_stream() as other, failed_calls() as failed:

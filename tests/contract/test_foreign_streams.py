@@ -112,7 +112,7 @@ def test_our_own_and_the_legacy_stream_come_back_as_ours(
         context.external_stream(2)
 
 
-def test_what_is_no_stream_is_refused(context: cudadrv.Context, stream: cudadrv.Stream) -> None:
+def test_what_is_no_stream_is_rejected(context: cudadrv.Context, stream: cudadrv.Stream) -> None:
     class Newer:
         def __cuda_stream__(self) -> tuple[int, int]:
             return 1, int(stream.handle)
@@ -131,7 +131,7 @@ def test_what_is_no_stream_is_refused(context: cudadrv.Context, stream: cudadrv.
         context.external_stream(Other())  # type: ignore[arg-type]  # what is tested
 
 
-def test_a_stream_of_another_context_is_refused(
+def test_a_stream_of_another_context_is_rejected(
     context: cudadrv.Context, second_context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     with pytest.raises(WrongDeviceError, match="belongs to another context than"):
@@ -202,7 +202,7 @@ def test_what_a_function_raises_is_reported_and_the_stream_goes_on(
     assert stream.to_host(stream.zeros(1, "i4")).tolist() == [0]
 
 
-def test_a_function_that_calls_the_driver_is_told(stream: cudadrv.Stream) -> None:
+def test_a_function_that_calls_the_driver_is_reported(stream: cudadrv.Stream) -> None:
     if not stream.context.device.is_emulated:
         pytest.skip("a driver may deadlock; the emulator refuses")
     raised: list[BaseException] = []

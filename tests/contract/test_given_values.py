@@ -40,7 +40,7 @@ MASKED: Wrong = np.ma.masked_array([1.0, 2.0], [True, False])
         ([("a", "i4"), ("b", "f8")], (1.5, 0.0)), ([("a", "u1")], 256),
     ],
 )  # fmt: skip
-def test_fill_refuses_a_value_that_it_would_change(
+def test_fill_rejects_a_value_that_it_would_change(
     stream: cudadrv.Stream, dtype: Wrong, value: object
 ) -> None:
     array = stream.zeros(3, dtype)
@@ -66,7 +66,7 @@ def test_fill_takes_a_value_of_another_type_that_is_the_same(
     assert np.array_equal(stream.to_host(array), np.full(3, element, dtype))
 
 
-def test_a_copy_refuses_masked_elements_and_leaves_both_sides_alone(
+def test_a_copy_rejects_masked_elements_and_leaves_both_sides_alone(
     stream: cudadrv.Stream,
 ) -> None:
     array, out = stream.to_device([3.0, 4.0]), MASKED.copy()
@@ -97,7 +97,7 @@ def test_a_subclass_of_an_array_is_copied_both_ways(stream: cudadrv.Stream) -> N
     assert out.tolist() == matrix.tolist()
 
 
-def test_an_array_of_one_element_is_not_taken_for_its_address(stream: cudadrv.Stream) -> None:
+def test_an_array_of_one_element_is_not_mistaken_for_its_address(stream: cudadrv.Stream) -> None:
     array = stream.to_device(np.array([[7]], "i4"))
     for convert in (int, float, bool):
         with pytest.raises(ArgumentTypeError, match=r"Stream\.to_host"):
@@ -209,7 +209,7 @@ def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
         assert isinstance(caught.value, TypeError)
 
 
-def test_a_function_that_cannot_be_called_as_it_will_be_is_refused(
+def test_a_function_that_cannot_be_called_as_it_will_be_is_rejected(
     module: cudadrv.Module,
 ) -> None:
     """A kernel can be called as well, and takes a stream."""
@@ -229,7 +229,7 @@ def test_a_function_that_cannot_be_called_as_it_will_be_is_refused(
                     attempt(wrong)
 
 
-def test_sizes_that_python_cannot_count_are_refused(stream: cudadrv.Stream) -> None:
+def test_sizes_that_python_cannot_count_are_rejected(stream: cudadrv.Stream) -> None:
     most = 2**63 - 1
     assert stream.empty((most, 0), "u1").shape == (most, 0)
     array = stream.empty((0, 3), "u1")
@@ -296,7 +296,7 @@ def test_elements_that_share_some_of_their_bytes_are_not_filled(stream: cudadrv.
             stream.fill(array, 1)
 
 
-def test_numbers_out_of_range_are_refused_before_the_driver_sees_them(
+def test_numbers_out_of_range_are_rejected_before_the_driver_sees_them(
     context: cudadrv.Context,
 ) -> None:
     attempts: list[Callable[[], object]] = [
@@ -324,7 +324,7 @@ def test_memory_that_there_cannot_be_is_memory_that_there_is_not(stream: cudadrv
             attempt()
 
 
-def test_texels_that_there_cannot_be_are_refused_before_memory_is_taken(
+def test_texels_that_there_cannot_be_are_rejected_before_memory_is_accepted(
     stream: cudadrv.Stream,
 ) -> None:
     for make in (cudadrv.CudaArray, cudadrv.MipmappedArray):
@@ -349,7 +349,7 @@ class Untrue:
         raise ValueError("it has none")
 
 
-def test_what_lies_about_itself_is_refused_in_our_words(stream: cudadrv.Stream) -> None:
+def test_what_lies_about_itself_is_rejected_in_our_words(stream: cudadrv.Stream) -> None:
     wrong: Wrong = Untrue()
     with pytest.raises(cudadrv.errors.LaunchConfigError, match="each extent must be an int"):
         LaunchConfig(wrong, 1)
@@ -368,7 +368,7 @@ def test_what_lies_about_itself_is_refused_in_our_words(stream: cudadrv.Stream) 
             cudadrv.TensorMap(stream.zeros((8, 8), "f4"), wrong)
 
 
-def test_a_dtype_with_a_shape_of_its_own_is_refused(stream: cudadrv.Stream) -> None:
+def test_a_dtype_with_a_shape_of_its_own_is_rejected(stream: cudadrv.Stream) -> None:
     dtype = np.dtype(("f4", (2, 3)))
     for make in (stream.empty, cudadrv.pinned_empty, cudadrv.managed_empty):
         with pytest.raises(cudadrv.errors.DTypeError, match="give that with the array's shape"):
@@ -423,7 +423,7 @@ def test_what_callers_catch_today_is_what_they_get(stream: cudadrv.Stream) -> No
     assert isinstance(export.value, BufferError)
 
 
-def test_a_launch_refuses_what_is_no_configuration_and_no_stream(
+def test_a_launch_rejects_what_is_no_configuration_and_no_stream(
     stream: cudadrv.Stream, module: cudadrv.Module
 ) -> None:
     kernel, wrong = module.kernel(module.kernel_names[0]), [1, 2]

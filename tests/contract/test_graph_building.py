@@ -282,7 +282,7 @@ def test_a_captured_graph_is_a_child_and_is_added_to(
     assert stream.to_host(out).tolist() == [22] * 4
 
 
-def test_a_capture_goes_into_a_graph_behind_its_nodes(
+def test_a_capture_goes_into_a_graph_after_its_nodes(
     graph: cudadrv.Graph, stream: cudadrv.Stream, module: cudadrv.Module
 ) -> None:
     out = stream.zeros(4, np.int32)
@@ -383,7 +383,7 @@ def test_a_switch_runs_the_body_of_its_number(
     assert stream.to_host(out).tolist() == [(value + 1) if value < 3 else 0] * 4
 
 
-def test_a_switch_of_more_bodies_than_there_can_be_is_refused(graph: cudadrv.Graph) -> None:
+def test_a_switch_of_more_bodies_than_there_can_be_is_rejected(graph: cudadrv.Graph) -> None:
     condition = graph.new_condition()
     for count in (0, 65_537, 2**31 - 1, 2**70):
         with pytest.raises(ArgumentError, match=r"add_switch: count is .* of 1 to 65536"):
@@ -533,7 +533,7 @@ def test_a_graph_keeps_what_its_nodes_use(context: cudadrv.Context, stream: cuda
     assert len(filler) == 8
 
 
-def test_a_removed_node_s_memory_is_let_go_of(graph: cudadrv.Graph, stream: cudadrv.Stream) -> None:
+def test_a_removed_node_s_memory_is_released(graph: cudadrv.Graph, stream: cudadrv.Stream) -> None:
     array = stream.zeros(4, np.int32)
     stream.synchronize()
     node = graph.add_fill(array, 1)
@@ -570,7 +570,7 @@ def test_what_a_changed_executable_needs_outlives_its_close(
     assert seen == [1, 2, 3]
 
 
-def test_what_does_not_belong_to_a_graph_is_refused(
+def test_what_does_not_belong_to_a_graph_is_rejected(
     graph: cudadrv.Graph, stream: cudadrv.Stream, module: cudadrv.Module, context: cudadrv.Context
 ) -> None:
     array = stream.zeros(4, np.int32)
@@ -591,7 +591,7 @@ def test_what_does_not_belong_to_a_graph_is_refused(
     assert graph.node_count == 0
 
 
-def test_a_kernel_of_another_context_is_refused(
+def test_a_kernel_of_another_context_is_rejected(
     module: cudadrv.Module, context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     with cudadrv.Context.create(context.device) as own, own.new_graph() as graph:

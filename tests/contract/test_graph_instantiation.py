@@ -87,7 +87,7 @@ def test_memory_left_allocated_is_freed_by_the_next_launch(stream: Stream) -> No
         assert not stream.to_host(array).any()
 
 
-def test_a_wrong_upload_is_refused(graph: Graph, context: cudadrv.Context) -> None:
+def test_a_wrong_upload_is_rejected(graph: Graph, context: cudadrv.Context) -> None:
     graph.add_empty()
     with pytest.raises(ArgumentError, match=r"Graph\.instantiate: upload"):
         graph.instantiate(upload=cast(Any, 3))

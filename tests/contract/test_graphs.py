@@ -86,7 +86,7 @@ def test_an_error_in_the_block_leaves_the_stream_usable(
     assert stream.to_host(out).tolist() == [2] * 4
 
 
-def test_waiting_for_a_capturing_stream_is_refused_and_ends_the_capture(
+def test_waiting_for_a_capturing_stream_is_rejected_and_ends_the_capture(
     stream: cudadrv.Stream, add: cudadrv.Kernel
 ) -> None:
     out = stream.zeros(4, "i4")
@@ -274,7 +274,7 @@ def test_a_captured_copy_to_the_host_writes_any_array_at_each_replay(
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_a_copy_to_the_host_that_no_capture_can_record_is_told(
+def test_a_copy_to_the_host_that_no_capture_can_record_is_reported(
     stream: cudadrv.Stream, wait: bool
 ) -> None:
     array = stream.zeros(1000, "f8")

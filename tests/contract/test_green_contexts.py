@@ -51,7 +51,7 @@ def test_multiprocessors_are_split_into_equal_parts_and_a_rest(
         assert size >= whole.min_partition_size
 
 
-def test_what_cannot_be_split_is_told(whole: SmResource) -> None:
+def test_what_cannot_be_split_is_reported(whole: SmResource) -> None:
     total = whole.sm_count
     with pytest.raises(CudaError, match=f"splitting <SmResource of {total} multiprocessors"):
         whole.split(total + 1)
@@ -115,7 +115,7 @@ def test_a_cooperative_grid_fits_the_part(whole: SmResource) -> None:
             kernel.launch(stream, more, x)
 
 
-def test_more_groups_than_memory_could_hold_are_refused(whole: SmResource) -> None:
+def test_more_groups_than_memory_could_hold_are_rejected(whole: SmResource) -> None:
     with pytest.raises(ArgumentValueError, match=f"{2**31 - 1} groups of 8 are more than"):
         whole.split(8, 2**31 - 1)
 

@@ -84,7 +84,7 @@ def test_nothing_of_a_launch_stays_on_the_device(
     assert (now.in_use_bytes, now.allocations) == (0, 2)
 
 
-def test_what_a_launch_cannot_copy_is_refused(
+def test_what_a_launch_cannot_copy_is_rejected(
     stream: cudadrv.Stream, kernel: cudadrv.Kernel
 ) -> None:
     x, fixed = np.zeros(50, "f4"), np.zeros(50, "f4")

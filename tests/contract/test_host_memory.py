@@ -76,7 +76,7 @@ def test_a_registration_keeps_the_array_and_goes_with_its_last_name() -> None:
     assert alive() is None
 
 
-def test_what_cannot_be_pinned_is_refused() -> None:
+def test_what_cannot_be_pinned_is_rejected() -> None:
     with pytest.raises(CopyError, match="not C-contiguous"):
         RegisteredArray(np.zeros((4, 4)).T[1:])
     with pytest.raises(InvalidValueError, match="no bytes"):
@@ -165,7 +165,7 @@ def test_memory_of_a_numa_node_is_freed_after_the_work_that_uses_it(
         assert (stream.to_host(target) == value).all()
 
 
-def test_wrong_numa_nodes_are_refused(node: int) -> None:
+def test_wrong_numa_nodes_are_rejected(node: int) -> None:
     del node
     with pytest.raises(CudaError, match="making a pool of memory of NUMA node 9999 of the host"):
         cudadrv.pinned_empty(1, "f4", numa_node=9999)
@@ -219,7 +219,7 @@ def test_managed_memory_is_advised_and_moved(
     stream.synchronize()
 
 
-def test_advice_for_other_memory_is_refused(stream: cudadrv.Stream) -> None:
+def test_advice_for_other_memory_is_rejected(stream: cudadrv.Stream) -> None:
     pinned, managed = cudadrv.pinned_empty(8, "f4"), cudadrv.managed_empty((4, 8), "f4")
     for array in (pinned, np.zeros(3), stream.zeros(3, "f4")):
         with pytest.raises(InvalidValueError, match="is in no managed memory"):

@@ -92,7 +92,7 @@ def test_pixels_under_a_filter_are_those_of_other_images_in_one_slice(
     assert np.array_equal(found, swizzled(wanted.reshape(-1, PIECE), swizzle))
 
 
-def test_pixels_are_written_to_the_next_image_and_not_behind_the_last(
+def test_pixels_are_written_to_the_next_image_and_not_past_the_last(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     slices, count = Slices(16, "u2", SHAPES[4]), 20

@@ -236,7 +236,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("shape", "box", "options", "words"), REFUSED)
-def test_arrays_and_boxes_that_are_not_of_slices_are_refused(
+def test_arrays_and_boxes_that_are_not_of_slices_are_rejected(
     context: cudadrv.Context, stream: cudadrv.Stream, shape: tuple[int, ...], box: tuple[int, ...],
     options: dict[str, object], words: str,
 ) -> None:  # fmt: skip
@@ -246,7 +246,7 @@ def test_arrays_and_boxes_that_are_not_of_slices_are_refused(
         TensorMap(stream.empty(shape, "u2"), box, **given)  # type: ignore[arg-type]  # of several types
 
 
-def test_slices_apart_and_more_than_one_of_images_are_refused(
+def test_slices_apart_and_more_than_one_of_images_are_rejected(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     needs_tensor_maps(context)

@@ -76,7 +76,7 @@ def test_what_follows_foreign_memory_may_be_anything_that_fits(
         launcher(out, "text")
 
 
-def test_foreign_memory_of_another_device_is_refused(
+def test_foreign_memory_of_another_device_is_rejected(
     stream: cudadrv.Stream, double: cudadrv.Kernel, second_context: cudadrv.Context
 ) -> None:
     array = second_context.default_stream.zeros(4, "f4")
@@ -108,7 +108,7 @@ def test_a_dlpack_capsule_describes_the_memory(
     assert shape[:2] == [3, 5]
 
 
-def test_dlpack_refuses_what_it_has_no_words_for(stream: cudadrv.Stream) -> None:
+def test_dlpack_rejects_what_it_has_no_words_for(stream: cudadrv.Stream) -> None:
     with pytest.raises(DTypeError, match="DLPack has no dtype"):
         stream.zeros(3, "S3").__dlpack__()
     with pytest.raises(DTypeError, match="DLPack has no dtype"):

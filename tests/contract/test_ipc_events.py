@@ -166,7 +166,7 @@ def handle_of_own() -> IpcEventHandle:
     return IpcEventHandle.of(KEPT["own"])
 
 
-def test_what_cannot_be_shared_is_refused_with_what_to_do(
+def test_what_cannot_be_shared_is_rejected_with_what_to_do(
     context: cudadrv.Context, peer: Peer
 ) -> None:
     with pytest.raises(ArgumentValueError, match="give timing=False"):

@@ -123,7 +123,7 @@ def test_memory_stays_with_who_has_it_until_it_is_closed_there(
     assert (stream.to_host(over(again)) == 9).all()
 
 
-def test_a_buffer_that_was_not_made_to_be_shared_is_refused(
+def test_a_buffer_that_was_not_made_to_be_shared_is_rejected(
     stream: cudadrv.Stream, peer: Peer
 ) -> None:
     with (

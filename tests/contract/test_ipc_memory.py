@@ -344,7 +344,7 @@ def handle_of_own() -> IpcMemoryHandle:
     return IpcMemoryHandle.of(KEPT["own"])
 
 
-def test_other_ways_to_pickle_are_refused_with_what_to_do(
+def test_other_ways_to_pickle_are_rejected_with_what_to_do(
     stream: cudadrv.Stream, resource: MemoryPool | UnpooledMemory
 ) -> None:
     with cudadrv.using_memory(resource):
@@ -358,7 +358,7 @@ def test_other_ways_to_pickle_are_refused_with_what_to_do(
             pickle.dumps(resource)
 
 
-def test_memory_that_cannot_be_shared_is_refused_with_what_to_do(
+def test_memory_that_cannot_be_shared_is_rejected_with_what_to_do(
     stream: cudadrv.Stream, peer: Peer
 ) -> None:
     UnpooledMemory()
@@ -394,12 +394,12 @@ def test_memory_of_a_pool_is_shared_whatever_counts_it_on_its_way(
         IpcMemoryHandle.of(array)
 
 
-def test_what_is_of_a_device_that_is_not_seen_here_is_refused() -> None:
+def test_what_is_of_a_device_that_is_not_seen_here_is_rejected() -> None:
     with pytest.raises(InvalidDeviceError, match="CUDA_VISIBLE_DEVICES and CUDADRV_DRIVER"):
         device_named(bytes(16), "memory")
 
 
-def test_handles_that_name_nothing_are_refused(stream: cudadrv.Stream) -> None:
+def test_handles_that_name_nothing_are_rejected(stream: cudadrv.Stream) -> None:
     device = stream.context.device.uuid.bytes
     with pytest.raises(ArgumentValueError, match="7 bytes are no handle of memory"):
         IpcMemoryHandle(b"nothing", device, 10).open(stream)

@@ -55,14 +55,14 @@ def test_several_kernels_need_a_name(context: cudadrv.Context) -> None:
         context.compile_kernel(source)
 
 
-def test_a_source_without_a_kernel_that_is_compiled_asks_for_a_name(
+def test_a_source_without_a_kernel_that_is_compiled_requests_a_name(
     context: cudadrv.Context,
 ) -> None:
     with pytest.raises(KernelNotFoundError, match=r"(?s)no kernel.*instance of a template"):
         context.compile_kernel("template <typename T> __global__ void scale(T* x) { *x *= 2; }")
 
 
-def test_a_variable_that_is_missing_is_told_with_its_name_expression(
+def test_a_variable_that_is_missing_is_reported_with_its_name_expression(
     context: cudadrv.Context,
 ) -> None:
     with pytest.raises(KernelNotFoundError, match=r"(?s)no variable 'lost'.*such as '&lost'"):
@@ -88,7 +88,7 @@ def test_a_module_is_loaded_from_a_file(
         context.load_module(tmp_path / "nothing")
 
 
-def test_modules_tell_when_they_are_loaded_and_closed() -> None:
+def test_modules_report_when_they_are_loaded_and_closed() -> None:
     with cudadrv.Context.create(0) as context:
         seen: list[tuple[str, int]] = []
 
@@ -161,7 +161,7 @@ def test_attributes_of_a_kernel_are_read_and_set_by_name(
     assert "preferred_shared_carveout=50" in repr(attributes)
 
 
-def test_a_device_is_found_by_its_pci_address_and_says_its_properties() -> None:
+def test_a_device_is_found_by_its_pci_address_and_reports_its_properties() -> None:
     device = Device.get(0)
     assert Device.by_pci(device.pci_bus_id) is device
     assert Device.by_pci(device.pci_bus_id.upper().removeprefix("0000:")).pci_bus_id
@@ -177,7 +177,7 @@ def test_a_device_is_found_by_its_pci_address_and_says_its_properties() -> None:
         properties.colour  # noqa: B018
 
 
-def test_a_programmatic_launch_waits_where_its_code_says(
+def test_a_programmatic_launch_waits_where_its_code_specifies(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     if context.device.compute_capability < (9, 0):
@@ -239,7 +239,7 @@ def test_options_reach_the_compiler_of_ptx(
         assert stream.to_host(out).tolist() == [7]
 
 
-def test_options_out_of_range_are_refused() -> None:
+def test_options_out_of_range_are_rejected() -> None:
     with pytest.raises(ValueError, match="max_registers is 300"):
         cudadrv.JitOptions(max_registers=300)
     with pytest.raises(ValueError, match="optimization is 5"):

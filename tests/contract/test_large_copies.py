@@ -139,7 +139,7 @@ def test_pinned_arrays_need_not_be_waited_for(stream: cudadrv.Stream) -> None:
 
 
 @pytest.mark.parametrize("nbytes", [64, 16 << 10, 3 * MiB, 17 * MiB])
-def test_ordinary_arrays_are_waited_for_whatever_is_asked(
+def test_ordinary_arrays_are_waited_for_whatever_is_requested(
     stream: cudadrv.Stream, nbytes: int
 ) -> None:
     source = noise(nbytes).copy()

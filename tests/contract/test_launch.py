@@ -115,7 +115,7 @@ def test_structures_by_value(stream: cudadrv.Stream, kernels: cudadrv.Module, pa
         assert stream.to_host(out).tolist() == [2.5, -7.0, float(ord("z")), 9.0]
 
 
-def test_a_structure_of_another_size_is_refused(
+def test_a_structure_of_another_size_is_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     launcher = kernels.kernel("by_value").bind(stream, ONE)
@@ -206,13 +206,13 @@ def test_wrong_arguments_are_named(
             kernels.kernel("add").launch(stream, ONE, *args)
 
 
-def test_memory_for_a_number_is_refused(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
+def test_memory_for_a_number_is_rejected(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
     out = stream.zeros(1, "i4")
     with pytest.raises(ArgumentError, match="argument 1 .* is a DeviceArray"):
         kernels.kernel("add").launch(stream, ONE, out, out)
 
 
-def test_a_closed_array_is_refused(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
+def test_a_closed_array_is_rejected(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
     launcher = kernels.kernel("add").bind(stream, ONE)
     out = stream.zeros(1, "i4")
     launcher(out, 1)
@@ -222,7 +222,7 @@ def test_a_closed_array_is_refused(stream: cudadrv.Stream, kernels: cudadrv.Modu
         launcher(out, 1)
 
 
-def test_an_array_of_another_device_is_refused(
+def test_an_array_of_another_device_is_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module, second_context: cudadrv.Context
 ) -> None:
     launcher = kernels.kernel("add").bind(stream, ONE)
@@ -246,7 +246,7 @@ def test_prepared_launches_repeat_and_keep_their_arguments(
     assert stream.to_host(out).tolist() == [20]
 
 
-def test_a_dropped_prepared_launch_lets_go_of_its_arguments_at_once(
+def test_a_dropped_prepared_launch_releases_its_arguments_at_once(
     kernels: cudadrv.Module, stream: cudadrv.Stream
 ) -> None:
     array = stream.zeros(1, np.int32)
@@ -266,7 +266,7 @@ def test_a_dropped_prepared_launch_lets_go_of_its_arguments_at_once(
 
 
 @pytest.mark.parametrize("given", [None, "no configuration", np.arange(3), (1, 1)])
-def test_what_is_no_configuration_is_refused_also_after_a_launch(
+def test_what_is_no_configuration_is_rejected_also_after_a_launch(
     kernels: cudadrv.Module, stream: cudadrv.Stream, given: object
 ) -> None:
     kernel = kernels.kernel("add")
@@ -279,7 +279,7 @@ def test_what_is_no_configuration_is_refused_also_after_a_launch(
     assert stream.to_host(out)[0] > 3
 
 
-def test_a_prepared_launch_of_a_closed_array_says_so(
+def test_a_prepared_launch_of_a_closed_array_reports_it(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     array = stream.to_device(np.zeros(1, "i4"))
@@ -291,7 +291,7 @@ def test_a_prepared_launch_of_a_closed_array_says_so(
 
 
 @pytest.mark.parametrize("given", [None, 7, "stream", np.arange(3)])
-def test_what_is_no_stream_is_refused(kernels: cudadrv.Module, given: object) -> None:
+def test_what_is_no_stream_is_rejected(kernels: cudadrv.Module, given: object) -> None:
     kernel = kernels.kernel("nothing")
     with pytest.raises(ArgumentError, match="give a stream of cudadrv"):
         kernel.bind(given, ONE)  # type: ignore[arg-type]  # the mistake that is tested
@@ -299,7 +299,7 @@ def test_what_is_no_stream_is_refused(kernels: cudadrv.Module, given: object) ->
         kernel.launch(given, ONE)  # type: ignore[arg-type]  # the mistake that is tested
 
 
-def test_a_kernel_lets_go_of_closed_streams(
+def test_a_kernel_releases_closed_streams(
     context: cudadrv.Context, kernels: cudadrv.Module
 ) -> None:
     kernel = kernels.kernel("nothing")
@@ -320,12 +320,12 @@ def test_a_kernel_lets_go_of_closed_streams(
     ("grid", "block"),
     [(0, 1), (1, 0), (-1, 1), (1, (1, 0)), ((1, 1, 1, 1), 1), ((), 1), (1.5, 1), ("2", 1)],
 )
-def test_extents_that_are_no_positive_numbers_are_refused(grid: object, block: object) -> None:
+def test_extents_that_are_no_positive_numbers_are_rejected(grid: object, block: object) -> None:
     with pytest.raises(LaunchConfigError, match="grid is|block is"):
         LaunchConfig(grid, block)  # type: ignore[arg-type]  # what is tested
 
 
-def test_extents_beyond_the_device_are_refused(
+def test_extents_beyond_the_device_are_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     kernel = kernels.kernel("nothing")
@@ -345,7 +345,7 @@ def test_extents_beyond_the_device_are_refused(
         LaunchConfig(1, 1, shared_bytes=-1)
 
 
-def test_a_configuration_of_another_type_is_refused(
+def test_a_configuration_of_another_type_is_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     kernel = kernels.kernel("nothing")
@@ -439,7 +439,7 @@ def test_threads_share_one_launcher(stream: cudadrv.Stream, kernels: cudadrv.Mod
     assert stream.to_host(out).tolist() == [50 * 11111111, 0]
 
 
-def test_a_launcher_of_a_closed_stream_or_module_says_so(context: cudadrv.Context) -> None:
+def test_a_launcher_of_a_closed_stream_or_module_reports_it(context: cudadrv.Context) -> None:
     module = compile_module(context, 'extern "C" __global__ void nothing() {}')
     stream = context.new_stream()
     launcher = module.kernel("nothing").bind(stream, ONE)

@@ -90,7 +90,7 @@ def test_the_completion_event_is_recorded_by_the_launch(
     assert stream.to_host(array).sum() == 64
 
 
-def test_a_closed_completion_event_is_refused(
+def test_a_closed_completion_event_is_rejected(
     kernels: cudadrv.Module, stream: cudadrv.Stream
 ) -> None:
     event = cudadrv.Event(stream.context, timing=False)
@@ -104,7 +104,7 @@ def test_a_closed_completion_event_is_refused(
     assert stream.to_host(array).sum() == 64
 
 
-def test_an_event_of_another_context_is_refused(
+def test_an_event_of_another_context_is_rejected(
     kernels: cudadrv.Module, stream: cudadrv.Stream
 ) -> None:
     with cudadrv.Context.create(0) as other:
@@ -114,7 +114,7 @@ def test_an_event_of_another_context_is_refused(
             kernels.kernel("add").launch(stream, config, stream.zeros(32, np.int32), 1)
 
 
-def test_a_priority_that_the_device_lacks_is_refused(
+def test_a_priority_that_the_device_lacks_is_rejected(
     kernels: cudadrv.Module, stream: cudadrv.Stream
 ) -> None:
     least, greatest = stream.context.priority_range()
@@ -140,7 +140,7 @@ def test_a_preferred_cluster_needs_a_device_that_has_one(
         kernels.kernel("add").launch(stream, odd, array, 1)
 
 
-def test_a_window_larger_than_the_device_allows_is_refused(
+def test_a_window_larger_than_the_device_allows_is_rejected(
     kernels: cudadrv.Module, stream: cudadrv.Stream
 ) -> None:
     window = AccessWindow(1 << 20, 1 << 40)
@@ -164,13 +164,13 @@ def test_a_node_has_no_completion_event(kernels: cudadrv.Module, stream: cudadrv
         ({"shared_carveout": 101}, "shared_carveout is 101: give 0 to 100 percent"),
     ],
 )
-def test_values_out_of_range_are_refused(given: dict[str, Any], message: str) -> None:
+def test_values_out_of_range_are_rejected(given: dict[str, Any], message: str) -> None:
     with pytest.raises(LaunchConfigError) as raised:
         LaunchAttributes(**given)
     assert message in str(raised.value)
 
 
-def test_windows_out_of_range_are_refused() -> None:
+def test_windows_out_of_range_are_rejected() -> None:
     for given in ((0, 4), (4096, 0), (4096, 4, 1.5), (4096, 4, 1.0, "persistent")):
         with pytest.raises(LaunchConfigError):
             AccessWindow(*given)
@@ -178,6 +178,6 @@ def test_windows_out_of_range_are_refused() -> None:
         AccessWindow(4096, 4, 1.0, "normal", "persisting")
 
 
-def test_a_timed_completion_event_is_refused(context: cudadrv.Context) -> None:
+def test_a_timed_completion_event_is_rejected(context: cudadrv.Context) -> None:
     with pytest.raises(LaunchConfigError, match="timing=False"):
         LaunchAttributes(completion_event=cudadrv.Event(context))

@@ -77,7 +77,7 @@ def test_variables_of_a_closed_module_are_closed(
             stream.to_host(variable)
 
 
-def test_a_variable_smaller_than_one_element_is_refused(
+def test_a_variable_smaller_than_one_element_is_rejected(
     context: cudadrv.Context, own_image: ptx.Image
 ) -> None:
     module = context.load_module(own_image)

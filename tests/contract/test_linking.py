@@ -102,7 +102,7 @@ def test_files_are_linked(stream: cudadrv.Stream, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("linker", LINKERS)
-def test_what_does_not_link_is_told_by_the_linkers_log(
+def test_what_does_not_link_is_reported_by_the_linkers_log(
     context: cudadrv.Context, linker: LinkerName | None
 ) -> None:
     with pytest.raises(ptx.LinkError, match="twice") as caught:

@@ -125,7 +125,7 @@ def test_copy_between_devices(context: cudadrv.Context, second_context: cudadrv.
     assert here.to_host(back).tolist() == list(range(1000))
 
 
-def test_memory_of_one_device_is_refused_on_another(
+def test_memory_of_one_device_is_rejected_on_another(
     context: cudadrv.Context, second_context: cudadrv.Context
 ) -> None:
     array = context.default_stream.zeros(4, "f4")
@@ -181,7 +181,7 @@ def test_small_arrays_of_any_strides_are_written(
     assert whole.tobytes() == array[1, 1].tobytes()
 
 
-def test_object_arrays_are_refused(stream: cudadrv.Stream) -> None:
+def test_object_arrays_are_rejected(stream: cudadrv.Stream) -> None:
     with pytest.raises(DTypeError, match="dtype object cannot live in device memory"):
         stream.to_device(np.array([None, 1]))
     with pytest.raises(DTypeError):
@@ -190,7 +190,7 @@ def test_object_arrays_are_refused(stream: cudadrv.Stream) -> None:
         cudadrv.pinned_empty(3, object)
 
 
-def test_negative_sizes_are_refused(stream: cudadrv.Stream) -> None:
+def test_negative_sizes_are_rejected(stream: cudadrv.Stream) -> None:
     with pytest.raises(InvalidValueError, match="allocating -1 bytes"):
         stream.alloc(-1)
     with pytest.raises(InvalidValueError, match="extents are 0 or more"):
@@ -293,7 +293,7 @@ def test_views_share_memory_and_keep_it_alive(stream: cudadrv.Stream) -> None:
     assert stream.to_host(flat).sum() == sum(range(24)) - sum(range(12, 18))
 
 
-def test_views_that_do_not_fit_are_refused(stream: cudadrv.Stream) -> None:
+def test_views_that_do_not_fit_are_rejected(stream: cudadrv.Stream) -> None:
     array = stream.zeros((4, 6), "i4")
     with pytest.raises(InvalidValueError, match="24 elements do not reshape"):
         array.reshape(5, 5)
@@ -319,7 +319,7 @@ def test_pinned_arrays_are_ordinary_arrays_that_the_device_reaches(
     assert cudadrv.pinned_empty(0, "f4").shape == (0,)
 
 
-def test_dropped_memory_is_given_back(context: cudadrv.Context) -> None:
+def test_dropped_memory_is_freed(context: cudadrv.Context) -> None:
     stream = context.default_stream
     total = context.memory_info().total
     for _ in range(8):
@@ -381,7 +381,7 @@ def test_fill_takes_one_value_of_the_dtype(stream: cudadrv.Stream) -> None:
     assert not stream.to_host(numbers).any()
 
 
-def test_the_drivers_pool_can_be_asked_and_trimmed(context: cudadrv.Context) -> None:
+def test_the_drivers_pool_can_be_queried_and_trimmed(context: cudadrv.Context) -> None:
     device, stream = context.device, context.default_stream
     former = cudadrv.pool_info(device)
     nbytes = 256 << 20

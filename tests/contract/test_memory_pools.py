@@ -19,7 +19,9 @@ from cudadrv.errors import (
 MIB = 1 << 20
 
 
-def test_a_pool_counts_what_it_gave_and_keeps_what_it_is_told(stream: cudadrv.Stream) -> None:
+def test_a_pool_counts_what_it_handed_out_and_retains_up_to_its_threshold(
+    stream: cudadrv.Stream,
+) -> None:
     with MemoryPool(release_threshold=1 << 40) as pool:
         assert pool.statistics() == (0, 0, 0, 0)
         with using_memory(pool):
@@ -90,7 +92,7 @@ def test_a_pool_is_of_one_device(stream: cudadrv.Stream, second_context: cudadrv
         other.synchronize()
 
 
-def test_pools_that_are_no_such_are_refused() -> None:
+def test_pools_that_are_no_such_are_rejected() -> None:
     with pytest.raises(TypeError, match="MemoryPool: max_bytes"):
         MemoryPool(max_bytes=1.5)  # type: ignore[arg-type]  # what is tested
     with pytest.raises(ValueError, match="MemoryPool: max_bytes"):
@@ -99,7 +101,9 @@ def test_pools_that_are_no_such_are_refused() -> None:
         MemoryPool(99)
 
 
-def test_functions_are_told_of_memory_that_comes_and_goes(stream: cudadrv.Stream) -> None:
+def test_functions_are_notified_of_memory_that_is_allocated_and_freed(
+    stream: cudadrv.Stream,
+) -> None:
     told: list[tuple[str, int, int]] = []
 
     def allocated(address: int, nbytes: int, place: MemoryStream) -> None:

@@ -94,7 +94,7 @@ def test_a_block_is_of_its_thread_alone(stream: cudadrv.Stream) -> None:
     assert in_use(memory) == (64 if inherits else 0)
 
 
-def test_an_arena_lends_the_same_memory_again(stream: cudadrv.Stream) -> None:
+def test_an_arena_reuses_memory(stream: cudadrv.Stream) -> None:
     memory = ArenaMemory()
     addresses = set()
     with using_memory(memory):
@@ -191,7 +191,7 @@ class Wrong:
 
 
 @pytest.mark.parametrize("address", [None, 0, -8, 1.5, "x", 2**64])
-def test_what_is_no_address_is_refused(stream: cudadrv.Stream, address: object) -> None:
+def test_what_is_no_address_is_rejected(stream: cudadrv.Stream, address: object) -> None:
     with (
         using_memory(Wrong(address)),
         pytest.raises(ArgumentTypeError, match="what Wrong.allocate gave is .* give an address"),
@@ -223,7 +223,7 @@ def test_what_resources_are_given_is_checked(
             resource.deallocate(1, wrong, place)
 
 
-def test_what_is_no_resource_is_refused(stream: cudadrv.Stream) -> None:
+def test_what_is_no_resource_is_rejected(stream: cudadrv.Stream) -> None:
     wrong: cudadrv.MemoryResource = 3  # type: ignore[assignment]  # on purpose
     with (
         pytest.raises(ArgumentTypeError, match="resource is 3, .* allocate and deallocate"),
@@ -237,7 +237,7 @@ def test_what_is_no_resource_is_refused(stream: cudadrv.Stream) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_what_giving_back_raises_reaches_the_hook(
+def test_what_releasing_raises_reaches_the_hook(
     stream: cudadrv.Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
@@ -247,7 +247,7 @@ def test_what_giving_back_raises_reaches_the_hook(
     assert told == ["nothing was taken at 4096"]
 
 
-def test_no_bytes_ask_no_resource(stream: cudadrv.Stream) -> None:
+def test_no_bytes_use_no_resource(stream: cudadrv.Stream) -> None:
     with using_memory(Wrong(None)):
         assert stream.empty(0, "f4").ptr == 0
 

@@ -63,7 +63,7 @@ def test_name_expressions_find_template_instances(
         assert stream.to_host(out).tolist() == [n] * 3
 
 
-def test_a_kernel_that_does_not_exist_is_answered_with_those_that_do(own: cudadrv.Module) -> None:
+def test_a_kernel_that_does_not_exist_is_reported_with_those_that_do(own: cudadrv.Module) -> None:
     with pytest.raises(KernelNotFoundError) as caught:
         own.kernel("bumb")
     assert "no kernel 'bumb'; it has: fill<7>, fill<9>" in str(caught.value)
@@ -104,12 +104,12 @@ def test_plain_ptx_text_loads(context: cudadrv.Context) -> None:
 
 
 @pytest.mark.parametrize("image", [b"not an image", b"", b"\x7fELF" + b"\0" * 60])
-def test_bytes_that_are_no_image_are_refused(context: cudadrv.Context, image: bytes) -> None:
+def test_bytes_that_are_no_image_are_rejected(context: cudadrv.Context, image: bytes) -> None:
     with pytest.raises(CudaError, match=f"loading {len(image)} bytes on"):
         context.load_module(image)
 
 
-def test_broken_ptx_is_refused_with_the_compilers_words(context: cudadrv.Context) -> None:
+def test_broken_ptx_is_rejected_with_the_compilers_words(context: cudadrv.Context) -> None:
     text = """
 .version 7.8
 .target sm_75
@@ -224,7 +224,7 @@ def test_a_profilers_event_has_no_effect(stream: cudadrv.Stream, context: cudadr
     assert stream.to_host(out).tolist() == [7]
 
 
-def test_an_instruction_that_the_modules_own_target_lacks_is_refused_at_the_load(
+def test_an_instruction_that_the_modules_own_target_lacks_is_rejected_at_the_load(
     context: cudadrv.Context,
 ) -> None:
     text = """
@@ -252,7 +252,7 @@ def test_the_module_cache_compiles_once_and_keeps_the_module(context: cudadrv.Co
     assert cache.get(context) is module
 
 
-def test_the_module_cache_says_whose_source_failed(context: cudadrv.Context) -> None:
+def test_the_module_cache_reports_whose_source_failed(context: cudadrv.Context) -> None:
     with pytest.raises(DriverCallFailed, match=r"^spline NVRTC compile failed: ") as caught:
         PtxModuleCache().get_or_compile(context, "spline", "void f( {")
     assert isinstance(caught.value.__cause__, ptx.CompileError)

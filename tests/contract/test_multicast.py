@@ -81,7 +81,7 @@ def test_an_object_keeps_the_memory_that_is_bound(stream: cudadrv.Stream) -> Non
     }  # fmt: skip
 
 
-def test_wrong_teams_are_refused() -> None:
+def test_wrong_teams_are_rejected() -> None:
     with pytest.raises(TypeError, match="MulticastObject: devices"):
         MulticastObject(1, [])
     with pytest.raises(ValueError, match="MulticastObject: nbytes"):

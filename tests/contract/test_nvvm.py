@@ -95,7 +95,7 @@ def test_nvvm_ir_is_linked_with_other_code(stream: cudadrv.Stream) -> None:
         context.compile_nvvm(KERNEL)
 
 
-def test_what_is_wrong_is_told_by_the_log(context: cudadrv.Context) -> None:
+def test_what_is_wrong_is_reported_by_the_log(context: cudadrv.Context) -> None:
     wrong = KERNEL.replace("fmul float %y, %by", "fmul float %y, %absent")
     with pytest.raises(ptx.NvvmError, match="absent") as caught:
         context.compile_nvvm(wrong, name="mine.ll")
@@ -112,7 +112,7 @@ def test_what_is_wrong_is_told_by_the_log(context: cudadrv.Context) -> None:
         context.compile_nvvm([3])  # type: ignore[list-item]  # what is tested
 
 
-def test_what_ends_libnvvm_is_told_before_it_gets_there(context: cudadrv.Context) -> None:
+def test_what_ends_libnvvm_is_reported_before_it_gets_there(context: cudadrv.Context) -> None:
     with pytest.raises(ptx.NvvmError, match="end the process at 'mine.ll': line 1: the data"):
         context.compile_nvvm('target datalayout="x"', name="mine.ll")
     later = ptx.NvvmOptions(target=ptx.Target.ptx("compute_100"))

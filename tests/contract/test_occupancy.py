@@ -51,7 +51,7 @@ def test_shared_memory_may_grow_with_the_block(
             dynamic.max_potential_block_size(wrong)  # type: ignore[arg-type]  # what is tested
 
 
-def test_blocks_that_cannot_be_are_refused(kernels: cudadrv.Module) -> None:
+def test_blocks_that_cannot_be_are_rejected(kernels: cudadrv.Module) -> None:
     plain = kernels.kernel("plain")
     for threads, shared in ((0, 0), (-1, 0), (32, -1)):
         with pytest.raises(InvalidValueError, match="the occupancy of kernel 'plain'"):
@@ -82,7 +82,7 @@ def hungry(
     return context.load_module(ptx.compile(HUNGRY, options)).kernel("hungry")
 
 
-def test_a_kernel_keeps_to_the_registers_that_it_says(context: cudadrv.Context) -> None:
+def test_a_kernel_keeps_to_the_registers_that_it_specifies(context: cudadrv.Context) -> None:
     free = hungry(context)
     limited = hungry(context, "__maxnreg__(32)")
     assert free.attributes.registers > 32
@@ -103,7 +103,7 @@ def test_a_kernel_keeps_to_the_registers_of_its_compilation(context: cudadrv.Con
     assert own.attributes.registers <= 24
 
 
-def test_a_kernel_leaves_room_for_the_blocks_that_its_bounds_ask_for(
+def test_a_kernel_leaves_room_for_the_blocks_that_its_bounds_request(
     context: cudadrv.Context,
 ) -> None:
     for blocks in (2, 4):

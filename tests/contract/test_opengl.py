@@ -48,7 +48,7 @@ def gl() -> Iterator[HeadlessOpenGL]:
         yield context
 
 
-def test_the_emulator_says_that_it_has_no_opengl(context: cudadrv.Context) -> None:
+def test_the_emulator_reports_that_it_has_no_opengl(context: cudadrv.Context) -> None:
     if not current().is_emulated:
         pytest.skip("needs the emulator")
     with pytest.raises(
@@ -128,7 +128,7 @@ def test_a_second_mapping_is_rejected_until_the_first_has_ended(
             assert array.nbytes == 32
 
 
-def test_registering_without_an_opengl_context_says_what_is_missing(
+def test_registering_without_an_opengl_context_reports_what_is_missing(
     gl: HeadlessOpenGL, context: cudadrv.Context
 ) -> None:
     name = gl.buffer(np.zeros(4))

@@ -296,7 +296,7 @@ def test_what_jax_still_computes_is_waited_for(
         assert double_of(late(big, float(value))) == [2.0 * value] * 4
 
 
-def test_deleted_and_sharded_arrays_of_jax_are_refused(
+def test_deleted_and_sharded_arrays_of_jax_are_rejected(
     jax: Any, double_of: Callable[[Any], list[float]]
 ) -> None:
     x = jax.numpy.array(ONES) * 1
@@ -310,7 +310,7 @@ def test_deleted_and_sharded_arrays_of_jax_are_refused(
         double_of(on_host)
 
 
-def test_tensors_that_are_not_their_bytes_are_refused(
+def test_tensors_that_are_not_their_bytes_are_rejected(
     torch: Any, double_of: Callable[[Any], list[float]]
 ) -> None:
     x = torch.ones(8, device="cuda")
@@ -351,7 +351,7 @@ def test_tensors_that_are_not_their_bytes_are_refused(
         double_of(fake)
 
 
-def test_tensors_of_any_kind_that_have_their_bytes_are_taken(
+def test_tensors_of_any_kind_that_have_their_bytes_are_accepted(
     torch: Any, double_of: Callable[[Any], list[float]]
 ) -> None:
     x = torch.ones(8, device="cuda", requires_grad=True)
@@ -418,7 +418,7 @@ def test_a_capture_of_ours_takes_arrays_of_all_libraries(
     assert stream.to_host(out).tolist() == [2.0] * 4
 
 
-def test_arrays_of_another_device_are_refused(
+def test_arrays_of_another_device_are_rejected(
     torch: Any, cupy: Any, second_context: cudadrv.Context, double_of: Callable[[Any], list[float]]
 ) -> None:
     with cupy.cuda.Device(1):

@@ -59,7 +59,7 @@ def test_access_to_a_peer_is_one_way(
             kernel.launch(queue, _CONFIG, memory, memory, _COUNT)
 
 
-def test_memory_of_a_peer_is_given_back_after_the_kernels_that_use_it(
+def test_memory_of_a_peer_is_released_after_the_kernels_that_use_it(
     own_contexts: tuple[cudadrv.Context, cudadrv.Context],
 ) -> None:
     here, there = own_contexts

@@ -17,7 +17,7 @@ from tests.several_threads import running
 from .conftest import compile_module
 
 
-def test_memory_that_was_given_back_is_lent_again(stream: cudadrv.Stream) -> None:
+def test_memory_that_was_released_is_reused(stream: cudadrv.Stream) -> None:
     pool = PinnedPool()
     array = pool.empty((10, 100), "f4")
     array[...] = 3
@@ -36,7 +36,7 @@ def test_memory_that_was_given_back_is_lent_again(stream: cudadrv.Stream) -> Non
     assert stream.to_host(device, out=again) is again
 
 
-def test_memory_in_use_by_a_kernel_is_lent_again_after_it(
+def test_memory_in_use_by_a_kernel_is_reused_after_it(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     source = """
@@ -85,7 +85,7 @@ def test_a_pool_goes_on_with_another_driver() -> None:
         del second
 
 
-def test_what_is_no_size_is_refused() -> None:
+def test_what_is_no_size_is_rejected() -> None:
     with pytest.raises(ValueError, match="PinnedPool: max_cached_bytes"):
         PinnedPool(-1)
     with pytest.raises(TypeError, match="cannot live in device memory"):

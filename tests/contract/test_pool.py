@@ -33,7 +33,7 @@ def test_pool_with_real_devices() -> None:
     assert repr(pool) == f"DevicePool(device_count={len(ordinals)}, devices={ordinals})"
 
 
-def test_places_and_ordinals_that_are_not_there_are_refused() -> None:
+def test_places_and_ordinals_that_are_not_there_are_rejected() -> None:
     pool = DevicePool()
     with pytest.raises(InvalidDeviceError):
         pool.context(99)

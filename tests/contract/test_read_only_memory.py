@@ -222,7 +222,7 @@ def test_it_is_read_as_other_memory(
         _ = imported.is_read_only
 
 
-def test_the_export_tells_it(stream: cudadrv.Stream, base: AnyDeviceArray, form: Maker) -> None:
+def test_the_export_reports_it(stream: cudadrv.Stream, base: AnyDeviceArray, form: Maker) -> None:
     imported = stream.import_array(form(base))
     for view in (imported, imported[1:], imported.T):
         assert view.__cuda_array_interface__["data"] == (view.ptr, True)

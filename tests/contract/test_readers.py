@@ -103,7 +103,7 @@ def test_an_attribute_is_read_whatever_its_name(
 @pytest.mark.parametrize(
     "address", [attrgetter("pointer", "place"), lambda _: -8, lambda _: 1 << 64, lambda _: 1.5]
 )
-def test_what_is_no_address_is_refused(
+def test_what_is_no_address_is_rejected(
     address: Callable[[object], int], stream: cudadrv.Stream, twice: cudadrv.Launcher
 ) -> None:
     kind = fresh_type()
@@ -123,7 +123,7 @@ def test_kernel_launch_takes_them_too(stream: cudadrv.Stream, kernels: cudadrv.M
     assert stream.to_host(array).tolist() == [32.0] * 4
 
 
-def test_memory_of_another_device_or_of_the_host_is_refused_at_any_launch(
+def test_memory_of_another_device_or_of_the_host_is_rejected_at_any_launch(
     stream: cudadrv.Stream, twice: cudadrv.Launcher
 ) -> None:
     array = ones(stream)
@@ -144,7 +144,7 @@ def test_memory_of_another_device_or_of_the_host_is_refused_at_any_launch(
         (AttributeError("gone"), r"cannot be read\n  AttributeError\('gone'\)"),
     ],
 )
-def test_what_a_reader_raises_is_said_of_the_argument(
+def test_what_a_reader_raises_is_reported_of_the_argument(
     stream: cudadrv.Stream, twice: cudadrv.Launcher, error: Exception, text: str
 ) -> None:
     kind, fails = fresh_type(), False
@@ -196,7 +196,7 @@ def test_a_reader_may_leave_an_object_to_the_protocols(
 
 
 @pytest.mark.parametrize("protocol", ["dlpack", "interface"])
-def test_the_protocols_tell_strides_that_a_reader_does_not(
+def test_the_protocols_report_strides_that_a_reader_does_not(
     protocol: str, stream: cudadrv.Stream, twice: cudadrv.Launcher
 ) -> None:
     names = ["__cuda_array_interface__"]
@@ -237,7 +237,7 @@ def test_a_later_reader_takes_the_place_of_the_former() -> None:
     assert found_for(int) is None
 
 
-def test_what_is_no_type_or_no_reader_is_refused() -> None:
+def test_what_is_no_type_or_no_reader_is_rejected() -> None:
     with pytest.raises(TypeError, match="interop.register: type"):
         register(3, Reader(attrgetter("x"), attrgetter("y")))  # type: ignore[arg-type]  # tested
     with pytest.raises(TypeError, match="interop.register: reader"):
@@ -258,7 +258,7 @@ def type_of_stream(current: Callable[[int], int]) -> type[Tensor]:
     return kind
 
 
-def test_a_launch_asks_once_for_the_stream_and_waits_for_it(
+def test_a_launch_queries_the_stream_once_and_waits_for_it(
     kernels: cudadrv.Module, stream: cudadrv.Stream, producer: cudadrv.Stream
 ) -> None:
     asked: list[int] = []

@@ -47,7 +47,7 @@ class Circular:
 
 
 @pytest.mark.parametrize("choice", ["block", "stream"])
-def test_a_resource_that_asks_itself_is_told_what_to_do(
+def test_a_resource_that_calls_itself_raises_with_the_remedy(
     context: cudadrv.Context, choice: str
 ) -> None:
     memory = Circular()
@@ -65,7 +65,7 @@ def test_a_resource_that_asks_itself_is_told_what_to_do(
         assert stream.to_host(stream.zeros(3, "f4")).tolist() == [0, 0, 0]
 
 
-def test_two_resources_that_ask_each_other_are_told(stream: cudadrv.Stream) -> None:
+def test_two_resources_that_call_each_other_raise(stream: cudadrv.Stream) -> None:
     class Other(Circular):
         def allocate(self, nbytes: int, stream: MemoryStream) -> int:
             with using_memory(one if self is other else other):
@@ -76,13 +76,13 @@ def test_two_resources_that_ask_each_other_are_told(stream: cudadrv.Stream) -> N
         stream.alloc(8)
 
 
-def test_a_hook_that_allocates_is_told(stream: cudadrv.Stream) -> None:
+def test_a_hook_that_allocates_is_reported(stream: cudadrv.Stream) -> None:
     hooked = HookedMemory(allocated=lambda address, nbytes, place: stream.alloc(8).close())
     with using_memory(hooked), pytest.raises(ArgumentValueError, match=r"HookedMemory\.allocate"):
         stream.alloc(8)
 
 
-def test_a_resource_may_ask_itself_for_larger_pieces(stream: cudadrv.Stream) -> None:
+def test_a_resource_may_call_itself_for_larger_pieces(stream: cudadrv.Stream) -> None:
     memory = Circular(depth=3)
     with using_memory(memory):
         buffer = stream.alloc(100)
@@ -105,7 +105,7 @@ def test_what_the_resource_takes_of_the_driver_is_its_own_affair(stream: cudadrv
     assert memory.kept == {}
 
 
-def test_threads_that_allocate_at_once_are_not_taken_for_one(context: cudadrv.Context) -> None:
+def test_threads_that_allocate_at_once_are_not_mistaken_for_one(context: cudadrv.Context) -> None:
     threads = 40
     met = threading.Barrier(threads)
     done: list[int] = []
@@ -141,7 +141,7 @@ def test_what_failed_is_not_counted(stream: cudadrv.Stream) -> None:
         assert stream.alloc(8).nbytes == 8
 
 
-def test_giving_back_that_takes_and_gives_back_ends(
+def test_a_release_that_allocates_and_releases_ends(
     stream: cudadrv.Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[BaseException | None] = []

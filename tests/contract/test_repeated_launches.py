@@ -84,7 +84,7 @@ def test_every_launch_gets_its_own_arguments_whichever_of_them_changed(
         assert stream.to_host(out).tolist() == _recorded(*given)
 
 
-def test_a_view_of_another_dtype_is_refused_though_it_lies_where_the_array_does(
+def test_a_view_of_another_dtype_is_rejected_though_it_lies_where_the_array_does(
     stream: cudadrv.Stream, add: cudadrv.Launcher
 ) -> None:
     out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
@@ -97,7 +97,7 @@ def test_a_view_of_another_dtype_is_refused_though_it_lies_where_the_array_does(
     assert stream.to_host(out).tolist() == [6.0] * 4
 
 
-def test_an_empty_array_of_another_dtype_is_refused(
+def test_an_empty_array_of_another_dtype_is_rejected(
     stream: cudadrv.Stream, add: cudadrv.Launcher
 ) -> None:
     out = stream.zeros(4, "f4")
@@ -106,7 +106,7 @@ def test_an_empty_array_of_another_dtype_is_refused(
         add(out, stream.empty(0, "i4"), 1.0, 0)
 
 
-def test_an_array_of_no_whole_vectors_is_refused(
+def test_an_array_of_no_whole_vectors_is_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     out, a = stream.zeros(8, "f4"), stream.zeros(4, "f4")
@@ -117,7 +117,7 @@ def test_an_array_of_no_whole_vectors_is_refused(
             launcher(wrong, a, 4)
 
 
-def test_a_number_of_another_type_is_refused_though_it_equals_the_last_one(
+def test_a_number_of_another_type_is_rejected_though_it_equals_the_last_one(
     stream: cudadrv.Stream, add: cudadrv.Launcher
 ) -> None:
     out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
@@ -131,7 +131,7 @@ def test_a_number_of_another_type_is_refused_though_it_equals_the_last_one(
     assert stream.to_host(out).tolist() == [6.0] * 4
 
 
-def test_a_closed_array_is_refused(stream: cudadrv.Stream, add: cudadrv.Launcher) -> None:
+def test_a_closed_array_is_rejected(stream: cudadrv.Stream, add: cudadrv.Launcher) -> None:
     out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
     part = a[:2]
     repeated(add, out, part, 1.0, 2)
@@ -157,7 +157,7 @@ def closing_at(point: int, array: Closeable) -> Trace:
 
 # Up to the launch that packs all, the one that notes it, and the one that finds it noted.
 @pytest.mark.parametrize("before", [2, 3, 5])
-def test_an_array_that_is_closed_at_any_point_of_a_launch_is_held_or_refused(
+def test_an_array_that_is_closed_at_any_point_of_a_launch_is_held_or_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module, before: int
 ) -> None:
     out, launched = stream.zeros(4, "f4"), 0

@@ -120,7 +120,7 @@ class Place:
         return self.number
 
 
-def test_an_address_that_is_no_number_is_read_anew_and_let_go(
+def test_an_address_that_is_no_number_is_read_anew_and_released(
     stream: cudadrv.Stream, put: cudadrv.Launcher
 ) -> None:
     arrays = [ones(stream) for _ in "ab"]
@@ -149,7 +149,7 @@ def test_an_address_that_is_no_number_is_read_anew_and_let_go(
     ],
 )
 @pytest.mark.parametrize("is_new", [False, True])
-def test_what_changed_at_the_same_address_is_refused(
+def test_what_changed_at_the_same_address_is_rejected(
     stream: cudadrv.Stream,
     put: cudadrv.Launcher,
     name: str,
@@ -188,7 +188,7 @@ class Five:
     [(Five(), 1.0), (5.0, 1.0), (1 << 40, 1.0), ("5", 1.0), (None, 1.0), (5, np.complex64(1 + 2j))],
 )
 @pytest.mark.filterwarnings("ignore")  # as NumPy may warn of a part that is lost
-def test_a_number_that_is_none_is_refused_beside_the_same_memory(
+def test_a_number_that_is_none_is_rejected_beside_the_same_memory(
     stream: cudadrv.Stream, put: cudadrv.Launcher, n: object, scale: object
 ) -> None:
     array = ones(stream)
@@ -221,7 +221,7 @@ def test_memory_of_ours_beside_theirs_is_looked_at_too(
     assert values(stream, arrays[0]) == [1.0 + 3 * 214 + 102]
 
 
-def test_the_librarys_stream_is_asked_for_and_waited_for_at_each_launch(
+def test_the_librarys_stream_is_requested_and_waited_for_at_each_launch(
     context: cudadrv.Context,
     stream: cudadrv.Stream,
     add: cudadrv.Launcher,

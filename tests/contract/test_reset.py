@@ -168,7 +168,7 @@ print(stream.to_host(out).trace(), told)
 
 
 @pytest.mark.slow
-def test_memory_comes_back_and_what_cannot_be_closed_refuses() -> None:
+def test_memory_comes_back_and_what_cannot_be_closed_rejects() -> None:
     text = run(
         MADE
         + """
@@ -275,7 +275,7 @@ print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
 
 
 @pytest.mark.slow
-def test_what_the_collector_does_not_tell_of_is_closed_too() -> None:
+def test_what_the_collector_does_not_report_is_closed_too() -> None:
     text = run(
         MADE
         + """

@@ -103,7 +103,7 @@ def test_a_source_that_does_not_compile_fails_the_probe_under_its_label() -> Non
 
 
 @pytest.mark.slow
-def test_the_policy_is_calibrated_once_or_says_why_not(runtime: GpuRuntime) -> None:
+def test_the_policy_is_calibrated_once_or_reports_why_not(runtime: GpuRuntime) -> None:
     calibration = runtime.calibration
     assert runtime.policy is calibration.policy
     assert runtime.calibration is calibration
@@ -122,7 +122,7 @@ def test_the_policy_is_calibrated_once_or_says_why_not(runtime: GpuRuntime) -> N
         assert calibration.policy.xtwx_n_min in (2048, 4096, 8192, 50_000)
 
 
-def test_threads_that_ask_at_once_get_one_runtime(runtime: GpuRuntime) -> None:
+def test_threads_that_request_a_runtime_at_once_get_one(runtime: GpuRuntime) -> None:
     end = time.monotonic() + SECONDS / 5
     found: set[int] = set()
 

@@ -119,7 +119,7 @@ def test_a_tile_that_raises_leaves_the_others_results_and_the_devices_usable(
     assert np.array_equal(again, whole)
 
 
-def test_the_arena_lends_memory_to_a_tile(twice: GpuRuntime) -> None:
+def test_the_arena_hands_out_memory_to_a_tile(twice: GpuRuntime) -> None:
     def on_arena(ordinal: int, part: Floats) -> float:
         tile = current_tile()
         bucket, slab = tile.arena.alloc(tile.stream, part.size, "sum")

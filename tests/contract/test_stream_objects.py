@@ -80,7 +80,7 @@ def test_streams_and_events_are_awaited(
     other.close()
 
 
-def test_a_stream_says_whether_it_waits_for_the_legacy_stream(
+def test_a_stream_reports_whether_it_waits_for_the_legacy_stream(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     with context.new_stream(blocking=True) as blocking:
@@ -172,7 +172,7 @@ def test_the_heap_has_as_much_as_its_limit(context: cudadrv.Context) -> None:
         assert stream.to_host(found).tolist() == [1]
 
 
-def test_a_cache_preference_is_remembered(context: cudadrv.Context) -> None:
+def test_a_cache_preference_is_stored(context: cudadrv.Context) -> None:
     with cudadrv.Context.create(context.device) as own:
         assert own.cache_preference is CachePreference.NONE
         own.cache_preference = CachePreference.L1

@@ -16,7 +16,7 @@ def test_a_stream_does_its_work_in_order(stream: cudadrv.Stream) -> None:
     assert stream.to_host(array).tolist() == [4] * 1000
 
 
-def test_a_done_stream_says_so(stream: cudadrv.Stream) -> None:
+def test_a_done_stream_reports_it(stream: cudadrv.Stream) -> None:
     stream.zeros(10, "f4")
     stream.synchronize()
     assert stream.is_done()
@@ -126,7 +126,7 @@ def test_memory_of_a_closed_stream_can_be_given_to_other_libraries(
     assert (stream.to_host(stream.import_array(array)) == 7).all()
 
 
-def test_a_capture_inside_a_capture_is_refused(stream: cudadrv.Stream) -> None:
+def test_a_capture_inside_a_capture_is_rejected(stream: cudadrv.Stream) -> None:
     array = stream.zeros(4, "i4")
     with stream.capture(), pytest.raises(InvalidValueError, match="already capturing"):
         stream.fill(array, 1)

@@ -75,7 +75,7 @@ def test_stores_convert_nothing(stream: cudadrv.Stream, kernels: cudadrv.Module,
 
 
 @pytest.mark.parametrize("name", FLOAT32)
-def test_sums_are_those_of_float32_and_flush_where_the_element_says_so(
+def test_sums_are_those_of_float32_and_flush_where_the_element_requires_it(
     stream: cudadrv.Stream, kernels: cudadrv.Module, name: str
 ) -> None:
     expected = GIVEN.copy()

@@ -79,7 +79,7 @@ def test_a_product_of_tiles_in_a_pipeline_has_the_bits_of_exact_arithmetic(
     ("NONE", 40), ("BYTES_32", 16), ("BYTES_64", 32), ("BYTES_128", 64),
     ("BYTES_32", 8), ("BYTES_64", 8), ("BYTES_64", 24), ("BYTES_128", 32), ("BYTES_128", 56),
 ])  # fmt: skip
-def test_pieces_of_rows_change_places_as_the_swizzle_says(
+def test_pieces_of_rows_change_places_as_the_swizzle_specifies(
     stream: cudadrv.Stream, kernels: cudadrv.Module, swizzle: str, columns: int
 ) -> None:
     x = noise(20, 80)
@@ -127,7 +127,7 @@ def test_what_is_outside_is_zero(
     assert dumped(stream, kernels, tensor_map, x, y, 512).tobytes() == expected.tobytes()
 
 
-def test_what_is_outside_is_nan_where_it_is_asked_for(
+def test_what_is_outside_is_nan_where_it_is_requested(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     data = noise(20, 72, dtype=SINGLE)
@@ -283,7 +283,7 @@ def test_a_graph_uses_the_array_of_a_map_at_each_replay(
         assert (stream.to_host(array) == 3).all()
 
 
-def test_the_map_of_closed_memory_is_refused(
+def test_the_map_of_closed_memory_is_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512 + BARRIER)
@@ -297,7 +297,7 @@ def test_the_map_of_closed_memory_is_refused(
     assert "closed memory" in repr(tensor_map)
 
 
-def test_a_map_of_another_device_or_in_another_place_is_refused(
+def test_a_map_of_another_device_or_in_another_place_is_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module, second_context: cudadrv.Context
 ) -> None:
     config = LaunchConfig(1, 32, shared_bytes=512 + BARRIER)
@@ -329,7 +329,7 @@ def test_a_map_of_another_device_or_in_another_place_is_refused(
     ((8, 16), "f4", (8, 16), {"interleave": TensorInterleave.BYTES_16}, "4 to 6 axes, not 2"),
     ((2, 8, 16), "f4", (1, 8, 16), {"interleave": TensorInterleave.BYTES_32}, "goes with"),
 ])  # fmt: skip
-def test_what_cuda_does_not_take_is_said(
+def test_what_cuda_does_not_take_is_reported(
     context: cudadrv.Context, stream: cudadrv.Stream, shape: tuple[int, ...], dtype: str,
     box: tuple[int, ...], options: dict[str, object], words: str,
 ) -> None:  # fmt: skip
@@ -351,7 +351,7 @@ def test_rows_of_images_need_a_newer_device(
         TensorMap.im2col_wide(stream.zeros((2, 6, 16), HALF), 0, 0, 16, 8)
 
 
-def test_arrays_that_lie_otherwise_are_refused(
+def test_arrays_that_lie_otherwise_are_rejected(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     needs_tensor_maps(context)

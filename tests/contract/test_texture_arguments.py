@@ -132,7 +132,7 @@ def test_a_texture_is_no_other_argument(stream: cudadrv.Stream, kernels: cudadrv
         kernels.kernel("scale").launch(stream, LaunchConfig(1, 16), 1.5, out, 2.0)
 
 
-def test_a_texture_of_another_context_is_refused(
+def test_a_texture_of_another_context_is_rejected(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     out = stream.zeros(16, np.float32)
@@ -177,7 +177,7 @@ def test_a_copy_and_a_launch_are_captured(stream: cudadrv.Stream, kernels: cudad
             assert (stream.to_host(out) == 3 * value).all()
 
 
-def test_what_cuda_would_read_otherwise_is_refused(stream: cudadrv.Stream) -> None:
+def test_what_cuda_would_read_otherwise_is_rejected(stream: cudadrv.Stream) -> None:
     floats = CudaArray(stream.context, (8, 16), np.float32)
     bytes_ = CudaArray(stream.context, (8, 16), np.uint8)
     words = CudaArray(stream.context, (8, 16), np.int32)

@@ -142,7 +142,7 @@ def test_a_capture_is_not_disturbed_and_its_replay_is_one_span(
     assert len(spans(path, "cuGraphLaunch", device=True)) == 2
 
 
-def test_threads_and_streams_are_told_apart(
+def test_threads_and_streams_are_distinguished(
     context: cudadrv.Context, add: cudadrv.Kernel, tmp_path: Path
 ) -> None:
     path = tmp_path / "trace.json"
@@ -177,7 +177,7 @@ def test_a_context_closed_within_the_trace_keeps_its_spans(tmp_path: Path) -> No
     assert len(spans(path, "cuMemsetD8Async", device=True)) == 1
 
 
-def test_refusals_stay_what_they_are(
+def test_rejections_stay_what_they_are(
     stream: cudadrv.Stream, add: cudadrv.Kernel, tmp_path: Path
 ) -> None:
     out = stream.zeros(1, "i4")

@@ -43,7 +43,7 @@ def test_parts_that_lie_together_are_views(
     assert np.array_equal(stream.to_host(array[key]), np.asarray(DATA[key]))
 
 
-def test_indices_beyond_the_array_are_refused(stream: cudadrv.Stream) -> None:
+def test_indices_beyond_the_array_are_rejected(stream: cudadrv.Stream) -> None:
     array = stream.to_device(DATA)
     with pytest.raises(IndexError, match="index 2 is out of range for an axis of 2"):
         array[2]

@@ -103,7 +103,7 @@ def test_memory_goes_with_its_last_mapping(stream: cudadrv.Stream) -> None:
     assert [name for name, _ in calls][-1] == "cuMemRelease"
 
 
-def test_wrong_memory_is_refused(stream: cudadrv.Stream) -> None:
+def test_wrong_memory_is_rejected(stream: cudadrv.Stream) -> None:
     with pytest.raises(ValueError, match="PhysicalMemory: nbytes"):
         PhysicalMemory(0)
     with pytest.raises(TypeError, match='give "posix_fd", "fabric" or None'):
@@ -218,7 +218,7 @@ def test_another_process_maps_exported_memory(stream: cudadrv.Stream, peer: Peer
     peer.ask(close_received)
 
 
-def test_a_handle_of_nothing_is_refused() -> None:
+def test_a_handle_of_nothing_is_rejected() -> None:
     with open(os.devnull) as file, pytest.raises(CudaError, match="opening memory of 4 bytes"):
         PhysicalMemory.from_descriptor(file.fileno(), 4)
     with pytest.raises(OSError, match="descriptor: 1073741824 is not open"):

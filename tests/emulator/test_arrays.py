@@ -90,7 +90,7 @@ def test_an_array_is_what_it_was_made_of(
         (16, 8, 0, 0x1000),
     ],
 )
-def test_an_array_that_cannot_be_is_refused(
+def test_an_array_that_cannot_be_is_rejected(
     api: OpenApi, context: CUcontext, given: tuple[int, ...]
 ) -> None:
     assert code(api.cuArray3DCreate(described(*given, format_=U8))) == 1
@@ -156,7 +156,7 @@ def test_arrays_take_memory_and_give_it_back(api: OpenApi, context: CUcontext) -
             ok(api.cuArrayDestroy(ok(found)))
 
 
-def test_an_array_is_named_where_memory_is_told(emulator: Emulator) -> None:
+def test_an_array_is_named_where_memory_is_reported(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     ok(emulator.cuArray3DCreate(described(16)))
     device = emulator._devices[0]
@@ -214,7 +214,7 @@ def test_a_capture_that_forbids_it_makes_and_destroys_no_arrays(
     ok(api.cuGraphDestroy(ok(api.cuStreamEndCapture(stream))))
 
 
-def test_what_the_emulator_lacks_it_says(emulator: Emulator) -> None:
+def test_the_emulator_reports_what_it_lacks(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     compressed = described(16, 16, channels=4, format_=CUarray_format.CU_AD_FORMAT_BC1_UNORM)
     for given in (compressed, described(16, 8, 0, 0x40)):

@@ -39,7 +39,7 @@ def load(text: str) -> None:
     cudadrv.cuda_context_for(0).load_module(text.encode()).kernel("k")
 
 
-def test_a_module_that_no_gpu_loads_is_told_with_ptxas_words() -> None:
+def test_a_module_that_no_gpu_loads_is_reported_with_ptxas_words() -> None:
     with (
         pytest.raises(CheckError, match="GPUs of sm_90 do not load this module") as caught,
         emulator.session(check=["assemble"]) as machine,
@@ -99,7 +99,7 @@ def test_what_nvjitlink_does_not_know_is_skipped_with_a_warning(
     assert machine.findings == ()
 
 
-def test_without_nvjitlink_it_is_refused_by_name_and_left_out_by_default(
+def test_without_nvjitlink_it_is_rejected_by_name_and_left_out_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDADRV_CACHE_DIR", str(tmp_path))  # which has no note of one

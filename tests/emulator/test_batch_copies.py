@@ -140,7 +140,9 @@ def test_a_source_that_is_read_during_the_call_may_change_at_once(late: Emulator
 
 
 @pytest.mark.parametrize("order", [IN_STREAM, ANY_TIME])
-def test_a_source_of_the_host_that_changes_too_early_is_told(late: Emulator, order: int) -> None:
+def test_a_source_of_the_host_that_changes_too_early_is_reported(
+    late: Emulator, order: int
+) -> None:
     stream, given = a_stream(late), host(4)
     target = on_device(late, 0, stream)
     ok(batch(late, stream, [(target, at(given), 64)], order))
@@ -149,7 +151,7 @@ def test_a_source_of_the_host_that_changes_too_early_is_told(late: Emulator, ord
         ok(late.cuStreamSynchronize(stream))
 
 
-def test_a_batch_of_nothing_or_without_right_attributes_is_refused(api: Emulator) -> None:
+def test_a_batch_of_nothing_or_without_right_attributes_is_rejected(api: Emulator) -> None:
     stream = a_stream(api)
     one, two = on_device(api, 1, stream), on_device(api, 2, stream)
     pair = [one, two], [two, one], [64, 64]
@@ -243,7 +245,7 @@ def test_a_batch_of_boxes_copies_rows_layers_and_arrays(api: Emulator) -> None:
     assert (back == sheet[1:3, 1:3]).all()
 
 
-def test_boxes_that_do_not_fit_are_refused(api: Emulator) -> None:
+def test_boxes_that_do_not_fit_are_rejected(api: Emulator) -> None:
     stream, memory = a_stream(api), ok(api.cuMemAlloc(64))
     good, empty, narrow, none = box((8, 4, 1)), box((8, 0, 1)), box((8, 4, 1)), box((8, 4, 1))
     for each in (good, empty):

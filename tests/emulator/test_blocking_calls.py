@@ -92,7 +92,7 @@ def test_an_address_range_is_that_of_the_allocation(api: Emulator) -> None:
     assert code(api.cuMemGetAddressRange(memory)) == CUresult.CUDA_ERROR_NOT_FOUND
 
 
-def test_a_streams_callback_is_told_of_the_stream_and_comes_in_its_order(api: Emulator) -> None:
+def test_a_streams_callback_gets_the_stream_and_runs_in_its_order(api: Emulator) -> None:
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
     host, seen = np.zeros(1, np.uint32), []
     callback = kind(lambda *given: seen.append((*given, int(host[0]))))

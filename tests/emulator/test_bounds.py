@@ -107,7 +107,7 @@ def test_without_the_check_it_is_not_seen(name: str) -> None:
     assert run(WRONG[name][0], check=()) is None
 
 
-def test_memory_that_is_lent_again_is_used_again() -> None:
+def test_memory_that_is_handed_out_again_is_used_again() -> None:
     def program(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
         allocator, arena = cudadrv.CudaAllocator(stream), cudadrv.DeviceArena(np.int32)
         for _ in range(3):

@@ -50,7 +50,7 @@ def test_a_box_goes_in_and_comes_out(api: OpenApi, array: CUarray, stream: CUstr
     np.testing.assert_array_equal(read(api, stream, array), DATA)
 
 
-def test_a_part_goes_where_it_is_told(api: OpenApi, array: CUarray, stream: CUstream) -> None:
+def test_a_part_goes_to_its_target(api: OpenApi, array: CUarray, stream: CUstream) -> None:
     nothing = np.zeros_like(DATA)
     ok(api.cuMemcpy3DAsync(copying(from_host(array, nothing)), stream))
     part = Fields(
@@ -182,7 +182,7 @@ def test_a_captured_copy_reads_when_it_is_replayed(
     ok(api.cuGraphDestroy(graph))
 
 
-def test_a_replayed_copy_of_a_destroyed_array_is_refused(emulator: Emulator) -> None:
+def test_a_replayed_copy_of_a_destroyed_array_is_rejected(emulator: Emulator) -> None:
     """Driver 580 crashes in this."""
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     stream = ok(emulator.cuStreamCreateWithPriority(1, 0))

@@ -123,7 +123,7 @@ def test_synchronising_a_capturing_stream_invalidates_it(
 
 
 @MODES
-def test_synchronising_the_context_is_refused_in_every_mode(
+def test_synchronising_the_context_is_rejected_in_every_mode(
     api: OpenApi, stream: CUstream, mode: CUstreamCaptureMode
 ) -> None:
     begin(api, stream, mode)
@@ -237,7 +237,7 @@ def test_what_does_not_synchronise_is_allowed(
     assert node_count(api, end(api, stream)) == 0
 
 
-def test_a_refused_launch_invalidates_a_refused_copy_does_not(
+def test_a_rejected_launch_invalidates_a_rejected_copy_does_not(
     api: OpenApi, stream: CUstream, module: CUmodule
 ) -> None:
     (empty,) = functions(api, module, "empty")
@@ -495,7 +495,7 @@ def test_a_capture_reaches_over_contexts_of_a_device(
     ok(api.cuCtxDestroy(other))
 
 
-def test_a_fault_in_a_graph_is_told_by_its_launch(emulator: Emulator) -> None:
+def test_a_fault_in_a_graph_is_reported_by_its_launch(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     (increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
     stream = another(emulator)

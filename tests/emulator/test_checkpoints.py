@@ -12,7 +12,7 @@ from tests.patience import SECONDS
 from .calls import code, ok
 
 
-def test_a_process_without_a_driver_of_its_own_may_ask_for_checkpoints() -> None:
+def test_a_process_without_a_driver_of_its_own_may_request_checkpoints() -> None:
     emulator = Emulator()
     assert ok(emulator.cuCheckpointProcessGetState(os.getpid())) == 0
     assert code(emulator.cuCheckpointProcessLock(os.getppid(), None)) == 801

@@ -71,7 +71,7 @@ def test_a_session_raises_what_its_checks_found() -> None:
     assert pickle.loads(pickle.dumps(caught.value)).findings == (finding,)
 
 
-def test_a_session_collects_where_it_is_told_not_to_raise() -> None:
+def test_a_session_collects_findings_where_it_is_not_to_raise() -> None:
     with emulator.session(check=("race",), raise_findings=False) as machine:
         launch("turn", 0)
     assert [str(each).split(":")[0] for each in machine.findings] == ["race"]
@@ -109,7 +109,7 @@ def test_without_a_check_nothing_is_looked_for() -> None:
     assert machine.findings == ()
 
 
-def test_a_check_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_there_is_not_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         ArgumentValueError, match="'races' is no check of kernels: one of race, init"
     ):
@@ -127,7 +127,7 @@ def test_checks_are_named_by_several_texts_or_by_one(check: emulator.CheckName) 
         assert machine.checks.names == names
 
 
-def test_a_text_that_is_no_check_is_refused() -> None:
+def test_a_text_that_is_no_check_is_rejected() -> None:
     with pytest.raises(ArgumentValueError, match="'races' is no check of kernels"):
         emulator.Emulator(check="races")  # type: ignore[arg-type]  # the mistake
 
@@ -145,7 +145,7 @@ def test_the_environment_chooses_the_checks(monkeypatch: pytest.MonkeyPatch) -> 
         [(1, 0, 0, "0 found"), (0, 0, 66, "1 found"), (0, 7, 7, "1 found"), (1, 7, 7, "0 found")], 2
     ),
 )
-def test_the_command_tells_of_a_script(
+def test_the_command_reports_a_script(
     tmp_path: Path, barrier: int, own: int, status: int, said: str
 ) -> None:
     script = tmp_path / "script.py"

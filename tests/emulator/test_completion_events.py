@@ -10,7 +10,7 @@ from cudadrv import LaunchAttributes, LaunchConfig
 SOURCE = 'extern "C" __global__ void set(int* x) { *x = 7; }'
 
 
-def test_work_behind_the_event_does_not_wait_for_the_kernel() -> None:
+def test_work_after_the_event_does_not_wait_for_the_kernel() -> None:
     with cudadrv.emulator.session(1, order="late"):
         context = cudadrv.cuda_context_for(0)
         first, second = context.new_stream(), context.new_stream()

@@ -14,7 +14,7 @@ from .kernels import EMPTY, VARIABLE
 NULL = CUcontext(0)
 
 
-def test_without_a_context_calls_answer_invalid_context(emulator: Emulator) -> None:
+def test_without_a_context_calls_return_invalid_context(emulator: Emulator) -> None:
     assert int(ok(emulator.cuCtxGetCurrent())) == 0
     assert code(emulator.cuCtxGetDevice()) == 201
     assert code(emulator.cuCtxSynchronize()) == 201
@@ -155,7 +155,7 @@ def test_what_a_destroyed_context_held_is_dead(emulator: Emulator) -> None:
     assert free == total
 
 
-def test_a_number_that_is_no_context_is_refused(emulator: Emulator) -> None:
+def test_a_number_that_is_no_context_is_rejected(emulator: Emulator) -> None:
     stray = CUcontext(0x1234560)
     assert code(emulator.cuCtxSetCurrent(stray)) == 201
     assert code(emulator.cuCtxPushCurrent(stray)) == 201

@@ -50,7 +50,7 @@ def test_no_bytes_are_copied_anywhere(api: OpenApi, context: CUcontext, stream: 
     assert code(api.cuMemsetD32Async(NOWHERE, 1, 0, stream)) == 0
 
 
-def test_freed_memory_is_told_as_freed(emulator: Emulator) -> None:
+def test_freed_memory_is_reported_as_freed(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     host = np.zeros(8, np.uint8)
     memory = ok(emulator.cuMemAlloc(8))

@@ -61,14 +61,14 @@ def state(emulator: Emulator) -> list[object]:
 
 @all_rows
 @EACH
-def test_a_live_handle_is_taken(kind: str, answer: int | None, use: Call) -> None:
+def test_a_live_handle_is_accepted(kind: str, answer: int | None, use: Call) -> None:
     ready = an_emulator()
     assert int(use(ready, KINDS[kind].make(ready))[0]) == 0
 
 
 @all_rows
 @EACH
-def test_a_dead_handle_is_refused(kind: str, answer: int | None, use: Call) -> None:
+def test_a_dead_handle_is_rejected(kind: str, answer: int | None, use: Call) -> None:
     ready = an_emulator()
     handle = KINDS[kind].make(ready)
     ok(KINDS[kind].destroy(ready, handle)[:1])
@@ -83,7 +83,7 @@ def test_a_dead_handle_is_refused(kind: str, answer: int | None, use: Call) -> N
 
 @all_rows
 @EACH
-def test_a_handle_of_a_destroyed_context_is_refused(
+def test_a_handle_of_a_destroyed_context_is_rejected(
     kind: str, answer: int | None, use: Call
 ) -> None:
     ready = an_emulator()
@@ -101,7 +101,7 @@ def test_a_handle_of_a_destroyed_context_is_refused(
 
 @all_rows
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "function"])
-def test_a_second_destroy_is_refused_and_does_nothing(kind: str) -> None:
+def test_a_second_destroy_is_rejected_and_does_nothing(kind: str) -> None:
     ready = an_emulator()
     handle = KINDS[kind].make(ready)
     ok(KINDS[kind].destroy(ready, handle)[:1])
@@ -134,7 +134,7 @@ def test_every_function_with_a_handle_is_among_them() -> None:
     }
 
 
-def test_a_pool_is_never_destroyed_and_a_foreign_one_is_refused() -> None:
+def test_a_pool_is_never_destroyed_and_a_foreign_one_is_rejected() -> None:
     ready = an_emulator()
     other = Emulator()
     ok(other.cuInit(0))

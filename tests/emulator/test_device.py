@@ -13,7 +13,7 @@ from .calls import OpenApi, code, ok
 A = CUdevice_attribute
 
 
-def test_calls_before_cuinit_answer_not_initialized() -> None:
+def test_calls_before_cuinit_return_not_initialized() -> None:
     fresh = Emulator()
     assert code(fresh.cuDeviceGetCount()) == 3
     assert code(fresh.cuCtxGetCurrent()) == 3
@@ -46,7 +46,7 @@ def test_ordinals_out_of_range_are_invalid_devices(api: OpenApi) -> None:
     assert int(ok(api.cuDeviceGet(count - 1))) == count - 1
 
 
-def test_a_device_that_does_not_exist_is_refused_by_every_query(emulator: Emulator) -> None:
+def test_a_device_that_does_not_exist_is_rejected_by_every_query(emulator: Emulator) -> None:
     bad = CUdevice(9)
     assert code(emulator.cuDeviceGetName(9, bad)) == 101
     assert code(emulator.cuDeviceGetUuid(bad)) == 101
@@ -93,7 +93,7 @@ def test_uuids_are_the_same_in_every_run() -> None:
     assert ok(first.cuDeviceGetUuid(device)).bytes == ok(second.cuDeviceGetUuid(device)).bytes
 
 
-def test_every_attribute_of_the_binding_is_answered(emulator: Emulator) -> None:
+def test_every_attribute_of_the_binding_is_returned(emulator: Emulator) -> None:
     device = ok(emulator.cuDeviceGet(0))
     answered = [
         ok(emulator.cuDeviceGetAttribute(attribute, device))
@@ -126,7 +126,7 @@ H100_ATTRIBUTES = {
 }  # fmt: skip
 
 
-def test_the_h100_profile_answers_as_an_h100() -> None:
+def test_the_h100_profile_returns_the_values_of_an_h100() -> None:
     emulator = Emulator([H100])
     ok(emulator.cuInit(0))
     device = ok(emulator.cuDeviceGet(0))
@@ -187,7 +187,7 @@ def test_an_attribute_can_be_replaced() -> None:
         ({"total_memory": 1 << 41}, "total_memory"),
     ],
 )
-def test_a_device_that_cannot_be_is_refused(properties: dict[str, object], said: str) -> None:
+def test_a_device_that_cannot_be_is_rejected(properties: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         EmulatedDevice(**properties)  # type: ignore[arg-type]  # wrong on purpose
 

@@ -51,7 +51,7 @@ def test_the_drivers_linker_joins_texts_of_ptx(api: Emulator) -> None:
     assert download(api, memory, 1).tolist() == [42]
 
 
-def test_what_does_not_link_is_told(api: Emulator) -> None:
+def test_what_does_not_link_is_reported(api: Emulator) -> None:
     twice = api.cuLinkComplete(link_of(api, CALLED, CALLED))
     assert code(twice) == CUresult.CUDA_ERROR_INVALID_PTX
     assert "twice is defined in input 0 and in input 1" in str(api.last_fault)

@@ -44,7 +44,7 @@ def test_failed_calls_are_dumped_from_a_place_on(api: Emulator, tmp_path: Path) 
     assert code(api.cuLogsDumpToFile(None, str(tmp_path).encode(), 0)) == 1
 
 
-def test_a_dump_says_that_messages_are_lost(api: Emulator) -> None:
+def test_a_dump_reports_that_messages_are_lost(api: Emulator) -> None:
     for _ in range(101):
         api.cuDeviceGet(5)
     text, after = dumped(api, None, 25600)

@@ -33,7 +33,7 @@ def test_a_result_that_is_not_known_keeps_its_code() -> None:
     assert str(error) == "work: cuNew returned CUresult (12345)\n  new fault"
 
 
-def test_an_error_says_what_where_and_what_to_do() -> None:
+def test_an_error_reports_what_where_and_what_to_do() -> None:
     error = errors.OutOfMemoryError("allocating 5 bytes", call="cuMemAllocAsync", text="no memory")
     assert str(error) == (
         "allocating 5 bytes: cuMemAllocAsync returned CUDA_ERROR_OUT_OF_MEMORY (2)\n  no memory\n"
@@ -50,7 +50,7 @@ def test_sticky_errors_say_that_the_process_must_restart() -> None:
     assert "restart the process" not in str(errors.InvalidValueError("work"))
 
 
-def test_two_classes_for_one_result_are_refused() -> None:
+def test_two_classes_for_one_result_are_rejected() -> None:
     with pytest.raises(TypeError, match="two classes for CUresult 700"):
         types.new_class("Another", (CudaError,), {"result": 700})
 
@@ -169,7 +169,7 @@ def test_a_compile_error_says_each_error_once_and_few_of_many() -> None:
     assert "x19" in caught.value.log
 
 
-def test_a_kernel_that_is_not_found_is_told_how_it_would_be() -> None:
+def test_the_error_about_a_missing_kernel_has_the_way_to_find_it() -> None:
     source = 'extern "C" __global__ void plain() {} namespace n { __global__ void named() {} }'
     with emulator.session():
         module = cudadrv.cuda_context_for(0).compile(source)
@@ -184,7 +184,7 @@ def test_a_kernel_that_is_not_found_is_told_how_it_would_be() -> None:
             assert hint in str(caught.value).split("\n")[1]
 
 
-def test_a_header_of_the_hosts_library_is_told_apart() -> None:
+def test_a_header_of_the_hosts_library_is_distinguished() -> None:
     with pytest.raises(ptx.HeaderNotFoundError, match="host's C\\+\\+ standard library"):
         ptx.compile("#include <vector>\n")
 

@@ -56,7 +56,7 @@ def test_a_failing_call_does_nothing(ready: Emulator) -> None:
     assert code(ready.cuMemFree(memory)) == 0
 
 
-def test_a_planned_text_is_told(ready: Emulator) -> None:
+def test_a_planned_text_is_reported(ready: Emulator) -> None:
     ready.fail("cuEventCreate", with_=OUT_OF_MEMORY, text="no more events today")
     result, _ = ready.cuEventCreate(0)
     assert ok(ready.cuGetErrorString(result)) == b"no more events today"
@@ -119,14 +119,14 @@ def test_initialisation_can_fail(emulator: Emulator) -> None:
         ("cuMemAlloc", 1, 1, 123456),
     ],
 )
-def test_a_plan_that_cannot_be_is_refused(
+def test_a_plan_that_cannot_be_is_rejected(
     emulator: Emulator, function: str, nth: int, times: int, with_: int
 ) -> None:
     with pytest.raises(ValueError, match=r"."):
         emulator.fail(function, nth=nth, times=times, with_=with_)
 
 
-def test_memory_is_limited_and_given_back(ready: Emulator) -> None:
+def test_memory_is_limited_and_released(ready: Emulator) -> None:
     _, total = ok(ready.cuMemGetInfo())
     with ready.limit_memory(2 * MIB):
         assert ok(ready.cuMemGetInfo()) == (2 * MIB, total)

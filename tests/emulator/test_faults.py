@@ -44,7 +44,7 @@ def emulator_with(limits: Limits = Limits()) -> tuple[Emulator, CUcontext]:  # n
     ],
     ids=["out of bounds", "use after free", "misaligned", "trap"],
 )
-def test_a_fault_answers_the_code_of_hardware(
+def test_a_fault_returns_the_code_of_hardware(
     kernel: str, name: str, address: str | None, expected: int, kind: type[EmulationFault]
 ) -> None:
     """700, 716 and 719 were measured on an H100 with driver 580."""
@@ -62,7 +62,7 @@ def test_a_fault_answers_the_code_of_hardware(
     assert said == str(emulator.last_fault).encode()
 
 
-def test_a_fault_tells_its_place() -> None:
+def test_a_fault_reports_its_place() -> None:
     emulator, _ = emulator_with()
     (increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
     memory = int(ok(emulator.cuMemAlloc(64)))
@@ -86,7 +86,7 @@ def test_a_runaway_kernel_is_ended_by_the_limit() -> None:
     assert isinstance(emulator.last_fault, Runaway)
 
 
-def test_after_a_fault_calls_on_the_device_answer_as_on_hardware() -> None:
+def test_after_a_fault_calls_on_the_device_return_as_on_hardware() -> None:
     """Which calls still work, and what the others answer, was measured on an H100."""
     emulator, context = emulator_with()
     device = ok(emulator.cuDeviceGet(0))

@@ -75,7 +75,7 @@ def test_what_can_be_set_is_checked(api: OpenApi, module: CUmodule) -> None:
     assert code(api.cuFuncSetAttribute(empty, portable, 1)) == 0
 
 
-def test_parameters_are_told_by_offset_and_size(api: OpenApi, module: CUmodule) -> None:
+def test_parameters_are_reported_by_offset_and_size(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     assert [ok(api.cuFuncGetParamInfo(fill, i)) for i in range(3)] == [(0, 8), (8, 4), (12, 1)]
     assert code(api.cuFuncGetParamInfo(fill, 3)) == 1
@@ -110,7 +110,7 @@ def test_occupancy_is_that_of_hopper(threads: int, shared: int, blocks: int) -> 
     assert ok(found) == blocks
 
 
-def test_occupancy_is_0_above_what_may_be_asked_for(api: OpenApi, module: CUmodule) -> None:
+def test_occupancy_is_0_above_what_may_be_requested(api: OpenApi, module: CUmodule) -> None:
     (statics,) = functions(api, module, "statics")
     assert ok(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(statics, 256, 100000)) == 0
     assert code(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(statics, 0, 0)) == 1

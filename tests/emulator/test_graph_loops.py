@@ -25,7 +25,7 @@ ORDERS: tuple[OrderName, ...] = ("immediate", "late")
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("runs", "ends"), [(45, True), (55, False)])
-def test_a_loop_ends_or_is_told_as_endless(order: OrderName, runs: int, ends: bool) -> None:
+def test_a_loop_ends_or_is_reported_as_endless(order: OrderName, runs: int, ends: bool) -> None:
     with emulator.session(limits=Limits(max_steps=1000), order=order):
         context = cudadrv.cuda_context_for(0)
         stream = context.new_stream()

@@ -59,7 +59,7 @@ def test_memory_that_a_graph_leaves_is_used_until_it_is_freed_and_trimmed(api: E
     assert account(api)[USED] == 0
 
 
-def test_attributes_that_cannot_be_asked_or_set_are_refused(api: Emulator) -> None:
+def test_attributes_that_cannot_be_queried_or_set_are_rejected(api: Emulator) -> None:
     device = CUdevice(0)
     assert code(api.cuDeviceGetGraphMemAttribute(device, 4)) == 1
     assert code(api.cuDeviceGetGraphMemAttribute(CUdevice(2), USED)) == 101

@@ -68,7 +68,7 @@ def captured(api: Emulator, *calls: tuple[object, ...]) -> list[CUgraphNode]:
     return [node for node in nodes or [] if int(node)]
 
 
-def test_a_kernels_node_tells_its_launch_and_may_be_made_again_of_it(api: Emulator) -> None:
+def test_a_kernels_node_returns_its_launch_and_may_be_made_again_of_it(api: Emulator) -> None:
     (fill,) = functions(api, load(api, FILL), "fill")
     memory = ok(api.cuMemAlloc(64))
     given = Parameters(ctypes.c_uint64(int(memory)), ctypes.c_uint32(3), ctypes.c_uint8(1))
@@ -94,7 +94,7 @@ def test_a_kernels_node_tells_its_launch_and_may_be_made_again_of_it(api: Emulat
     assert values.tolist() == [3] * 4
 
 
-def test_a_kernel_of_a_library_is_told_by_its_handle(api: Emulator) -> None:
+def test_a_kernel_of_a_library_is_reported_by_its_handle(api: Emulator) -> None:
     library = ok(api.cuLibraryLoadData(text(EMPTY), [], [], 0, [], [], 0))
     kernel = ok(api.cuLibraryGetKernel(library, b"empty"))
     given = of_type(T.CU_GRAPH_NODE_TYPE_KERNEL)
@@ -106,7 +106,7 @@ def test_a_kernel_of_a_library_is_told_by_its_handle(api: Emulator) -> None:
     assert int(found.kernel.kern) == int(kernel)
 
 
-def test_fills_and_copies_tell_what_they_were_given(api: Emulator) -> None:
+def test_fills_and_copies_report_what_they_were_given(api: Emulator) -> None:
     memory, other = ok(api.cuMemAlloc(64)), ok(api.cuMemAlloc(64))
     host = np.zeros(64, np.uint8)
     fill, rows, back, across = captured(
@@ -142,7 +142,7 @@ def test_fills_and_copies_tell_what_they_were_given(api: Emulator) -> None:
         assert again.type == shown(api, node).type
 
 
-def test_a_changed_node_tells_what_it_does_now(api: Emulator) -> None:
+def test_a_changed_node_returns_its_new_parameters(api: Emulator) -> None:
     memory = ok(api.cuMemAlloc(64))
     (node,) = captured(api, ("cuMemsetD8Async", memory, 1, 64))
     given = shown(api, node)
@@ -152,7 +152,7 @@ def test_a_changed_node_tells_what_it_does_now(api: Emulator) -> None:
     assert found.memset.value == 9
 
 
-def test_host_functions_events_and_memory_are_told(api: Emulator) -> None:
+def test_host_functions_events_and_memory_are_reported(api: Emulator) -> None:
     graph, event = ok(api.cuGraphCreate(0)), an_event(api)
     call = of_type(T.CU_GRAPH_NODE_TYPE_HOST)
     call.host.fn, call.host.userData = ADDRESS, 5
@@ -182,7 +182,7 @@ def test_host_functions_events_and_memory_are_told(api: Emulator) -> None:
     assert int(found.free.dptr) == int(take.alloc.dptr)
 
 
-def test_conditional_nodes_tell_their_condition_and_bodies(api: Emulator) -> None:
+def test_conditional_nodes_return_their_condition_and_bodies(api: Emulator) -> None:
     graph = ok(api.cuGraphCreate(0))
     context = ok(api.cuCtxGetCurrent())
     given = of_type(T.CU_GRAPH_NODE_TYPE_CONDITIONAL)
@@ -254,7 +254,7 @@ def test_nodes_and_edges_of_a_graph_with_memory_stay(api: Emulator) -> None:
     assert code(removed) == CUresult.CUDA_ERROR_NOT_SUPPORTED
 
 
-def test_nodes_tell_what_they_come_after_and_what_comes_after_them(api: Emulator) -> None:
+def test_nodes_return_what_they_come_after_and_what_comes_after_them(api: Emulator) -> None:
     first = a_node(api)
     graph = graph_of(api, first)
     second = ok(api.cuGraphAddNode(graph, [first], None, 1, empty()))
@@ -300,7 +300,7 @@ def test_a_clone_has_a_node_for_each_of_the_original(api: Emulator) -> None:
     assert int(graph_of(api, found)) == int(clone)
 
 
-def test_attributes_of_a_kernels_node_are_told_and_copied(api: Emulator) -> None:
+def test_attributes_of_a_kernels_node_are_reported_and_copied(api: Emulator) -> None:
     (kernel,) = functions(api, load(api, EMPTY), "empty")
     nodes = []
     for _ in range(2):

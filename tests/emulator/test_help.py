@@ -21,7 +21,7 @@ def told(thing: object) -> str:
     return pydoc.plain(pydoc.render_doc(thing))
 
 
-def test_help_on_a_launch_tells_its_arguments_before_and_after_the_first_one() -> None:
+def test_help_on_a_launch_reports_its_arguments_before_and_after_the_first_one() -> None:
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
         kernel = context.load_module(ptx.compile(SOURCE)).kernel("fill")
@@ -35,7 +35,7 @@ def test_help_on_a_launch_tells_its_arguments_before_and_after_the_first_one() -
         assert "ClosedError: the stream" in told(kernel.bind(stream, config))
 
 
-def test_help_on_the_emulator_tells_every_public_name() -> None:
+def test_help_on_the_emulator_reports_every_public_name() -> None:
     shown = told(emulator)
     for name in emulator.__all__:
         assert name in shown

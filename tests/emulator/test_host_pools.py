@@ -128,7 +128,7 @@ def test_a_pool_is_used_for_what_it_was_made_for(api: Emulator) -> None:
     assert code(api.cuDeviceSetMemPool(ok(api.cuDeviceGet(0)), other)) == 1
 
 
-def test_places_without_pools_are_refused(api: Emulator) -> None:
+def test_places_without_pools_are_rejected(api: Emulator) -> None:
     for kind, where in (
         (PINNED, Place(NONE)), (PINNED, Place(HOST_NUMA, 1)), (PINNED, Place(DEVICE, 2)),
         (0, Place(DEVICE)), (3, Place(DEVICE)), (MANAGED, Place(DEVICE, -1)), (PINNED, None),
@@ -224,7 +224,7 @@ def test_what_a_destroyed_pool_gave_lives_on(api: Emulator) -> None:
     assert int(pool) not in api._host_pools.by_handle
 
 
-def test_a_pool_tells_what_it_was_made_with(api: Emulator) -> None:
+def test_a_pool_returns_what_it_was_made_with(api: Emulator) -> None:
     pools = [made(api, PINNED, HOST, most=1 << 20), made(api, MANAGED, NONE)]
     pools.append(ok(api.cuDeviceGetDefaultMemPool(ok(api.cuDeviceGet(1)))))
     told = [

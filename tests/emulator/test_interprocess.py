@@ -208,7 +208,7 @@ def test_many_allocations_of_a_shared_host_pool_need_one_descriptor() -> None:
         ok(driver.cuMemFreeAsync(pointer, CUstream(0)))
 
 
-def test_what_is_no_shared_memory_of_a_host_pool_is_refused() -> None:
+def test_what_is_no_shared_memory_of_a_host_pool_is_rejected() -> None:
     first, second = an_emulator(), an_emulator()
     pool = a_host_pool(first)
     there = imported(second, first, pool)
@@ -341,7 +341,7 @@ def test_an_emulated_device_has_its_memory_again_after_much_of_it_was_shared() -
         assert ok(driver.cuMemGetInfo()) == before
 
 
-def test_what_is_no_shared_memory_is_refused_with_the_drivers_codes() -> None:
+def test_what_is_no_shared_memory_is_rejected_with_the_drivers_codes() -> None:
     driver = an_emulator()
     private, shared, other = a_pool(driver, shared=False), a_pool(driver), a_pool(driver)
     assert code(driver.cuMemPoolExportToShareableHandle(private, FILES, 0)) == 1

@@ -58,7 +58,7 @@ def test_each_context_has_variables_of_its_own(emulator: Emulator) -> None:
     assert code(emulator.cuLibraryGetGlobal(library, b"absent")) == CUresult.CUDA_ERROR_NOT_FOUND
 
 
-def test_what_a_library_has_can_be_asked(emulator: Emulator) -> None:
+def test_what_a_library_has_can_be_queried(emulator: Emulator) -> None:
     library = library_of(emulator, FILL, INCREMENT)
     *kernels, beyond = ok(emulator.cuLibraryEnumerateKernels(3, library))
     assert beyond == 0

@@ -55,12 +55,12 @@ def launch_packed(api: OpenApi, function: CUfunction, nbytes: int) -> int:
     return code(api.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, LEGACY, 0, address))
 
 
-def test_a_packed_buffer_that_is_too_large_is_refused(api: OpenApi, module: CUmodule) -> None:
+def test_a_packed_buffer_that_is_too_large_is_rejected(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     assert launch_packed(api, fill, 16) == 701
 
 
-def test_a_packed_buffer_that_is_too_small_is_refused(emulator: Emulator) -> None:
+def test_a_packed_buffer_that_is_too_small_is_rejected(emulator: Emulator) -> None:
     """The driver takes it, and the kernel reads what happens to follow."""
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     (fill,) = functions(emulator, load(emulator, FILL), "fill")
@@ -107,7 +107,7 @@ def test_bounds_of_a_kernel_hold(api: OpenApi, module: CUmodule) -> None:
     assert code(launch(api, required, one, block=(64, 1, 1))) == 0
 
 
-def test_missing_parameters_are_refused(api: OpenApi, module: CUmodule) -> None:
+def test_missing_parameters_are_rejected(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     assert code(launch(api, fill)) == 1
 
@@ -136,7 +136,7 @@ def test_shared_memory_above_48_kib_can_be_used(api: OpenApi, context: CUcontext
     assert download(api, memory, 1).tolist() == [77]
 
 
-def test_a_refused_launch_leaves_nothing_behind(api: OpenApi, module: CUmodule) -> None:
+def test_a_rejected_launch_leaves_nothing(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     memory = ok(api.cuMemAlloc(4))
     upload(api, memory, np.array([9], np.uint32))
@@ -228,7 +228,7 @@ def test_a_cooperative_grid_must_be_resident() -> None:
         ((1, 1, 1), (2, 1, 1)),
     ],
 )
-def test_a_wrong_cluster_is_refused(
+def test_a_wrong_cluster_is_rejected(
     emulator: Emulator, grid: tuple[int, int, int], cluster: tuple[int, int, int]
 ) -> None:
     """As on an H200 with driver 580."""
@@ -238,7 +238,7 @@ def test_a_wrong_cluster_is_refused(
     assert code(emulator.cuLaunchKernelEx(config, empty, 0, 0)) == 912
 
 
-def test_a_device_without_clusters_says_so() -> None:
+def test_a_device_without_clusters_reports_it() -> None:
     emulator = Emulator([A100])
     ok(emulator.cuInit(0))
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
@@ -247,7 +247,7 @@ def test_a_device_without_clusters_says_so() -> None:
     assert code(emulator.cuLaunchKernelEx(config, empty, 0, 0)) == 801
 
 
-def test_a_refusal_tells_its_numbers(emulator: Emulator) -> None:
+def test_a_rejection_reports_its_numbers(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     module = load(emulator, FILL, STATIC_SHARED, DYNAMIC_SHARED)
 

@@ -76,7 +76,7 @@ def use_much(stream: cudadrv.Stream) -> None:
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_what_is_kept_is_told_with_where_it_was_made(what: str) -> None:
+def test_what_is_retained_is_reported_with_where_it_was_made(what: str) -> None:
     make, words = CASES[what]
 
     def program() -> None:
@@ -96,7 +96,7 @@ def test_what_is_kept_is_told_with_where_it_was_made(what: str) -> None:
     assert found.made_at.endswith(line_of(f"# makes {words}"))
 
 
-def test_what_a_function_of_the_driver_made_is_told_where_it_was_called() -> None:
+def test_what_a_function_of_the_driver_made_is_reported_where_it_was_called() -> None:
     with emulator.session(check=("leak",), raise_findings=False) as machine:
         context = cudadrv.cuda_context_for(0)
         context.synchronize()
@@ -120,7 +120,7 @@ def test_what_the_library_keeps_by_device_is_no_leak() -> None:
     assert client.stream.context is default.context
 
 
-def test_without_the_check_nothing_is_told() -> None:
+def test_without_the_check_nothing_is_reported() -> None:
     with emulator.session(check=()) as machine:
         KEPT.append(cudadrv.cuda_context_for(0).new_stream())
     KEPT.clear()
@@ -128,7 +128,7 @@ def test_without_the_check_nothing_is_told() -> None:
 
 
 @pytest.mark.parametrize("make", [make for make, _ in CASES.values()])
-def test_what_is_let_go_is_no_leak(make: Callable[[cudadrv.Stream], object]) -> None:
+def test_what_is_released_is_no_leak(make: Callable[[cudadrv.Stream], object]) -> None:
     def program() -> None:
         stream = cudadrv.cuda_context_for(0).new_stream()
         use_much(stream)

@@ -45,7 +45,7 @@ def line_of_the_race(compiled: Callable[[Context], Module]) -> int | None:
     ],
     ids=["compile", "compile_kernel", "cache", "for debuggers", "refused", "refused by a cache"],
 )
-def test_findings_have_lines_of_cuda_unless_they_were_refused(
+def test_findings_have_lines_of_cuda_unless_they_were_rejected(
     compiled: Callable[[Context], Module], line: int | None
 ) -> None:
     assert line_of_the_race(compiled) == line
@@ -80,7 +80,7 @@ def test_code_of_a_header_of_cuda_has_the_line_that_calls_it() -> None:
         assert {place.line for each in machine.findings for place in each.places} == {3}
 
 
-def test_what_no_context_compiles_has_lines_only_where_it_was_asked_to() -> None:
+def test_what_no_context_compiles_has_lines_only_where_they_were_requested() -> None:
     def lines(options: ptx.CompileOptions) -> bool:
         return ".loc" in (ptx.compile(SOURCE, options).ptx or "")
 

@@ -52,7 +52,7 @@ def content(memory: CUdeviceptr, nbytes: int) -> NDArray[np.uint8]:
     return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(int(memory)))
 
 
-def test_advice_is_told_of_all_of_a_range_and_not_of_a_part(api: Emulator) -> None:
+def test_advice_is_returned_for_all_of_a_range_and_not_for_a_part(api: Emulator) -> None:
     memory = ok(api.cuMemAllocManaged(4 * PAGE, 1))
     ok(api.cuMemAdvise(behind(memory, PAGE), 2 * PAGE, SET_READ_MOSTLY, Place(HOST)))
     found = [told(api, READ_MOSTLY, behind(memory, at * PAGE)) for at in range(4)]
@@ -65,7 +65,7 @@ def test_advice_is_told_of_all_of_a_range_and_not_of_a_part(api: Emulator) -> No
     assert told(api, READ_MOSTLY, behind(memory, 2 * PAGE)) == 1
 
 
-def test_a_preferred_place_is_told_in_both_forms(api: Emulator) -> None:
+def test_a_preferred_place_is_returned_in_both_forms(api: Emulator) -> None:
     memory = ok(api.cuMemAllocManaged(PAGE, 1))
     for place, expected in (
         (Place(DEVICE, 1), [1, DEVICE, 1]), (Place(HOST), [CPU, HOST, CPU]),
@@ -78,7 +78,7 @@ def test_a_preferred_place_is_told_in_both_forms(api: Emulator) -> None:
     assert [told(api, each, memory) for each in (PREFERRED, PREFERRED_TYPE)] == [NOWHERE, 0]
 
 
-def test_those_that_access_memory_are_told_as_far_as_there_is_room(api: Emulator) -> None:
+def test_those_that_access_memory_are_reported_as_far_as_there_is_room(api: Emulator) -> None:
     memory = ok(api.cuMemAllocManaged(2 * PAGE, 1))
     for place in (Place(HOST), Place(DEVICE, 1), Place(DEVICE)):
         ok(api.cuMemAdvise(memory, 2 * PAGE, SET_ACCESSED, place))
@@ -89,7 +89,7 @@ def test_those_that_access_memory_are_told_as_far_as_there_is_room(api: Emulator
     assert code(api.cuMemAdvise(memory, PAGE, SET_ACCESSED, Place(HOST_NUMA))) == 1
 
 
-def test_a_batch_of_prefetches_is_told_range_by_range(api: Emulator) -> None:
+def test_a_batch_of_prefetches_is_reported_range_by_range(api: Emulator) -> None:
     stream, memory = a_stream(api), ok(api.cuMemAllocManaged(3 * PAGE, 1))
     ranges = [behind(memory, at * PAGE) for at in range(3)]
     assert told(api, PREFETCHED, memory) == NOWHERE
@@ -129,7 +129,7 @@ def test_memory_of_a_pool_prefers_the_place_of_that(api: Emulator) -> None:
         assert told(api, PREFERRED, memory, 64) == number
 
 
-def test_batches_that_are_none_are_refused(api: Emulator) -> None:
+def test_batches_that_are_none_are_rejected(api: Emulator) -> None:
     stream, memory = a_stream(api), ok(api.cuMemAllocManaged(PAGE, 1))
     other = ok(api.cuMemAlloc(PAGE))
     host = [Place(HOST)]
@@ -160,7 +160,7 @@ def test_batches_that_are_none_are_refused(api: Emulator) -> None:
     ok(api.cuStreamEndCapture(stream))
 
 
-def test_attributes_that_there_are_not_are_refused(api: Emulator) -> None:
+def test_attributes_that_there_are_not_are_rejected(api: Emulator) -> None:
     memory, other = ok(api.cuMemAllocManaged(PAGE, 1)), ok(api.cuMemAlloc(PAGE))
     assert code(api.cuMemRangeGetAttribute(4, READ_MOSTLY, other, PAGE)) == 1
     assert code(api.cuMemRangeGetAttribute(4, READ_MOSTLY, memory, 2 * PAGE)) == 1

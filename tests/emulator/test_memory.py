@@ -45,7 +45,7 @@ def small(total: int = 4 * MIB) -> Emulator:
     return emulator
 
 
-def test_no_bytes_and_too_many_are_refused(api: OpenApi, context: CUcontext) -> None:
+def test_no_bytes_and_too_many_are_rejected(api: OpenApi, context: CUcontext) -> None:
     assert code(api.cuMemAlloc(0)) == 1
     assert code(api.cuMemAlloc(1 << 46)) == 2
     assert code(api.cuMemAlloc((1 << 64) - 1)) == 2
@@ -98,7 +98,7 @@ def test_freed_memory_is_known_as_such_after_further_allocations() -> None:
     assert f"64 bytes at {int(freed):#x}" in str(emulator.last_fault)
 
 
-def test_a_double_free_is_told_as_one() -> None:
+def test_a_double_free_is_reported_as_one() -> None:
     emulator = small()
     memory = ok(emulator.cuMemAlloc(100))
     ok(emulator.cuMemFree(memory))
@@ -167,7 +167,7 @@ def test_an_allocation_takes_what_a_pool_keeps_unused() -> None:
     ok(emulator.cuMemAlloc(3 * MIB))
 
 
-def test_a_pointer_tells_its_device() -> None:
+def test_a_pointer_returns_its_device() -> None:
     emulator = Emulator(3)
     ok(emulator.cuInit(0))
     for ordinal in range(3):
@@ -251,7 +251,7 @@ def test_memory_that_the_driver_does_not_know_has_no_attributes(
         assert int(pool) == 0
 
 
-def test_attributes_are_asked_for_together(api: OpenApi, context: CUcontext) -> None:
+def test_attributes_are_requested_together(api: OpenApi, context: CUcontext) -> None:
     start = int(ok(api.cuMemAlloc(1000)))
     asked = (P.CU_POINTER_ATTRIBUTE_RANGE_SIZE, P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
     assert ok(api.cuPointerGetAttributes(2, asked, start)) == [1000, 0]

@@ -16,7 +16,7 @@ from cudadrv.errors import ArgumentValueError, DriverCallFailed
 SOURCE = 'extern "C" __global__ void k() {}'
 
 
-def test_a_session_gets_modules_of_its_own_and_leaves_none_behind() -> None:
+def test_a_session_gets_modules_of_its_own_and_leaves_none() -> None:
     cache, keyed = PtxModuleCache(), KeyedPtxModuleCache()
     with emulator.session():
         outer = cache.get_or_compile(cudadrv.cuda_context_for(0), "unit", SOURCE)

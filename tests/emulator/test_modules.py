@@ -59,7 +59,7 @@ def test_older_targets_and_the_own_variant_load(emulator: Emulator) -> None:
     assert code(emulator.cuModuleLoadData(other)) == 218
 
 
-def test_machine_code_is_refused_with_the_remedy(emulator: Emulator) -> None:
+def test_machine_code_is_rejected_with_the_remedy(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     result, _ = emulator.cuModuleLoadData(b"\x7fELF" + b"\0" * 60)
     assert int(result) == 209
@@ -68,7 +68,7 @@ def test_machine_code_is_refused_with_the_remedy(emulator: Emulator) -> None:
     assert b"ptx.Target.ptx" in said
 
 
-def test_an_older_driver_refuses_newer_ptx() -> None:
+def test_an_older_driver_rejects_newer_ptx() -> None:
     emulator = Emulator(1, driver_version=(12, 4))
     ok(emulator.cuInit(0))
     assert ok(emulator.cuDriverGetVersion()) == 12040
@@ -115,7 +115,7 @@ def test_each_driver_takes_the_ptx_of_its_release(driver: tuple[int, int], newes
         ("abc", "", ".version takes a version such as 8.0, found 'abc'"),
     ],
 )
-def test_what_no_gpu_loads_is_refused_with_the_reason(
+def test_what_no_gpu_loads_is_rejected_with_the_reason(
     emulator: Emulator, version: str, image: str, expected: str
 ) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
@@ -130,13 +130,13 @@ def test_what_no_gpu_loads_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("version", ["7.9", "6.6", "8.9", "0.9", "3.3"])
-def test_a_version_that_never_was_is_refused(emulator: Emulator, version: str) -> None:
+def test_a_version_that_never_was_is_rejected(emulator: Emulator, version: str) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     header = f".version {version}\n.target sm_50\n.address_size 64\n"
     assert code(emulator.cuModuleLoadData(text(EMPTY, header=header))) == 222
 
 
-def test_the_jit_error_log_says_what_is_wrong(api: OpenApi, context: CUcontext) -> None:
+def test_the_jit_error_log_reports_what_is_wrong(api: OpenApi, context: CUcontext) -> None:
     log = bytearray(1024)
     options = (
         CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
@@ -147,7 +147,7 @@ def test_the_jit_error_log_says_what_is_wrong(api: OpenApi, context: CUcontext) 
     assert b"error" in said or b"fatal" in said
 
 
-def test_broken_ptx_is_told_with_its_line(emulator: Emulator) -> None:
+def test_broken_ptx_is_reported_with_its_line(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     log = bytearray(1024)
     options = [
@@ -230,7 +230,7 @@ def test_no_module_is_an_invalid_handle(api: OpenApi, context: CUcontext) -> Non
     assert code(launch(api, CUfunction(0))) == 400
 
 
-def test_an_unknown_opcode_refuses_its_kernel_and_no_other(emulator: Emulator) -> None:
+def test_an_unknown_opcode_rejects_its_kernel_and_no_other(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     module = load(emulator, EMPTY, UNKNOWN_OPCODE)
     result, _ = emulator.cuModuleGetFunction(module, b"unknown")
@@ -257,7 +257,7 @@ def test_a_module_outlives_no_variable(emulator: Emulator) -> None:
     assert ok(emulator.cuMemGetInfo()) == before
 
 
-def test_a_broken_body_refuses_its_module_and_is_told_in_the_log(emulator: Emulator) -> None:
+def test_a_broken_body_rejects_its_module_and_is_reported_in_the_log(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     broken = text(
         EMPTY, ".visible .entry broken() {\n .reg .b32 %r<3>;\n add.s32 %r1 %r2, %r1;\n ret; }"
@@ -297,7 +297,7 @@ def test_the_ptx_of_a_fatbin_is_loaded_and_linked(emulator: Emulator, is_library
     assert b"machine code for sm_80" in said
 
 
-def test_an_undefined_function_refuses_its_kernel_and_says_what_to_link(
+def test_an_undefined_function_rejects_its_kernel_and_reports_what_to_link(
     emulator: Emulator,
 ) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))

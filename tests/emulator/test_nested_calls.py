@@ -166,7 +166,7 @@ def test_what_a_handler_queues_at_any_place_runs_before_or_after_each_operation(
 
 
 @pytest.mark.parametrize(("order", "seed"), ORDERS)
-def test_a_handler_waits_for_its_work_or_is_told_that_this_can_never_end(
+def test_a_handler_waits_for_its_work_or_gets_an_error_that_this_never_ends(
     order: OrderName, seed: int | None
 ) -> None:
     program = Program(order, seed)
@@ -260,7 +260,7 @@ def test_memory_that_a_handler_allocates_uses_and_frees_outlives_its_uses() -> N
     assert not api._devices[0].pool.used
 
 
-def test_a_fault_of_what_a_handler_launched_is_told_by_the_next_call() -> None:
+def test_a_fault_of_what_a_handler_launched_is_reported_by_the_next_call() -> None:
     program = Program("immediate")
     api = program.api
     assert call_at(150, lambda: program.launch(program.traps), program.set_and_double)

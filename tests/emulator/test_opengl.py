@@ -366,7 +366,7 @@ def test_streams_that_capture_or_are_of_another_device_are_rejected(
         pass
 
 
-def test_a_rejected_registration_says_which_opengl_context_is_missing(
+def test_a_rejected_registration_reports_which_opengl_context_is_missing(
     gl: OpenGL, stream: cudadrv.Stream, buffer: OpenGLBuffer
 ) -> None:
     context = stream.context

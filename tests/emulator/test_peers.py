@@ -122,7 +122,7 @@ def test_a_copy_with_another_device_current_takes_memory_of_an_opened_pool(
     assert download(two.api, here, 1).tolist() == [7]
 
 
-def test_an_address_tells_what_the_current_device_may_do_there(two: Two) -> None:
+def test_an_address_returns_what_the_current_device_may_do_there(two: Two) -> None:
     api, flags = two.api, [CUpointer_attribute.CU_POINTER_ATTRIBUTE_ACCESS_FLAGS]
 
     def told(*memory: CUdeviceptr) -> list[object]:
@@ -135,7 +135,7 @@ def test_an_address_tells_what_the_current_device_may_do_there(two: Two) -> None
     assert told(two.pooled, two.plain) == [3, 3]
 
 
-def test_what_is_no_peer_is_refused_with_the_drivers_code(two: Two) -> None:
+def test_what_is_no_peer_is_rejected_with_the_drivers_code(two: Two) -> None:
     api = two.api
     assert code(api.cuCtxEnablePeerAccess(two.here, 0)) == 217
     assert code(api.cuCtxEnablePeerAccess(CUcontext(0), 0)) == 201
@@ -147,7 +147,7 @@ def test_what_is_no_peer_is_refused_with_the_drivers_code(two: Two) -> None:
     assert code(api.cuCtxEnablePeerAccess(same, 0)) == 217
 
 
-def test_access_that_a_pool_cannot_give_is_refused(two: Two) -> None:
+def test_access_that_a_pool_cannot_give_is_rejected(two: Two) -> None:
     api, pool = two.api, two.pool
     host = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
     read = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ

@@ -99,7 +99,7 @@ def test_reuse_policies_are_kept_as_flags(emulator: Emulator, pool: CUmemoryPool
     assert int(ok(emulator.cuMemPoolGetAttribute(pool, policy))) == 1
 
 
-def test_a_number_that_is_no_pool_is_refused(emulator: Emulator) -> None:
+def test_a_number_that_is_no_pool_is_rejected(emulator: Emulator) -> None:
     stray = CUmemoryPool(0)
     assert code(emulator.cuMemPoolTrimTo(stray, 0)) == 1
     attribute = M.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
@@ -153,7 +153,7 @@ def test_a_destroyed_pool_goes_with_what_it_gave(emulator: Emulator, pool: CUmem
     assert ok(emulator.cuMemGetInfo())[0] == free
 
 
-def test_what_is_no_pool_of_a_device_is_refused(emulator: Emulator, pool: CUmemoryPool) -> None:
+def test_what_is_no_pool_of_a_device_is_rejected(emulator: Emulator, pool: CUmemoryPool) -> None:
     assert code(emulator.cuMemPoolDestroy(pool)) == 1
     assert code(emulator.cuMemPoolCreate(None)) == 1
     assert code(emulator.cuMemPoolCreate(CUmemPoolProps())) == 1
@@ -166,7 +166,7 @@ def test_what_is_no_pool_of_a_device_is_refused(emulator: Emulator, pool: CUmemo
     assert code(emulator.cuMemPoolCreate(properties)) == 1
 
 
-def test_a_pool_says_who_has_access(emulator: Emulator, pool: CUmemoryPool) -> None:
+def test_a_pool_reports_who_has_access(emulator: Emulator, pool: CUmemoryPool) -> None:
     where = CUmemLocation()
     where.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     assert int(ok(emulator.cuMemPoolGetAccess(pool, where))) == 3

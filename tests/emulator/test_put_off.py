@@ -88,7 +88,7 @@ def test_a_finalizer_may_come_while_a_thread_makes_its_first_call(
     assert not cudadrv.pool_info(stream.context.device).used
 
 
-def test_what_broke_a_context_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_broke_a_context_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with emulator.session(order="late") as machine:
         context = cudadrv.cuda_context_for(0)
         stream = context.new_stream()
@@ -109,7 +109,7 @@ def test_what_broke_a_context_is_told_once(monkeypatch: pytest.MonkeyPatch) -> N
         assert answers == [(CUresult.CUDA_SUCCESS,)]
 
 
-def test_a_fault_that_another_thread_was_told_of_is_not_told_again(
+def test_a_fault_that_was_reported_to_another_thread_is_not_reported_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with emulator.session(order="late") as machine:

@@ -53,7 +53,7 @@ def test_a_target_without_its_architectures_suffix_lacks_it() -> None:
     assert "INVALID_PTX" in str(caught.value)
 
 
-def test_what_is_not_known_of_tensor_memory_is_refused_by_its_name() -> None:
+def test_what_is_not_known_of_tensor_memory_is_rejected_by_its_name() -> None:
     with pytest.raises(CudaError, match=r"tcgen05\.shift\.cta_group::1\.down") as caught:
         run(TENSOR_MEMORY, "compute_100a", (10, 0))
     assert "NOT_SUPPORTED" in str(caught.value)
@@ -65,7 +65,7 @@ def test_boxes_are_swizzled_by_larger_atoms_on_10_0(name: str) -> None:
         require_atoms_in_place(cudadrv.cuda_context_for(0), name)
 
 
-def test_a_swizzle_that_flips_halves_is_refused() -> None:
+def test_a_swizzle_that_flips_halves_is_rejected() -> None:
     with emulator.session([emulator.EmulatedDevice(compute_capability=(10, 0))]):
         array = cudadrv.cuda_context_for(0).default_stream.zeros((16, 64), np.float16)
         flipped = cudadrv.TensorSwizzle.BYTES_128_ATOM_32_FLIP_8

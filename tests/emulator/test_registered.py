@@ -37,7 +37,7 @@ def test_memory_is_registered_once(api: OpenApi, context: CUcontext) -> None:
     assert code(api.cuMemHostUnregister(at)) == NOT_REGISTERED
 
 
-def test_what_cannot_be_registered_is_refused(api: OpenApi, context: CUcontext) -> None:
+def test_what_cannot_be_registered_is_rejected(api: OpenApi, context: CUcontext) -> None:
     host = np.zeros(16, np.uint8)
     assert code(api.cuMemHostRegister(0, 8, 0)) == 1
     assert code(api.cuMemHostRegister(host.ctypes.data, 0, 0)) == 1

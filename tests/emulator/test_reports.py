@@ -68,7 +68,7 @@ def suppressed(tmp_path: Path, text: str) -> Path:
     ("kernel", "check", "kind"),
     [("stuck", "sync", "BarrierDivergence"), ("beyond", "bounds", "OutOfBounds")],
 )
-def test_a_fault_that_a_check_is_about_is_a_finding_that_was_told(
+def test_a_fault_that_a_check_is_about_is_a_finding_that_was_reported(
     kernel: str, check: emulator.CheckName, kind: str
 ) -> None:
     with emulator.session(check=(check,)) as machine, pytest.raises(CudaError):
@@ -101,7 +101,7 @@ def test_a_race_names_its_variable(kernel: str, name: str) -> None:
         "race variable=s  # known", "race kernel=turn line=turn.cu:5 variable=s",
     ],
 )  # fmt: skip
-def test_what_a_suppression_meets_is_not_told(line: str, tmp_path: Path) -> None:
+def test_what_a_suppression_meets_is_not_reported(line: str, tmp_path: Path) -> None:
     file = suppressed(tmp_path, f"# known\n\n{line}\nrace variable=pad\n")
     with emulator.session(check=("race",), suppressions=file) as machine:
         launch("turn")
@@ -115,7 +115,9 @@ def test_what_a_suppression_meets_is_not_told(line: str, tmp_path: Path) -> None
         "race kernel=turn variable=t",
     ],
 )  # fmt: skip
-def test_what_it_does_not_meet_is_told_and_it_is_named_as_unused(line: str, tmp_path: Path) -> None:
+def test_what_it_does_not_meet_is_reported_and_it_is_named_as_unused(
+    line: str, tmp_path: Path
+) -> None:
     file = suppressed(tmp_path, f"race variable=pad\n{line}\n")
     with (
         pytest.raises(CheckError, match="kernel turn"),
@@ -140,7 +142,9 @@ def test_the_environment_names_a_file_of_suppressions(
         "race kernel=a kernel=b",
     ],
 )  # fmt: skip
-def test_a_line_that_is_no_suppression_is_refused_with_its_place(line: str, tmp_path: Path) -> None:
+def test_a_line_that_is_no_suppression_is_rejected_with_its_place(
+    line: str, tmp_path: Path
+) -> None:
     file = suppressed(tmp_path, f"race kernel=k\n{line}\n")
     with pytest.raises(ArgumentValueError, match=f"known.txt:2: '{line}' is no suppression"):
         emulator.Emulator(suppressions=file)

@@ -57,7 +57,7 @@ def test_boxes_go_between_devices(emulator: Emulator) -> None:
     assert code(emulator.cuMemcpy3DPeerAsync(copy, LEGACY)) == 709
 
 
-def test_a_copy_without_parameters_is_refused(emulator: Emulator) -> None:
+def test_a_copy_without_parameters_is_rejected(emulator: Emulator) -> None:
     # The bindings' own function ends the process here.
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     assert code(emulator.cuMemcpy3DPeerAsync(None, LEGACY)) == 1

@@ -47,7 +47,7 @@ def run(code: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_a_session_has_the_devices_asked_for_and_ends() -> None:
+def test_a_session_has_the_devices_requested_and_ends() -> None:
     before = driver_selection.current_or_none()
     with session(devices=3, name="tiny", sm_count=2, total_memory=1 << 20):
         names = [(d.name, d.total_memory) for d in cudadrv.list_devices()]
@@ -97,7 +97,7 @@ def test_the_typed_properties_are_those_of_a_device() -> None:
 
 
 @pytest.mark.slow
-def test_the_environment_gives_one_device_or_as_many_as_it_says() -> None:
+def test_the_environment_gives_one_device_or_as_many_as_it_specifies() -> None:
     code = "import cudadrv; print(len(cudadrv.list_devices()))"
     assert run(code, CUDADRV_DRIVER="emulator") == "1\n"
     assert run(code, CUDADRV_DRIVER="emulator:4") == "4\n"
@@ -113,7 +113,7 @@ def test_use_before_the_first_call_is_the_driver_of_the_process() -> None:
     assert text.count("(8, 0)") + text.count("major=8") == 2
 
 
-def test_use_after_the_first_call_is_refused_and_changes_nothing() -> None:
+def test_use_after_the_first_call_is_rejected_and_changes_nothing() -> None:
     text = run(
         """
         import cudadrv, cudadrv.emulator
@@ -147,7 +147,7 @@ SPIN = """
 """
 
 
-def test_an_endless_kernel_is_told_with_the_way_to_raise_the_limit() -> None:
+def test_an_endless_kernel_is_reported_with_the_way_to_raise_the_limit() -> None:
     with session(limits=Limits(max_steps=10_000)):
         stream = cudadrv.cuda_context_for(0).default_stream
         kernel = stream.context.load_module(SPIN).kernel("spin")
@@ -160,7 +160,7 @@ def test_an_endless_kernel_is_told_with_the_way_to_raise_the_limit() -> None:
     assert (str(remade), remade.fault) == (str(caught.value), None)
 
 
-def test_a_fault_that_nobody_catches_is_printed_once() -> None:
+def test_an_uncaught_fault_is_printed_once() -> None:
     result = completed(f"""
         import cudadrv
         from cudadrv import emulator
@@ -188,7 +188,7 @@ def test_a_fault_that_nobody_catches_is_printed_once() -> None:
         1,
     ),
 )
-def test_the_environment_says_how_many_steps_a_kernel_may_take(steps: str, said: str) -> None:
+def test_the_environment_sets_how_many_steps_a_kernel_may_take(steps: str, said: str) -> None:
     found = run(
         f"""
         import cudadrv
@@ -210,7 +210,7 @@ def test_the_environment_says_how_many_steps_a_kernel_may_take(steps: str, said:
 @pytest.mark.parametrize(
     ("threads", "said"), [("3", "3"), ("0", "use a number of threads"), ("", "0")]
 )
-def test_the_environment_says_how_many_threads_run_a_launch(threads: str, said: str) -> None:
+def test_the_environment_sets_how_many_threads_run_a_launch(threads: str, said: str) -> None:
     found = run(
         """
         from cudadrv.driver.driver_selection import emulated_limits

@@ -40,7 +40,7 @@ def counts(found: tuple[list[CUdevResource], CUdevResource]) -> list[int]:
     return [each.sm.smCount if each.type == SM else 0 for each in (*groups, rest)]
 
 
-def test_groups_have_the_counts_that_were_asked_for(api: Emulator) -> None:
+def test_groups_have_the_counts_that_were_requested(api: Emulator) -> None:
     given = [Group(16), Group(10, 2), Group(8, 8)]
     found = ok(api.cuDevSmResourceSplit(3, whole(api), 0, given))
     assert counts(found) == [16, 10, 8, 10]
@@ -77,7 +77,7 @@ def test_a_stream_has_the_multiprocessors_of_its_context(api: Emulator) -> None:
     assert [ok(api.cuStreamGetDevResource(each, SM)).sm.smCount for each in streams] == [16, 44]
 
 
-def test_a_count_that_is_not_given_is_told(api: Emulator) -> None:
+def test_a_count_that_is_not_given_is_reported(api: Emulator) -> None:
     given = [Group(8, 8), Group(0, 8)]
     assert counts(ok(api.cuDevSmResourceSplit(2, whole(api), 0, given))) == [8, 32, 4]
     assert [each.smCount for each in given] == [8, 32]
@@ -91,7 +91,7 @@ def test_a_rest_is_divided_again_and_a_group_is_not(api: Emulator) -> None:
     assert code(api.cuDevSmResourceSplit(1, groups[0], 0, [Group(8)])) == 915
 
 
-def test_groups_that_cannot_be_are_refused(api: Emulator) -> None:
+def test_groups_that_cannot_be_are_rejected(api: Emulator) -> None:
     resource = whole(api)
     for given in (Group(46), Group(12, 8), Group(7, 2), Group(8, 3), Group(4, 8), Group(0, 46)):
         assert code(api.cuDevSmResourceSplit(1, resource, 0, [given])) == 915

@@ -50,7 +50,7 @@ def test_attributes_are_kept_and_copied(api: Emulator) -> None:
     assert int(ok(api.cuStreamGetAttribute(other, SYNC_POLICY)).syncPolicy) == 4
 
 
-def test_attributes_that_there_are_not_are_refused(api: Emulator) -> None:
+def test_attributes_that_there_are_not_are_rejected(api: Emulator) -> None:
     stream = a_stream(api)
     assert code(api.cuStreamGetAttribute(stream, 2)) == 1
     assert code(api.cuStreamSetAttribute(stream, 2, CUkernelNodeAttrValue())) == 1
@@ -67,7 +67,7 @@ def test_attributes_that_there_are_not_are_refused(api: Emulator) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_thread_says_which_captures_keep_it_from_unsafe_calls(
+def test_a_thread_reports_which_captures_keep_it_from_unsafe_calls(
     api: Emulator,
     of_capture: CUstreamCaptureMode,
     of_thread: CUstreamCaptureMode,

@@ -64,7 +64,7 @@ def test_a_destroyed_stream_is_an_invalid_handle(emulator: Emulator) -> None:
     assert code(emulator.cuStreamWaitEvent(stream, event, 0)) == 400
 
 
-def test_handles_of_another_emulator_are_refused(emulator: Emulator) -> None:
+def test_handles_of_another_emulator_are_rejected(emulator: Emulator) -> None:
     other = Emulator()
     ok(other.cuInit(0))
     for each in (emulator, other):
@@ -136,7 +136,7 @@ def test_an_event_belongs_to_its_context(
     ok(api.cuCtxDestroy(other))
 
 
-def test_null_and_destroyed_events_are_told_apart(
+def test_null_and_destroyed_events_are_distinguished(
     api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     null = CUevent(0)

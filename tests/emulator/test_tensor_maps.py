@@ -53,7 +53,7 @@ def as_bindings(values: dict[str, Any]) -> list[Any]:
     ]
 
 
-def test_a_map_says_what_it_was_made_of(emulator: Emulator) -> None:
+def test_a_map_reports_what_it_was_made_of(emulator: Emulator) -> None:
     found = ok(with_context(emulator).cuTensorMapEncodeTiled(*as_bindings(TILED)))
     layout = decoded(ctypes.string_at(found.getPtr(), NBYTES))
     assert (layout.address, layout.type.name, layout.extents) == (1 << 20, "f32", (32, 8))
@@ -79,7 +79,7 @@ def test_a_map_says_what_it_was_made_of(emulator: Emulator) -> None:
     ({"interleave": 3}, INVALID),
     ({"promotion": 4}, INVALID), ({"fill": 1}, None), ({"fill": 1, "type": 2}, INVALID),
 ])  # fmt: skip
-def test_what_the_manual_does_not_allow_is_refused(
+def test_what_the_manual_does_not_allow_is_rejected(
     emulator: Emulator, change: dict[str, Any], result: CUresult | None
 ) -> None:
     found = with_context(emulator).cuTensorMapEncodeTiled(*as_bindings(TILED | change))
@@ -145,7 +145,7 @@ def test_interleaved_tensors_go_with_atoms_of_16_bytes() -> None:
         assert code(found) == atoms
 
 
-def test_older_devices_are_refused(emulator: Emulator) -> None:
+def test_older_devices_are_rejected(emulator: Emulator) -> None:
     old = Emulator([EmulatedDevice(compute_capability=(8, 0))])
     ok(old.cuInit(0))
     assert code(with_context(old).cuTensorMapEncodeTiled(*as_bindings(TILED))) == UNSUPPORTED
@@ -160,7 +160,9 @@ def test_older_devices_are_refused(emulator: Emulator) -> None:
     ({"lower": -200}, UNSUPPORTED), ({"upper": -7}, INVALID), ({"channels": 36}, INVALID),
     ({"pixels": 1025}, INVALID),
 ])  # fmt: skip
-def test_rows_of_images_are_looked_at_and_refused(change: dict[str, Any], result: CUresult) -> None:
+def test_rows_of_images_are_looked_at_and_rejected(
+    change: dict[str, Any], result: CUresult
+) -> None:
     new = Emulator([EmulatedDevice(compute_capability=(10, 0))])
     ok(new.cuInit(0))
     found = with_context(new).cuTensorMapEncodeIm2colWide(*as_bindings(WIDE | change))

@@ -82,7 +82,7 @@ def test_arrays_may_go_before_their_objects(api: OpenApi, array: CUarray) -> Non
     assert code(api.cuTexObjectCreate(over_array(array), reading(), None)) == 1
 
 
-def test_an_array_of_another_context_is_refused(
+def test_an_array_of_another_context_is_rejected(
     api: OpenApi, array: CUarray, device: CUdevice
 ) -> None:
     ok(api.cuCtxCreate(None, 0, device))

@@ -143,7 +143,7 @@ def test_primary_contexts_are_retained_by_many_threads_at_once() -> None:
     assert code(emulator.cuDevicePrimaryCtxRelease(device)) == 201
 
 
-def test_a_failure_is_told_to_its_own_thread(emulator: Emulator) -> None:
+def test_a_failure_is_reported_to_its_own_thread(emulator: Emulator) -> None:
     code(emulator.cuDeviceGet(99))
     seen: list[bytes | None] = []
     thread = threading.Thread(

@@ -180,7 +180,7 @@ def test_what_queued_work_writes_to_host_memory_is_no_finding(late: Machine) -> 
     assert late.api.findings == ()
 
 
-def test_queued_work_is_told_with_what_a_destination_holds_until_then(late: Machine) -> None:
+def test_queued_work_is_reported_with_what_a_destination_holds_until_then(late: Machine) -> None:
     x, pinned, other = late.memory(), late.pinned(), late.pinned()
     late.fill(x, 5, late.a)
     ok(late.api.cuMemcpyDtoHAsync(pinned, x, 4, late.a))
@@ -269,7 +269,7 @@ def test_an_error_of_the_library_has_no_note_on_queued_work() -> None:
     assert not hasattr(raised.value, "__notes__")
 
 
-def test_an_error_that_leaves_a_session_says_what_had_not_run() -> None:
+def test_an_error_that_leaves_a_session_reports_what_had_not_run() -> None:
     with pytest.raises(ZeroDivisionError) as raised, session(order="late"):
         stream = cudadrv.cuda_context_for(0).new_stream()
         array = stream.to_device(np.arange(4.0))
@@ -372,7 +372,7 @@ def test_work_of_a_destroyed_stream_goes_on(late: Machine) -> None:
     assert late.read(x, late.b) == 5
 
 
-def test_a_fault_is_told_by_the_next_call_with_the_place_of_the_launch(late: Machine) -> None:
+def test_a_fault_is_reported_by_the_next_call_with_the_place_of_the_launch(late: Machine) -> None:
     late.increment(CUdeviceptr(int(late.memory()) + (1 << 30)), late.a)
     late.increment(late.memory(), late.b)
     assert code(late.api.cuStreamSynchronize(late.b)) == 0
@@ -477,7 +477,7 @@ def test_orders_are_read_from_the_environment(
 
 
 @pytest.mark.parametrize("text", ["early", "late:3", "random:x", "random:-1"])
-def test_what_is_no_order_is_refused(text: str) -> None:
+def test_what_is_no_order_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is no order of operations"):
         read_schedule(text)
 
@@ -498,7 +498,7 @@ def test_a_session_has_an_order_and_runs_at_its_end_what_is_queued() -> None:
     assert done == [1]
 
 
-def test_an_error_that_leaves_a_random_session_says_how_to_see_it_again() -> None:
+def test_an_error_that_leaves_a_random_session_reports_how_to_see_it_again() -> None:
     with (
         pytest.raises(AssertionError) as caught,
         session(order="random", seed=11),

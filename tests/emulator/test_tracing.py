@@ -152,7 +152,7 @@ def test_launchers_made_before_are_traced_and_then_call_the_inner_functions(
     assert spans(path, device=False) == spans(path, device=True) == ["add", "add"]
 
 
-def test_a_replay_is_told_of_only_while_the_trace_is_recorded(
+def test_a_replay_is_reported_only_while_the_trace_is_recorded(
     counting: Counting, tmp_path: Path
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
@@ -242,7 +242,7 @@ def test_what_is_done_is_timed_before_the_end_when_much_is_pending(
 
 
 @pytest.mark.parametrize("function", ["cuCtxPushCurrent", "cuEventCreate", "cuEventRecord"])
-def test_a_driver_that_fails_costs_device_times_alone_and_the_file_says_so(
+def test_a_driver_that_fails_costs_device_times_alone_and_the_file_reports_it(
     machine: emulator.Emulator, tmp_path: Path, function: str
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()

@@ -58,7 +58,7 @@ def test_an_error_in_the_block_passes_and_the_file_is_written(
     assert written(tmp_path / "trace.json")["traceEvents"]
 
 
-def test_a_file_that_cannot_be_written_is_said_at_once(
+def test_a_file_that_cannot_be_written_is_reported_at_once(
     machine: emulator.Emulator, tmp_path: Path
 ) -> None:
     with pytest.raises(FileNotFoundError):

@@ -84,7 +84,7 @@ def test_a_destructor_makes_no_calls(api: OpenApi, device: CUdevice, stream: CUs
     assert code(api.cuStreamQuery(stream)) == 0
 
 
-def test_what_cannot_be_is_refused(api: OpenApi, stream: CUstream) -> None:
+def test_what_cannot_be_is_rejected(api: OpenApi, stream: CUstream) -> None:
     destructor = HostFunction()
     address = destructor.address
     for ptr, destroy, count, flags in ((7, address, 1, 0), (7, address, 0, 1), (7, 0, 1, 1)):
@@ -100,7 +100,7 @@ def test_what_cannot_be_is_refused(api: OpenApi, stream: CUstream) -> None:
     assert not destructor.calls
 
 
-def test_the_emulator_refuses_references_that_the_caller_does_not_have(
+def test_the_emulator_rejects_references_that_the_caller_does_not_have(
     emulator: Emulator,
 ) -> None:
     """The driver takes them, and what then happens is undefined."""
@@ -196,7 +196,7 @@ def test_an_update_takes_the_references_of_the_other_graph(api: OpenApi, stream:
     assert new_one.wait() == [7]
 
 
-def test_a_refused_update_changes_no_references(emulator: Emulator) -> None:
+def test_a_rejected_update_changes_no_references(emulator: Emulator) -> None:
     stream = a_stream(emulator)
     destructor = HostFunction()
     graph = empty_graph(emulator, stream)

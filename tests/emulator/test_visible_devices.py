@@ -41,7 +41,7 @@ def test_devices_are_those_that_are_named_in_that_order(
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1,1", "nonsense", "4"])
-def test_where_none_is_visible_the_driver_says_that_there_is_none(
+def test_where_none_is_visible_the_driver_reports_that_there_is_none(
     machine: Emulator, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv(VISIBLE, text)

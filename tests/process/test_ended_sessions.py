@@ -82,7 +82,7 @@ USES: Final[tuple[Callable[[CudaClient], None], ...]] = (
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_session_that_has_ended_is_given_back_whatever_was_used(
+def test_a_session_that_has_ended_is_released_whatever_was_used(
     use: Callable[[CudaClient], None],
 ) -> None:
     def run() -> weakref.ref[emulator.Emulator]:

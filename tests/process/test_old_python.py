@@ -21,7 +21,7 @@ def old_python() -> str:
 
 
 @pytest.mark.parametrize("package", ["cudadrv", "ptx"])
-def test_python_3_10_is_told_what_is_needed(package: str) -> None:
+def test_python_3_10_gets_an_error_with_the_required_version(package: str) -> None:
     command = [old_python(), "-c", f"import {package}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]

@@ -36,7 +36,9 @@ def write_other(folder: Path) -> Path:
     return folder
 
 
-def test_another_package_named_ptx_is_told_at_the_import_with_what_to_do(tmp_path: Path) -> None:
+def test_another_package_named_ptx_is_reported_at_the_import_with_what_to_do(
+    tmp_path: Path,
+) -> None:
     other = write_other(tmp_path)
     (other / "ptx_assembler-1.0.dist-info").mkdir()
     (other / "ptx_assembler-1.0.dist-info" / "METADATA").write_text("Name: ptx-assembler\n")
@@ -49,19 +51,19 @@ def test_another_package_named_ptx_is_told_at_the_import_with_what_to_do(tmp_pat
     )
 
 
-def test_a_file_of_the_users_own_named_ptx_is_told_to_be_renamed(tmp_path: Path) -> None:
+def test_the_error_about_a_users_file_named_ptx_recommends_a_new_name(tmp_path: Path) -> None:
     (tmp_path / "ptx.py").write_text("")
     told = error_of("import cudadrv", tmp_path, ROOT)
     assert f"another one of that name, {tmp_path}/ptx.py\n  rename your file" in told
 
 
-def test_another_ptx_that_was_imported_before_is_told(tmp_path: Path) -> None:
+def test_another_ptx_that_was_imported_before_is_reported(tmp_path: Path) -> None:
     code = f"sys.path.insert(0, {str(write_other(tmp_path))!r}); import ptx; sys.path.pop(0)"
     told = error_of(f"import sys; {code}; import cudadrv", ROOT)
     assert told.startswith("cudadrv needs its own package ptx, but Python finds another one")
 
 
-def test_a_ptx_whose_files_were_overwritten_is_told_at_the_import(tmp_path: Path) -> None:
+def test_a_ptx_whose_files_were_overwritten_is_reported_at_the_import(tmp_path: Path) -> None:
     (linked_copy(tmp_path) / "ptx" / "__init__.py").unlink()
     (tmp_path / "ptx" / "__init__.py").write_text("def assemble(): ...\n")
     told = error_of("import cudadrv", tmp_path)
@@ -100,7 +102,7 @@ def test_every_file_of_ptx_is_known_to_the_check() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", ["import ptx; ptx.assemble", "from ptx import assemble"])
-def test_a_name_of_another_ptx_that_cudadrvs_hides_is_told_with_what_to_do(
+def test_a_name_of_another_ptx_that_cudadrvs_hides_is_reported_with_what_to_do(
     tmp_path: Path, code: str
 ) -> None:
     other = write_other(tmp_path)
@@ -114,14 +116,14 @@ def test_a_name_of_another_ptx_that_cudadrvs_hides_is_told_with_what_to_do(
     assert told.splitlines()[-1].startswith(("AttributeError: module 'ptx'", "ImportError"))
 
 
-def test_a_ptx_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_ptx_that_is_not_there_is_reported(tmp_path: Path) -> None:
     (tmp_path / "cudadrv").symlink_to(ROOT / "cudadrv")
     (tmp_path / "ptx.py").write_text("raise ModuleNotFoundError('No module named ptx')\n")
     told = error_of("import cudadrv", tmp_path)
     assert told.startswith("cudadrv needs its own package ptx, but it cannot be imported\n  ")
 
 
-def test_a_folder_without_python_files_is_told(
+def test_a_folder_without_python_files_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ptx").mkdir()

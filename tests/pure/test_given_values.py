@@ -97,7 +97,7 @@ def test_folders_whose_names_are_not_utf8_are_paths_all_the_same(tmp_path: Path)
     assert ptx.ImageCache(odd).folder == Path(odd)
 
 
-def test_functions_of_another_number_of_arguments_are_refused(tmp_path: Path) -> None:
+def test_functions_of_another_number_of_arguments_are_rejected(tmp_path: Path) -> None:
     def takes_one(value: object) -> None: ...
 
     wrong: Any = takes_one

@@ -47,7 +47,7 @@ def test_a_mangled_name_says_the_types(name: str) -> None:
         "_Z1kA3_i", "_ZNSt1kEPf", "_Z1kSsPf", "_ZN", "_Z1kI", "_Z1kILi", "_Z1kP",
     ],
 )  # fmt: skip
-def test_a_name_that_is_not_understood_says_nothing(name: str) -> None:
+def test_a_name_that_is_not_understood_reports_nothing(name: str) -> None:
     assert mangled_types(name) is None
 
 
@@ -101,7 +101,7 @@ def test_declarations_of_c_linkage_say_the_types() -> None:
         'extern "C" __global__ void k(double* x',
     ],
 )  # fmt: skip
-def test_what_may_be_no_declaration_of_the_kernel_says_nothing(source: str) -> None:
+def test_what_may_be_no_declaration_of_the_kernel_reports_nothing(source: str) -> None:
     assert declared_types(source) == {}
 
 
@@ -142,7 +142,7 @@ def test_a_signature_keeps_its_types_in_a_cache() -> None:
     assert image.signatures["k"].params[0].is_pointer is True
 
 
-def test_bare_ptx_says_no_types() -> None:
+def test_bare_ptx_reports_no_types() -> None:
     image = ptx.compile("__global__ void k(float* x) {}", name_expressions=["k"])
     assert image.ptx is not None
     (signature,) = ptx.Image.from_ptx(image.ptx).signatures.values()

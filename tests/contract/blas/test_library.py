@@ -18,7 +18,7 @@ from cudadrv.errors import (
     StreamCaptureUnsupportedError,
 )
 from tests.contract.test_blas import (
-    test_a_matrix_without_a_factor_is_told_with_the_row as test_potrf_failure,
+    test_a_matrix_without_a_factor_is_reported_with_the_row as test_potrf_failure,
     test_gemm_is_the_row_major_product as test_gemm,
     test_gemv_is_the_row_major_product as test_gemv,
     test_potrf_gives_the_lower_factor_and_potrs_solves_with_it as test_potrf,

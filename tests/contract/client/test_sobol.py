@@ -61,7 +61,7 @@ def test_vectors_are_32_bits_in_c_order_and_do_not_depend_on_the_dimension() -> 
         (21202, "Sobol dimension 21202 exceeds maximum supported value 21201"),
     ],
 )
-def test_a_dimension_out_of_bounds_is_refused(dimension: int, reason: str) -> None:
+def test_a_dimension_out_of_bounds_is_rejected(dimension: int, reason: str) -> None:
     with pytest.raises(SobolDimensionError) as caught:
         CudaClient(0).warmup_sobol(dimension)
     assert (caught.value.arg, caught.value.reason) == ("dimension", reason)
@@ -81,7 +81,7 @@ def test_a_warm_up_uploads_once_and_the_address_stays() -> None:
 
 
 @pytest.mark.usefixtures("scipy")
-def test_a_capture_finds_what_was_warmed_up_and_refuses_the_rest() -> None:
+def test_a_capture_finds_what_was_warmed_up_and_rejects_the_rest() -> None:
     client = CudaClient(0)
     client.warmup_sobol(7)
     vectors = client.sobol_dv_cache.get(7)

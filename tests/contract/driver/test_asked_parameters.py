@@ -44,7 +44,7 @@ def asked(module: cudadrv.Module, name: str) -> list[tuple[str, int, int, int]]:
     return [(each.ptx_type, each.offset, each.nbytes, each.count) for each in signature.params]
 
 
-def test_no_call_fails_where_the_driver_tells_how_many_there_are() -> None:
+def test_no_call_fails_where_the_driver_returns_the_count() -> None:
     with emulator.session():
         module = cudadrv.cuda_context_for(0).load_module(TEXT)
         with failed_calls() as failed:
@@ -52,7 +52,7 @@ def test_no_call_fails_where_the_driver_tells_how_many_there_are() -> None:
         assert failed == []
 
 
-def test_an_older_driver_is_asked_until_it_has_no_more() -> None:
+def test_an_older_driver_is_queried_until_it_has_no_more() -> None:
     with emulator.session():
         current().api = cast(DriverApi, Older(current().api))
         module = cudadrv.cuda_context_for(0).load_module(TEXT)
@@ -60,14 +60,14 @@ def test_an_older_driver_is_asked_until_it_has_no_more() -> None:
 
 
 @pytest.mark.parametrize("function", ["cuFuncGetParamCount", "cuFuncGetParamInfo"])
-def test_a_refusal_is_told_where_the_number_is_known(function: str) -> None:
+def test_a_rejection_is_reported_where_the_number_is_known(function: str) -> None:
     with emulator.session() as machine:
         module = cudadrv.cuda_context_for(0).load_module(TEXT)
         with machine.fail(function, with_=1), pytest.raises(CudaError, match="of kernel 'three'"):
             asked(module, "three")
 
 
-def test_what_an_older_binding_lacks_is_told_when_it_is_called(
+def test_what_an_older_binding_lacks_is_reported_when_it_is_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(bindings, "cuFuncGetParamCount", raising=False)
@@ -75,7 +75,7 @@ def test_what_an_older_binding_lacks_is_told_when_it_is_called(
         load_cuda().cuFuncGetParamCount(CUfunction(0))
 
 
-def test_ptx_that_our_reader_does_not_know_tells_nothing() -> None:
+def test_ptx_that_our_reader_does_not_support_reports_nothing() -> None:
     written = WrittenSignatures(TEXT.encode() + b".frobnicate 3;\n")
     assert (written.get("three"), written.get("none")) == (None, None)
     known = WrittenSignatures(TEXT.encode() + b"\0.frobnicate 3;\n").get("three")

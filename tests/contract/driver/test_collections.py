@@ -123,7 +123,7 @@ def under_a_texture(owner: Owner, own: Stream) -> None:
 
 
 @pytest.mark.parametrize("use", [allocated, written, under_a_texture])
-def test_a_borrowed_stream_whose_owner_has_what_was_used_there_is_let_go(
+def test_a_borrowed_stream_whose_owner_has_what_was_used_there_is_released(
     machine: emulator.Emulator, use: Callable[[Owner, Stream], None]
 ) -> None:
     context = cudadrv.cuda_context_for(0)
@@ -165,7 +165,7 @@ def test_nothing_stays_rooted_that_was_closed_or_dropped(machine: emulator.Emula
     assert len(handle._live) == keys - 2
 
 
-def test_the_library_counts_no_references_and_asks_the_collector_for_no_objects() -> None:
+def test_the_library_counts_no_references_and_queries_no_objects_of_the_collector() -> None:
     forbidden = {"getrefcount", "get_objects", "get_referents", "get_referrers", "gc.callbacks"}
     found = set()
     for path in ROOT.rglob("*.py"):

@@ -83,7 +83,7 @@ def test_an_owner_whose_work_failed_goes_and_no_other_call_hears_of_it(
     assert owner() is None
 
 
-def test_what_is_put_off_is_dropped_once_and_only_where_it_is_asked_for(
+def test_what_is_put_off_is_dropped_once_and_only_where_it_is_requested(
     machine: emulator.Emulator,
 ) -> None:
     dropped: list[int] = []
@@ -140,7 +140,7 @@ def test_dropping_may_come_back_in_the_middle(machine: emulator.Emulator) -> Non
     assert order == ["first", "inner", "last"]
 
 
-def test_memory_in_a_capture_that_nobody_tells_of_is_asked_for(
+def test_memory_in_an_unreported_capture_is_found_by_a_query(
     machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []

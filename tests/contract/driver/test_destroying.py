@@ -87,7 +87,7 @@ def test_what_handles_call_to_destroy_may_come_in_the_middle_of_another_call() -
 @all_rows
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("function", [name for name in MADE if name not in WITHOUT_CLOSE])
-def test_close_raises_what_the_driver_said(function: str, code: int) -> None:
+def test_close_raises_what_the_driver_reported(function: str, code: int) -> None:
     with emulator.session() as machine:
         made: Any = MADE[function](cudadrv.cuda_context_for(0).new_stream())
         gc.collect()
@@ -101,7 +101,7 @@ def test_close_raises_what_the_driver_said(function: str, code: int) -> None:
 @all_rows
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("function", MADE)
-def test_a_finalizer_tells_the_hook_what_the_driver_said(
+def test_a_finalizer_reports_the_error_of_the_driver_to_the_hook(
     function: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[BaseException | None] = []

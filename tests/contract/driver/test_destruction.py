@@ -197,7 +197,7 @@ def test_a_collection_destroys_textures_before_what_they_are_over(
     assert destroyed == 3 * ["cuTexObjectDestroy", "cuArrayDestroy"]
 
 
-def test_a_collection_tells_of_every_failure(machine: emulator.Emulator, told: list[str]) -> None:
+def test_a_collection_reports_every_failure(machine: emulator.Emulator, told: list[str]) -> None:
     context = cudadrv.cuda_context_for(0)
     array = CudaArray(context, 9, np.float32)
     circle_of(array, Texture(array))
@@ -237,7 +237,7 @@ def at_line(number: int, act: Callable[[], object]) -> Callable[[FrameType, str,
     return trace_lines
 
 
-def test_an_error_is_told_once_whenever_another_thread_destroys(
+def test_an_error_is_reported_once_whenever_another_thread_destroys(
     machine: emulator.Emulator, told: list[str]
 ) -> None:
     array = CudaArray(cudadrv.cuda_context_for(0), 9, np.float32)
@@ -303,7 +303,7 @@ def test_a_block_that_an_error_leaves_keeps_it_with_a_note(
     assert note.count("cuTexObjectDestroy") == failing
 
 
-def test_a_broken_context_is_told_once(machine: emulator.Emulator, told: list[str]) -> None:
+def test_a_broken_context_is_reported_once(machine: emulator.Emulator, told: list[str]) -> None:
     context = cudadrv.cuda_context_for(0)
     stream = context.new_stream()
     array = CudaArray(context, 9, np.float32)
@@ -322,7 +322,7 @@ def test_a_broken_context_is_told_once(machine: emulator.Emulator, told: list[st
     assert told == []
 
 
-def test_the_first_one_to_meet_a_broken_context_is_told(
+def test_the_first_one_to_meet_a_broken_context_is_reported(
     machine: emulator.Emulator, told: list[str]
 ) -> None:
     context = cudadrv.cuda_context_for(0)
@@ -442,7 +442,7 @@ def test_what_may_not_call_the_driver_leaves_its_boxes_for_the_next_call_that_ma
     assert told == []
 
 
-def test_a_session_that_has_ended_is_given_back() -> None:
+def test_a_session_that_has_ended_is_released() -> None:
     def use_a_client() -> weakref.ref[emulator.Emulator]:
         with emulator.session() as machine:
             client = cudadrv.CudaClient(0)

@@ -103,7 +103,7 @@ def slabs(a: Stream, b: Stream, far: Stream) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("program", [copies, launches, graphs, textures, slabs])
-def test_a_failing_call_leaves_nothing_behind(
+def test_a_failing_call_leaves_nothing(
     program: Callable[[Stream, Stream, Stream], None],
 ) -> None:
     with emulator.session(devices=2) as machine:

@@ -41,7 +41,7 @@ def test_a_link_that_fails_without_a_word_names_its_inputs(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_an_input_that_is_refused_without_a_word_is_named(code: int) -> None:
+def test_an_input_that_is_rejected_without_a_word_is_named(code: int) -> None:
     with emulator.session() as machine:
         with (
             machine.fail("cuLinkAddData", nth=2, with_=code),
@@ -51,7 +51,7 @@ def test_an_input_that_is_refused_without_a_word_is_named(code: int) -> None:
         assert not current().has_failed
 
 
-def test_a_context_that_answers_nothing_any_more_is_no_fault_of_the_inputs() -> None:
+def test_a_context_that_no_longer_responds_is_no_fault_of_the_inputs() -> None:
     with emulator.session() as machine:
         with (
             machine.fail("cuMemGetInfo", with_=UNKNOWN),
@@ -83,7 +83,7 @@ def test_of_many_inputs_some_are_named() -> None:
             context.link(parts, cache=False, linker="driver")
 
 
-def test_what_the_log_says_is_told_without_advice_of_a_broken_process() -> None:
+def test_what_the_log_says_is_reported_without_advice_of_a_broken_process() -> None:
     with emulator.session():
         with pytest.raises(ptx.LinkError, match="twice") as caught:
             cudadrv.cuda_context_for(0).link([CALLER], cache=False, linker="driver")
@@ -92,7 +92,7 @@ def test_what_the_log_says_is_told_without_advice_of_a_broken_process() -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_a_link_that_cannot_be_destroyed_is_told(code: int) -> None:
+def test_a_link_that_cannot_be_destroyed_is_reported(code: int) -> None:
     with emulator.session() as machine:
         with machine.fail("cuLinkDestroy", with_=code), pytest.raises(CudaError) as caught:
             link()

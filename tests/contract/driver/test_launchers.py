@@ -63,7 +63,7 @@ def test_captures_leave_a_launcher_as_small_as_it_was(machine: emulator.Emulator
 
 
 @pytest.mark.parametrize("closes", ["stream", "module"])
-def test_what_is_closed_while_a_launch_ends_is_let_go(
+def test_what_is_closed_while_a_launch_ends_is_released(
     machine: emulator.Emulator, closes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = cudadrv.cuda_context_for(0)

@@ -51,7 +51,7 @@ def test_memory_stays_where_its_context_cannot_be_waited_for(
 
 
 @pytest.mark.parametrize("code", [1, 2, 801])
-def test_what_the_wait_itself_could_not_give_back_is_told(code: int) -> None:
+def test_what_the_wait_itself_could_not_release_is_reported(code: int) -> None:
     with emulator.session(order="late") as machine:
         buffer, _ = a_range(cudadrv.cuda_context_for(0).new_stream())
         with machine.fail("cuMemFreeHost", with_=code), pytest.raises(CudaError) as caught:
@@ -60,7 +60,7 @@ def test_what_the_wait_itself_could_not_give_back_is_told(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [1, 2, 700, 801, 999])
-def test_a_profiler_that_does_not_stop_is_told_unless_the_block_has_raised(code: int) -> None:
+def test_a_profiler_that_does_not_stop_is_reported_unless_the_block_has_raised(code: int) -> None:
     with emulator.session() as machine, machine.fail("cuProfilerStop", times=9, with_=code):
         context = cudadrv.cuda_context_for(0)
         with pytest.raises(CudaError) as caught, context.profiling():
@@ -71,7 +71,7 @@ def test_a_profiler_that_does_not_stop_is_told_unless_the_block_has_raised(code:
 
 
 @pytest.mark.parametrize("code", [1, 2, 700, 801, 999])
-def test_a_driver_that_refuses_to_look_for_a_function_is_not_said_to_lack_it(code: int) -> None:
+def test_a_driver_that_rejects_to_look_for_a_function_is_not_said_to_lack_it(code: int) -> None:
     with emulator.session() as machine:
         array = cudadrv.cuda_context_for(0).new_stream().zeros((16, 16), "f4")
         with machine.fail("cuGetProcAddress", with_=code), pytest.raises(CudaError) as caught:

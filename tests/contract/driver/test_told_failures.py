@@ -52,7 +52,7 @@ class Foreign:
         self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 
-def test_a_capture_that_refuses_to_end_is_ended(machine: emulator.Emulator, stream: Stream) -> None:
+def test_a_capture_that_rejects_to_end_is_ended(machine: emulator.Emulator, stream: Stream) -> None:
     array = stream.zeros(4, np.uint32)
     with (
         machine.fail("cuStreamEndCapture"),
@@ -120,7 +120,7 @@ def test_waiting_for_another_library_in_a_capture_names_the_call_that_failed(
     assert caught.value.call == function
 
 
-def test_work_whose_stream_a_trace_could_not_ask_about_is_counted(
+def test_work_whose_stream_a_trace_could_not_query_is_counted(
     machine: emulator.Emulator, stream: Stream, tmp_path: Path
 ) -> None:
     array = stream.zeros(4, np.uint32)
@@ -131,7 +131,7 @@ def test_work_whose_stream_a_trace_could_not_ask_about_is_counted(
     assert untimed == {"device 0": "1 calls queued work that could not be timed"}
 
 
-def test_what_a_trace_cannot_destroy_is_told(
+def test_what_a_trace_cannot_destroy_is_reported(
     machine: emulator.Emulator, stream: Stream, told: list[CudaError], tmp_path: Path
 ) -> None:
     array, path = stream.zeros(4, np.uint32), tmp_path / "trace.json"
@@ -180,7 +180,7 @@ def test_an_error_of_a_release_keeps_no_stream(
     assert not machine._streams
 
 
-def test_a_release_in_the_middle_of_another_call_is_told_as_any(
+def test_a_release_in_the_middle_of_another_call_is_reported_as_any(
     machine: emulator.Emulator, stream: Stream, told: list[CudaError]
 ) -> None:
     memory = [stream.zeros(4, np.uint32)]

@@ -171,7 +171,7 @@ def test_a_tensor_without_memory_has_no_address(torch: Any) -> None:
             address(tensor)
 
 
-def test_tensors_of_the_host_are_refused_by_a_launch(
+def test_tensors_of_the_host_are_rejected_by_a_launch(
     torch: Any, refusal: Callable[[object], str]
 ) -> None:
     class Own(torch.Tensor):  # type: ignore[misc, unused-ignore]  # the base may be unknown
@@ -197,7 +197,7 @@ def test_tensors_of_the_host_are_refused_by_a_launch(
     assert traced(torch.zeros(4)).tolist() == [1.0] * 4
 
 
-def test_a_tensor_is_what_its_exchange_function_lends(torch: Any) -> None:
+def test_a_tensor_is_what_its_exchange_function_returns(torch: Any) -> None:
     exchange = exchange_of(torch.Tensor)
     if exchange is None:
         pytest.skip("needs PyTorch 2.10 or newer")
@@ -218,7 +218,7 @@ def test_a_tensor_is_what_its_exchange_function_lends(torch: Any) -> None:
     assert exchange.current_stream(1, 0) == 0
 
 
-def test_memory_of_a_lent_tensor_lives_until_it_is_given_back(torch: Any) -> None:
+def test_memory_of_a_borrowed_tensor_lives_until_its_release(torch: Any) -> None:
     exchange = exchange_of(torch.Tensor)
     if exchange is None:
         pytest.skip("needs PyTorch 2.10 or newer")
@@ -234,7 +234,7 @@ def test_memory_of_a_lent_tensor_lives_until_it_is_given_back(torch: Any) -> Non
     assert torch._C._storage_Use_Count(storage._cdata) == held - 1
 
 
-def test_tensors_of_the_host_are_refused_as_arrays(torch: Any) -> None:
+def test_tensors_of_the_host_are_rejected_as_arrays(torch: Any) -> None:
     x = torch.zeros(4)
     with emulator.session():
         stream = cudadrv.cuda_context_for(0).default_stream
@@ -246,7 +246,7 @@ def test_tensors_of_the_host_are_refused_as_arrays(torch: Any) -> None:
 
 
 @pytest.mark.slow
-def test_arrays_of_jax_are_refused_on_the_host_and_where_they_are_gone(
+def test_arrays_of_jax_are_rejected_on_the_host_and_where_they_are_gone(
     jax: Any, refusal: Callable[[object], str]
 ) -> None:
     x = jax.device_put(np.ones(2, "f4"), jax.devices("cpu")[0])
@@ -268,7 +268,7 @@ def test_arrays_of_jax_are_refused_on_the_host_and_where_they_are_gone(
     jax.jit(traced)(jax.numpy.zeros(3))
 
 
-def test_the_other_libraries_have_what_their_readers_ask_for() -> None:
+def test_the_other_libraries_have_what_their_readers_request() -> None:
     cupy = loaded("cupy")
     arrays = loaded("numba.cuda.cudadrv.devicearray")
     for kind, order in (
@@ -282,7 +282,7 @@ def test_the_other_libraries_have_what_their_readers_ask_for() -> None:
     assert {"ptr", "device_id"} <= set(dir(cupy.cuda.MemoryPointer))
 
 
-def test_arrays_of_warp_are_refused_on_the_host(refusal: Callable[[object], str]) -> None:
+def test_arrays_of_warp_are_rejected_on_the_host(refusal: Callable[[object], str]) -> None:
     warp = loaded("warp")
     warp.config.quiet = True
     x = warp.zeros(4, dtype=warp.float32, device="cpu")

@@ -90,7 +90,7 @@ def test_an_array_is_its_memory_wherever_it_moves(
     assert values(stream, second) == [1.0] + [2.0] * 4
 
 
-def test_another_device_is_refused_before_and_after_code_was_made(
+def test_another_device_is_rejected_before_and_after_code_was_made(
     library: StandIn, stream: cudadrv.Stream, twice: cudadrv.Launcher
 ) -> None:
     array, other = ones(stream), ones(cudadrv.cuda_context_for(1).default_stream)
@@ -186,7 +186,7 @@ def test_an_array_of_numba_with_a_stream_of_its_own_names_it(
     assert values(stream, array) == [14.0] * 4
 
 
-def test_an_allocation_of_numba_is_asked_once_where_it_is(
+def test_an_allocation_of_numba_is_queried_once_where_it_is(
     stream: cudadrv.Stream, twice: cudadrv.Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numba, array = taken("numba", monkeypatch), ones(stream)

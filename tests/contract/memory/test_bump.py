@@ -40,7 +40,7 @@ def test_addresses_only_move_up_and_never_overlap(
         assert end <= base + arena.used_bytes or arena.remaining_bytes == 0
 
 
-def test_what_is_given_back_is_not_handed_out_again() -> None:
+def test_what_is_released_is_not_handed_out_again() -> None:
     arena = BumpArena(BASE, 1024)
     seen = []
     for _ in range(4):
@@ -56,7 +56,7 @@ def test_a_request_of_no_bytes_has_an_address_of_its_own() -> None:
     assert len({arena.take(0), arena.take(0), arena.take(1)}) == 3
 
 
-def test_an_address_that_was_not_handed_out_cannot_be_given_back() -> None:
+def test_an_address_that_was_not_handed_out_cannot_be_released() -> None:
     arena = BumpArena(BASE, 4096)
     arena.take(10)
     with pytest.raises(InvalidValueError, match="never handed out"):

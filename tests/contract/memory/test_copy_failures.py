@@ -18,7 +18,7 @@ _SMALL, _MIDDLE, _STAGED = 16, 20_000, 1 << 20  # float32: handed over at once, 
 
 
 @pytest.mark.parametrize("count", [_SMALL, _MIDDLE, _STAGED])
-def test_no_copy_is_refused_while_another_devices_context_is_current(
+def test_no_copy_is_rejected_while_another_devices_context_is_current(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = np.arange(count, dtype=np.float32)
@@ -69,7 +69,7 @@ def test_a_failure_names_the_call_the_bytes_and_the_device(count: int, code: int
                     stream.to_host(device, out)
 
 
-def test_a_failed_wait_is_told() -> None:
+def test_a_failed_wait_is_reported() -> None:
     with emulator.session() as machine:
         stream = cudadrv.cuda_context_for(0).default_stream
         device = stream.zeros(4, "f4")

@@ -93,7 +93,7 @@ def unordered_launcher(kernel: cudadrv.Kernel, s: cudadrv.Stream, x: object) -> 
 
 
 @pytest.mark.parametrize("launch", [unordered_block, unordered_launcher])
-def test_an_unordered_use_waits_for_nobody_and_the_release_for_it(
+def test_an_unordered_use_does_not_wait_and_the_release_waits_for_it(
     machine: emulator.Emulator,
     waits: list[tuple[int, int]],
     launch: Callable[[cudadrv.Kernel, cudadrv.Stream, object], None],

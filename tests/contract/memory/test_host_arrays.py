@@ -57,7 +57,7 @@ def test_a_copy_of_an_ordinary_array_makes_no_call_that_fails(
 
 
 @pytest.mark.parametrize(("copy", "nbytes"), COPIES)
-def test_an_error_of_asking_about_a_host_array_is_told(
+def test_an_error_of_querying_a_host_array_is_reported(
     copy: Callable[[Stream, int], None], nbytes: int
 ) -> None:
     with emulator.session() as machine:

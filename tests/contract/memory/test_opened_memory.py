@@ -13,7 +13,7 @@ from cudadrv.errors import CudaError
 from cudadrv.memory.ipc import OpenedMemory
 
 
-def test_a_refusal_to_close_it_reaches_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejection_to_close_it_reaches_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[BaseException | None] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda event: told.append(event.exc_value))
     with emulator.session():

@@ -123,7 +123,7 @@ def test_memory_born_in_a_capture_is_ordered_on_its_stream_afterwards(
     assert born._memory.ordered_on is a._handle
 
 
-def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
+def test_memory_born_in_a_capture_and_written_by_another_device_is_ordered_on_no_stream(
     machine: emulator.Emulator,
 ) -> None:
     (a,), (far,) = streams(1), streams(1, ordinal=1)
@@ -138,7 +138,7 @@ def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
     assert born._memory.accesses.writer is far._handle
 
 
-def test_a_stream_that_a_capture_refuses_is_not_noted_in_it(machine: emulator.Emulator) -> None:
+def test_a_stream_that_a_capture_rejects_is_not_noted_in_it(machine: emulator.Emulator) -> None:
     a, b = streams(2)
     own = b._handle
     with a.capture():
@@ -191,7 +191,7 @@ class Elsewhere:
         return bool(self._machine.cuStreamIsCapturing(stream.handle)[1])
 
 
-def test_memory_is_given_back_after_another_librarys_capture(machine: emulator.Emulator) -> None:
+def test_memory_is_freed_after_another_librarys_capture(machine: emulator.Emulator) -> None:
     (own,) = streams(1)
     elsewhere = Elsewhere(machine)
     array = own.zeros(4, "u4")
@@ -367,7 +367,7 @@ def test_an_interrupt_while_a_capture_begins_ends_it(
     assert a.to_host(a.zeros(4, "u4")).tolist() == [0] * 4
 
 
-def test_memory_of_a_graph_whose_launch_failed_is_not_given_back(
+def test_memory_of_a_graph_whose_launch_failed_is_not_released(
     machine: emulator.Emulator,
 ) -> None:
     (a,) = streams(1)

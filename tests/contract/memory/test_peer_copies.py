@@ -52,7 +52,7 @@ def test_devices_that_do_not_reach_each_other_copy_all_the_same() -> None:
             here.enable_peer_access(there)
 
 
-def test_a_pool_that_cannot_be_opened_is_told_and_tried_again() -> None:
+def test_a_pool_that_cannot_be_opened_is_reported_and_tried_again() -> None:
     with emulator.session([H100, H100]) as machine:
         machine.fail("cuMemPoolSetAccess", with_=CUresult.CUDA_ERROR_OUT_OF_MEMORY)
         with pytest.raises(OutOfMemoryError, match="letting device . access the pool of"):

@@ -73,7 +73,7 @@ def test_a_context_of_one_s_own_is_enough_to_work_there() -> None:
 
 
 @pytest.mark.parametrize("call", ["cuCtxGetCurrent", "cuCtxGetDevice"])
-def test_a_driver_that_does_not_say_where_the_thread_works_is_told(call: str) -> None:
+def test_a_driver_that_does_not_say_where_the_thread_works_is_reported(call: str) -> None:
     with emulator.session() as machine:
         cudadrv.cuda_context_for(0).bind()
         with (

@@ -37,7 +37,7 @@ def test_a_range_that_cannot_be_reserved_leaves_nothing() -> None:
             GrowingBuffer(stream, 8 << 20)
 
 
-def test_a_pool_that_is_not_made_is_told() -> None:
+def test_a_pool_that_is_not_made_is_reported() -> None:
     with emulator.session() as machine:
         machine.fail("cuMemPoolCreate", with_=801)
         with pytest.raises(CudaError, match="making a memory pool of"):

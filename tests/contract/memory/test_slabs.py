@@ -281,7 +281,7 @@ def test_numbers_of_numpy_count_as_numbers() -> None:
     assert arena.statistics().hits == 1
 
 
-def test_what_is_not_ours_is_refused_with_the_reason() -> None:
+def test_what_is_not_ours_is_rejected_with_the_reason() -> None:
     arena, other, stream = NumberArena(), NumberArena(), FakeStream()
     bucket, slab = arena.alloc(stream, 100)
     with pytest.raises(SlabReleaseError, match="belongs to another arena"):

@@ -197,7 +197,7 @@ def test_a_ring_goes_with_its_context() -> None:
     assert ring() is None
 
 
-def test_where_nothing_can_be_pinned_it_is_said_once_and_copies_are_direct(
+def test_where_nothing_can_be_pinned_it_is_reported_once_and_copies_are_direct(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def reject(*_: object) -> None:

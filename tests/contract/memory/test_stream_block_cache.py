@@ -100,7 +100,7 @@ def test_large_blocks_and_many_of_them_go_back_to_the_pool(machine: emulator.Emu
     assert len(stream._handle.block_cache) == 64
 
 
-def test_what_is_kept_is_not_in_use_and_goes_back_when_one_asks(
+def test_what_is_cached_is_not_in_use_and_is_freed_on_request(
     machine: emulator.Emulator,
 ) -> None:
     stream = stream_of()
@@ -131,7 +131,7 @@ def test_a_closed_stream_keeps_nothing(machine: emulator.Emulator) -> None:
     assert used() == 0
 
 
-def test_a_dropped_stream_gives_back_what_it_kept(machine: emulator.Emulator) -> None:
+def test_a_dropped_stream_releases_what_it_kept(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(NBYTES).close()
     kept = stream._handle.block_cache[NBYTES]
@@ -198,7 +198,7 @@ def test_memory_that_a_graph_uses_is_not_kept_before_it_goes(machine: emulator.E
     stream.synchronize()
 
 
-def test_what_survives_a_collection_is_not_lent_to_another(machine: emulator.Emulator) -> None:
+def test_what_survives_a_collection_is_not_handed_out_again(machine: emulator.Emulator) -> None:
     stream = stream_of()
     saved: list[object] = []
 
@@ -255,7 +255,9 @@ def test_a_forked_child_has_nothing_of_what_its_parent_kept(machine: emulator.Em
     assert any(stream._handle.block_cache.values())
 
 
-def test_no_block_is_lent_twice_after_an_interrupt_at_any_point(machine: emulator.Emulator) -> None:
+def test_no_block_is_handed_out_twice_after_an_interrupt_at_any_point(
+    machine: emulator.Emulator,
+) -> None:
     stream = stream_of()
     host = np.arange(NBYTES // 4, dtype="u4")
 
@@ -278,7 +280,7 @@ def test_no_block_is_lent_twice_after_an_interrupt_at_any_point(machine: emulato
     assert number > 20
 
 
-def test_what_a_broken_context_keeps_is_told_of_no_more(machine: emulator.Emulator) -> None:
+def test_what_a_broken_context_holds_is_not_reported_again(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(NBYTES).close()
     with pytest.raises(IllegalAddressError):
@@ -289,7 +291,7 @@ def test_what_a_broken_context_keeps_is_told_of_no_more(machine: emulator.Emulat
     stream.close()
 
 
-def test_an_emulator_keeps_nothing_unless_it_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_emulator_stores_nothing_unless_configured_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDADRV_KEEP_BLOCKS", raising=False)
     with emulator.session():
         stream = stream_of()

@@ -97,7 +97,7 @@ def _at(array: np.ndarray[Any, Any], place: tuple[int, ...]) -> int:
     return array.ctypes.data + sum(steps)
 
 
-def test_bounds_reach_from_the_lowest_element_to_behind_the_highest() -> None:
+def test_bounds_reach_from_the_lowest_element_to_past_the_highest() -> None:
     assert Layout(0, (3, 2), (-8, 24)).bounds(4) == (-16, 28)
     assert Layout(0, (), ()).bounds(4) == (0, 4)
     assert Layout(0, (2, 0), (8, 4)).bounds(4) == (0, 0)

@@ -138,7 +138,7 @@ def test_a_context_closes_while_its_objects_are_in_a_circle(lab: Lab) -> None:
     assert settled(lab) == []
 
 
-def test_memory_and_stream_in_one_circle_are_both_given_back(lab: Lab) -> None:
+def test_memory_and_stream_in_one_circle_are_both_released(lab: Lab) -> None:
     for order in range(2):
         stream = lab.contexts[0].new_stream()
         circle: list[object] = [stream, stream.zeros(N, np.int32)]

@@ -52,7 +52,7 @@ def there_are(kind: type) -> bool:
     return any(isinstance(each, kind) for each in gc.get_objects())
 
 
-def test_borrowed_memory_whose_owner_refers_to_it_is_given_back(lab: Lab) -> None:
+def test_borrowed_memory_whose_owner_refers_to_it_is_released(lab: Lab) -> None:
     with everything_given_back(lab), lab.contexts[0].new_stream() as stream:
         owner = TheirMemory(stream.zeros(N, np.int32))
         owner.taken = stream.import_array(owner)
@@ -63,7 +63,7 @@ def test_borrowed_memory_whose_owner_refers_to_it_is_given_back(lab: Lab) -> Non
         assert not there_are(TheirMemory)
 
 
-def test_a_borrowed_stream_whose_owner_refers_to_its_memory_is_let_go(lab: Lab) -> None:
+def test_a_borrowed_stream_whose_owner_refers_to_its_memory_is_released(lab: Lab) -> None:
     context = lab.contexts[0]
     with everything_given_back(lab), context.new_stream() as stream:
         owner = TheirStream(stream)
@@ -115,7 +115,7 @@ def test_readers_on_two_streams_run_beside_each_other(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("how", ["block", "launcher"])
-def test_memory_is_given_back_after_unordered_work(lab: Lab, how: str) -> None:
+def test_memory_is_freed_after_unordered_work(lab: Lab, how: str) -> None:
     context, kernels = lab.contexts[0], lab.kernels[0]
     with (
         everything_given_back(lab),
@@ -195,7 +195,7 @@ def test_what_a_stream_held_before_its_capture_is_waited_for_outside_of_it(lab: 
         del x, y, out, graph
 
 
-def test_memory_dropped_in_a_capture_of_another_library_is_given_back_after_it(lab: Lab) -> None:
+def test_memory_dropped_in_a_capture_of_another_library_is_released_after_it(lab: Lab) -> None:
     context, kernels = lab.contexts[0], lab.kernels[0]
     with everything_given_back(lab), context.new_stream() as theirs:
         ours = context.external_stream(int(theirs.handle))

@@ -150,7 +150,7 @@ def test_an_updated_graph_keeps_the_host_arrays_of_runs_that_are_queued(lab: Lab
         del x, outs, out, graph, captured
 
 
-def test_a_refused_update_keeps_the_host_arrays_of_the_graph(lab: Lab) -> None:
+def test_a_rejected_update_keeps_the_host_arrays_of_the_graph(lab: Lab) -> None:
     context, kernels = lab.contexts[0], lab.kernels[0]
     with everything_given_back(lab), context.new_stream() as stream:
         x = stream.zeros(N, np.int32)
@@ -195,7 +195,7 @@ def test_a_collection_anywhere_in_a_capture_frees_nothing_into_it(lab: Lab) -> N
         gc.enable()
 
 
-def test_arrays_dropped_in_and_around_captures_are_given_back_once(lab: Lab) -> None:
+def test_arrays_dropped_in_and_around_captures_are_released_once(lab: Lab) -> None:
     context, kernels = lab.contexts[0], lab.kernels[0]
     with everything_given_back(lab), context.new_stream() as stream, context.new_stream() as other:
         x, out = stream.to_device(count_from(0, N)), stream.zeros(N, np.int32)
@@ -228,7 +228,7 @@ def test_arrays_dropped_in_and_around_captures_are_given_back_once(lab: Lab) -> 
         del x, out, new, executable
 
 
-def test_a_stream_closed_in_its_capture_gives_back_what_was_dropped_there(lab: Lab) -> None:
+def test_a_stream_closed_in_its_capture_releases_what_was_dropped_there(lab: Lab) -> None:
     context = lab.contexts[0]
     with everything_given_back(lab):
         for drops_first in (True, False):
@@ -381,7 +381,7 @@ def racing(
 
 
 @pytest.mark.parametrize("how", ["launch", "launcher", "prepared", "fill", "copy", "graph"])
-def test_work_that_races_with_the_close_of_its_stream_is_done_or_refused(
+def test_work_that_races_with_the_close_of_its_stream_is_done_or_rejected(
     lab: Lab, how: str
 ) -> None:
     context = lab.contexts[0]

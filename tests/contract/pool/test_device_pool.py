@@ -137,7 +137,7 @@ def test_a_pool_leaves_the_current_context_as_it_was(flags: ContextFlags | None)
             assert current_context() == int(mine.handle)
 
 
-def test_a_pool_that_cannot_be_made_whole_gives_back_what_it_made() -> None:
+def test_a_pool_that_cannot_be_made_whole_releases_what_it_made() -> None:
     with emulator.session(devices=3) as machine:
         destroyed = machine.fail("cuCtxDestroy", nth=1 << 30)
         with machine.fail("cuCtxCreate", nth=3, with_=2), pytest.raises(OutOfMemoryError):

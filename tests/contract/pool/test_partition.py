@@ -75,7 +75,7 @@ def test_no_device_yields_no_tiles() -> None:
     assert balanced_partition(rt, 10) == ()
 
 
-def test_a_negative_count_is_refused() -> None:
+def test_a_negative_count_is_rejected() -> None:
     with pytest.raises(ValueError, match="-1 units"):
         balanced_partition(runtime_with(device_with(0, 80, 16.0)), -1)
 

@@ -244,7 +244,7 @@ def test_no_items_are_no_work(rt: GpuRuntime) -> None:
     assert scatter_map(rt, (), never) == []
 
 
-def test_items_of_other_kinds_are_refused(rt: GpuRuntime) -> None:
+def test_items_of_other_kinds_are_rejected(rt: GpuRuntime) -> None:
     with pytest.raises(TypeError, match="not tuple"):
         scatter_batched(rt, (1, 2), lambda ordinal, tile: None)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="not set"):

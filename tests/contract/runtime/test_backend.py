@@ -54,7 +54,7 @@ def test_the_selected_device_is_the_one_of_the_highest_score() -> None:
         assert parts.capability.compute_capability == (8, 0)
 
 
-def test_build_gets_the_parts_and_its_answer_comes_back() -> None:
+def test_build_gets_the_parts_and_its_result_is_returned() -> None:
     with emulator.session():
         seen: list[CudaBackendParts] = []
 

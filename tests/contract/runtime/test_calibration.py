@@ -144,7 +144,7 @@ def test_matrices_are_the_same_each_time_and_positive_definite() -> None:
         assert (np.linalg.eigvalsh(h) > 0.5).all()
 
 
-def test_a_checksum_tells_a_matrix_from_its_transpose() -> None:
+def test_a_checksum_distinguishes_a_matrix_from_its_transpose() -> None:
     matrix = design(64, 64) + np.arange(64)
     assert checksum(matrix) != pytest.approx(checksum(matrix.T), rel=1e-6)
 
@@ -178,7 +178,7 @@ def test_threads_that_read_the_policy_at_once_measure_once(machine: Emulator) ->
     assert len(found) == 8
 
 
-def test_a_failing_device_keeps_the_default_and_says_why(
+def test_a_failing_device_keeps_the_default_and_reports_why(
     machine: Emulator, caplog: pytest.LogCaptureFixture
 ) -> None:
     info = Device.get(0).info()

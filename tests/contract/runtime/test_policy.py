@@ -141,7 +141,7 @@ def test_flops_saturate_and_do_not_wrap() -> None:
     assert most.reduced_schur_matvec_should_offload(*[USIZE_MAX] * 4)
 
 
-def test_a_negative_count_is_refused_where_it_could_pass_for_work() -> None:
+def test_a_negative_count_is_rejected_where_it_could_pass_for_work() -> None:
     with pytest.raises(ValueError, match="counts are 0 or more, not -50000"):
         DEFAULT.dense_gemv_target_is_gpu(-50_000, -1000, False)
 
@@ -220,7 +220,7 @@ def test_a_policy_comes_back_from_json_as_it_was(policy: GpuDispatchPolicy) -> N
         ({"mixed_precision": "Sometimes"}, "Sometimes"),
     ],
 )
-def test_json_that_is_no_policy_is_refused(change: dict[str, object], message: str) -> None:
+def test_json_that_is_no_policy_is_rejected(change: dict[str, object], message: str) -> None:
     text = json.dumps({**json.loads(DEFAULT.to_json()), **change})
     with pytest.raises(ValueError, match=message):
         GpuDispatchPolicy.from_json(text)

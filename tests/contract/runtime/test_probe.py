@@ -193,7 +193,7 @@ def test_a_driver_chosen_with_a_bad_value_is_broken(monkeypatch: pytest.MonkeyPa
         driver_selection.set_current(former)
 
 
-def test_a_process_without_a_driver_answers_cleanly_from_many_threads() -> None:
+def test_a_process_without_a_driver_raises_cleanly_from_many_threads() -> None:
     """On the machine itself, if it has no driver: nothing is put in anything's place."""
     program = """
 import threading, cudadrv

@@ -113,6 +113,6 @@ def test_small_floats_go_out_by_dlpack_and_come_back(
     assert stream.to_host(taken).astype("f4").tolist() == [1, 4, 8]
 
 
-def test_a_dtype_that_dlpack_has_not_is_refused(stream: cudadrv.Stream) -> None:
+def test_a_dtype_that_dlpack_has_not_is_rejected(stream: cudadrv.Stream) -> None:
     with pytest.raises(DTypeError, match="DLPack has no dtype"):
         stream.zeros(3, "S3").__dlpack__(max_version=(1, 0))

@@ -108,7 +108,7 @@ def test_views_are_copied_between_devices(
             there.contiguous(source.T)
 
 
-def test_a_kernel_takes_a_view_only_where_its_strides_are_asked_for(
+def test_a_kernel_takes_a_view_only_where_its_strides_are_requested(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     kernel = compile_module(context, SUM).kernel("add")
@@ -134,7 +134,7 @@ def test_a_kernel_takes_a_view_only_where_its_strides_are_asked_for(
     assert origin.closed
 
 
-def test_what_takes_only_arrays_in_c_order_refuses_a_view(stream: cudadrv.Stream) -> None:
+def test_what_takes_only_arrays_in_c_order_rejects_a_view(stream: cudadrv.Stream) -> None:
     from cudadrv.blas import LinearAlgebra
 
     square = stream.zeros((32, 32), "f4")
@@ -202,7 +202,7 @@ def test_rows_of_a_pitched_array_begin_aligned(stream: cudadrv.Stream) -> None:
         stream.empty_pitched((), "f4")
 
 
-def test_a_pinned_array_is_copied_without_a_wait_where_that_is_asked(
+def test_a_pinned_array_is_copied_without_a_wait_where_that_is_requested(
     stream: cudadrv.Stream,
 ) -> None:
     pinned = cudadrv.pinned_empty((300, 200), "f4")
@@ -276,7 +276,7 @@ def test_fields_of_structures_are_views(stream: cudadrv.Stream) -> None:
         stream.zeros(3, "f4")["x"]
 
 
-def test_axes_that_are_none_are_refused(stream: cudadrv.Stream) -> None:
+def test_axes_that_are_none_are_rejected(stream: cudadrv.Stream) -> None:
     array = stream.zeros((2, 3, 4), "f4")
     assert array.transpose(1, -1, 0).shape == (3, 4, 2)
     with pytest.raises(IndexError, match=r"axes \(0, 1\) are not each of the 3 axes once"):

@@ -14,7 +14,7 @@ from cudadrv import CudaArray, CudaError, MipmappedArray, Surface, Texture, emul
 from cudadrv.errors import InvalidValueError, OutOfMemoryError, UnknownError
 
 
-def test_a_failed_call_says_what_was_being_done() -> None:
+def test_a_failed_call_reports_what_was_being_done() -> None:
     with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)
         stream = context.new_stream()
@@ -35,7 +35,7 @@ def test_a_failed_call_says_what_was_being_done() -> None:
             CudaArray(context, 9, "u1")
 
 
-def test_a_full_device_says_what_is_free() -> None:
+def test_a_full_device_reports_what_is_free() -> None:
     with emulator.session() as machine, machine.limit_memory(1 << 20):
         context = cudadrv.cuda_context_for(0)
         for make in (CudaArray, MipmappedArray):
@@ -53,7 +53,7 @@ def test_a_full_device_says_what_is_free() -> None:
         ("cuCtxPushCurrent", "array"),
     ],
 )
-def test_an_error_of_giving_back_is_raised_by_close(function: str, failing: str) -> None:
+def test_an_error_of_releasing_is_raised_by_close(function: str, failing: str) -> None:
     with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)
         array = CudaArray(context, 9, np.float32, surface=True)
@@ -70,7 +70,7 @@ def test_an_error_of_giving_back_is_raised_by_close(function: str, failing: str)
 
 
 @pytest.mark.parametrize("function", ["cuArrayDestroy", "cuTexObjectDestroy", "cuMemFreeAsync"])
-def test_an_error_of_giving_back_reaches_the_hook_where_nobody_closes(
+def test_an_error_of_a_release_reaches_the_hook_where_nothing_closes(
     function: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
@@ -97,7 +97,7 @@ def test_objects_close_after_the_end_of_their_session() -> None:
     array.close()
 
 
-def test_a_refused_texture_leaves_nothing_behind() -> None:
+def test_a_rejected_texture_leaves_nothing() -> None:
     with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)
         array = CudaArray(context, 9, np.float32)
@@ -113,7 +113,7 @@ def test_a_refused_texture_leaves_nothing_behind() -> None:
         assert not model.textures
 
 
-def test_a_mipmapped_array_closes_whatever_a_texture_of_a_level_says() -> None:
+def test_a_mipmapped_array_closes_whatever_a_texture_of_a_level_raises() -> None:
     with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)
         mipmapped = MipmappedArray(context, 9, np.float32)

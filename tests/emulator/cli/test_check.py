@@ -140,7 +140,7 @@ def test_findings_have_a_status_of_their_own(
     assert "1 found by race, bounds" in capsys.readouterr().err
 
 
-def test_a_script_that_fails_is_told_what_had_not_run(
+def test_a_script_that_fails_reports_what_had_not_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = written(tmp_path, WRONG)
@@ -170,7 +170,7 @@ def test_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
         (["--order=random:8"], "random:8"),
     ],
 )
-def test_the_script_runs_in_the_order_that_is_asked_for(
+def test_the_script_runs_in_the_order_that_is_requested(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -9,7 +9,7 @@ import pytest
 from cudadrv.__main__ import main
 
 
-def test_each_worker_is_told_with_its_self_test(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_worker_is_reported_with_its_self_test(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", "--devices", "1", "--json"]) == 0
     (worker,) = json.loads(capsys.readouterr().out)
     assert worker["ok"]
@@ -30,7 +30,7 @@ def test_workers_are_a_table_and_without_a_self_test_where_none_is_wanted(
     assert out.endswith("1 of 1 workers passed\n")
 
 
-def test_a_scheduler_that_is_not_there_is_told_in_a_line(
+def test_a_scheduler_that_is_not_there_is_reported_in_a_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("distributed", reason="needs distributed")

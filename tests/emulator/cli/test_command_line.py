@@ -53,7 +53,7 @@ def test_without_a_command_the_help_is_printed(run: Command) -> None:
 
 
 @pytest.mark.parametrize(("word", "meant"), [("chek", "check"), ("docter", "doctor")])
-def test_a_misspelt_command_is_answered_with_the_nearest(
+def test_a_misspelt_command_is_reported_with_the_nearest(
     word: str, meant: str, run: Command
 ) -> None:
     done = run(word, "--json")
@@ -109,7 +109,7 @@ def _without_driver_choice(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_run_without_a_device_uses_the_emulator_and_says_so(tmp_path: Path) -> None:
+def test_run_without_a_device_uses_the_emulator_and_reports_it(tmp_path: Path) -> None:
     (tmp_path / "fill.cu").write_text(FILL)
     out = tmp_path / "out.npy"
     done = _without_driver_choice(

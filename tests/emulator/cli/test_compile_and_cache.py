@@ -83,7 +83,7 @@ def test_options_reach_the_compiler(source: Path, run: Command) -> None:
         (["unit.cu", "--target", "sm_80", "--std", "c++98"], "c++98"),
     ],
 )
-def test_what_cannot_be_compiled_is_told_with_status_1(
+def test_what_cannot_be_compiled_is_reported_with_status_1(
     source: Path, run: Command, words: list[str], message: str
 ) -> None:
     done = run("compile", str(source.parent / words[0]), *words[1:])

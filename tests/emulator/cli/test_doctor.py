@@ -30,7 +30,7 @@ WELL = MachineState(
 )
 
 
-def test_a_machine_that_is_well_has_nothing_to_mend() -> None:
+def test_a_working_installation_has_nothing_to_fix() -> None:
     findings = diagnose(WELL)
     assert {finding.severity for finding in findings} == {Severity.FINE}
     assert not any(finding.remedy for finding in findings)
@@ -101,7 +101,7 @@ def test_a_machine_that_is_well_has_nothing_to_mend() -> None:
         ),
     ],
 )  # fmt: skip
-def test_each_trouble_is_told_with_its_remedy(
+def test_each_trouble_is_reported_with_its_remedy(
     changes: dict[str, object], severity: Severity, text: str, remedy: str
 ) -> None:
     # The names are attributes of MachineState; a dict of them has no type of its own.

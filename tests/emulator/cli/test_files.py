@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_ptx_tells_parameters_registers_and_instructions(
+def test_ptx_reports_parameters_registers_and_instructions(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["ptx", str(file), "--target", "sm_90", "--json"]) == 0
@@ -103,14 +103,16 @@ def test_run_takes_an_instance_of_a_template(file: Path, tmp_path: Path) -> None
         ([], "kernel 'saxpy' takes 4 arguments, 0 were given"),
     ],
 )
-def test_run_says_what_was_wrong(
+def test_run_reports_what_was_wrong(
     file: Path, arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", str(file), *arguments]) == 1
     assert text in capsys.readouterr().err
 
 
-def test_a_compile_error_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_compile_error_is_reported_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "bad.cu"
     file.write_text("__global__ void f(int* x) { y = 1; }\n")
     assert main(["compile", str(file), "--target", "sm_90"]) == 1

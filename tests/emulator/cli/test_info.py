@@ -17,7 +17,7 @@ from tests.patience import SECONDS
 from tests.pure.compile.fake_headers import environment_without_headers, write_toolkit
 
 
-def test_info_tells_versions_places_and_devices(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_reports_versions_places_and_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     info = json.loads(capsys.readouterr().out)
     assert info["packages"]["cuda-bindings"] == metadata.version("cuda-bindings")
@@ -54,7 +54,7 @@ raise SystemExit(main(["info", "--json"]))
 """
 
 
-def test_each_thing_missing_is_answered_with_what_brings_it() -> None:
+def test_each_missing_thing_is_reported_with_what_installs_it() -> None:
     done = subprocess.run(
         [sys.executable, "-c", MISSING], capture_output=True, text=True, check=True, timeout=SECONDS
     )
@@ -71,7 +71,7 @@ def info_of(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def test_info_tells_which_headers_are_not_used_and_why(
+def test_info_reports_which_headers_are_not_used_and_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     include = str(write_toolkit(tmp_path / "toolkit", 12, 1) / "include")
@@ -92,7 +92,7 @@ def test_info_tells_which_headers_are_not_used_and_why(
     assert "although NVRTC is" in " ".join(capsys.readouterr().out.split())
 
 
-def test_info_tells_what_brings_missing_headers_for_this_nvrtc(
+def test_info_reports_what_brings_missing_headers_for_this_nvrtc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CUDADRV_HEADERS", str(tmp_path))
@@ -109,7 +109,7 @@ def test_info_tells_what_brings_missing_headers_for_this_nvrtc(
 
 
 @pytest.mark.slow
-def test_info_tells_of_bundled_headers_before_and_after_they_are_unpacked(tmp_path: Path) -> None:
+def test_info_reports_bundled_headers_before_and_after_they_are_unpacked(tmp_path: Path) -> None:
     run = environment_without_headers(tmp_path / "environment")
     major, minor = ptx.nvrtc_version()
     cache = tmp_path / "cache"
@@ -129,7 +129,7 @@ def test_info_tells_of_bundled_headers_before_and_after_they_are_unpacked(tmp_pa
     assert not [title for title in after["missing"] if "headers" in title or "CCCL" in title]
 
 
-def test_the_topology_of_devices_that_nvml_does_not_list_is_refused_in_a_line(
+def test_the_topology_of_devices_that_nvml_does_not_list_is_rejected_in_a_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)

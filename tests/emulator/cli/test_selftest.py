@@ -30,7 +30,7 @@ def test_every_step_passes_and_is_named(capsys: pytest.CaptureFixture[str]) -> N
     assert set(report["devices"][0]) >= {"ordinal", "name", "compute_capability", "total_memory"}
 
 
-def test_the_table_names_the_device_and_says_passed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_names_the_device_and_reports_passed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["selftest", "--devices", "1"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("driver: ")
@@ -54,7 +54,7 @@ def broken(context: Context, module: Module) -> Check:
         (broken, "RuntimeError: the kernel fell over"),
     ],
 )
-def test_a_failing_step_is_told_and_the_status_is_1(
+def test_a_failing_step_is_reported_and_the_status_is_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check: object, detail: str
 ) -> None:
     monkeypatch.setitem(selftest.CHECKS, "matmul", check)
@@ -68,7 +68,7 @@ def test_a_failing_step_is_told_and_the_status_is_1(
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "two"])
-def test_a_bad_count_of_devices_is_refused(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_count_of_devices_is_rejected(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["selftest", "--devices", count])
     assert caught.value.code == 2

@@ -24,7 +24,7 @@ def test_a_pipe_gets_plain_text() -> None:
     assert done.stdout.isascii() or not any(sign in done.stdout for sign in "┃│━")
 
 
-def test_a_pipe_that_nobody_reads_ends_a_command_without_a_traceback() -> None:
+def test_a_pipe_without_a_reader_ends_a_command_without_a_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -36,7 +36,7 @@ def test_a_pipe_that_nobody_reads_ends_a_command_without_a_traceback() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_told_in_a_line() -> None:
+def test_a_full_disk_is_reported_in_a_line() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [*COMMAND, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS,
@@ -45,7 +45,7 @@ def test_a_full_disk_is_told_in_a_line() -> None:
     assert (done.returncode, done.stderr) == (1, "python -m cudadrv: No space left on device\n")
 
 
-def test_top_tells_each_devices_memory(capsys: pytest.CaptureFixture[str]) -> None:
+def test_top_reports_each_devices_memory(capsys: pytest.CaptureFixture[str]) -> None:
     context = cudadrv.cuda_context_for(0)
     stream = context.new_stream()
     held = stream.zeros(8 << 20, "u1")
@@ -58,7 +58,7 @@ def test_top_tells_each_devices_memory(capsys: pytest.CaptureFixture[str]) -> No
     assert devices[0]["name"] in capsys.readouterr().out
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["--version"])
     assert left.value.code == 0

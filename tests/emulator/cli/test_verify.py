@@ -286,7 +286,7 @@ def test_a_folder_that_cannot_be_written_is_named(verify: Command) -> None:
     assert done.stderr.startswith("twice.py::wrong: a finding cannot be written: ")
 
 
-def test_html_without_jinja2_says_how_to_install_it(
+def test_html_without_jinja2_reports_how_to_install_it(
     verify: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cudadrv.cli import verify as command_module

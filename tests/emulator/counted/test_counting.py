@@ -152,7 +152,7 @@ def test_a_launch_that_fails_is_not_counted(context: cudadrv.Context) -> None:
     assert (failed.kernel, failed.total.global_stores.requests) == ("k", 1)
 
 
-def test_counting_on_a_gpu_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_on_a_gpu_is_rejected_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     from cudadrv.sessions import session
 
     class Gpu:

@@ -81,7 +81,7 @@ __device__ __noinline__ float added(float v, int n) { return v + n; }
 
 
 @pytest.mark.parametrize("call", ["early(t % 8, n)", "chosen[t % 2](t % 8, n)"])
-def test_threads_go_on_together_behind_a_call(context: cudadrv.Context, call: str) -> None:
+def test_threads_go_on_together_after_a_call(context: cudadrv.Context, call: str) -> None:
     counts = count(context, kernel(f"y[i] = {call};", before=FUNCTIONS))["k"]
     assert counts.global_stores.requests == 16
 

@@ -94,7 +94,7 @@ def test_a_gap_between_neighbours_is_out_of_bounds(runner: KernelRunner) -> None
         runner.launch("write_at", 1, 1, first, 64)
 
 
-def test_null_pointers_and_freed_memory_are_told_apart(runner: KernelRunner) -> None:
+def test_null_pointers_and_freed_memory_are_distinguished(runner: KernelRunner) -> None:
     with pytest.raises(OutOfBounds, match="null pointer"):
         runner.launch("write_at", 1, 1, 0, 0)
     freed = runner.put(np.zeros(8, np.int32), origin="the scratch")
@@ -112,7 +112,7 @@ def test_misaligned_access_names_the_address(runner: KernelRunner) -> None:
 
 
 @pytest.mark.parametrize("offset", [-4, 256])
-def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
+def test_shared_memory_ends_where_the_launch_specifies(offset: int) -> None:
     text = ptx_text(
         f""".reg .b32 %r<4>; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, raw;
         add.u32 %r3, %r3, %r2; st.shared.u32 [%r3+{offset}], %r1; ret;""",
@@ -128,7 +128,7 @@ def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
 )
 @pytest.mark.parametrize("space", ["shared", "local"])
 @pytest.mark.parametrize("index", [64, -1, 1 << 16, (1 << 16) + 3, 1 << 20, 1 << 22, -(1 << 20)])
-def test_a_generic_index_that_is_far_out_is_told_as_it_is_in_its_space(
+def test_a_generic_index_that_is_far_out_is_reported_as_it_is_in_its_space(
     opcode: str, space: str, index: int
 ) -> None:
     text = ptx_text(
@@ -159,7 +159,7 @@ def test_a_generic_index_from_shared_memory_reaches_no_other_space(index: int) -
 
 
 @pytest.mark.parametrize("index", [64, -1, 1 << 16, (1 << 16) + 3, 1 << 17, 1 << 20])
-def test_an_index_that_is_far_out_of_shared_memory_is_told_as_it_is(index: int) -> None:
+def test_an_index_that_is_far_out_of_shared_memory_is_reported_as_it_is(index: int) -> None:
     text = ptx_text(
         """.reg .b32 %r<3>; ld.param.u32 %r1, [at]; shl.b32 %r1, %r1, 2; mov.u32 %r2, raw;
         add.u32 %r2, %r2, %r1; st.shared.u32 [%r2], %r1; ret;""",
@@ -171,7 +171,7 @@ def test_an_index_that_is_far_out_of_shared_memory_is_told_as_it_is(index: int) 
     assert caught.value.address == 4 * index
 
 
-def test_an_unknown_opcode_refuses_its_kernel_with_opcode_and_line(runner: KernelRunner) -> None:
+def test_an_unknown_opcode_rejects_its_kernel_with_opcode_and_line(runner: KernelRunner) -> None:
     with pytest.raises(UnsupportedInstruction) as caught:
         runner.program.kernel("unknown")
     assert caught.value.opcode == "tcgen05.shift.cta_group::1.down"
@@ -180,7 +180,7 @@ def test_an_unknown_opcode_refuses_its_kernel_with_opcode_and_line(runner: Kerne
     runner.launch("write_at", 1, 1, runner.put(np.zeros(1, np.int32)), 0)
 
 
-def test_an_unknown_modifier_refuses_the_instruction() -> None:
+def test_an_unknown_modifier_rejects_the_instruction() -> None:
     runner = KernelRunner(ptx_text(".reg .b32 %r<3>; add.fancy.u32 %r1, %r2, 1; ret;"))
     with pytest.raises(UnsupportedInstruction, match=r"add\.fancy\.u32 at PTX line 7"):
         runner.program.kernel("k")
@@ -192,7 +192,7 @@ def test_a_barrier_that_some_threads_never_reach_is_reported(runner: KernelRunne
         runner.launch("divergent_barrier", 1, 64, out)
 
 
-def test_memory_that_was_freed_is_told_though_more_was_allocated(runner: KernelRunner) -> None:
+def test_memory_that_was_freed_is_reported_though_more_was_allocated(runner: KernelRunner) -> None:
     freed = runner.put(np.zeros(100, np.int32), origin="the scratch")
     runner.memory.free(freed)
     again = runner.put(np.zeros(100, np.int32))
@@ -203,7 +203,7 @@ def test_memory_that_was_freed_is_told_though_more_was_allocated(runner: KernelR
 
 
 @pytest.mark.parametrize("place", [100, 120, 130, 190])
-def test_a_write_past_a_live_array_is_told_as_that_wherever_it_ends(
+def test_a_write_past_a_live_array_is_reported_as_that_wherever_it_ends(
     runner: KernelRunner, place: int
 ) -> None:
     """Behind the array there is its padding, then memory that was freed."""
@@ -221,7 +221,7 @@ def test_a_write_past_a_live_array_is_told_as_that_wherever_it_ends(
         runner.launch("write_at", 1, 1, array, 5000)
 
 
-def test_a_pointer_into_freed_memory_is_told_as_that_beside_a_live_array(
+def test_a_pointer_into_freed_memory_is_reported_as_that_beside_a_live_array(
     runner: KernelRunner,
 ) -> None:
     array, scratch = (runner.put(np.zeros(128, np.int32), origin=name) for name in "ab")
@@ -234,7 +234,7 @@ def test_a_pointer_into_freed_memory_is_told_as_that_beside_a_live_array(
     assert not isinstance(caught.value, UseAfterFree)
 
 
-def test_exited_threads_do_not_hold_a_barrier_up_unless_asked(runner: KernelRunner) -> None:
+def test_exited_threads_do_not_hold_a_barrier_up_unless_requested(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(64, np.int32))
     runner.launch("early_exit", 1, 64, out, 40)
     expected = [*range(39, -1, -1), *[0] * 24]
@@ -249,7 +249,7 @@ def test_an_endless_loop_meets_the_limit(runner: KernelRunner) -> None:
         runner.launch("forever", 1, 32, out, limits=Limits(max_steps=5000))
 
 
-def test_trap_says_where() -> None:
+def test_trap_reports_where() -> None:
     runner = KernelRunner(
         ptx_text(
             """.reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.eq.u32 %p, %r, 5;
@@ -292,7 +292,7 @@ def test_endless_recursion_is_a_stack_overflow() -> None:
         ((1, 1, 1), (1, 1, 1), 1 << 20, "shared memory"),
     ],
 )
-def test_impossible_launches_are_refused(
+def test_impossible_launches_are_rejected(
     runner: KernelRunner,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],

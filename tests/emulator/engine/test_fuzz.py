@@ -74,7 +74,7 @@ def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
         ("call __assertfail;", "__assertfail takes 4 arguments, and 0 are given"),
     ],
 )
-def test_what_cannot_be_executed_is_refused_with_its_reason(body: str, reason: str) -> None:
+def test_what_cannot_be_executed_is_rejected_with_its_reason(body: str, reason: str) -> None:
     text = ptx_text(f".reg .b32 %r<2>; {body} ret;", ".param .u64 n")
     with pytest.raises(UnsupportedInstruction, match=reason):
         KernelRunner(text).program.kernel("k")

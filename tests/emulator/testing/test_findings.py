@@ -180,7 +180,9 @@ def test_argument(cuda_stream):
 
 
 @pytest.mark.slow
-def test_a_test_without_a_marker_is_told_to_have_one(runs: Runs, with_no_gpu: None) -> None:
+def test_the_report_recommends_a_marker_to_a_test_without_one(
+    runs: Runs, with_no_gpu: None
+) -> None:
     test = """
 import cudadrv
 def test_plain():
@@ -227,7 +229,7 @@ def test_the_error_of_a_test_without_a_marker_is_short(runs: Runs, name: str) ->
     assert "words of the loader" in str(runs.here(UNMARKED, "-k", name, "--full-trace").stdout)
 
 
-def test_a_test_with_a_marker_is_not_told_to_have_one(runs: Runs) -> None:
+def test_the_report_recommends_no_marker_to_a_test_that_has_one(runs: Runs) -> None:
     test = UNMARKED.replace("def test_plain", "@pytest.mark.gpu\ndef test_plain")
     told = str(runs.here(test, "-k", "test_plain", "--cuda=emulator").stdout)
     assert "no CUDA driver was found" in told

@@ -112,7 +112,7 @@ def test_array(cuda_stream):
     result.assert_outcomes(passed=1)
 
 
-def test_a_failed_test_is_not_told_of_what_its_traceback_keeps(runs: Runs) -> None:
+def test_what_the_traceback_of_a_failed_test_holds_is_not_reported(runs: Runs) -> None:
     result = runs.here(
         IMPORTS
         + """
@@ -125,7 +125,7 @@ def test_array(cuda_stream):
     result.assert_outcomes(failed=1)
 
 
-def test_a_fixture_of_a_wider_scope_that_makes_something_is_told(runs: Runs) -> None:
+def test_a_fixture_of_a_wider_scope_that_makes_something_is_reported(runs: Runs) -> None:
     result = runs.here(
         IMPORTS
         + """
@@ -186,7 +186,7 @@ def test_within(cuda_context):
     assert current_or_none() is before
 
 
-def test_an_interrupt_leaves_no_emulator_behind(runs: Runs) -> None:
+def test_an_interrupt_leaves_no_emulator(runs: Runs) -> None:
     before = current_or_none()
     runs.pytester.makepyfile(test_user="def test(cuda_context):\n    raise KeyboardInterrupt")
     result = runs.pytester.inline_run("-p", "cudadrv.testing", no_reraise_ctrlc=True)

@@ -137,7 +137,7 @@ def test_it():
 
 
 @pytest.mark.slow
-def test_a_run_without_cuda_loads_no_emulator_and_asks_no_driver(runs: Runs) -> None:
+def test_a_run_without_cuda_loads_no_emulator_and_queries_no_driver(runs: Runs) -> None:
     result = runs.apart(QUIET)
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("cudadrv *")
@@ -176,7 +176,7 @@ def test_the_plugin_can_be_switched_off(runs: Runs, installed: None) -> None:
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_a_test_may_ask_while_it_runs(runs: Runs) -> None:
+def test_a_test_may_query_while_it_runs(runs: Runs) -> None:
     result = runs.here(
         """
 from kernels import run

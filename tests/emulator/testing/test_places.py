@@ -135,7 +135,7 @@ def test_on_the_emulator_alone_what_needs_a_real_gpu_is_skipped(runs: Runs) -> N
 
 
 @pytest.mark.slow
-def test_gpu_means_the_gpu_whatever_the_environment_says(
+def test_gpu_means_the_gpu_whatever_the_environment_specifies(
     runs: Runs, with_gpus: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDADRV_DRIVER", "emulator:2")
@@ -193,7 +193,7 @@ class TestClass:
         ("multi_gpu(2, n=1)", "multi_gpu: takes nothing but multi_gpu(2, real=True)"),
     ],
 )
-def test_a_wrong_marker_is_told_by_its_test(runs: Runs, marker: str, said: str) -> None:
+def test_a_wrong_marker_is_reported_by_its_test(runs: Runs, marker: str, said: str) -> None:
     result = runs.here(f"import pytest\n@pytest.mark.{marker}\ndef test_it():\n    pass\n")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"*{said}" if not said.startswith("*") else said])

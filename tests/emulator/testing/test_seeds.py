@@ -70,7 +70,7 @@ def test_the_marker_alone_repeats_its_test(runs: Runs) -> None:
     assert lines_with(result, "ran ") == ["immediate immediate"]
 
 
-def test_an_ini_file_asks_for_seeds(runs: Runs) -> None:
+def test_an_ini_file_requests_seeds(runs: Runs) -> None:
     runs.pytester.makeini("[pytest]\ncuda = emulator\ncuda_seeds = 2\n")
     runs.here(SHOW).assert_outcomes(passed=2 + 1 + 4 + 1)
     runs.here(SHOW, "--cuda-seeds=1").assert_outcomes(passed=1 + 1 + 4 + 1)
@@ -147,7 +147,7 @@ def test_a_wrong_marker_fails_its_test(runs: Runs, arguments: str, said: str) ->
     result.stdout.fnmatch_lines([said])
 
 
-def test_a_test_of_unittest_says_that_it_cannot_be_repeated(runs: Runs) -> None:
+def test_a_test_of_unittest_reports_that_it_cannot_be_repeated(runs: Runs) -> None:
     result = runs.here(
         """
 import unittest

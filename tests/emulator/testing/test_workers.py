@@ -54,7 +54,7 @@ def test_a_new_seed_is_one_for_all_workers(runs: Runs) -> None:
 
 
 @pytest.mark.slow
-def test_workers_tell_what_was_found(runs: Runs) -> None:
+def test_workers_report_what_was_found(runs: Runs) -> None:
     result = runs.apart(
         """
 from kernels import run

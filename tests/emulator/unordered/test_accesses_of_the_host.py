@@ -96,7 +96,7 @@ def test_nothing_is_watched_once_the_host_has_waited() -> None:
         assert machine._accesses._host_writes._watched == []
 
 
-def test_what_comes_while_another_thread_runs_an_operation_is_not_taken_for_late() -> None:
+def test_what_comes_while_another_thread_runs_an_operation_is_not_mistaken_for_late() -> None:
     with emulator.session(check=("race",)) as machine:
         bench = Bench()
         pinned, x = bench.pinned(LARGE), bench.ints(LARGE)

@@ -54,7 +54,7 @@ def test_a_missing_order_is_found(program: Body, order: OrderName, seed: int | N
 @all_rows
 @in_each_order
 @of_each_program
-def test_a_right_program_is_not_accused(program: Body, order: OrderName, seed: int | None) -> None:
+def test_a_right_program_is_not_reported(program: Body, order: OrderName, seed: int | None) -> None:
     assert [str(each) for each in findings_of(program, True, order, seed)] == []
 
 
@@ -147,6 +147,6 @@ def test_nothing_is_compared_where_nothing_is_checked() -> None:
 
 
 @pytest.mark.parametrize("order", ["immediate", "late", "random"])
-def test_random_programs_race_where_a_model_says_so(order: OrderName) -> None:
+def test_random_programs_race_where_a_model_predicts_it(order: OrderName) -> None:
     for seed in range(100):
         assert not (complaint := complaint_about(str(seed), order)), complaint

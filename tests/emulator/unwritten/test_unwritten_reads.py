@@ -36,7 +36,7 @@ def test_what_nothing_wrote_is_found(program: Body, order: OrderName, seed: int 
 @all_rows
 @in_each_order
 @of_each_program
-def test_a_right_program_is_not_accused(program: Body, order: OrderName, seed: int | None) -> None:
+def test_a_right_program_is_not_reported(program: Body, order: OrderName, seed: int | None) -> None:
     assert [str(each) for each in findings_of(program, True, order, seed)] == []
 
 

@@ -209,7 +209,7 @@ def test_texels_that_nothing_wrote_are_found(program: Body, order: OrderName) ->
 
 @in_each_order
 @of_each_program
-def test_a_right_program_is_not_accused(program: Body, order: OrderName) -> None:
+def test_a_right_program_is_not_reported(program: Body, order: OrderName) -> None:
     assert [str(each) for each in findings_of(program, True, order)] == []
 
 

@@ -138,7 +138,7 @@ def test_a_tile_of_a_worker_that_is_cut_off_is_done_by_another_and_counts_once(
     client.cluster.scale(len(client.cluster.worker_spec) + 1)
 
 
-def test_a_tile_that_finds_the_memory_full_is_done_again_if_that_is_asked(
+def test_a_tile_that_finds_the_memory_full_is_done_again_if_that_is_requested(
     executor: GpuExecutor, tmp_path: Path
 ) -> None:
     work = partial(jobs.starving, str(tmp_path), 20, 1)
@@ -167,7 +167,7 @@ def test_a_tile_that_hangs_ends_its_worker_and_is_done_again(
     assert len({path.name.split("-")[1] for path in tmp_path.iterdir()}) == 2
 
 
-def test_a_tile_that_hangs_always_is_told_and_each_other_is_whole(
+def test_a_tile_that_hangs_always_is_reported_and_each_other_is_whole(
     client: Any, executor: GpuExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # How often Dask itself makes a call again is its own setting.
@@ -186,7 +186,7 @@ def test_a_tile_that_hangs_always_is_told_and_each_other_is_whole(
         assert items[start : start + 10].tolist() == list(range(start + more, start + more + 10))
 
 
-def test_a_context_that_is_always_lost_is_told_with_what_broke_it(
+def test_a_context_that_is_always_lost_is_reported_with_what_broke_it(
     executor: GpuExecutor, tmp_path: Path
 ) -> None:
     executor.policy = TilePolicy(items=10, redone=0)

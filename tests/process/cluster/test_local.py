@@ -162,7 +162,7 @@ def test_functions_of_no_module_are_taken_where_cloudpickle_is_installed(
     assert local.submit(lambda: offset.sum() + 1).result() == 4
 
 
-def test_what_cannot_be_pickled_is_refused_in_words(local: GpuExecutor) -> None:
+def test_what_cannot_be_pickled_is_rejected_in_words(local: GpuExecutor) -> None:
     with pytest.raises(ArgumentTypeError, match="cannot be sent to workers"):
         local.submit(id, threading.Lock()).result()
     with pytest.raises(ArgumentTypeError, match="give a function"):
@@ -217,7 +217,7 @@ def test_errors_arrive_with_attributes_cause_and_the_workers_traceback(
     assert left.value.code == 3
 
 
-def test_a_tile_that_raises_is_told_with_what_the_others_gave(
+def test_a_tile_that_raises_is_reported_with_what_the_others_gave(
     local: GpuExecutor, tmp_path: Path
 ) -> None:
     local.policy = TilePolicy(items=5)
@@ -236,7 +236,7 @@ def test_a_tile_that_raises_is_told_with_what_the_others_gave(
     assert again.results == caught.value.results
 
 
-def test_a_tile_that_raises_is_tried_again_if_that_is_asked(
+def test_a_tile_that_raises_is_tried_again_if_that_is_requested(
     local: GpuExecutor, tmp_path: Path
 ) -> None:
     local.policy = TilePolicy(items=5, retried=2)
@@ -267,7 +267,7 @@ def test_an_image_is_compiled_once_for_all_workers(
     assert (counts.compiled, counts.hits) == (1, 1)
 
 
-def test_progress_is_told_of_each_tile(local: GpuExecutor) -> None:
+def test_progress_is_reported_for_each_tile(local: GpuExecutor) -> None:
     told: list[Progress] = []
     local.policy = TilePolicy(items=4, progress=told.append)
     scatter_map(local, range(10), jobs.first_and_length)
@@ -305,7 +305,7 @@ def test_shares_follow_the_scores_of_the_workers() -> None:
 
 
 @pytest.mark.slow
-def test_after_a_shutdown_nothing_more_is_taken() -> None:
+def test_after_a_shutdown_nothing_more_is_accepted() -> None:
     with GpuExecutor.local(1) as executor:
         pid = executor.submit(jobs.pid).result()
     with pytest.raises(RuntimeError, match="after shutdown"):
@@ -329,6 +329,6 @@ def test_after_a_shutdown_nothing_more_is_taken() -> None:
         ({"progress": 3}, "TilePolicy: progress"),
     ],
 )
-def test_a_policy_that_cannot_be_is_refused(policy: dict[str, object], match: str) -> None:
+def test_a_policy_that_cannot_be_is_rejected(policy: dict[str, object], match: str) -> None:
     with pytest.raises(ArgumentError, match=match):
         TilePolicy(**policy)  # type: ignore[arg-type]  # what is tested

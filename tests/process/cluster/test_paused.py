@@ -122,7 +122,7 @@ def test_a_call_for_a_paused_worker_alone_does_not_wait_for_ever() -> None:
                     assert future.result() == (2, 1)
 
 
-def test_a_cluster_without_workers_is_told_so() -> None:
+def test_a_cluster_without_workers_raises() -> None:
     with cluster_of() as client, GpuExecutor.dask(client, grace_seconds=0.5) as executor:
         with pytest.raises(NoWorkerError, match="no worker for 0.5 s"):
             executor.workers  # noqa: B018  # it waits for one
@@ -132,6 +132,6 @@ def test_a_cluster_without_workers_is_told_so() -> None:
 
 
 @pytest.mark.parametrize("grace", [0, -1.0, float("nan"), "1"])
-def test_a_grace_that_cannot_be_is_refused(grace: float) -> None:
+def test_a_grace_that_cannot_be_is_rejected(grace: float) -> None:
     with pytest.raises(ArgumentError, match="grace_seconds"):
         GpuExecutor.dask(object(), grace_seconds=grace)

@@ -9,7 +9,7 @@ from cudadrv.cluster import tile_policy as bar
 from cudadrv.errors import RuntimeDependencyUnavailable
 
 
-def test_a_bar_tells_how_far_it_is_and_what_went_wrong() -> None:
+def test_a_bar_reports_how_far_it_is_and_what_went_wrong() -> None:
     console = pytest.importorskip("rich.console", reason="needs rich")
     text = io.StringIO()
     draw = TerminalBar("paths", console=console.Console(file=text, width=100))
@@ -23,7 +23,7 @@ def test_a_bar_tells_how_far_it_is_and_what_went_wrong() -> None:
     assert "2/2" in text.getvalue()
 
 
-def test_a_bar_without_rich_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_without_rich_is_rejected_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bar, "find_spec", lambda name: None)
     with pytest.raises(RuntimeDependencyUnavailable, match=r"cudadrv\[cli\]"):
         TerminalBar()

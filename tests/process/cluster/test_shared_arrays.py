@@ -39,7 +39,7 @@ def test_memory_that_comes_again_is_the_same_and_pinned() -> None:
         assert segment.arrays(place)[0].sum() == 7 * _NBYTES
 
 
-def test_two_segments_are_kept_and_others_given_back() -> None:
+def test_two_segments_are_kept_and_others_released() -> None:
     with emulator.session(devices=1):
         segments = MappedSegments(0)
         given = [Segment(_NBYTES) for _ in range(3)]
@@ -57,7 +57,7 @@ def test_two_segments_are_kept_and_others_given_back() -> None:
         assert not is_pinned(zero)  # it was opened anew
 
 
-def test_memory_that_cannot_be_pinned_is_told_once_and_used_as_it_is() -> None:
+def test_memory_that_cannot_be_pinned_is_reported_once_and_used_as_it_is() -> None:
     with emulator.session(devices=1) as machine:
         segment, segments = Segment(_NBYTES), MappedSegments(0)
         place = segment.put([np.ones(_NBYTES, np.uint8)])

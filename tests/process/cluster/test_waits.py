@@ -49,7 +49,7 @@ def test_a_result_whose_worker_leaves_before_it_is_fetched_keeps_nobody_waiting(
         assert second.name == executor.workers[0].name
 
 
-def test_a_result_that_is_no_more_asked_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_fetch_of_a_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     # As where the client's loop ends in the middle.
     async def given_up(*_: object, **__: object) -> Any:
         raise asyncio.CancelledError

@@ -74,7 +74,7 @@ def test_the_blocks_of_the_page_run(page: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_block_that_does_not_run_says_why() -> None:
+def test_a_block_that_does_not_run_reports_why() -> None:
     wrong = []
     for page in WITH_CODE:
         for block in blocks_of(page):

@@ -135,7 +135,7 @@ def test_a_node_takes_a_kernel_of_a_library_and_its_context() -> None:
 
 
 @pytest.mark.slow
-def test_nodes_of_every_kind_do_what_they_are_told() -> None:
+def test_nodes_of_every_kind_do_what_their_parameters_specify() -> None:
     assert _told("""
         with stand_in():
             cuda = library()
@@ -181,7 +181,7 @@ def test_nodes_of_every_kind_do_what_they_are_told() -> None:
 
 
 @pytest.mark.slow
-def test_a_stream_is_recorded_behind_nodes_of_a_graph() -> None:
+def test_a_stream_is_recorded_after_nodes_of_a_graph() -> None:
     assert _told("""
         with stand_in():
             cuda = library()

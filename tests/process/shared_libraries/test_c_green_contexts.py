@@ -104,7 +104,7 @@ def test_a_kernel_runs_in_a_green_context_that_c_made() -> None:
 
 
 @pytest.mark.slow
-def test_without_a_place_for_parts_their_number_is_told() -> None:
+def test_without_a_place_for_parts_their_number_is_reported() -> None:
     assert _told("""
         with stand_in():
             cuda = library()

@@ -128,7 +128,7 @@ def test_a_function_that_fails_when_the_builtins_are_gone_ends_the_library(
     assert _FUNCTION(address)() == 9
 
 
-def test_an_exception_of_the_function_is_told_and_answered(
+def test_an_exception_of_the_function_is_reported_and_returned(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert _FUNCTION(guarded(lambda: 1 // 0, 9))() == 9

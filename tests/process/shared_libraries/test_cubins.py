@@ -51,7 +51,7 @@ print(built(b"-arch=sm_80")[:4])
 
 
 @pytest.mark.slow
-def test_each_refused_module_is_told_once_with_the_call() -> None:
+def test_each_rejected_module_is_reported_once_with_the_call() -> None:
     ended = run(
         "-c",
         BINDINGS
@@ -109,7 +109,7 @@ def test_ptxas_passes_ptx_on(tmp_path: Path) -> None:
         (("k.ptx", "-o"), "needs a value"),
     ],
 )
-def test_ptxas_refuses_what_cannot_be(tmp_path: Path, arguments: tuple[str, ...], why: str) -> None:
+def test_ptxas_rejects_what_cannot_be(tmp_path: Path, arguments: tuple[str, ...], why: str) -> None:
     (tmp_path / "k.ptx").write_text(PTX)
     (tmp_path / "text").write_text("some text")
     ended = tool("ptxas", *arguments, folder=tmp_path)
@@ -183,7 +183,7 @@ def test_nvcc_reports_what_does_not_compile_and_what_needs_a_toolkit(tmp_path: P
 
 
 @pytest.mark.slow
-def test_nvjitlink_links_the_ptx_of_a_fatbin_or_nothing_and_refuses_unknown_options() -> None:
+def test_nvjitlink_links_the_ptx_of_a_fatbin_or_nothing_and_rejects_unknown_options() -> None:
     image = fatbin((1, 80, PTX.encode()))
     printed = run_program(
         f"""

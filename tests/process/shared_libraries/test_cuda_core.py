@@ -190,7 +190,7 @@ def test_graphs_are_read_and_their_nodes_updated(order: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_runtime_is_told_what_to_do_instead() -> None:
+def test_the_error_about_the_runtime_has_the_alternative() -> None:
     out = run_program("""
         from cuda.bindings import runtime
         import os
@@ -209,7 +209,7 @@ def test_the_runtime_is_told_what_to_do_instead() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["stand_in(2)", "from cuda.bindings import runtime"])
-def test_what_cuda_core_asks_the_runtime_for_is_there(first: str) -> None:
+def test_what_cuda_core_needs_of_the_runtime_exists(first: str) -> None:
     then = "stand_in(2)" if first != "stand_in(2)" else "from cuda.bindings import runtime"
     out = run_program(f"{first}\n{then}\n" + textwrap.dedent("""
         print(runtime.cudaGetDevice(), runtime.cudaGetDeviceCount())

@@ -32,7 +32,7 @@ with context.new_stream() as stream:
 
 
 @pytest.mark.slow
-def test_a_command_and_its_children_have_the_devices_that_were_asked_for() -> None:
+def test_a_command_and_its_children_have_the_devices_that_were_requested() -> None:
     count = "from cuda.bindings import driver as d; d.cuInit(0); print(d.cuDeviceGetCount()[1])"
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {count!r}])"
     ended = run("-m", "cudadrv", "emulate", "--devices", "3", "python", "-c", nested)
@@ -192,7 +192,7 @@ def test_a_sitecustomize_of_the_users_runs_as_well(tmp_path: Path) -> None:
     assert ended.out == "mine\nmine\nran\n", ended.err
 
 
-def test_what_checks_found_is_told_at_the_end(tmp_path: Path) -> None:
+def test_what_checks_found_is_reported_at_the_end(tmp_path: Path) -> None:
     script = tmp_path / "races.py"
     script.write_text(WRITES_TWICE)
     ended = run("-m", "cudadrv", "emulate", "--checks", "race", "python", str(script))
@@ -299,7 +299,7 @@ def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, stat
         ((), {"CUDADRV_EMULATOR_FAULT": "nonsense"}),
     ],
 )
-def test_a_program_does_not_run_without_the_emulator_that_was_asked_for(
+def test_a_program_does_not_run_without_the_emulator_that_was_requested(
     option: Sequence[str], name: dict[str, str]
 ) -> None:
     ended = run(*EMULATE, *option, "python", "-c", "print('ran')", names=name)
@@ -309,7 +309,7 @@ def test_a_program_does_not_run_without_the_emulator_that_was_asked_for(
     assert "Traceback" not in ended.err
 
 
-def test_a_python_that_cannot_import_this_library_says_so_and_runs(tmp_path: Path) -> None:
+def test_a_python_that_cannot_import_this_library_reports_it_and_runs(tmp_path: Path) -> None:
     (tmp_path / "cudadrv").mkdir()
     (tmp_path / "cudadrv" / "__init__.py").write_text("raise ImportError('too old')\n")
     startup = Path(__file__).parents[3] / "cudadrv" / "cli" / "startup"

@@ -94,7 +94,7 @@ print(doubled(linked), sorted(name for name, each in functions.items() if each.i
 
 
 @pytest.mark.slow
-def test_an_input_that_is_no_ptx_is_refused_by_name() -> None:
+def test_an_input_that_is_no_ptx_is_rejected_by_name() -> None:
     out = run_program(
         LINKED
         + """
@@ -159,7 +159,7 @@ print(read(memory, 6))
 
 
 @pytest.mark.slow
-def test_machine_code_is_refused_by_its_name_also_where_the_caller_hides_the_log() -> None:
+def test_machine_code_is_rejected_by_its_name_also_where_the_caller_hides_the_log() -> None:
     program = """
 try:
     link((nvjitlink.InputType.CUBIN, b"ELF"))

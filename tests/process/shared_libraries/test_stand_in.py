@@ -130,7 +130,7 @@ driver.cuDeviceGet(7)  # nothing reports it
 
 
 @pytest.mark.slow
-def test_what_a_kernel_did_wrong_is_told_once() -> None:
+def test_what_a_kernel_did_wrong_is_reported_once() -> None:
     ended = run(
         "-c",
         BINDINGS
@@ -177,7 +177,7 @@ def test_an_interrupt_ends_a_kernel_and_is_raised_where_it_was_called() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["immediate", "late", "random:7"])
-def test_programs_run_in_the_order_that_the_environment_asks_for(order: str) -> None:
+def test_programs_run_in_the_order_that_the_environment_requests(order: str) -> None:
     out = run_program(
         """
         with stand_in() as emulator:
@@ -197,7 +197,7 @@ def test_programs_run_in_the_order_that_the_environment_asks_for(order: str) -> 
 
 
 @pytest.mark.slow
-def test_each_threads_default_stream_is_its_own_where_the_bindings_are_told_so() -> None:
+def test_each_threads_default_stream_is_its_own_where_the_bindings_are_configured_so() -> None:
     out = run_program(
         """
         import threading
@@ -257,7 +257,7 @@ def test_copies_and_fills_of_a_thread_run_in_its_own_stream() -> None:
 
 
 @pytest.mark.slow
-def test_a_forked_child_is_refused_as_by_the_driver() -> None:
+def test_a_forked_child_is_rejected_as_by_the_driver() -> None:
     out = run_program("""
         import os
         stand_in()
@@ -271,7 +271,7 @@ def test_a_forked_child_is_refused_as_by_the_driver() -> None:
 
 
 @pytest.mark.slow
-def test_what_nobody_has_initialised_answers_so() -> None:
+def test_calls_of_an_uninitialised_driver_return_not_initialized() -> None:
     out = run_program("""
         stand_in(3)
         print(driver.cuDeviceGetCount()[0].name)

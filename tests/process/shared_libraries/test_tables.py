@@ -106,7 +106,7 @@ def test_a_default_stream_is_the_threads_own_only_in_its_variant() -> None:
     assert [stream.read(7, per_thread=p) for p in (False, True)] == [7, 7]
 
 
-def test_functions_of_64_bit_arm_call_by_the_table_or_jump_to_the_answer() -> None:
+def test_functions_of_64_bit_arm_call_by_the_table_or_jump_to_the_result() -> None:
     image = elf_image("libcuda.so.1", ["cuInit", "cuMemAlloc_v2"], MACHINES["aarch64"], result=9)
     (phoff,) = struct.unpack_from("<Q", image, 32)
     dynamic = struct.unpack_from("<IIQQQQQQ", image, phoff + 2 * 56)

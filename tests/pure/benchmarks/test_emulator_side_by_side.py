@@ -45,7 +45,7 @@ def test_the_kernels_compute_what_numpy_does(done: dict[str, tuple[Case, list[Ar
     assert counts[0, 0] == 1  # -2 - 1.5 i: |c|^2 = 6.25
 
 
-def test_without_numba_each_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numba_each_line_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(side_by_side, "installed", lambda module: False)
     monkeypatch.setattr(side_by_side, "_SIZES", SMALL)
     rows = side_by_side.rows("compute_90")

@@ -169,7 +169,7 @@ def test_groups_are_chosen_with_spaces_or_commas(only: list[str]) -> None:
     assert harness._chosen(only) == ["launch", "copies"]
 
 
-def test_a_group_that_there_is_not_is_refused_with_those_there_are(
+def test_a_group_that_there_is_not_is_rejected_with_those_there_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "launch", "copy"])

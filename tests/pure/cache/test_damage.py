@@ -33,7 +33,7 @@ def entry(tmp_path: Path) -> bytes:
 
 
 @pytest.mark.filterwarnings("ignore::ptx.CompileWarning")  # their log is stored as well
-def test_entry_gives_back_what_was_stored() -> None:
+def test_entry_returns_what_was_stored() -> None:
     for target in ("compute_80", "sm_90a", "lto_90"):
         image = ptx.compile(
             "template <typename T> __global__ void k(T* x) { int unused; *x += 1; }",

@@ -45,7 +45,7 @@ def request(text: str, options: CompileOptions = PTX80, name: str = "kernel.cu")
     return CompileRequest.of(text, options, name, (), None)
 
 
-def test_second_request_in_a_process_is_answered_from_memory(tmp_path: Path) -> None:
+def test_second_request_in_a_process_is_served_from_memory(tmp_path: Path) -> None:
     cache = ImageCache(tmp_path)
     first = cache.get_or_compile(source(1), PTX80)
     second = cache.get_or_compile(source(1), PTX80)
@@ -286,7 +286,7 @@ def noted(tmp_path: Path) -> tuple[PrivateFolder, Path]:
     return folder, library
 
 
-def test_noted_build_is_believed_until_the_library_changes(
+def test_noted_build_is_trusted_until_the_library_changes(
     noted: tuple[PrivateFolder, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, library = noted
@@ -298,7 +298,7 @@ def test_noted_build_is_believed_until_the_library_changes(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/maps")
-def test_noted_build_is_not_believed_where_another_is_loaded(
+def test_noted_build_is_not_trusted_where_another_is_loaded(
     noted: tuple[PrivateFolder, Path],
 ) -> None:
     loaded = ptx.nvrtc_version()

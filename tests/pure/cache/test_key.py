@@ -230,7 +230,7 @@ def test_header_moved_to_an_earlier_folder_is_a_change(project: Project) -> None
         "__has_include(NAME)",
     ],
 )
-def test_header_asked_for_that_appears_later_is_a_change(project: Project, test: str) -> None:
+def test_header_requested_that_appears_later_is_a_change(project: Project, test: str) -> None:
     source = (
         "#define NAME <later.h>\n#define HAVE(x) __has_include(x)\n"
         f"#if {test}\n#define VALUE 2\n#else\n#define VALUE 1\n#endif\n"

@@ -48,7 +48,7 @@ def test_without_a_home_images_are_compiled_with_one_warning(
     assert gather().cache_folder.startswith("none: there is no home folder")
 
 
-def test_home_of_a_user_whom_nobody_knows_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_users_home_is_reported_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDADRV_CACHE_DIR", "~nobody-has-this-name/cache")
     with pytest.raises(NoCacheFolderError, match="~nobody-has-this-name/cache"):
         folder_from_environment()
@@ -167,7 +167,7 @@ def test_malformed_notes_of_libraries_and_headers_are_passed_over(
     assert toolchain.folders_of_headers((13, 5), folder, lambda *_: found) == found
 
 
-def test_a_cache_says_where_it_is(tmp_path: Path) -> None:
+def test_a_cache_reports_where_it_is(tmp_path: Path) -> None:
     cache = ImageCache(tmp_path, max_bytes=1000)
     cache.get_or_compile(SOURCE, PTX80)
     assert repr(cache) == (

@@ -61,7 +61,7 @@ def test_text_gives_its_references(text: str, references: References) -> None:
         ("#define N", True),
     ],
 )
-def test_macro_that_is_more_than_one_header_is_told(text: str, otherwise: bool) -> None:
+def test_macro_that_is_more_than_one_header_is_reported(text: str, otherwise: bool) -> None:
     found = defined_otherwise(text.encode(), frozenset({"N"}))
     assert found == ({"N"} if otherwise else set())
 
@@ -70,7 +70,7 @@ BLANK = st.sampled_from(["", " ", "\t", "/* c */", "\\\n", " \\\n ", "/*\n#*/"])
 
 
 @given(BLANK, BLANK, BLANK, st.sampled_from(["#", "%:", "??="]), st.text(max_size=20))
-def test_directive_is_found_behind_anything(
+def test_directive_is_found_after_anything(
     before: str, within: str, after: str, mark: str, text: str
 ) -> None:
     assume(not text.rstrip().endswith(("\\", "??/")))  # which makes the directive no directive

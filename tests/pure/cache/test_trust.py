@@ -304,7 +304,7 @@ def test_an_entry_larger_than_the_bound_is_not_read(tmp_path: Path) -> None:
     assert store.read(DIGEST) is None
 
 
-def test_what_may_not_be_trusted_says_what_to_do(tmp_path: Path) -> None:
+def test_what_may_not_be_trusted_reports_what_to_do(tmp_path: Path) -> None:
     tmp_path.chmod(0o770)
     with pytest.raises(UntrustedFolderError, match="chmod go-w") as caught:
         PrivateFolder(tmp_path).read("file")

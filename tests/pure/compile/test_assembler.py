@@ -31,7 +31,7 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_what_the_assembler_rejects_is_told_in_its_words(assembler: Assembler) -> None:
+def test_what_the_assembler_rejects_is_reported_in_its_words(assembler: Assembler) -> None:
     assert assembler.assemble(RIGHT, "sm_90") == Assembly()
     found = assembler.assemble(WRONG, "sm_90")
     assert "line 5; error   : " in found.errors
@@ -45,7 +45,7 @@ def test_an_architecture_that_it_does_not_know_is_skipped(assembler: Assembler, 
     assert found == Assembly(skipped=f"nvJitLink {major}.{minor} does not know {arch}")
 
 
-def test_another_process_takes_answers_from_the_folder(
+def test_another_process_reads_results_from_the_folder(
     assembler: Assembler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = [assembler.assemble(text, "sm_90") for text in (RIGHT, WRONG)]
@@ -57,7 +57,7 @@ def test_another_process_takes_answers_from_the_folder(
         later.assemble(RIGHT, "sm_80")
 
 
-def test_damaged_answers_are_asked_for_anew(assembler: Assembler, tmp_path: Path) -> None:
+def test_damaged_results_are_queried_anew(assembler: Assembler, tmp_path: Path) -> None:
     answer = assembler.assemble(WRONG, "sm_90")
     (memo,) = (tmp_path / "cache" / "memos").iterdir()
     memo.write_bytes(memo.read_bytes()[:-1])

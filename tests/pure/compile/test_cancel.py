@@ -172,7 +172,7 @@ def test_a_program_is_destroyed_once_when_its_compilation_is_left(
     assert destroyed == [1, 1]
 
 
-def test_nvrtc_itself_is_not_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvrtc_itself_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """NVRTC 13.5 ends the process if its flow callback stops it between optimizer and code."""
     used: list[str] = []
 
@@ -189,6 +189,6 @@ def test_nvrtc_itself_is_not_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> No
     assert "nvrtcSetFlowCallback" not in used
 
 
-def test_what_cannot_stop_a_compilation_is_refused() -> None:
+def test_what_cannot_stop_a_compilation_is_rejected() -> None:
     with pytest.raises(TypeError, match="compile: cancel"):
         ptx.compile(SMALL, CUBIN, cancel=1)  # type: ignore[arg-type]  # what is tested

@@ -131,7 +131,7 @@ def test_missing_header_is_named_with_the_folders_searched(tmp_path: object) -> 
     assert caught.value.package is None
 
 
-def test_sources_that_are_not_text_are_refused() -> None:
+def test_sources_that_are_not_text_are_rejected() -> None:
     with pytest.raises(TypeError, match="source is b.*, of type bytes: give text"):
         ptx.compile(b"")  # type: ignore[arg-type]  # what an untyped caller might pass
     with pytest.raises(ValueError, match="source contains a NUL character"):

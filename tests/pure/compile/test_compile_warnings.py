@@ -70,7 +70,7 @@ def test_a_warning_that_is_silenced_is_none(option: str) -> None:
     assert image.log == ""
 
 
-def test_logs_that_were_asked_for_are_no_warnings() -> None:
+def test_logs_that_were_requested_are_no_warnings() -> None:
     options = CompileOptions(target=Target.cubin("sm_80"), extra=("--ptxas-options=-v", "-time=-"))
     log = ptx.compile(SOURCE.replace(">= 0", "> 0"), options, cache=False).log
     assert "ptxas info" in log

@@ -100,7 +100,7 @@ def test_a_function_has_the_architecture_of_its_image(header: str, arch: str) ->
     assert f.target == ptx.Target.cubin(arch)
 
 
-def test_an_output_without_an_architecture_is_refused(nvdisasm: str) -> None:
+def test_an_output_without_an_architecture_is_rejected(nvdisasm: str) -> None:
     with pytest.raises(ptx.errors.DisassembleError, match="names no architecture"):
         list(disassembler._functions(TEXT.replace("\t.target\tsm_90", ""), ""))
 
@@ -174,7 +174,7 @@ def test_a_missing_disassembler_is_reported_with_the_command_that_installs_it(
     assert len(str(caught.value).splitlines()[0]) <= 100
 
 
-def test_an_argument_that_is_no_image_is_refused() -> None:
+def test_an_argument_that_is_no_image_is_rejected() -> None:
     with pytest.raises(TypeError, match="disassemble: image"):
         ptx.disassemble("text")  # type: ignore[arg-type]  # what is tested
 

@@ -86,7 +86,7 @@ def test_the_image_that_fits_a_device_best_is_machine_code_of_its_major_else_ptx
     assert found.target == ptx.Target.parse(target)
 
 
-def test_a_device_that_is_too_old_is_refused_with_the_targets() -> None:
+def test_a_device_that_is_too_old_is_rejected_with_the_targets() -> None:
     given = ptx.Fatbin.read(fatbin((1, 80, PTX.format(80).encode()), (2, 86, b"\x7fELF")))
     with pytest.raises(ptx.UnsupportedTargetError, match=r"7\.5: it has ptx.*cubin") as caught:
         given.image_for((7, 5))
@@ -111,7 +111,7 @@ def test_an_image_of_another_architecture_is_rejected_by_nvfatbin(nvfatbin: None
         ptx.Fatbin.build([wrong])
 
 
-def test_what_is_no_sequence_of_images_is_refused() -> None:
+def test_what_is_no_sequence_of_images_is_rejected() -> None:
     with pytest.raises(ValueError, match="images is empty"):
         ptx.Fatbin.build([])
     with pytest.raises(TypeError, match=r"Fatbin\.build: images"):

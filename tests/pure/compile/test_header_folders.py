@@ -42,7 +42,7 @@ def not_to_be_unpacked() -> str:
 
 
 @pytest.mark.parametrize("version", [(13, 5), (13, 0), (12, 9), (12, 4)])
-def test_headers_tell_their_version_of_cuda(tmp_path: Path, version: Version) -> None:
+def test_headers_report_their_version_of_cuda(tmp_path: Path, version: Version) -> None:
     write_runtime(tmp_path / "a", *version)
     write_cccl(tmp_path / "b", *version)
     assert inspect(str(tmp_path / "a"), "").versions == (("runtime", version),)
@@ -66,7 +66,7 @@ def test_a_toolkit_of_nvrtcs_version_is_used(
 @pytest.mark.parametrize(
     ("toolkit", "nvrtc"), [((13, 0), (13, 5)), ((13, 0), (12, 9)), ((12, 9), (13, 0))]
 )
-def test_a_toolkit_of_another_version_is_refused(
+def test_a_toolkit_of_another_version_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolkit: Version, nvrtc: Version
 ) -> None:
     monkeypatch.setenv("CUDA_HOME", str(write_toolkit(tmp_path, *toolkit)))
@@ -109,11 +109,11 @@ def test_bundled_headers_come_before_parts_of_packages_and_those_before_toolkits
     assert headers.folders[1].contents() == "CCCL 13.5"
 
 
-def test_an_nvrtc_that_bundles_none_is_not_asked_for_them(tmp_path: Path) -> None:
+def test_an_nvrtc_that_bundles_none_is_not_queried_for_them(tmp_path: Path) -> None:
     assert choose((13, 2), found(tmp_path, (13, 2)), not_to_be_unpacked).folders == ()
 
 
-def test_one_package_of_another_version_refuses_the_folder_that_it_shares(
+def test_one_package_of_another_version_rejects_the_folder_that_it_shares(
     tmp_path: Path, site: Path
 ) -> None:
     write_crt(write_runtime(site / "nvidia/cu13/include", 13, 2))
@@ -123,7 +123,7 @@ def test_one_package_of_another_version_refuses_the_folder_that_it_shares(
     assert headers.rejected[0].misfits((13, 2)) == (("crt", (13, 0)),)
 
 
-def test_a_newer_cccl_is_refused_and_the_rest_used(tmp_path: Path, site: Path) -> None:
+def test_a_newer_cccl_is_rejected_and_the_rest_used(tmp_path: Path, site: Path) -> None:
     include = write_runtime(site / "nvidia/cu13/include", 13, 0)
     write_cccl(include / "cccl", 13, 5)
     headers = chosen(found(tmp_path, (13, 0)), (13, 0))
@@ -131,7 +131,7 @@ def test_a_newer_cccl_is_refused_and_the_rest_used(tmp_path: Path, site: Path) -
     assert headers.rejected[0].path == str(include / "cccl")
 
 
-def test_headers_that_tell_no_version_go_with_every_nvrtc(tmp_path: Path, site: Path) -> None:
+def test_headers_without_a_version_go_with_every_nvrtc(tmp_path: Path, site: Path) -> None:
     include = site / "nvidia/cu13/include"
     include.mkdir(parents=True)
     (include / "nvrtc.h").write_text("")

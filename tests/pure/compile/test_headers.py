@@ -69,7 +69,7 @@ def pinned(package: str) -> str:
 
 
 @pytest.mark.parametrize("header", KERNELS)
-def test_header_of_cuda_is_found_without_being_told_where(header: str) -> None:
+def test_header_of_cuda_is_found_without_its_folder(header: str) -> None:
     if header in SLOW and not os.environ.get("CUDADRV_LONG_TESTS"):
         pytest.skip("takes seconds; CUDADRV_LONG_TESTS is not set")
     skip_without(header)
@@ -99,7 +99,7 @@ def test_header_that_a_header_wants_is_named_too(without_headers: CompileOptions
     assert e.value.command == f"pip install {pinned('nvidia-cuda-cccl')}"
 
 
-def test_header_of_others_says_how_to_give_it() -> None:
+def test_header_of_others_reports_how_to_give_it() -> None:
     with pytest.raises(HeaderNotFoundError, match=r"CompileOptions\.include_paths"):
         ptx.compile('#include "mine.h"\n')
 
@@ -153,7 +153,7 @@ def fake_toolkit(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("cache", [True, False])
-def test_header_of_another_version_is_refused_with_both_versions_and_the_remedy(
+def test_header_of_another_version_is_rejected_with_both_versions_and_the_remedy(
     fake_toolkit: Path, monkeypatch: pytest.MonkeyPatch, cache: bool
 ) -> None:
     monkeypatch.setenv("CUDA_HOME", str(fake_toolkit))
@@ -234,7 +234,7 @@ def test_the_note_of_header_folders_is_one_for_each_version_of_nvrtc(tmp_path: P
     assert asked == [((), (13, 5), notes.path), ((), (12, 9), notes.path)]
 
 
-def test_an_error_tells_of_headers_of_another_version_among_the_users_own_folders(
+def test_an_error_reports_headers_of_another_version_among_the_users_own_folders(
     fake_toolkit: Path,
 ) -> None:
     include = fake_toolkit / "include"
@@ -262,7 +262,7 @@ def test_an_error_tells_of_headers_of_another_version_among_the_users_own_folder
         ("nvidia-curand", (13, 5), "nvidia-curand"),
     ],
 )
-def test_packages_are_asked_for_in_the_version_that_goes_with_nvrtc(
+def test_packages_are_recommended_in_the_version_that_goes_with_nvrtc(
     package: str, nvrtc: tuple[int, int], pinned: str
 ) -> None:
     assert install_command([package, package], nvrtc) == f'pip install "{pinned}"'
@@ -351,7 +351,7 @@ def test_bundled_headers_serve_without_a_cache_folder(
         ("int inclu_de;", False),
     ],
 )
-def test_sources_without_includes_are_told_apart(source: str, includes: bool) -> None:
+def test_sources_without_includes_are_distinguished(source: str, includes: bool) -> None:
     request = CompileRequest.of(source, PTX80, "kernel.cu", (), None)
     assert request.includes_anything() is includes
 
@@ -391,7 +391,7 @@ def test_missing_nvrtc_names_the_one_command(tmp_path: Path) -> None:
         ("vector", "libcu++"),
     ],
 )
-def test_missing_standard_header_says_what_to_use(header: str, remedy: str) -> None:
+def test_missing_standard_header_reports_what_to_use(header: str, remedy: str) -> None:
     with pytest.raises(ptx.HeaderNotFoundError) as caught:
         ptx.compile(f"#include <{header}>\n", cache=False)
     assert remedy in str(caught.value)

@@ -76,7 +76,7 @@ def test_missing_function_is_named_with_the_input_that_wants_it() -> None:
     assert f"-arch={ARCH}" in caught.value.options
 
 
-def test_a_function_of_two_inputs_is_refused() -> None:
+def test_a_function_of_two_inputs_is_rejected() -> None:
     """nvJitLink writes that to standard error, and takes one of them."""
     first, second = (
         part(f'extern "C" __device__ int times(int x) {{ return {n} * x; }}', ImageKind.PTX)
@@ -108,12 +108,12 @@ def test_ltoir_and_ptx_link_to_ptx() -> None:
     assert "k" in image.signatures
 
 
-def test_linking_to_ptx_refuses_machine_code_by_name() -> None:
+def test_linking_to_ptx_rejects_machine_code_by_name() -> None:
     with pytest.raises(LinkError, match=r"(?s)is a cubin, which does not link.*\('compute_90'"):
         ptx.link([part(CALLEE, ImageKind.CUBIN)], Target.ptx("compute_90"))
 
 
-def test_files_are_told_by_their_content(tmp_path: Path) -> None:
+def test_files_are_recognised_by_their_content(tmp_path: Path) -> None:
     cubin, text = tmp_path / "callee.o", tmp_path / "caller.txt"
     cubin.write_bytes(part(CALLEE, ImageKind.CUBIN).data)
     text.write_text(part(CALLER, ImageKind.PTX).ptx or "")

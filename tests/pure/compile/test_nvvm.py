@@ -47,7 +47,7 @@ def test_layouts_that_llvm_reads_are_left_to_it(layout: str) -> None:
     ("e-ni:0", "ni:0"), ("e-ni", "ni"), ("e--i8:8", ""), ("e-i64:", "i64:"), (LAYOUT + "-", ""),
     (LAYOUT[:30], "i16"), (r"e-\6964:3", "i64:3"),
 ])  # fmt: skip
-def test_a_layout_that_llvm_does_not_read_is_told_by_its_part(layout: str, piece: str) -> None:
+def test_a_layout_that_llvm_does_not_read_is_reported_by_its_part(layout: str, piece: str) -> None:
     said = fault(with_layout(layout))
     assert said.startswith("line 2: the data layout ")
     assert f" has {piece!r}, which is not part of a data layout" in said
@@ -123,7 +123,7 @@ def test_annotations_of_things_with_names_and_numbers_are_right(nodes: str, is_o
     ],
 )
 @pytest.mark.parametrize("is_old", [False, True])
-def test_an_annotation_that_is_none_is_told_by_its_line(node: str, is_old: bool) -> None:
+def test_an_annotation_that_is_none_is_reported_by_its_line(node: str, is_old: bool) -> None:
     text = f"{HEAD}!nvvm.annotations = !{{!1, !0}}\n!1 = !{{ptr @k}}\n!0 = {node}\n!2 = !{{}}\n"
     said = fault(text, is_old=is_old)
     assert said.startswith(f"line 5: the annotation {node} is none\n")
@@ -140,7 +140,7 @@ def test_long_texts_are_passed_over_once(text: str) -> None:
     assert fault(text) == ""
 
 
-def test_a_build_refuses_it_before_libnvvm_is_loaded() -> None:
+def test_a_build_rejects_it_before_libnvvm_is_loaded() -> None:
     options = ptx.NvvmOptions(target=ptx.Target.ptx("compute_90"))
     modules = [("a.bc", b"BC\xc0\xde"), ("b.ll", b'target datalayout="x"')]
     with pytest.raises(ptx.NvvmError, match="end the process at 'b.ll': line 1: .* 'x'") as caught:

@@ -72,7 +72,7 @@ def test_extra_option_that_has_a_field_names_the_field(option: str, field: str) 
         CompileOptions(extra=(option,))
 
 
-def test_bad_values_are_refused_with_the_reason() -> None:
+def test_bad_values_are_rejected_with_the_reason() -> None:
     with pytest.raises(ValueError, match=r"std='c\+\+98'"):
         CompileOptions(std="c++98")  # type: ignore[arg-type]  # what an untyped caller might pass
     with pytest.raises(ValueError, match="maxrregcount=0"):
@@ -134,7 +134,7 @@ def test_a_truth_defines_what_it_is_in_cpp() -> None:
     assert {"-DON=1", "-DOFF=0"} <= set(flags)
 
 
-def test_options_in_nvrtcs_own_spelling_are_refused_where_they_are_given() -> None:
+def test_options_in_nvrtcs_own_spelling_are_rejected_where_they_are_given() -> None:
     for options in (("-DN=3",), {"defines": {"N": 3}}, "-DN=3"):
         with pytest.raises(TypeError, match="options must be CompileOptions, not"):
             ptx.compile("", options)  # type: ignore[arg-type]  # what is tested

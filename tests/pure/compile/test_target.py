@@ -30,7 +30,7 @@ from ptx.compiling import nvrtc_version, supported_targets
         ("lto_75", ImageKind.LTOIR, "sm_75", (7, 5)),
     ],
 )
-def test_spelling_says_kind_and_architecture(
+def test_spelling_reports_kind_and_architecture(
     text: str, kind: ImageKind, arch: str, capability: tuple[int, int]
 ) -> None:
     target = Target.parse(text)
@@ -38,7 +38,7 @@ def test_spelling_says_kind_and_architecture(
 
 
 @pytest.mark.parametrize("text", ["", "90", "sm90", "sm_9", "sm_90b", "SM_90", "sm_90 ", "gpu_90"])
-def test_other_spellings_are_refused(text: str) -> None:
+def test_other_spellings_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is not an architecture"):
         Target.parse(text)
 
@@ -77,7 +77,7 @@ def test_a_number_is_one_of_python() -> None:
         ("compute_100f", [(10, 0), (10, 3)], [(12, 0)]),
     ],
 )
-def test_code_runs_where_the_programming_guide_says(
+def test_code_runs_where_the_programming_guide_specifies(
     target: str, runs: list[tuple[int, int]], refuses: list[tuple[int, int]]
 ) -> None:
     parsed = Target.parse(target)
@@ -146,7 +146,7 @@ def test_unknown_architecture_with_an_older_driver_names_versions_and_remedy() -
     assert f"update the driver to CUDA {major}.{minor}" in text
 
 
-def test_what_is_no_target_is_refused_where_it_is_given() -> None:
+def test_what_is_no_target_is_rejected_where_it_is_given() -> None:
     with pytest.raises(TypeError, match=r"kind 'sm': expected an ImageKind"):
         Target("sm", 90)  # type: ignore[arg-type]  # the mistake that is tested
     with pytest.raises(TypeError, match=r"target='sm_90': expected a Target"):

@@ -24,12 +24,12 @@ def test_the_newest_ptx_that_a_device_takes_is_read_and_machine_code_is_passed_o
     assert fatbin_ptx(fatbin(*entries), (12, 0)) == TEXT.format(120)
 
 
-def test_a_fatbin_without_ptx_is_refused_with_its_architectures() -> None:
+def test_a_fatbin_without_ptx_is_rejected_with_its_architectures() -> None:
     with pytest.raises(ImageFormatError, match=r"no PTX.*machine code for sm_86(.|\n)*nvcc"):
         fatbin_ptx(fatbin((2, 86, b"\x7fELF")), HERE)
 
 
-def test_a_damaged_fatbin_is_refused() -> None:
+def test_a_damaged_fatbin_is_rejected() -> None:
     whole = fatbin((1, 80, TEXT.format(80).encode()))
     for damaged in (
         whole[:9],

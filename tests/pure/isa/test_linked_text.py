@@ -23,7 +23,7 @@ def test_one_text_stays_as_it_is() -> None:
     assert link_texts([("it", alone)]) == alone
 
 
-def test_the_newest_version_and_architecture_are_taken() -> None:
+def test_the_newest_version_and_architecture_are_chosen() -> None:
     module = parse(link_texts([("a", text("", "8.4", "sm_90")), ("b", text("", "8.10", "sm_75"))]))
     assert (module.version, module.target) == ("8.10", "sm_90")
 
@@ -87,7 +87,7 @@ def test_inputs_of_one_name_are_kept_apart() -> None:
     assert "f" in parse(link_texts([("same", weak), ("same", weak)])).functions
 
 
-def test_two_visible_definitions_are_refused_with_both_inputs() -> None:
+def test_two_visible_definitions_are_rejected_with_both_inputs() -> None:
     with pytest.raises(LinkError, match="f is defined in input 0 and in input 1"):
         linked(".visible .func f() { ret; }", ".visible .func f() { ret; }")
 

@@ -45,7 +45,7 @@ def test_header_gives_version_and_target_without_options() -> None:
     assert (module.version, module.target, module.address_size) == ("8.0", "sm_90", 64)
 
 
-def test_bodies_are_parsed_only_when_asked_for() -> None:
+def test_bodies_are_parsed_only_when_requested() -> None:
     module = parse(entry("ret;") + ".func broken() { this is ? no statement; }\n")
     assert len(module.body("k").statements) == 1
     with pytest.raises(PtxSyntaxError):
@@ -296,7 +296,7 @@ def test_long_lists_of_integers_are_read_like_short_ones(count: int) -> None:
     ]  # fmt: skip
 
 
-def test_an_error_behind_a_long_list_names_its_place() -> None:
+def test_an_error_after_a_long_list_names_its_place() -> None:
     with pytest.raises(PtxSyntaxError) as caught:
         parse(f"{HEADER}.const .u32 x[40] = {{\n{'1, ' * 39}\n oops? }};\n")
     assert (caught.value.line, caught.value.column) == (6, 2)
@@ -377,7 +377,7 @@ def test_an_error_behind_a_long_list_names_its_place() -> None:
         ('.file 1 "a', "expected a string"),
     ],
 )
-def test_a_declaration_that_means_nothing_is_refused(declaration: str, reason: str) -> None:
+def test_a_declaration_that_means_nothing_is_rejected(declaration: str, reason: str) -> None:
     with pytest.raises(PtxSyntaxError, match=re.escape(reason)) as caught:
         parse(HEADER + declaration).body("k")
     assert caught.value.line == 4
@@ -472,7 +472,7 @@ def test_an_option_of_a_target_is_one_that_ptx_has() -> None:
         parse(".version 8.0\n.target sm_80, foo\n")
 
 
-def test_text_without_a_target_is_refused() -> None:
+def test_text_without_a_target_is_rejected() -> None:
     with pytest.raises(PtxSyntaxError, match=r"no \.target directive"):
         parse(".version 8.0\n.address_size 64\n.entry k() { ret; }")
 
@@ -517,7 +517,7 @@ def test_the_address_of_an_element_is_that_of_its_variable_and_an_offset(
 
 
 @pytest.mark.parametrize("operand", ["absent[0]", "a[%x]", "a[", "a[1.5]", "a[0]+4", "k[0]"])
-def test_an_element_of_something_else_is_refused(operand: str) -> None:
+def test_an_element_of_something_else_is_rejected(operand: str) -> None:
     text = f".reg .b64 %x; .shared .b32 a[4]; mov.u64 %x, {operand};"
     with pytest.raises(PtxSyntaxError):
         instructions(text)

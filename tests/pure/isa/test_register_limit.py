@@ -34,7 +34,7 @@ def test_kernels_without_limits_of_their_own_get_it_and_lines_keep_their_numbers
 
 
 @pytest.mark.parametrize("registers", [None, 32])
-def test_compiled_and_linked_ptx_says_its_limit(registers: int | None) -> None:
+def test_compiled_and_linked_ptx_reports_its_limit(registers: int | None) -> None:
     source = 'extern "C" __global__ void k(int* a) { a[threadIdx.x] = 1; }'
     options = ptx.CompileOptions(target=ptx.Target.ptx("compute_90"), maxrregcount=registers)
     compiled = ptx.compile(source, options, cache=False)

@@ -73,7 +73,7 @@ def test_structures_have_all_fields() -> None:
             assert fields <= annotated | properties
 
 
-def test_what_is_asked_for_by_an_attribute_is_any_and_another_pointer_a_number() -> None:
+def test_what_is_requested_by_an_attribute_is_any_and_another_pointer_a_number() -> None:
     assert function("cuMemHostAlloc").endswith("-> tuple[CUresult, int]")
     assert function("cuMemPoolGetAttribute").endswith("-> tuple[CUresult, Any]")
 
@@ -129,7 +129,7 @@ def test_a_docstring_is_read_with_its_signature_and_sections() -> None:
     ]
 
 
-def test_what_nothing_tells_the_type_of_is_an_error() -> None:
+def test_a_value_without_a_type_is_an_error() -> None:
     annotations = Annotations(driver)
     with pytest.raises(LookupError, match="cuMade: nothing tells the type of never_documented"):
         annotations.of_parameter("cuMade", Parameter("never_documented", "", "", ""), read(""))

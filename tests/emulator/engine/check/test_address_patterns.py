@@ -25,7 +25,7 @@ def test_addresses_that_differ_by_a_constant_have_one_array() -> None:
     assert _every(other) == (ROWS + 99 + (1 << 40)).tolist()
 
 
-def test_addresses_with_a_like_beginning_and_end_are_told_apart() -> None:
+def test_addresses_with_a_like_beginning_and_end_are_distinguished() -> None:
     patterns = AddressPatterns()
     changed = ROWS.copy()
     changed[[500, 501]] = changed[[501, 500]]

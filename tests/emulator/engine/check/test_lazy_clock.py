@@ -14,7 +14,7 @@ NUMBERS = 150
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
-def test_each_writer_adds_to_what_was_told_before_it_and_to_nothing_else(seed: int) -> None:
+def test_each_writer_adds_to_what_was_reported_before_it_and_to_nothing_else(seed: int) -> None:
     draw = random.Random(seed)
     told, expected = LazyClock(), SparseClock()
     kept: list[tuple[LazyClock, SparseClock]] = []

@@ -70,7 +70,7 @@ def test_threads_that_read_and_write_their_own_places_are_listed_as_one_step() -
 
 
 @pytest.mark.parametrize("write", [False, True])
-def test_other_threads_at_the_same_places_are_not_taken_for_the_same(write: bool) -> None:
+def test_other_threads_at_the_same_places_are_not_mistaken_for_the_same(write: bool) -> None:
     own = _places(3, 5, 9, 20)
     for other in (
         _step_of(own, chunk=1),  # of other blocks

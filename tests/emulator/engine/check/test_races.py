@@ -145,7 +145,7 @@ def test_a_race_is_found_with_what_would_order_it(kernel: str, grid: int, block:
 
 
 @pytest.mark.parametrize("kernel", ["chain_of_blocks", "tile", "released_and_acquired"])
-def test_more_meetings_than_the_check_counts_are_told(
+def test_more_meetings_than_the_check_counts_are_reported(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(barrier_clocks, "MOST_EPOCHS", 1)
@@ -162,7 +162,7 @@ def test_what_blocks_read_before_the_last_one_is_executed_is_kept() -> None:
 @all_rows
 @pytest.mark.parametrize(("grid", "block"), SIZES)
 @pytest.mark.parametrize("kernel", MEANT_SO)
-def test_what_may_be_meant_so_is_told_apart(kernel: str, grid: int, block: int) -> None:
+def test_what_may_be_meant_so_is_distinguished(kernel: str, grid: int, block: int) -> None:
     found = found_in(kernel, grid, block)
     assert found
     assert all(MEANT_SO[kernel] in each.benign for each in found)

@@ -127,7 +127,7 @@ def test_a_plain_or_relaxed_access_in_place_of_one_of_them_is_found(
 
 
 @pytest.mark.parametrize("kernel", ["right", *FAULTY])
-def test_what_is_put_off_is_told_as_if_it_was_not(
+def test_what_is_put_off_is_reported_as_if_it_was_not(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = [_lines(each) for each in found_in(kernel, 3, 64)]

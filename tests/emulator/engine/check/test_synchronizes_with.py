@@ -109,7 +109,7 @@ ACTS = {
 
 @pytest.mark.parametrize(("shift", "steps"), [(2, 250), (5, 1500)], ids=["few", "many"])
 @pytest.mark.parametrize("seed", few(range(8), 3))
-def test_what_is_told_is_known_as_if_every_write_was_kept(
+def test_what_is_reported_is_the_same_as_if_every_write_was_stored(
     seed: int, shift: int, steps: int
 ) -> None:
     draw, model, given = random.Random(seed), Model(shift, 3), Synchronization(shift, 2)
@@ -169,7 +169,7 @@ def _do(
 @pytest.mark.parametrize(
     "way", ["acquire", "read", "together", "warp", "block", "barrier", "heard"]
 )
-def test_a_fence_of_many_tells_what_each_has_learned_since_its_last_one(way: str) -> None:
+def test_a_fence_of_many_publishes_what_each_has_observed_since_its_last_one(way: str) -> None:
     given, (first, second, *_) = Synchronization(2, 2), PLACES
     given.release(first, 0, [(key_of_thread(0), 5)], 1, at_once=True)
     given.fence_all([4, 5], 1)

@@ -311,7 +311,9 @@ def _selected(yes: Known, no: Known, by: Known) -> Known:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_a_random_program_needs_just_the_values_that_a_model_of_each_lane_says(seed: int) -> None:
+def test_a_random_program_needs_just_the_values_that_a_model_of_each_lane_specifies(
+    seed: int,
+) -> None:
     program = _Program(seed)
     values, defined = program.expected()
     runner = KernelRunner(program.text())

@@ -142,7 +142,7 @@ def test_the_same_where_threads_run_apart(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [256, 255, 130, 3])
-def test_a_merge_sort_of_cub_may_look_at_one_element_behind_its_own(n: int) -> None:
+def test_a_merge_sort_of_cub_may_look_at_one_element_past_its_own(n: int) -> None:
     text = _sorting()
     keys = np.random.default_rng(n).integers(0, 1000, 256).astype(np.int32)
     keys[n:] = 2**31 - 1

@@ -108,7 +108,7 @@ def test_a_register_without_a_value_is_found(name: str, threads: int, debug: boo
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [1, 32, 640])
 @pytest.mark.parametrize("name", _BODIES)
-def test_its_right_twin_is_not_accused(name: str, threads: int, debug: bool) -> None:
+def test_its_correct_version_is_not_reported(name: str, threads: int, debug: bool) -> None:
     assert [str(each) for each in found_in(f"{name}_right", threads, debug=debug)] == []
 
 

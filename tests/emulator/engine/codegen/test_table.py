@@ -89,7 +89,7 @@ LDMATRIX = "ldmatrix.sync.aligned.x2.m8n8.shared.b16"
     ("shfl.up.b32 %r0, %r1, 1, 0;", r"shfl without \.sync .*: use shfl\.sync\.up\.b32"),
     ("fma.ftz.rn.f32 %r0, {%r1, %r2}, %r1, %r2;", "it cannot take the operand"),
 ])  # fmt: skip
-def test_a_refusal_names_the_instruction_as_it_is_written(line: str, said: str) -> None:
+def test_a_rejection_names_the_instruction_as_it_is_written(line: str, said: str) -> None:
     program = program_of(line)
     with pytest.raises(UnsupportedInstruction, match=said) as raised:
         program.kernel("k")
@@ -109,7 +109,7 @@ def test_a_fault_names_the_instruction_as_it_is_written() -> None:
     ("mov.v4.u32 {%r0, %r1, %r2, _}, %r1;", "a special register's elements"),
     ("mov.v4.u32 {%r0, %r1, %r2, _}, %laneid;", "laneid.x"),
 ])  # fmt: skip
-def test_vectors_that_are_no_special_register_are_refused(line: str, said: str) -> None:
+def test_vectors_that_are_no_special_register_are_rejected(line: str, said: str) -> None:
     program = program_of(line)
     with pytest.raises(UnsupportedInstruction, match=said):
         program.kernel("k")

@@ -197,7 +197,7 @@ _BASES = itertools.count(1000)
 
 
 @pytest.mark.parametrize("pointer", [0, 0x1234, 1 << 40])
-def test_a_number_that_is_no_address_of_a_function_is_told(
+def test_a_number_that_is_no_address_of_a_function_raises(
     runner: KernelRunner, pointer: int
 ) -> None:
     with pytest.raises(InvalidCall, match=f"{pointer:#x}"):
@@ -218,7 +218,7 @@ shape: .callprototype _ ();
 call %rd1, (), shape; ret;"""
 
 
-def test_what_a_function_cannot_do_is_told_when_its_address_is_called() -> None:
+def test_what_a_function_cannot_do_is_reported_when_its_address_is_called() -> None:
     runner = KernelRunner(ptx_text(CALLS, ".param .u32 which", STRANGE))
     runner.launch("k", 1, 1, 0)
     with pytest.raises(UnsupportedInstruction, match="tanh.whatever"):
@@ -228,7 +228,7 @@ def test_what_a_function_cannot_do_is_told_when_its_address_is_called() -> None:
     runner.launch("k", 1, 1, 0)
 
 
-def test_an_undefined_function_is_told_with_what_to_link() -> None:
+def test_an_undefined_function_is_reported_with_what_to_link() -> None:
     source = """
     extern "C" __device__ float triple(float x);
     extern "C" __global__ void k(float* a) { a[0] = triple(a[0]); }
@@ -247,14 +247,14 @@ def test_an_undefined_function_is_told_with_what_to_link() -> None:
 
 
 @pytest.mark.parametrize("name", ["cudaDeviceSynchronize", "__cudaCDP2DeviceSynchronize"])
-def test_the_device_runtime_is_told_as_what_the_emulator_lacks(name: str) -> None:
+def test_the_device_runtime_is_reported_as_what_the_emulator_lacks(name: str) -> None:
     declared = f".extern .func (.param .b32 r) {name}();"
     text = ptx_text(f"{{.param .b32 r; call (r), {name};}} ret;", before=declared)
     with pytest.raises(UnsupportedInstruction, match="cudaDeviceSynchronize of CUDA's device runt"):
         KernelRunner(text).program.kernel("k")
 
 
-def test_a_kernel_that_launches_kernels_is_told_as_dynamic_parallelism() -> None:
+def test_a_kernel_that_launches_kernels_is_reported_as_dynamic_parallelism() -> None:
     source = """
     __global__ void child(int* p) { *p = 1; }
     extern "C" __global__ void k(int* p) { child<<<1, 1>>>(p); }
@@ -269,7 +269,7 @@ def test_a_kernel_that_launches_kernels_is_told_as_dynamic_parallelism() -> None
     assert "ptx.link" not in str(caught.value)
 
 
-def test_an_undefined_variable_is_told_with_what_to_link() -> None:
+def test_an_undefined_variable_is_reported_with_what_to_link() -> None:
     text = ptx_text(
         ".reg .b32 %r<2>; ld.global.u32 %r1, [elsewhere]; ret;", "",
         ".extern .global .u32 elsewhere;",

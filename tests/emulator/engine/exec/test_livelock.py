@@ -101,7 +101,7 @@ def test_an_endless_loop_beside_much_memory_meets_the_limit() -> None:
     ),
     ids=["memory", "clock", "shared memory"],
 )
-def test_a_long_wait_that_ends_is_not_taken_for_an_endless_one(body: str) -> None:
+def test_a_long_wait_that_ends_is_not_mistaken_for_an_endless_one(body: str) -> None:
     text = ptx_text(
         f".reg .pred %p; .reg .b32 %r<3>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out]; {body}",
         ".param .u64 out",

@@ -60,7 +60,7 @@ def test_a_narrower_format_gets_the_value_rounded_once(
 
 
 @pytest.mark.parametrize("target", [F16, BF16], ids=lambda f: f.name)
-def test_a_tie_goes_away_from_zero_where_that_mode_is_asked_for(target: Format) -> None:
+def test_a_tie_goes_away_from_zero_where_that_mode_is_requested(target: Format) -> None:
     x = floats(np.float32, 50)
     x = x[np.isfinite(x)]
     got = bits_of(ieee.convert_float(x, source=F32, target=target, rounding=Rounding.RNA))
@@ -199,7 +199,7 @@ def test_stochastic_rounding_carries_as_often_as_the_dropped_part_is_large(
     assert ieee.convert_float(exact, source=target, target=F32) == 1.5
 
 
-def test_rounding_modes_that_an_instruction_lacks_are_refused() -> None:
+def test_rounding_modes_that_an_instruction_lacks_are_rejected() -> None:
     one = np.float32(1)
     with pytest.raises(ValueError, match="not a rounding mode of arithmetic"):
         ieee.add(one, one, rounding=Rounding.RNA)

@@ -49,7 +49,7 @@ except AddressSpaceExhausted as error:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses are set as on Linux")
-def test_a_process_short_of_addresses_frees_old_devices_and_then_says_so() -> None:
+def test_a_process_short_of_addresses_frees_old_devices_and_then_reports_it() -> None:
     # A process of its own: the limit cannot be taken back.
     done = subprocess.run(
         [sys.executable, "-c", _UNDER_A_LIMIT], capture_output=True, text=True, check=False
@@ -117,7 +117,7 @@ def test_many_small_pieces_that_wait_are_bounded_in_number() -> None:
     assert memory.allocate(900 * GRANULE) == first
 
 
-def test_bytes_behind_a_live_allocation_were_never_freed() -> None:
+def test_bytes_past_a_live_allocation_were_never_freed() -> None:
     memory = DeviceMemory(BASE, 64 * GRANULE)
     memory.quarantine_bytes = 0
     memory.free(memory.allocate(20 * GRANULE))
@@ -199,7 +199,7 @@ def test_narrow_loads_extend_by_their_sign_and_stores_cut() -> None:
     assert found.tolist() == [0x807FFF80, 0xFF01FFFF]
 
 
-def test_misaligned_vectors_are_told() -> None:
+def test_misaligned_vectors_are_reported() -> None:
     with pytest.raises(Misaligned, match="no multiple of 8"):
         run("ld.global.v2.u32 {%r1, %r2}, [%rd1+4];", np.zeros((2, 4), np.uint32), np.uint32)
 

@@ -71,7 +71,7 @@ def test_an_atomic_of_several_memories_stops_with_its_reason() -> None:
         runner.launch("k", 1, COUNT, host.address, there)
 
 
-def test_an_access_behind_host_memory_is_out_of_bounds() -> None:
+def test_an_access_past_host_memory_is_out_of_bounds() -> None:
     runner = KernelRunner(ptx_text(_COPY, _PARAMS))
     host = Host(runner)
     there = runner.put(np.zeros(COUNT + 28, np.uint32))
@@ -95,5 +95,5 @@ def test_memory_of_a_peer_is_reached_only_with_access() -> None:
         runner.launch("k", 1, COUNT, mine, there)
 
 
-def test_a_device_reaches_no_host_memory_unless_told() -> None:
+def test_a_device_reaches_no_host_memory_unless_enabled() -> None:
     assert DeviceModel(DeviceMemory(1 << 40, 1 << 20)).host(0x7FFF_0000_0000) is None

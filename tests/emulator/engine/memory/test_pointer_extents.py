@@ -79,7 +79,7 @@ def test_without_the_check_another_array_is_as_good(name: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_right_kernel_is_not_accused(name: str, target: str) -> None:
+def test_a_right_kernel_is_not_reported(name: str, target: str) -> None:
     launch(target, name, 0)
 
 
@@ -88,7 +88,7 @@ def test_a_right_kernel_is_not_accused(name: str, target: str) -> None:
     ("target", "debug"),
     [("compute_80", False), ("compute_90", True), ("compute_100", False), ("compute_120", False)],
 )
-def test_usual_code_is_not_accused_however_it_is_compiled(target: str, debug: bool) -> None:
+def test_usual_code_is_not_reported_however_it_is_compiled(target: str, debug: bool) -> None:
     source = SOURCE.with_name("within_bounds.cu")
     runner = KernelRunner(text(target, source, debug=debug))
     checked = Limits(check_bounds=True, check_synchronisation=True)
@@ -109,7 +109,7 @@ def test_pointers_in_structs_are_followed(target: str) -> None:
     runner.launch("from_begin_to_end", 2, 32, b, b + 256, both, limits=CHECKED)
 
 
-def test_an_array_of_another_launch_is_not_remembered() -> None:
+def test_an_array_of_another_launch_is_not_stored() -> None:
     runner = KernelRunner(text("compute_90"))
     a, b, c = arrays(runner)
     for first, second in ((a, b), (b, a), (a, b)):

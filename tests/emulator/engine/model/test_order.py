@@ -14,7 +14,7 @@ def test_a_seed_draws_the_same_numbers_on_every_machine() -> None:
     assert [decisions.below(1 << 64) for _ in range(4)] == wanted
 
 
-def test_the_trace_tells_draws_apart() -> None:
+def test_the_trace_distinguishes_draws() -> None:
     def trace(seed: int, draws: int) -> int:
         decisions = Decisions(LaunchOrder("random", seed))
         decisions.shuffled(range(draws))
@@ -37,6 +37,6 @@ def test_late_is_one_order_whatever_the_seed_and_nothing_in_it_is_early() -> Non
     assert not any(first.early(1) for _ in range(9))
 
 
-def test_an_unknown_kind_of_order_is_refused() -> None:
+def test_an_unknown_kind_of_order_is_rejected() -> None:
     with pytest.raises(ValueError, match="not 'soon'"):
         LaunchOrder("soon")  # type: ignore[arg-type]  # what is tested

@@ -62,7 +62,7 @@ FORMS = [
 @pytest.mark.parametrize(("level", "size"), FORMS)
 @pytest.mark.parametrize("space", ["shared", "shared::cta"])
 @pytest.mark.parametrize("hint", ["", ".L2::64B", ".L2::128B", ".L2::256B", ".L2::cache_hint"])
-def test_as_many_bytes_arrive_as_the_size_says(
+def test_as_many_bytes_arrive_as_the_size_specifies(
     level: str, size: int, space: str, hint: str
 ) -> None:
     policy = ", %rd8" if hint == ".L2::cache_hint" else ""
@@ -102,7 +102,7 @@ def test_an_ignored_source_gives_zeros(level: str, size: int) -> None:
     assert np.array_equal(found, want)
 
 
-def test_of_a_short_copy_no_byte_behind_it_is_read() -> None:
+def test_of_a_short_copy_no_byte_past_it_is_read() -> None:
     body = f"""{ONES} setp.eq.u32 %p1, %r0, {N - 1}; selp.u32 %r5, 5, 16, %p1;
         cp.async.cg.shared.global [%r2], [%rd1], 16, %r5; {END}"""
     source, found = run(body, nbytes=16 * N - 11)
@@ -154,6 +154,6 @@ def test_a_copy_initialises_shared_memory() -> None:
     "cp.async.shared.global [%r2], [%rd1], 16",
     "cp.async.ca.shared::cluster.global [%r2], [%rd1], 16",
 ])  # fmt: skip
-def test_other_forms_are_refused(instruction: str) -> None:
+def test_other_forms_are_rejected(instruction: str) -> None:
     with pytest.raises(UnsupportedInstruction, match="cp.async"):
         KernelRunner(text(f"{instruction}; ret;"), 1 << 20).program.kernel("k")

@@ -107,7 +107,7 @@ def test_threads_of_a_warp_may_come_from_different_barriers_that_are_not_aligned
     assert outcome(branches(20, *mixed), 64, limits=Limits(strict_barriers=True)) == TURNED
 
 
-def test_a_synchronisation_and_a_reduction_behind_it_are_different_barriers() -> None:
+def test_a_synchronisation_and_a_reduction_after_it_are_different_barriers() -> None:
     body = """setp.ge.u32 %p1, %r1, 16; @%p1 bra HIGH; bar.sync 0;
         HIGH: bar.red.popc.u32 %r7, 0, %p1;"""
     with pytest.raises(SynchronisationFault, match="one warp"):
@@ -121,7 +121,7 @@ def test_one_barrier_in_a_function_that_is_called_from_two_places_is_one_place()
     runner.launch("k", 1, 32, runner.put(np.zeros(32, np.uint32)))
 
 
-def test_warps_may_come_from_different_barriers_unless_asked() -> None:
+def test_warps_may_come_from_different_barriers_unless_requested() -> None:
     body = branches(32, "bar.sync 0", "bar.sync 0")
     assert outcome(body, 64) == TURNED
     with pytest.raises(SynchronisationFault, match="threads of one block") as caught:
@@ -198,7 +198,7 @@ def test_warps_meet_in_pairs_whose_barrier_depends_on_the_warp() -> None:
     assert outcome(body, 256) == [expected]
 
 
-def test_exited_threads_are_not_waited_for_unless_asked() -> None:
+def test_exited_threads_are_not_waited_for_unless_requested() -> None:
     body = """setp.ge.u32 %p1, %r1, 40; @%p1 bra END; st.shared.u32 [%r5], 3; bar.sync 0;
         xor.b32 %r9, %r5, 4; ld.shared.u32 %r7, [%r9];"""
     assert outcome(body, 64) == [[3] * 40 + [0] * 24]

@@ -101,7 +101,7 @@ def test_guarded_instructions_leave_the_threads_that_are_excluded() -> None:
         "add.s32 %d, %a.b0, %b",
     ],
 )
-def test_forms_that_ptx_lacks_are_refused_with_their_opcode(instruction: str) -> None:
+def test_forms_that_ptx_lacks_are_rejected_with_their_opcode(instruction: str) -> None:
     from ptx.emulate.model.errors import UnsupportedInstruction
 
     with pytest.raises(UnsupportedInstruction) as refused:

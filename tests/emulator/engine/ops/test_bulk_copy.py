@@ -172,7 +172,7 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
     "multimem.st.weak.global.v2.u32 [%rd1], {%r1, %r1};",
     "multimem.ld_reduce.relaxed.gpu.global.add.s64 %rd1, [%rd1];",
 ])  # fmt: skip
-def test_other_copies_are_refused_when_the_kernel_is_loaded(line: str) -> None:
+def test_other_copies_are_rejected_when_the_kernel_is_loaded(line: str) -> None:
     source = text("\n" + line)
     with pytest.raises(UnsupportedInstruction) as raised:
         KernelRunner(source, 1 << 20).program.kernel("k")

@@ -86,7 +86,7 @@ def test_kernels_that_write_first_pass_the_check(runner: KernelRunner) -> None:
     assert runner.get(out, 32, np.int32).tolist() == [(t ^ 1) + 3 for t in range(32)]
 
 
-def test_a_deadlock_says_who_waits_where(runner: KernelRunner) -> None:
+def test_a_deadlock_reports_who_waits_where(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(64, np.int32))
     with pytest.raises(BarrierDivergence) as caught:
         runner.launch("half_way", 2, 64, out)
@@ -126,7 +126,7 @@ def runner_source() -> str:
     extern "C" __global__ void claims(int* p, int n) { assert(n > 100); p[0] = 1; }"""
 
 
-def test_the_nearest_allocation_says_where_the_host_made_it() -> None:
+def test_the_nearest_allocation_reports_where_the_host_made_it() -> None:
     error, fault, line = launch_in_session("wrong", 80)
     assert isinstance(fault, OutOfBounds)
     assert "cuMemAllocAsync" in fault.nearest

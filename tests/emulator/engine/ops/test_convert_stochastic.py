@@ -126,7 +126,7 @@ def test_what_is_too_great_becomes_the_greatest_number(name: str) -> None:
     "cvt.rs.f16x2.f32 %r3, %f1, %f2;", "cvt.rs.satfinite.e4m3x4.f32 %r3, {%f1, %f2}, %r4;",
     "cvt.rs.e4m3x4.f32 %r3, {%f1, %f2, %f3, %f4}, %r4;",
 ])  # fmt: skip
-def test_other_forms_are_refused(line: str) -> None:
+def test_other_forms_are_rejected(line: str) -> None:
     used = ".shared .b32 s; st.shared.b32 [s], %r3;"
     text = ptx_text(f".reg .b32 %r<9>; .reg .f32 %f<9>; {line} {used} ret;")
     with pytest.raises(UnsupportedInstruction, match=r"cvt\.rs"):

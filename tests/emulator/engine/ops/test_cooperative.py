@@ -180,7 +180,7 @@ def test_special_registers_describe_the_cluster_a_kernel_requires(newest: Kernel
             assert found[y, x].tolist() == expected
 
 
-def test_a_grid_that_clusters_do_not_divide_is_refused(newest: KernelRunner) -> None:
+def test_a_grid_that_clusters_do_not_divide_is_rejected(newest: KernelRunner) -> None:
     with pytest.raises(LaunchError, match="no multiple of the cluster"):
         launch_clusters(newest, "cluster_ring", (7, 1, 1), 32, (2, 1, 1), 0)
 

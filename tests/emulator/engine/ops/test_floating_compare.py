@@ -63,7 +63,7 @@ def pairs(kind: str) -> list[Bits]:
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
-def test_setp_compares_as_the_isa_says(kind: str) -> None:
+def test_setp_compares_as_the_isa_specifies(kind: str) -> None:
     operands = pairs(kind)
     register = kind if kind in ("f32", "f64") else "16"
     forms = [f"setp.{name}.{kind}" for name in NAMES]
@@ -172,7 +172,7 @@ def test_slct_takes_the_first_where_the_third_is_not_negative() -> None:
     assert run(body, tested[:, None], np.uint32).tolist() == [11, 11, 12, 22, 22, 11]
 
 
-def test_forms_that_ptx_lacks_are_refused() -> None:
+def test_forms_that_ptx_lacks_are_rejected() -> None:
     for instruction in (
         "setp.lt.ftz.f64 %p1, %fd1, %fd1", "setp.lo.f32 %p1, %f1, %f1",
         "set.lt.ftz.u32.f64 %r1, %fd1, %fd1", "add.rna.f32 %f1, %f1, %f1",

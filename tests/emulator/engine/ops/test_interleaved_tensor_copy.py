@@ -28,7 +28,7 @@ def sliced(body: str, box: tuple[int, ...], pixels: PixelBox | None = None) -> D
 
 @pytest.mark.parametrize("order", [None, LaunchOrder("late")])
 @pytest.mark.parametrize("slices", [1, 2, 5, 200])
-def test_one_slice_comes_whatever_the_box_says(slices: int, order: LaunchOrder | None) -> None:
+def test_one_slice_comes_whatever_the_box_specifies(slices: int, order: LaunchOrder | None) -> None:
     device = sliced(loading((2, 1, 3, 1), 2 * 2 * 8 * 16), (2, slices, 2, 8))
     found = device.launched(512, order=order).view("f2").reshape(2, 2, 8, 8)
     expected = np.zeros((2, 2, 8, 8), "f2")

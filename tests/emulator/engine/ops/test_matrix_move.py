@@ -174,6 +174,6 @@ def test_all_lanes_take_part(instruction: str) -> None:
     "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r9], {%r20}",
     "movmatrix.sync.aligned.m8n8.b16 %r20, %r10",
 ])  # fmt: skip
-def test_other_forms_are_refused(instruction: str) -> None:
+def test_other_forms_are_rejected(instruction: str) -> None:
     with pytest.raises(UnsupportedInstruction, match="matrix"):
         KernelRunner(text(instruction + ";"), 1 << 20).program.kernel("k")

@@ -124,7 +124,7 @@ def test_a_row_must_start_at_a_multiple_of_16_bytes(name: str, registers: int) -
     ("stmatrix.sync.aligned.m16n8.x1.shared.b8", 1),
     ("stmatrix.sync.aligned.m16n8.x2.trans.shared.b8", 1),
 ])  # fmt: skip
-def test_other_forms_are_refused(name: str, registers: int) -> None:
+def test_other_forms_are_rejected(name: str, registers: int) -> None:
     text = text_of(name, registers, is_load=name[0] == "l")
     with pytest.raises(UnsupportedInstruction, match="matrix"):
         KernelRunner(text, 1 << 20).program.kernel("k")

@@ -358,7 +358,7 @@ def test_memory_may_be_used_again_after_an_object() -> None:
     "mbarrier.test_wait.shared.b64 %p2, [m], %rd3, 5;",
     "mbarrier.check_layout.shared::cta.b64 %p2, [m];",
 ])  # fmt: skip
-def test_other_forms_are_refused_when_the_kernel_is_loaded(line: str) -> None:
+def test_other_forms_are_rejected_when_the_kernel_is_loaded(line: str) -> None:
     text = ptx_text(HEAD.format(row=4) + "\n" + line + "\nret;", ".param .u64 out")
     with pytest.raises(UnsupportedInstruction) as raised:
         KernelRunner(text, 1 << 20).program.kernel("k")

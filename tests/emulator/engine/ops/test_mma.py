@@ -202,7 +202,7 @@ def test_lanes_that_come_late_are_waited_for() -> None:
     assert found.tolist() == [k + k % 2 for k in range(64)]
 
 
-def test_a_warp_that_another_leaves_behind_goes_on() -> None:
+def test_a_warp_that_falls_behind_goes_on() -> None:
     body = f"{ZEROS} setp.lt.u32 %p1, %r0, 32; @%p1 bra END; {CALL} {STORE} END:"
     found = run(body, np.zeros((64, 1), np.uint32), np.uint32)
     assert found.tolist() == [0] * 32 + list(range(32, 64))
@@ -241,14 +241,14 @@ def test_lanes_at_two_places_do_not_meet() -> None:
     "mma.sync.aligned.m8n8k4.row.col.rn.rz.f64.f64.f64.f64",
     "mma.m16n8k16.row.col.f32.f16.f16.f32",
 ])  # fmt: skip
-def test_what_no_tensor_core_multiplies_is_refused(instruction: str) -> None:
+def test_what_no_tensor_core_multiplies_is_rejected(instruction: str) -> None:
     runner = KernelRunner(kernel(instruction, (4, 4, 2, 4), "f64" in instruction), 1 << 20)
     with pytest.raises(UnsupportedInstruction, match="mma") as caught:
         runner.program.kernel("k")
     assert caught.value.line > 0
 
 
-def test_a_wrong_number_of_registers_is_refused() -> None:
+def test_a_wrong_number_of_registers_is_rejected() -> None:
     text = kernel("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (4, 2, 2, 4), False)
     with pytest.raises(UnsupportedInstruction, match="2 registers for a fragment of 4"):
         KernelRunner(text, 1 << 20).program.kernel("k")

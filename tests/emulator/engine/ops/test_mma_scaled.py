@@ -222,7 +222,7 @@ def test_a_selector_that_names_nothing_is_a_fault(selectors: list[str]) -> None:
     "m16n8k64.row.col.kind::mxf4.block_scale.f32.e4m3.e2m1.f32.ue8m0",
     "m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue4m3",
 ])  # fmt: skip
-def test_other_combinations_are_refused(name: str) -> None:
+def test_other_combinations_are_rejected(name: str) -> None:
     text = kernel(f"mma.sync.aligned.{name}", (4, 4, 2, 4), ["{0, 0}", "{0, 0}"])
     with pytest.raises(UnsupportedInstruction, match="mma"):
         KernelRunner(text, 1 << 20).program.kernel("k")

@@ -127,7 +127,7 @@ def test_elements_stand_where_the_metadata_say(shape: str, types: str, kind: str
         assert np.array_equal(found, want), selector
 
 
-def test_indices_may_be_in_any_order_unless_the_instruction_says_so() -> None:
+def test_indices_may_be_in_any_order_unless_the_instruction_forbids_it() -> None:
     shape, types = "m16n8k32", "f32.f16.f16.f32"
     nibbles = chosen(np.random.default_rng(1), shape, "f16")
     nibbles[1, 3, 2] = 0b0010
@@ -172,7 +172,7 @@ def test_an_infinity_that_meets_a_zero_of_a_that_is_not_held_does_nothing() -> N
     ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", (4, 4, 2, 4), 0),
     ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (4, 2, 2, 4), None),
 ])  # fmt: skip
-def test_other_forms_are_refused(
+def test_other_forms_are_rejected(
     instruction: str, registers: tuple[int, ...], selector: int | None
 ) -> None:
     with pytest.raises(UnsupportedInstruction, match="mma.sp"):

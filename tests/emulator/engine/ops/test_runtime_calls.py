@@ -112,7 +112,7 @@ def test_strings_pointers_and_the_number_of_arguments(
     ["%9999999999d", "%.9999999999f", "%1048577d", "%*d", "%.*e", "%" + "9" * 5000 + "d"],
     ids=["width", "precision", "megabyte", "star", "stars", "digits"],
 )
-def test_a_conversion_of_too_many_characters_is_refused(form: str) -> None:
+def test_a_conversion_of_too_many_characters_is_rejected(form: str) -> None:
     data = ", ".join(map(str, form.encode() + b"\0"))
     text = ptx_text(
         """.local .align 8 .b32 given[4]; .reg .b64 %rd<3>;

@@ -176,6 +176,6 @@ def test_a_store_that_nobody_waits_for_is_not_there() -> None:
     ("tcgen05.ld.red.sync.aligned.32x32b.x2.min.u32 {%r9, %r10}, %r11, [%r6];", "tensor memory"),
     ("tcgen05.ld.sync.aligned.32x32b.x1.b32 %r9, %r6;", "it needs an address"),
 ])  # fmt: skip
-def test_what_is_wrong_is_refused_when_the_kernel_is_loaded(line: str, said: str) -> None:
+def test_what_is_wrong_is_rejected_when_the_kernel_is_loaded(line: str, said: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=said):
         runner_of(line).program.kernel("k")

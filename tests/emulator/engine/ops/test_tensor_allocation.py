@@ -28,13 +28,13 @@ def test_an_address_may_be_generic() -> None:
     assert launched(body, NOTHING, 32, 32).tolist() == [7] * 32
 
 
-def test_what_is_given_back_can_be_had_again() -> None:
+def test_what_is_released_can_be_had_again() -> None:
     again = f"{ALLOC} [slot], 512; {LOAD} %r9, [slot]; {DEALLOC} %r9, 512;"
     assert launched(again * 3 + SAVE, NOTHING, 32, 32).tolist() == [0] * 32
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_a_warp_waits_for_columns_that_another_one_gives_back(first: int) -> None:
+def test_a_warp_waits_for_columns_that_another_one_frees(first: int) -> None:
     # One warp holds all; the other one asks meanwhile.
     body = f"""setp.eq.u32 %p4, %r2, {first}; shl.b32 %r10, %r2, 2; mov.u32 %r11, pool;
         add.u32 %r11, %r11, %r10; @!%p4 bra SECOND;
@@ -49,7 +49,7 @@ def test_a_warp_waits_for_columns_that_another_one_gives_back(first: int) -> Non
     assert found[1 - first].tolist() == [9] * 32
 
 
-def test_columns_that_nobody_gives_back_are_waited_for_for_ever() -> None:
+def test_columns_that_are_never_freed_are_waited_for_for_ever() -> None:
     with pytest.raises(Deadlock, match="32 threads wait for columns of tensor memory"):
         launched(f"{ALLOC} [slot], 512; {ALLOC} [slot], 512;", NOTHING, 1, 32)
 
@@ -76,7 +76,7 @@ def test_what_breaks_the_rules_is_found(body: str, said: str) -> None:
     "tcgen05.shift.cta_group::1.down [%r1];",
     "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd3, %rd4, %r2, %p1, %rd5;",
 ])  # fmt: skip
-def test_what_is_not_known_of_it_is_refused_by_its_name(line: str) -> None:
+def test_what_is_not_known_of_it_is_rejected_by_its_name(line: str) -> None:
     with pytest.raises(
         UnsupportedInstruction, match=r"no \.cta_group::2, \.sp, \.ashift"
     ) as raised:

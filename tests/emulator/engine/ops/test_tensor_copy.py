@@ -96,7 +96,7 @@ def test_a_box_that_is_stored_is_unswizzled_and_clipped() -> None:
 @pytest.mark.parametrize(("dtype", "element"), [
     ("f2", ""), ("f4", ""), ("f8", ""), ("u2", "bf16"),
 ])  # fmt: skip
-def test_floats_out_of_bounds_are_nan_where_the_map_asks_for_it(dtype: str, element: str) -> None:
+def test_floats_out_of_bounds_are_nan_where_the_map_requests_it(dtype: str, element: str) -> None:
     x = noise((4, 16), dtype)
     body = loading((-16, 0), 32 * x.itemsize)
     found = Device(body, x, (1, 32), nan=True, element=element).launched(32 * x.itemsize)
@@ -299,7 +299,7 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
     "tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 5, 1;",
     "tensormap.replace.tile.global_address.global.b1024.b32 [%rd1], 5;",
 ])  # fmt: skip
-def test_other_forms_are_refused_when_the_kernel_is_loaded(line: str) -> None:
+def test_other_forms_are_rejected_when_the_kernel_is_loaded(line: str) -> None:
     source = ptx_text(HEAD + "\n" + line, PARAMS)
     with pytest.raises(UnsupportedInstruction) as raised:
         KernelRunner(source, 1 << 20).program.kernel("k")

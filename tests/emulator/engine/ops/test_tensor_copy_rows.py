@@ -55,7 +55,7 @@ def test_a_product_reads_what_the_same_thread_has_copied_before(order: LaunchOrd
     assert np.array_equal(found, exact(left, right))
 
 
-def test_a_copy_that_nobody_is_told_of_is_done_after_the_memory_was_given_back() -> None:
+def test_a_copy_that_is_not_recorded_is_done_after_the_memory_was_freed() -> None:
     body = product_body(copied("128x128b", GOOD[0]), 8)
     body = body.replace(COMMIT, "").replace(WAIT, "")
     with pytest.raises(OutOfBounds, match=r"tcgen05\.cp.* not allocated, or given back"):
@@ -76,7 +76,7 @@ def test_what_is_wrong_with_a_copy_is_found(line: str, error: type[Exception], s
 @pytest.mark.parametrize("shape", [
     "64x128b.warpx2::02_13", "4x256b", "128x256b.b8x16.b6x16_p32", "32x128b",
 ])  # fmt: skip
-def test_shapes_whose_rows_are_not_known_are_refused(shape: str) -> None:
+def test_shapes_whose_rows_are_not_known_are_rejected(shape: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=r"no copies of the shapes \.4x256b and"):
         runner_of(copied(shape, 0)).program.kernel("k")
 
@@ -96,7 +96,7 @@ mul.wide.u32 %rd3, %c, 4; add.u64 %rd3, %rd2, %rd3; @%p1 st.global.u32 [%rd3], %
 
 
 @pytest.mark.parametrize("order", [None, LaunchOrder("late"), LaunchOrder("random", 1)])
-def test_several_blocks_may_be_told(order: LaunchOrder | None) -> None:
+def test_several_blocks_may_be_reported(order: LaunchOrder | None) -> None:
     # Of four blocks the first two tell those of even rank, whose objects expect two arrivals.
     body = TOLD.replace(f"@%p1 {MULTICAST}", f"setp.lt.and.u32 %p7, %c, 2, %p1; @%p7 {MULTICAST}")
     runner = runner_of(body)

@@ -138,7 +138,7 @@ def test_what_is_read_without_waiting_is_what_was_there() -> None:
     assert late[:, 1].any()
 
 
-def test_a_product_that_nobody_is_told_of_is_done_after_the_memory_was_given_back() -> None:
+def test_a_product_that_is_not_recorded_is_done_after_the_memory_was_freed() -> None:
     lines, pool, *_ = two_steps()
     body = product_body(lines, 8).replace(COMMIT, "").replace(WAIT, "")
     with pytest.raises(OutOfBounds, match=r"tcgen05\.mma.* not allocated, or given back"):
@@ -158,7 +158,7 @@ def test_factors_may_be_negated(negated: int) -> None:
 
 
 @pytest.mark.parametrize("saturates", [False, True])
-def test_integers_saturate_where_asked(saturates: bool) -> None:
+def test_integers_saturate_where_requested(saturates: bool) -> None:
     # 2**31 - 1 is there; every product is 4 * 32.
     pool = np.full(POOL, 2, np.uint8)
     full = "mov.u32 %r19, 0x7fffffff; " + "".join(
@@ -285,6 +285,6 @@ def test_what_nothing_has_written_is_not_added_to_where_that_is_checked() -> Non
     (mma("mxf4nvf4.block_scale", *GOOD, WORD, mask="[%r5], [%r5], "), "it needs one of .scale_vec"),
     (COMMIT.replace("shared::cluster", "shared::cluster.multicast::cluster"), "a mask of blocks"),
 ])  # fmt: skip
-def test_what_is_not_known_is_refused_when_the_kernel_is_loaded(line: str, said: str) -> None:
+def test_what_is_not_known_is_rejected_when_the_kernel_is_loaded(line: str, said: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=said):
         runner_of(line).program.kernel("k")

@@ -120,7 +120,7 @@ def test_blocks_of_rows_are_scaled(
     ("mxf4", word_of("mxf4", "ue8m0", 64, more=1 << 15), "transposes elements of 4 bits"),
     ("mxf4", word_of("mxf4", "ue8m0", 64, more=1 << 8), "names types that .kind::mxf4 does not"),
 ])  # fmt: skip
-def test_what_a_descriptor_cannot_ask_for_is_a_fault(kind: str, word: int, said: str) -> None:
+def test_what_a_descriptor_cannot_request_is_a_fault(kind: str, word: int, said: str) -> None:
     with pytest.raises(TensorMemoryFault, match=said):
         cells(product_body(copies() + line_of(kind, word, ""), 8), np.zeros(POOL, np.uint8), 8)
 

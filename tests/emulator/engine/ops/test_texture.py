@@ -177,7 +177,7 @@ def test_a_fetch_whose_result_is_not_known_stops_the_kernel(
         "sust.p.2d.f32.trap [%rd0, {%r0, %r1}], {%f0};",
     ],
 )
-def test_other_forms_are_refused_with_opcode_and_line(line: str) -> None:
+def test_other_forms_are_rejected_with_opcode_and_line(line: str) -> None:
     body = f".reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>;\n{line}\nret;"
     text = ptx_text(body, before=".global .texref image;")
     with pytest.raises(UnsupportedInstruction) as raised:

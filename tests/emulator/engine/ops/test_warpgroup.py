@@ -112,7 +112,7 @@ UNKNOWN = "does not execute this instruction"
     (f"{SPARSE} {D}, {A}, %rd4, %r1, %r2, %p1, 1, 1, 0;", "its selector must be a constant"),
     (f"{SPARSE} {D}, {A}, %rd4, %r1, 0, %p1, 1, 1;", UNKNOWN),
 ])  # fmt: skip
-def test_what_is_wrong_is_refused_when_the_kernel_is_loaded(line: str, said: str) -> None:
+def test_what_is_wrong_is_rejected_when_the_kernel_is_loaded(line: str, said: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=said) as raised:
         runner_of(line).program.kernel("k")
     assert raised.value.opcode == line.split()[0]

@@ -58,7 +58,7 @@ def test_metadata_that_mean_nothing_are_a_fault(types: str, nibble: int) -> None
         run(form, nibbles)
 
 
-def test_rows_of_b_that_are_swizzled_by_half_their_length_are_refused() -> None:
+def test_rows_of_b_that_are_swizzled_by_half_their_length_are_rejected() -> None:
     form = Form("f32.f16.f16", b=32)
     with pytest.raises(EmulationFault, match="swizzle by 64 or 128 bytes"):
         run(form, nibbles_for(form, 1))

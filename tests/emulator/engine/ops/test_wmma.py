@@ -181,7 +181,7 @@ def test_bits_that_differ_are_counted() -> None:
     assert np.array_equal(found, want)
 
 
-def test_the_satfinite_option_is_taken() -> None:
+def test_the_satfinite_option_is_accepted() -> None:
     found, want = product(
         "m16n16k16", "s32.s8.s8.s32", "row.col.row", "global", 0, option=".satfinite"
     )
@@ -274,6 +274,6 @@ def test_all_lanes_must_load() -> None:
     "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16.satfinite {%r0}, {%r0}, {%r0}, {%r0}",
     "wmma.mma.sync.aligned.row.row.m8n8k32.s32.s4.s4.s32 {%r0, %r1}, {%r2}, {%r3}, {%r4, %r5}",
 ])  # fmt: skip
-def test_what_the_isa_does_not_have_is_refused(instruction: str) -> None:
+def test_what_the_isa_does_not_have_is_rejected(instruction: str) -> None:
     with pytest.raises(UnsupportedInstruction, match="wmma"):
         KernelRunner(kernel(instruction + ";"), 1 << 24).program.kernel("k")

@@ -72,7 +72,7 @@ def is_known(target: str, version: str) -> bool:
 
 @needs_assembler
 @pytest.mark.parametrize("module", FEW)
-def test_the_same_is_refused_as_by_the_assembler(module: str) -> None:
+def test_the_same_is_rejected_as_by_the_assembler(module: str) -> None:
     target, version = module.split()
     if not is_known(target, version):
         pytest.skip(f"this ptxas has no {target} or no PTX {version}")
@@ -82,7 +82,7 @@ def test_the_same_is_refused_as_by_the_assembler(module: str) -> None:
 @needs_assembler
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS.split())
-def test_the_same_is_refused_in_every_version(target: str) -> None:
+def test_the_same_is_rejected_in_every_version(target: str) -> None:
     found = {
         version: differing(target, version)
         for version in VERSIONS.split()
@@ -102,7 +102,7 @@ def test_the_same_is_refused_in_every_version(target: str) -> None:
      "needs sm_100f (or sm_100a, or a later one of the family) with PTX 8.6; "),
     ("mov.u32 %u32_0, %clusterid.x;", "sm_80 8.0", "needs sm_90 or higher with PTX 7.8; "),
 ])  # fmt: skip
-def test_an_error_says_what_is_needed_and_where(form: str, module: str, needs: str) -> None:
+def test_an_error_reports_what_is_needed_and_where(form: str, module: str, needs: str) -> None:
     target, version = module.split()
     text = HEADER.format(version, target) + kernel_of("ret;", "a") + kernel_of(form, "b")
     with pytest.raises(UnsupportedTarget) as raised:
@@ -150,7 +150,7 @@ def test_words_of_operands_and_comments_are_no_instructions() -> None:
     check_requirements(ptx.parse(text))
 
 
-def test_no_module_that_a_gpu_ran_is_refused() -> None:
+def test_no_module_that_a_gpu_ran_is_rejected() -> None:
     texts = {source.name: Recording.load(path_of(source)).ptx for source in sources()}
     assert len(texts) > 10
     for name, text in texts.items():
@@ -158,5 +158,5 @@ def test_no_module_that_a_gpu_ran_is_refused() -> None:
 
 
 @pytest.mark.parametrize("target", ["compute_100", "compute_100a", "compute_120", "compute_120f"])
-def test_nothing_of_the_compiler_is_refused_for_recent_targets(target: str) -> None:
+def test_nothing_of_the_compiler_is_rejected_for_recent_targets(target: str) -> None:
     assert unmet_requirements(ptx.parse(text_of(RECENT, target))) == {}

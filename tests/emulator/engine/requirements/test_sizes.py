@@ -51,7 +51,7 @@ def text_of(case: tuple[str, str, str]) -> str:
 
 
 @pytest.mark.parametrize("case", [*CASES, OF_DRIVERS], ids=range(len(CASES) + 1))
-def test_what_is_more_than_a_gpu_has_is_refused(case: tuple[str, str, str]) -> None:
+def test_what_is_more_than_a_gpu_has_is_rejected(case: tuple[str, str, str]) -> None:
     module = parse(text_of(case))
     signatures = [signature_of(module, each) for each in module.entries]
     if not case[2]:

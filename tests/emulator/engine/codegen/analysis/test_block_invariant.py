@@ -47,7 +47,7 @@ def test_a_definition_that_not_all_ways_pass_is_not_steady() -> None:
     assert "not.b32" not in invariants_in(body)
 
 
-def test_what_a_call_gives_back_is_not_steady() -> None:
+def test_what_a_call_returns_is_not_steady() -> None:
     body = """mov.u32 %r0, %tid.x; { .param .b32 z; ld.param.b32 %r1, [z]; }
     add.u32 %r2, %r0, %r1; ret;"""
     assert invariants_in(body) == ["mov.u32"]
@@ -91,7 +91,7 @@ def test_chunks_that_share_values_and_divisions_reduce_alike(chunk: int) -> None
 @pytest.mark.parametrize("result", ["z", "out"], ids=["own name", "name of a parameter"])
 @pytest.mark.parametrize("called", ["f, (x)", "%rd5, (x), P"], ids=["direct", "by address"])
 @pytest.mark.parametrize("chunk", [2048, 4096, 65536])
-def test_what_a_call_gives_back_is_of_its_own_chunk(chunk: int, called: str, result: str) -> None:
+def test_what_a_call_returns_is_of_its_own_chunk(chunk: int, called: str, result: str) -> None:
     """The result meets a value of the thread's place, and both an address."""
     before = """.visible .func (.param .b32 r) f(.param .b32 a) { .reg .b32 %q<3>;
     ld.param.b32 %q0, [a]; mul.lo.u32 %q1, %q0, 2654435761; shr.u32 %q2, %q1, 20;

@@ -67,7 +67,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("threads", [1, 5])
 @pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
-def test_a_fault_says_the_same_in_each_form(step: str, threads: int) -> None:
+def test_a_fault_reports_the_same_in_each_form(step: str, threads: int) -> None:
     body = f"""
     .reg .u64 a, b; .reg .u32 t, k, s; .reg .pred p; .shared .b32 m[4];
     mov.u32 t, %tid.x; ld.param.u64 a, [p0]; mov.u32 k, 0;

@@ -80,7 +80,9 @@ def run(target: str, name: str, wrong: int, limits: Limits = DEFAULT_LIMITS) -> 
 @all_rows
 @pytest.mark.parametrize("target", few(["compute_90", "compute_100"], 1))
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_synchronisation_is_a_fault_and_its_right_twin_runs(name: str, target: str) -> None:
+def test_wrong_synchronisation_is_a_fault_and_its_correct_version_runs(
+    name: str, target: str
+) -> None:
     run(target, name, 0)
     kind, words = WRONG[name]
     with pytest.raises(kind, match=words) as caught:
@@ -91,7 +93,9 @@ def test_wrong_synchronisation_is_a_fault_and_its_right_twin_runs(name: str, tar
 
 @pytest.mark.parametrize("target", ["compute_90", "compute_100"])
 @pytest.mark.parametrize("name", AROUND)
-def test_who_goes_around_a_meeting_is_told_where_that_is_checked(name: str, target: str) -> None:
+def test_threads_that_bypass_a_barrier_are_reported_where_that_is_checked(
+    name: str, target: str
+) -> None:
     checked = Limits(check_synchronisation=True)
     run(target, name, 0, checked)
     run(target, name, 1)
@@ -100,7 +104,7 @@ def test_who_goes_around_a_meeting_is_told_where_that_is_checked(name: str, targ
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_right_synchronisation_is_not_accused(name: str) -> None:
+def test_right_synchronisation_is_not_reported(name: str) -> None:
     run("compute_90", name, 0, Limits(check_synchronisation=True))
 
 
