@@ -335,7 +335,7 @@ class Checks:
     def found(self, others: Sequence[Found]) -> tuple[Found, ...]:
         """Return all findings that are not suppressed; `others` are those of the order checks."""
         findings = self.limits.findings or self.limits.unwritten
-        races = () if findings is None else tuple(findings.found)
+        races = () if findings is None else findings.causes()
         rejected = () if self.assembly is None else self.assembly.found
         return self.suppressions.visible((*rejected, *races, *self.faults, *others, *self.leaks))
 

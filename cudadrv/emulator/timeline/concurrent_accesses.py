@@ -16,13 +16,14 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses, merged
-from ptx.emulate.check.findings import Access, Findings
+from ptx.emulate.check.findings import Access, Findings, MissingOrder
 
 from ..call_site import user_call_site
 from ..node_kind import NodeKind, Run
@@ -651,4 +652,9 @@ class ConcurrentAccesses:
     ) -> None:
         allocation = self._allocation_at(byte_range[0])
         memory = "" if allocation is None else allocation[1]
-        self._findings.add(race_between(first, second, byte_range, doers, memory))
+        earlier, later = sorted((doer.moment for doer in doers), key=attrgetter("number"))
+        missing = MissingOrder(
+            earlier.track, earlier.index, later.track, later.index,
+            is_of_allocation=NodeKind.ALLOC in (earlier.kind, later.kind),
+        )  # fmt: skip
+        self._findings.add(race_between(first, second, byte_range, doers, memory), missing)

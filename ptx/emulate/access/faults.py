@@ -157,11 +157,28 @@ def check_spans(
     wrong = UseAfterFree if span.is_freed else OutOfBounds
     if span.is_freed:
         side = "in"
+    hint = _overflow_hint(threads, address, site) if space == "global" else ""
     raise wrong(
         f"out-of-bounds {access} at {space} address {address % (1 << 64):#x}",
         threads.where(position, site.instruction), address=address, nbytes=site.total, space=space,
-        nearest=f"it is {side} {span.words}",
+        nearest=f"it is {side} {span.words}{hint}",
     )  # fmt: skip
+
+
+def _overflow_hint(threads: Fibre, address: int, site: Site) -> str:
+    """Return a line about an index that has overflowed 32 bits; "" if it does not look like one.
+
+    The address of such an index is 2^31 or 2^32 elements from a parameter, or a few more or less:
+    the index of another thread, or one of a difference below 0.
+    """
+    params = threads.blocks.launch.param_bytes
+    for pointer in params[: len(params) // 8 * 8].view(np.uint64).tolist():
+        distance = (address - pointer + (1 << 63)) % (1 << 64) - (1 << 63)
+        index, part = divmod(distance, site.total)
+        near = min(abs(index - limit) for limit in _OVERFLOWS)
+        if pointer and not part and near <= _NEAR_OVERFLOW:
+            return f"\n  does the index {index} overflow 32 bits? Compute it in 64 bits, as size_t"
+    return ""
 
 
 def _memory_of(address: int, device: DeviceModel) -> Memory | None:
@@ -217,6 +234,7 @@ def _global_fault(
             space="global", nearest=f"it belonged to the allocation of {freed}",
         )  # fmt: skip
     words = "no memory is allocated" if address else "this is a null pointer"
+    hint = _overflow_hint(threads, address, site) if address else ""
     if nearest is not None and address:
         distance = (
             address - nearest.end if address >= nearest.address else address - nearest.address
@@ -228,7 +246,7 @@ def _global_fault(
         words = f"{side} the nearest allocation of {nearest}"
     return OutOfBounds(
         f"out-of-bounds {access}", where, address=address, nbytes=site.total, space="global",
-        nearest=words,
+        nearest=words + hint,
     )  # fmt: skip
 
 
@@ -281,6 +299,8 @@ def memory_fault(
     )  # fmt: skip
 
 
+_OVERFLOWS = (-(1 << 31), 1 << 31, 1 << 32)
+_NEAR_OVERFLOW = 1 << 12
 _NO_DYNAMIC = "arrays of extern __shared__ have as many bytes as shared_bytes of the launch, here 0"
 _PAST_AN_ARRAY = (
     "an index may be past the end of a __shared__ array: compare its size with the block's threads"

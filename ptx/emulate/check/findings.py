@@ -264,6 +264,32 @@ def _name_at(symbol: str, offset: int) -> tuple[str, int]:
     return (symbol[digits.end() : end], end) if end <= len(symbol) else ("", offset)
 
 
+@dataclass(frozen=True, slots=True)
+class MissingOrder:
+    """Two operations of two streams that nothing orders, in the order of their calls.
+
+    Operations of one stream run in their order. So an order of two operations also orders all
+    before the first one with all after the second one.
+
+    Attributes:
+        first_track, first: the stream of the earlier call, and its place there.
+        second_track, second: those of the later call.
+        is_of_allocation: whether one of them only allocates the memory.
+    """
+
+    first_track: int
+    first: int
+    second_track: int
+    second: int
+    is_of_allocation: bool = False
+
+    def implies(self, other: MissingOrder) -> bool:
+        """Return whether the order of these two is also one of the others."""
+        return (self.first_track, self.second_track) == (
+            other.first_track, other.second_track,
+        ) and self.first >= other.first and self.second <= other.second  # fmt: skip
+
+
 @dataclass
 class Findings:
     """The findings of all launches on a device.
@@ -273,16 +299,72 @@ class Findings:
     """
 
     found: list[Finding] = field(default_factory=list)
-    _keys: set[tuple[object, ...]] = field(default_factory=set)
+    _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+    # By the index of a race: what lacks an order at each of its times.
+    _missing: dict[int, list[MissingOrder]] = field(default_factory=dict)
 
-    def add(self, finding: Finding) -> None:
-        """Keep a finding, unless one of the same two places is known."""
+    def add(self, finding: Finding, missing: MissingOrder | None = None) -> None:
+        """Keep a finding, unless one of the same two places is known.
+
+        `missing` are the operations that race, if it is about whole operations.
+        """
         sides = [side for side in (finding.first, finding.second) if side is not None]
         lines_of_sides = tuple([(side.what, *_line(side.where)) for side in sides])
         key = (finding.check, finding.kind, finding.kernel, lines_of_sides, bool(finding.benign))
-        if key not in self._keys:
-            self._keys.add(key)
+        number = self._numbers.setdefault(key, len(self.found))
+        if number == len(self.found):
             self.found.append(finding)
+        if missing is not None and len(self._missing.setdefault(number, [])) <= _MOST_ORDERS:
+            self._missing[number].append(missing)
+
+    def causes(self) -> tuple[Finding, ...]:
+        """Return the findings without those that follow from others.
+
+        A race of operations follows if the order that another one lacks would order its
+        operations, too. A read of unwritten memory follows from the race with the write that it
+        should have waited for.
+        """
+        found = tuple(self.found)
+        kept = [finding for number, finding in enumerate(found) if not self._follows(number)]
+        late = {
+            place for number, orders in self._missing.items()
+            if not orders[0].is_of_allocation for place in _late_reads(found[number])
+        }  # fmt: skip
+        return tuple(each for each in kept if not (each.check == "init" and _read(each) in late))
+
+    def _follows(self, number: int) -> bool:
+        own = self._missing.get(number, ())
+        if not own or len(own) > _MOST_ORDERS:
+            return False
+        others = [
+            (other_number, order) for other_number, orders in self._missing.copy().items()
+            if other_number != number for order in orders
+        ]  # fmt: skip
+        return all(
+            any(
+                order.implies(each) and (order != each or other_number < number)
+                for other_number, order in others
+            )
+            for each in own
+        )
+
+
+_MOST_ORDERS = 64  # of one finding; one with more follows from no other
+_Read = tuple[str, str, str | None, int]  # the kernel, the memory, the file and the line
+
+
+def _read(finding: Finding) -> _Read:
+    where = finding.first.where
+    return where.kernel, finding.memory, *_line(where)
+
+
+def _late_reads(finding: Finding) -> list[_Read]:
+    """Return the reads of a race of operations, which miss the other one's write."""
+    return [
+        (side.where.kernel, finding.memory, *_line(side.where))
+        for side in (finding.first, finding.second)
+        if side is not None and side.what == "read"
+    ]
 
 
 def _line(where: Where) -> tuple[str | None, int]:

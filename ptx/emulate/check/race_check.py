@@ -35,6 +35,7 @@ from ptx.emulate.check.synchronizes_with import Synchronization
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory, reserve
 from ptx.emulate.memory.late_stores import LateStores
+from ptx.emulate.memory.pointer_extents import Origin
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, coordinates
@@ -46,7 +47,7 @@ from ptx.isa.instruction_facts import (
     TEXTURE,
     InstructionKind,
 )
-from ptx.isa.model import Instruction, source_place
+from ptx.isa.model import Address, Instruction, Register, source_place
 
 _MOST_ELSEWHERE = 1 << 23  # accesses of threads
 # Why a race may be intentional.
@@ -89,6 +90,18 @@ UNFENCED_COPY = "NVIDIA's libraries leave this fence out after cp.async"
 _SYNCHRONISED = "a flag or lock handed over by atomics with __threadfence() on both sides"
 
 
+_ONE_INDEX = "do two threads compute one index by mistake?"
+_UPDATE = "an atomic operation, such as atomicAdd()"
+
+
+def _address_of(site: Site) -> Address | None:
+    """Return the operand with the address of a load or store; None of other instructions."""
+    if site.facts.kind not in (InstructionKind.LOAD, InstructionKind.STORE):
+        return None
+    addresses = [each for each in site.instruction.operands if isinstance(each, Address)]
+    return addresses[0] if len(addresses) == 1 else None
+
+
 def _reserved(units: int) -> Stamps:
     return reserve(units * 8).view(np.int64)
 
@@ -110,6 +123,7 @@ class RaceCheck:
         findings: takes the races.
         cluster_blocks: blocks of a cluster.
         accelerations: what saves work; tests leave some out.
+        origins_of: returns the parameters or variables that the addresses of a site come from.
 
     Attributes:
         levels: how many scopes there are: a block, a cluster if it has several blocks, and all.
@@ -138,6 +152,7 @@ class RaceCheck:
         findings: Findings,
         cluster_blocks: int,
         accelerations: Accelerations = ALL,
+        origins_of: Callable[[Site], frozenset[Origin]] = lambda site: frozenset(),
     ) -> None:
         self.kernel: str = code.kernel
         self.cluster_blocks: int = cluster_blocks
@@ -179,6 +194,7 @@ class RaceCheck:
         self._block = block
         self._block_at = block_at
         self._findings = findings
+        self._origins_of = origins_of
         self._shared = sorted((offset, name) for name, offset in code.shared_offsets.items())
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
@@ -302,7 +318,7 @@ class RaceCheck:
         is_copy = proxy == ASYNC and self._sites[first][0].facts.kind is InstructionKind.COPY
         self._report_pair(
             stamps, space, address, owner, benign=UNFENCED_COPY if is_copy else "",
-            missing=_FENCES_OF[proxy], kind=PROXY_FENCE,
+            missing=self._overlap(first, second) + _FENCES_OF[proxy], kind=PROXY_FENCE,
         )  # fmt: skip
 
     def report_early(self, stamp: int, address: int, owner: int) -> None:
@@ -359,7 +375,8 @@ class RaceCheck:
             self._access(first_thread, first), self._access(second_thread, second), space, address,
             self._sites[second][0].total, memory=memory, benign=benign,
             variable=self._variable(space, address),
-            missing=missing or self._missing(first_thread, second_thread, first, second, space),
+            missing=missing or self._question(first, second)
+            + self._missing(first_thread, second_thread, first, second, space),
             kind=kind,
         )  # fmt: skip
 
@@ -398,6 +415,37 @@ class RaceCheck:
             source_line=line,
         )
         return Access("atomic" if role.is_atomic else "write" if role.writes else "read", where)
+
+    def _overlap(self, first: int, second: int) -> str:
+        """Return the question whether two parameters of two sites overlap; "" if they are one."""
+        origins = [self._origins_of(self._sites[number][0]) for number in (first, second)]
+        names = [origin.shown for each in origins for origin in each if origin.parameter >= 0]
+        if len(names) != 2 or not all(origins) or names[0] == names[1]:
+            return ""
+        names.sort(key=lambda name: (len(name), name))
+        return f"do arguments {names[0]} and {names[1]} overlap by mistake? Else "
+
+    def _question(self, first: int, second: int) -> str:
+        """Return the question about another cause of a race of two sites; "" if there is none.
+
+        Not every race lacks synchronisation: its accesses may not be meant to meet.
+        """
+        (first_site, first_role), (second_site, second_role) = (
+            self._sites[first],
+            self._sites[second],
+        )
+        if first_role.strong or second_role.strong:
+            return ""
+        overlap = self._overlap(first, second)
+        if overlap:
+            return overlap
+        addresses = [_address_of(site) for site in (first_site, second_site)]
+        have_index = all(isinstance(each and each.base, Register) for each in addresses)
+        question = f"{_ONE_INDEX} Else " if have_index else ""
+        if first_role.writes and second_role.writes:
+            return question
+        is_update = addresses[0] is not None and addresses[0] == addresses[1]
+        return f"{question}{_UPDATE}, " if is_update else ""
 
     def _missing(
         self, first_thread: int, second_thread: int, first: int, second: int, space: str

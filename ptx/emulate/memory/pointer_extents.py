@@ -35,6 +35,11 @@ class Origin:
     start: int = 0
     end: int = 0
 
+    @property
+    def shown(self) -> str:
+        """Its name in messages: NVRTC names no parameter but by its number."""
+        return self.name.rpartition("_param_")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -99,8 +104,7 @@ class PointerExtents:
         """The array that a parameter points into, and the one that it is the end of."""
         memory = self._memory
         address = pointer_at(self._params, origin.parameter)
-        name = origin.name.rpartition("_param_")[2]  # NVRTC names none but by its number
-        words = f"which parameter {name} points into"
+        words = f"which parameter {origin.shown} points into"
         allocations = [memory.find(address), memory.find(address - 1)]
         spans: list[Span] = []
         for allocation in dict.fromkeys(

@@ -168,20 +168,23 @@ class LaunchPlan:
         from ptx.emulate.check.race_check import RaceCheck
 
         return RaceCheck(
-            code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks
-        )
+            code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks,
+            origins_of=lambda site: code.find_origins(self._pointers()).get(site, frozenset()),
+        )  # fmt: skip
+
+    def _pointers(self) -> frozenset[int]:
+        """Return the offsets of the parameters that are addresses."""
+        offsets = range(0, len(self.param_bytes) - 7, 8)
+        return frozenset(offset for offset in offsets if self._is_pointer(offset))
 
     def _extents(self) -> PointerExtents:
         """Return how far accesses may reach: arrays that parameters point into, and variables."""
-        params = self.param_bytes
-        pointers = frozenset(
-            offset for offset in range(0, len(params) - 7, 8) if self._is_pointer(offset)
-        )
         # Invalidate the bounds that sites cached in the last launch, which may be wider.
         self.memory.version += 1
         return PointerExtents(
-            self.code.find_origins(pointers), self.memory, params, self.shared_bytes
-        )
+            self.code.find_origins(self._pointers()), self.memory, self.param_bytes,
+            self.shared_bytes,
+        )  # fmt: skip
 
     def _is_pointer(self, offset: int) -> bool:
         address = pointer_at(self.param_bytes, offset)
