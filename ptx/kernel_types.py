@@ -236,6 +236,7 @@ _ALIASES: Final = {
     "nv_bfloat162": "__nv_bfloat162",
 }  # fmt: skip
 # The next word is the name of a type.
+_TAGS: Final = ("struct", "class", "union", "enum")
 _NAMING: Final = frozenset(("struct", "class", "union", "enum", "using", "typename"))
 
 
@@ -261,8 +262,8 @@ def declared_types(source: str, defined: Iterable[str] = ()) -> dict[str, tuple[
     try:
         tokens = list(_tokens(source, macros))
         # A type that the source declares is its own, even if it has a name of CUDA's.
-        macros |= set(_own_types([token.text for token in tokens]))
-        return dict(_declarations(tokens, macros))
+        own = frozenset(_own_types([token.text for token in tokens]))
+        return dict(_declarations(tokens, macros, own))
     except _NotUnderstoodError:
         return {}
 
@@ -333,7 +334,7 @@ def _directive(words: list[str], depth: int, opened: list[list[int]], macros: se
 
 
 def _declarations(
-    tokens: Sequence[_Token], macros: set[str]
+    tokens: Sequence[_Token], macros: set[str], own: frozenset[str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     enclosing: list[bool] = []  # whether each open brace is of an extern "C" block
     begin = 0  # of the present declaration
@@ -347,7 +348,7 @@ def _declarations(
             enclosing.pop()
         elif text == "__global__" and not conditional and all(enclosing):
             has_c_linkage = enclosing or _C_LINKAGE in texts[begin:index]
-            declared = _kernel(texts, begin, index, macros) if has_c_linkage else None
+            declared = _kernel(texts, begin, index, macros, own) if has_c_linkage else None
             if declared is not None:
                 yield declared
         if text in ("{", "}", ";"):
@@ -355,7 +356,7 @@ def _declarations(
 
 
 def _kernel(
-    texts: Sequence[str], begin: int, at: int, macros: set[str]
+    texts: Sequence[str], begin: int, at: int, macros: set[str], own: frozenset[str]
 ) -> tuple[str, tuple[str, ...]] | None:
     """The name and types of the kernel whose declaration begins at `begin`."""
     if not macros.isdisjoint(texts[begin:at]) or not _SPECIFIERS.issuperset(texts[begin:at]):
@@ -371,7 +372,7 @@ def _kernel(
         elif behind == ["("] and re.fullmatch(r"[A-Za-z_]\w*", text):
             inside = texts[at + 2 : _end(texts, at + 1) - 1]
             params = _parameters(inside)
-            types = tuple(_type(param) if macros.isdisjoint(param) else "" for param in params)
+            types = tuple(_type(param, own) if macros.isdisjoint(param) else "" for param in params)
             return text, () if inside in ([], ["void"]) else types
         else:
             return None
@@ -401,11 +402,11 @@ def _parameters(texts: Sequence[str]) -> list[list[str]]:
     return parameters
 
 
-def _type(words: Sequence[str]) -> str:
+def _type(words: Sequence[str], own: frozenset[str]) -> str:
     """The letters of a parameter's type: a number, or a pointer to something; else ""."""
-    declared = [word for word in words if word not in _IGNORED]
+    declared = [word for word in words if word not in _IGNORED and word not in _TAGS]
     base: list[str] = []
-    while declared and (declared[0] in _WORDS or declared[0] == "const" or _is_class(declared[0])):
+    while declared and _names_type(declared[0], base):
         base.append(declared.pop(0))
     stars = 0
     while declared and declared[0] in ("*", "const"):
@@ -414,20 +415,34 @@ def _type(words: Sequence[str]) -> str:
         declared.pop(0)
     if declared[:1] == ["["] and declared[-1] == "]" and declared.count("[") == 1:
         stars, declared = stars + 1, []
-    letters = _letters([word for word in base if word != "const"])
-    if declared or letters is None or stars > 1:
+    letters = _letters([word for word in base if word != "const"], own)
+    # What a name stands for that is not CUDA's is not known, but what it points to may be const.
+    is_other = letters is not None and letters[:1].isdigit() and not _CLASS_NAME.fullmatch(letters)
+    if declared or letters is None or (is_other and not stars):
         return ""
-    return f"P{'K' * ('const' in base)}{letters}" if stars else letters
+    return f"{'P' * stars}{'K' * (stars > 0 and 'const' in base)}{letters}"
+
+
+def _names_type(word: str, base: Sequence[str]) -> bool:
+    """Whether a word belongs to the type, after the words before it."""
+    if word in _WORDS or word == "const":
+        return True
+    # One name, before the parameter's.
+    return re.fullmatch(r"[A-Za-z_]\w*", word) is not None and {*base} <= {"const"}
 
 
 def _is_class(word: str) -> bool:
     return _CLASSES.fullmatch(_ALIASES.get(word, word)) is not None
 
 
-def _letters(base: Sequence[str]) -> str | None:
+def _letters(base: Sequence[str], own: frozenset[str]) -> str | None:
     """The letters of a type's words, which may stand in any order."""
-    if len(base) == 1 and _is_class(base[0]):
-        word = _ALIASES.get(base[0], base[0])
+    if len(base) == 1 and base[0] not in _NUMBERS and base[0] not in _WORDS:
+        word = base[0]
+        if word not in own and _is_class(word):
+            word = _ALIASES.get(word, word)
+        elif _is_class(word):
+            word = f"_{word}"  # of the source, with a name of CUDA's
         return f"{len(word)}{word}"
     words_left = [word for word in base if word != "int"]
     if "signed" in words_left and "char" not in words_left:

@@ -15,6 +15,7 @@ Sources: dlpack.h; the Python specification of DLPack.
 from __future__ import annotations
 
 import ctypes
+import math
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -228,6 +229,12 @@ class Offer(NamedTuple):
         """Whether the elements lie in C order, one after the other."""
         shape, strides = self.shape, self.strides
         return strides is None or is_dense(shape, strides, 1)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the elements."""
+        bits: int = self.tensor.bits * self.tensor.lanes
+        return math.prod(self.shape) * bits // 8
 
     @property
     def dtype_name(self) -> str:

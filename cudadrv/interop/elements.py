@@ -85,13 +85,9 @@ class Elements:
         """Return True if arrays of every type are accepted."""
         return not self._names
 
-    def check(self, dtype: object) -> None:
-        """Raise a `BufferError`, whose text continues "it ...", for elements of another type."""
-        if dtype not in self:
-            raise BufferError(
-                f"has elements of {dtype_name(dtype)}, but the parameter is {self.described}\n"
-                f"  give {self.usual}, or the address as a number"
-            )
+    def has_parts_in(self, nbytes: int) -> bool:
+        """Return True if an array of so many bytes ends within a vector."""
+        return self.is_vector and nbytes % self.nbytes != 0 and not self.takes_any()
 
     @property
     def described(self) -> str:
@@ -106,7 +102,13 @@ class Elements:
 
 
 def require_usable(
-    elements: Elements | None, *, is_contiguous: bool, is_read_only: bool, remedy: str = ""
+    elements: Elements | None,
+    dtype: object,
+    *,
+    is_contiguous: bool,
+    is_read_only: bool,
+    nbytes: int | None = None,
+    remedy: str = "",
 ) -> None:
     """Raise a `BufferError`, whose text continues "it ...", for memory that no kernel may get.
 
@@ -114,8 +116,10 @@ def require_usable(
 
     Args:
         elements: the type that the pointer points to; None if it is unknown.
+        dtype: that of the elements of the memory; None if it is not known, or there are none.
         is_contiguous: whether the elements lie in C order, one after the other.
         is_read_only: whether the memory must not be written.
+        nbytes: the size of an array; None if there is no array, or its size is not known.
         remedy: what to do about elements that do not lie so.
     """
     if not is_contiguous:
@@ -128,6 +132,18 @@ def require_usable(
         raise BufferError(
             f"may only be read, but the parameter is {found}\n"
             "  give a copy, or declare the parameter const"
+        )
+    if elements is None:
+        return
+    if dtype not in elements:
+        raise BufferError(
+            f"has elements of {dtype_name(dtype)}, but the parameter is {elements.described}\n"
+            f"  give {elements.usual}, or the address as a number"
+        )
+    if nbytes is not None and elements.has_parts_in(nbytes):
+        raise BufferError(
+            f"its {nbytes} bytes are not a multiple of an element, but the parameter is "
+            f"{elements.described}"
         )
 
 
@@ -164,6 +180,15 @@ def name_of_typestr(text: str) -> str:
     return dtype_name(np.dtype(text))
 
 
+def _words_of(pointee: str) -> str:
+    """Return the name of a class in the ABI's letters, or what it is."""
+    if pointee.startswith("P"):
+        return "a pointer"
+    name = pointee.lstrip("0123456789")
+    is_name = name.isidentifier() and pointee == f"{len(name)}{name}"
+    return name if is_name else "a structure"
+
+
 @lru_cache(maxsize=256)
 def elements_of(cpp_type: str) -> Elements | None:
     """Return the elements of a pointer type in the ABI's letters; None if it is no pointer."""
@@ -175,7 +200,7 @@ def elements_of(cpp_type: str) -> Elements | None:
     count = int(vector[2]) if vector is not None else 1
     described = _TYPES.get(pointee if vector is None else _OF_VECTOR[vector[1]])
     if described is None:
-        words = _UNTYPED.get(pointee, "a structure")
+        words = _UNTYPED.get(pointee) or _words_of(pointee)
         return Elements(words, is_const=is_const, nbytes=1, names=(), is_vector=False)
     words, nbytes, names = described
     if vector is not None:

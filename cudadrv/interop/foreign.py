@@ -76,11 +76,11 @@ def interface_address(
     strides = interface.get("strides")
     require_usable(
         elements,
+        None if elements is None else name_of_typestr(interface["typestr"]),
         is_contiguous=strides is None or _is_dense(interface, strides),
         is_read_only=bool(is_read_only),
+        nbytes=_nbytes(interface) if elements is not None and elements.is_vector else None,
     )
-    if elements is not None:
-        elements.check(name_of_typestr(interface["typestr"]))
     producer = interface.get("stream")
     if producer is not None and producer not in producers:
         producers.append(_stream_number(producer))
@@ -90,6 +90,11 @@ def interface_address(
 
 
 # Any: the entries of another library's dictionary.
+def _nbytes(interface: Mapping[str, Any]) -> int:
+    itemsize: int = np.dtype(interface["typestr"]).itemsize
+    return math.prod(map(index, interface["shape"])) * itemsize
+
+
 def _is_dense(interface: Mapping[str, Any], strides: Iterable[Any]) -> bool:
     """Return whether the elements of an array interface lie in C order, one after the other."""
     shape, steps = tuple(map(index, interface["shape"])), tuple(map(index, strides))
@@ -116,11 +121,11 @@ def dlpack_address(
         return None
     require_usable(
         elements,
+        offer.dtype_name,
         is_contiguous=offer.is_contiguous,
         is_read_only=_is_read_only(value, offer.is_read_only),
+        nbytes=offer.nbytes,
     )
-    if elements is not None:
-        elements.check(offer.dtype_name)
     return offer.address
 
 
@@ -408,8 +413,6 @@ def _pointer_by_reader(
     if device != ordinal:
         raise WrongDeviceError(f"a {kind.__name__} on device {device} was given to {stream!r}")
     dtype = None if reader.dtype is None else reader.dtype(value)
-    if elements is not None:
-        elements.check(dtype)
     address = reader.address(value)
     if address is None and stream.capturing:
         # A capture cannot wait for work that JAX still computes: the host waits for it.
@@ -428,7 +431,7 @@ def _pointer_by_reader(
     else:
         is_contiguous = reader.is_contiguous(value)
     is_read_only = reader.tells_read_only(value)
-    require_usable(elements, is_contiguous=is_contiguous, is_read_only=is_read_only)
+    require_usable(elements, dtype, is_contiguous=is_contiguous, is_read_only=is_read_only)
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or foreign.type is not kind:

@@ -284,43 +284,38 @@ class KernelParameter:
                 "kernels use the memory where it lies by Context.enable_peer_access"
             )
         is_read_only = memory.is_read_only
-        self._require_usable(value, value.is_contiguous, is_read_only=is_read_only)
-        return Argument(value._address, self._memory_kind(value), memory, writes=not is_read_only)
+        # A buffer has no elements.
+        array = value if isinstance(value, DeviceArray) else None
+        self._require_usable(value, array, value.is_contiguous, is_read_only)
+        return Argument(value._address, self._memory_kind(array), memory, writes=not is_read_only)
 
-    def _require_usable(self, value: object, is_contiguous: bool, *, is_read_only: bool) -> None:
+    def _require_usable(
+        self,
+        value: object,
+        array: AnyDeviceArray | AnyArray | None,
+        is_contiguous: bool,
+        is_read_only: bool,
+    ) -> None:
         try:
             require_usable(
                 self.elements,
+                None if array is None else array.dtype,
                 is_contiguous=is_contiguous,
                 is_read_only=is_read_only,
+                nbytes=None if array is None else array.nbytes,
                 remedy=_OF_VIEW,
             )
         except BufferError as error:
             raise self._error(f"is {_described(value)} and {error}") from None
 
-    def _memory_kind(self, value: AnyDeviceArray | DeviceBuffer) -> Kind:
-        """Return how our memory is read; an array must match the pointer's type."""
+    def _memory_kind(self, array: AnyDeviceArray | None) -> Kind:
+        """Return how generated code reads our memory: an array must match the pointer's type."""
         elements = self.elements
         if elements is None or self._takes_any:
             return "memory"
-        if isinstance(value, DeviceBuffer):
+        if array is None:
             return "buffer"
-        if value.dtype is not self.usual_dtype and value.dtype not in elements:
-            self._check_elements(elements, value, value.dtype)
-        if not elements.is_vector:
-            return "array"
-        if value.nbytes % elements.nbytes:
-            raise self._error(
-                f"is {value!r}, whose {value.nbytes} bytes are not a multiple of an element, but "
-                f"the parameter is {self.type_name}"
-            )
-        return "vectors"
-
-    def _check_elements(self, elements: Elements, value: object, dtype: AnyDType) -> None:
-        try:
-            elements.check(dtype)
-        except BufferError as error:
-            raise self._error(f"is {_described(value)} and {error}") from None
+        return "vectors" if elements.is_vector else "array"
 
     def _read_bool(self, value: bool) -> Argument:
         """Read a bool, which only a parameter takes that is one or may be one."""
@@ -398,9 +393,9 @@ class KernelParameter:
             pointer = self._read_pointer(value, stream)
             if pointer is not None:
                 return pointer
-        if isinstance(value, np.void) and value.nbytes == self.param.nbytes:
-            return Argument(value.tobytes(), "raw")
-        if isinstance(value, ctypes.Structure):
+        # Where only a size is known, the parameter may be a structure.
+        has_bits = self.param.ptx_type[0] == "b" and not isinstance(value, np.ndarray)
+        if has_bits and self._is_structure(value):
             return Argument(self._structure(value), "raw")
         if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
             try:
@@ -415,6 +410,8 @@ class KernelParameter:
         if not isinstance(value, KernelObject):
             return None
         read = value._as_argument(self.param.nbytes)
+        if read is not None and self._integer is None and read.kind != "tensor":
+            return None  # the number of a texture is no structure
         if read is not None and value.context is not stream.context:
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
@@ -442,9 +439,7 @@ class KernelParameter:
             if has_mask(value):
                 raise self._mismatch(value, "give array.filled(value): kernels receive no mask")
             address = self._pinned_address(value, stream)
-            self._require_usable(value, True, is_read_only=not value.flags.writeable)
-            if self.elements is not None:
-                self._check_elements(self.elements, value, value.dtype)
+            self._require_usable(value, value, True, not value.flags.writeable)
             return Argument(struct.pack("=Q", address), "raw", holds=value)
         return None
 
@@ -471,7 +466,8 @@ class KernelParameter:
     def _structure(self, value: object) -> bytes:
         """Pack a structure by value; `structure_bytes` lists the accepted types."""
         nbytes = self.param.nbytes
-        is_complex = isinstance(value, (complex, np.complexfloating))
+        of_array = value.dtype.kind if isinstance(value, np.ndarray) else ""
+        is_complex = of_array == "c" or isinstance(value, (complex, np.complexfloating))
         try:
             data = self._bytes_of_class(value) or structure_bytes(value, nbytes)
         except OverflowError:
@@ -489,6 +485,12 @@ class KernelParameter:
                 f"{self.type_name}{layout_hint(value)}"
             )
         return data
+
+    def _is_structure(self, value: object) -> bool:
+        try:
+            return structure_bytes(value, self.param.nbytes) is not None
+        except OverflowError:  # a complex number out of range
+            return True
 
     def _bytes_of_class(self, value: object) -> bytes | None:
         """Return the bytes of a scalar that has the parameter's own format; None for others."""

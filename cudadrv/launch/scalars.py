@@ -59,8 +59,6 @@ class _Rational(Protocol):
 
     def as_integer_ratio(self) -> tuple[int, int]: ...
 
-    def __lt__(self, other: int, /) -> bool: ...
-
 
 Real: TypeAlias = float | int | _Rational
 
@@ -100,7 +98,8 @@ class FloatFormat:
         if isinstance(value, float):
             bits, is_negative = self._bits(value), math.copysign(1.0, value) < 0
         else:
-            bits, is_negative = self._rounded(*value.as_integer_ratio()), value < 0
+            numerator, denominator = value.as_integer_ratio()
+            bits, is_negative = self._rounded(numerator, denominator), numerator < 0
         return (bits | is_negative << self.nbytes * 8 - 1).to_bytes(self.nbytes, "little")
 
     def _bits(self, value: float) -> int:
@@ -166,8 +165,8 @@ def unwrapped(value: object) -> object:
     """Return the number in a ctypes object or an array of no dimensions; other values unchanged."""
     if type(value) in REALS:  # the most frequent; the tests below cost a microsecond
         return value
-    # ctypes has no public name for the base of its numbers.
-    if isinstance(value, ctypes._SimpleCData):
+    # ctypes has no public name for the base of its numbers. A pointer to text is none.
+    if isinstance(value, ctypes._SimpleCData) and not isinstance(value, ctypes.c_char_p):
         inner: object = value.value
         return inner
     if isinstance(value, np.ndarray) and value.ndim == 0 and not has_mask(value):

@@ -129,7 +129,7 @@ def test_vectors_take_whole_ones(stream: cudadrv.Stream, kernels: cudadrv.Module
     fits, too_short = stream.zeros((3, 4), "f4"), stream.zeros(10, "f4")
     for _ in range(3):
         launcher(fits)
-        with pytest.raises(ArgumentError, match="whose 40 bytes are not a multiple of an element"):
+        with pytest.raises(ArgumentError, match="its 40 bytes are not a multiple of an element"):
             launcher(too_short)
     assert "pointer to const float4" in kernels.kernel("vectors").describe_parameters()
     kernels.kernel("triples").launch(stream, ONE, stream.zeros(9, "i4"))

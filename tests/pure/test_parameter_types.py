@@ -68,8 +68,8 @@ def test_declarations_of_c_linkage_say_the_types() -> None:
     """
     assert declared_types(source) == {
         "a": ("PKf", "PKf", "Pf", "i", "j", "", "", "m", "y"),
-        "b": ("P6float4", "PKf", "Pi", "", "", "Pv", "PKv", "", "", "P6__half", "P6__half", "c",
-              "Ph", "Pb", "j", "PKi"),
+        "b": ("P6float4", "PKf", "Pi", "", "PPf", "Pv", "PKv", "P1S", "", "P6__half", "P6__half",
+              "c", "Ph", "Pb", "j", "PKi"),
         "c": ("", "PKt", "a", "", "s", "Pm", "", ""),
         "d": (),
     }  # fmt: skip
@@ -158,7 +158,7 @@ def test_other_names_of_cudas_classes_are_known_unless_the_source_declares_them(
         "class alignas(2) half; enum class float4 : char { X };": ("", *known[1:3], ""),
         "using half = short; typedef struct { int a; float b[2]; } half2;":
             ("", known[1], "", known[3]),
-        "typedef short nv_bfloat16;": (known[0], "", *known[2:]),
+        "typedef short nv_bfloat16;": (known[0], "PK12_nv_bfloat16", *known[2:]),
     }.items():  # fmt: skip
         assert declared_types(own + kernel) == {"k": types}
 
@@ -176,3 +176,15 @@ def test_a_class_of_cuda_is_known_by_value_and_a_number_is_no_array() -> None:
         value, byte = image.signatures[image.lowered_names[f"k<{name}>"]].params
         assert (value.cpp_type, value.is_array) == (cpp_type, True)
         assert (byte.cpp_type, byte.is_array) == ("h", False)
+
+
+def test_a_pointer_to_a_type_of_the_source_says_whether_that_is_const() -> None:
+    source = """
+    struct Pair { float a; int b; };
+    typedef float* Pointer;
+    extern "C" __global__ void k(Pair* a, const Pair* b, Pair const* c, struct Pair* d, Pair e,
+        Pointer f, const Pointer* g, const float** h, ns::T* i, const Box<int>* j, Pair& l) {}
+    """
+    assert declared_types(source)["k"] == (
+        "P4Pair", "PK4Pair", "PK4Pair", "P4Pair", "", "", "PK7Pointer", "PPKf", "", "", "",
+    )  # fmt: skip

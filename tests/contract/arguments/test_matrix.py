@@ -1,0 +1,166 @@
+"""Every kind of value for every type of parameter, by every way, against an independent oracle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import pytest
+
+import cudadrv
+
+from . import values, ways
+from .facts import Parameter
+from .oracle import NAN, REJECTED, Verdict, is_nan, verdict
+from .parameters import HIDDEN, Case, declared, instantiated
+from .values import Arrays, Value
+from .ways import Outcome
+
+Way: TypeAlias = Callable[[cudadrv.Stream, Case, Sequence[Value]], ways.Results]
+_SHOWN: Final = 40
+_SHARE: Final = 64
+"""One of so many cells runs by each way in the short tests, another one by the next way."""
+
+
+@pytest.fixture(scope="module")
+def of_declarations(context: cudadrv.Context) -> list[Case]:
+    return declared(context)
+
+
+@pytest.fixture(scope="module")
+def of_templates(context: cudadrv.Context) -> list[Case]:
+    return instantiated(context)
+
+
+@pytest.fixture(scope="module")
+def parameters(of_declarations: list[Case], of_templates: list[Case]) -> list[Case]:
+    return [*of_declarations, *of_templates]
+
+
+@pytest.fixture(scope="module")
+def given(context: cudadrv.Context) -> list[Value]:
+    """All values; memory is that of another stream than the launches'."""
+    stream = context.new_stream()
+    arrays = Arrays(stream)
+    found = [
+        *values.numbers(), *values.views_of_memory(stream), *arrays.own(), *arrays.foreign(),
+        *arrays.versions(), *values.host_arrays(stream),
+    ]  # fmt: skip
+    if len(cudadrv.list_devices()) > 1:
+        elsewhere = Arrays(cudadrv.cuda_context_for(1).new_stream(), is_reachable=False)
+        found += [*elsewhere.own(), *elsewhere.foreign()]
+    return found
+
+
+class Report:
+    """What was compared, and what differs."""
+
+    def __init__(self) -> None:
+        self.cells = 0
+        self.differences: list[str] = []
+
+    def compare(self, way: str, case: Case, results: ways.Results) -> None:
+        """Compare each launch with the oracle; a cell without a row raises there."""
+        for value, outcomes in results:
+            expected = verdict(case.parameter, value.facts)
+            for outcome in outcomes:
+                self.cells += 1
+                if not _agrees(case.parameter, expected, outcome):
+                    self.differences.append(
+                        f"{way}: {value.name} into {case.name}: {_shown(outcome)}, expected "
+                        f"{_shown(expected)}"
+                    )
+
+    def check(self, least_cells: int) -> None:
+        """Raise the differences of all cells at once."""
+        count, shown = len(self.differences), "\n".join(self.differences[:_SHOWN])
+        assert not self.differences, f"{count} of {self.cells} cells differ:\n{shown}"
+        assert self.cells >= least_cells
+
+
+def _agrees(parameter: Parameter, expected: Verdict, outcome: Outcome) -> bool:
+    if expected == NAN:
+        form = parameter.of if parameter.kind == "float" else f"float{8 * parameter.nbytes}"
+        return isinstance(outcome, bytes) and is_nan(form, outcome)
+    return outcome == expected
+
+
+def _shown(outcome: Outcome) -> str:
+    return outcome.hex() if isinstance(outcome, bytes) else outcome
+
+
+def test_declarations_tell_each_type_that_they_do_not_hide(of_declarations: list[Case]) -> None:
+    untold = {case.name for case in of_declarations if not _cpp_type(case)}
+    structures = {f"{name} declared" for name in ("One", "Two", "Four", "Pair", "Line", "Three")}
+    of_ptx = {case.name for case in of_declarations if case.name.endswith("of PTX")}
+    assert untold == structures | of_ptx | {f"{name} declared" for name in HIDDEN}
+
+
+def test_names_of_instances_tell_each_type_but_structures(of_templates: list[Case]) -> None:
+    untold = {case.name for case in of_templates if not _cpp_type(case)}
+    structures = {f"put<{name}>" for name in ("One", "Two", "Four", "Pair", "Line", "Three")}
+    assert untold == structures | {"put<Kind>", "put<Byte>"}
+
+
+def _cpp_type(case: Case) -> str:
+    return case.kernel.signature.params[0 if case.is_first else 2].cpp_type
+
+
+@pytest.mark.parametrize("way", ways.WAYS, ids=lambda way: way.__name__)
+def test_a_part_of_all_cells_agrees_with_the_oracle(
+    stream: cudadrv.Stream, parameters: list[Case], given: list[Value], way: Way
+) -> None:
+    report, turn = Report(), ways.WAYS.index(way)
+    for number, case in enumerate(parameters):
+        part = given[(number * 5 + turn * 3) % _SHARE :: _SHARE]
+        report.compare(way.__name__, case, way(stream, case, part))
+    report.check(2_000)
+
+
+def test_no_cell_depends_on_the_launches_before(
+    stream: cudadrv.Stream, parameters: list[Case], given: list[Value]
+) -> None:
+    report, choose = Report(), random.Random(1)
+    for case in parameters[::5]:
+        steps = history(case, given, choose, 150)
+        report.compare("history", case, ways.one_launcher(stream, case, steps))
+    report.check(5_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ways.WAYS, ids=lambda way: way.__name__)
+def test_every_cell_agrees_with_the_oracle(
+    stream: cudadrv.Stream, parameters: list[Case], given: list[Value], way: Way
+) -> None:
+    report = Report()
+    for case in parameters:
+        report.compare(way.__name__, case, way(stream, case, given))
+    report.check(140_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_no_cell_depends_on_long_histories(
+    stream: cudadrv.Stream, parameters: list[Case], given: list[Value], seed: int
+) -> None:
+    report, choose = Report(), random.Random(seed + 2)
+    for case in parameters:
+        steps = history(case, given, choose, 600)
+        report.compare("history", case, ways.one_launcher(stream, case, steps))
+    report.check(100_000)
+
+
+def history(case: Case, given: Sequence[Value], choose: random.Random, count: int) -> list[Value]:
+    """Values in random order; half of them are accepted, and most are repeated some times.
+
+    A launcher packs a value again that is the same object as before, and makes code for the kinds
+    of values that it has seen.
+    """
+    accepted = [one for one in given if verdict(case.parameter, one.facts) != REJECTED]
+    few = choose.sample(accepted, min(4, len(accepted)))
+    steps: list[Value] = []
+    while len(steps) < count:
+        chosen = choose.choice(choose.choice((accepted, few, given)))
+        steps += [chosen] * choose.choice((1, 1, 2, 3, 5))
+    return steps[:count]
