@@ -83,6 +83,7 @@ def test_there_is_one_root() -> None:
     assert errors.NoDeviceKernel("why").reason == "why"
 
 
+@all_rows
 @pytest.mark.parametrize(
     "error",
     [

@@ -12,6 +12,7 @@ from cudadrv.driver._api import (
 from cudadrv.emulator import H100, T4, Emulator
 from cudadrv.emulator.modules import blocks_per_sm
 from cudadrv.emulator.profiles import device_attributes
+from tests.rows import all_rows
 
 from .calls import OpenApi, code, functions, load, ok
 from .kernels import EMPTY, STATIC_SHARED
@@ -99,6 +100,7 @@ HOPPER = [
 ]  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize(("threads", "shared", "blocks"), HOPPER)
 def test_occupancy_is_that_of_hopper(threads: int, shared: int, blocks: int) -> None:
     emulator = Emulator([H100])

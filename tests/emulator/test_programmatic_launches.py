@@ -12,6 +12,7 @@ import cudadrv
 import ptx
 from cudadrv import LaunchConfig, emulator
 from cudadrv.emulator.timeline.schedule import OrderName
+from tests.rows import all_rows
 
 SOURCE = """
 __device__ void let_go() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
@@ -82,6 +83,7 @@ def used(producer: str, consumer: str, *, programmatic: bool = True) -> list[int
 RIGHT = list(range(1000, 1000 + BLOCKS * THREADS))
 
 
+@all_rows
 @pytest.mark.parametrize(("order", "seed"), ORDERS)
 def test_a_kernel_that_waits_sees_all_that_was_written_ahead(
     order: OrderName, seed: int | None
@@ -103,6 +105,7 @@ def test_a_kernel_that_does_not_wait_is_seen_to_be_wrong() -> None:
     assert wrong
 
 
+@all_rows
 @pytest.mark.parametrize(("order", "seed"), ORDERS)
 def test_what_follows_comes_after_a_whole_chain(order: OrderName, seed: int | None) -> None:
     with emulator.session(order=order, seed=seed):

@@ -12,12 +12,14 @@ import pytest
 import ptx
 import ptx.errors
 from ptx import base_errors
+from tests.rows import all_rows
 
 # What a type checker refuses is what is tested.
 WRONG: Any = 5
 TARGET = ptx.Target.parse("sm_90")
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [

@@ -6,6 +6,7 @@ import pytest
 
 import ptx
 from ptx.kernel_types import declared_types, mangled_types
+from tests.rows import all_rows
 
 # What NVRTC 13.5 made of the functions beside them.
 MANGLED = {
@@ -39,6 +40,7 @@ def test_a_mangled_name_says_the_types(name: str) -> None:
     assert mangled_types(name) == MANGLED[name]
 
 
+@all_rows
 @pytest.mark.parametrize(
     "name",
     [
@@ -75,6 +77,7 @@ def test_declarations_of_c_linkage_say_the_types() -> None:
     }  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize(
     "source",
     [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -15,9 +15,6 @@ from tests.emulator.differential.comparison import compare
 from tests.emulator.differential.corpus import sources
 from tests.emulator.differential.execution import machine, run
 from tests.emulator.differential.recording import Recording, path_of
-from tests.short_cases import few
-
-CASES = [(source, case) for source in sources() for case in source.cases]
 
 
 @dataclass(frozen=True)
@@ -44,34 +41,19 @@ def loaded(source: Source) -> Iterator[Loaded]:
             yield Loaded(recording, module, stream)
 
 
-@pytest.fixture(scope="module")
-def latest() -> Iterator[Callable[[Source], Loaded]]:
-    """Gives a source, loaded, again and again until another is asked for.
-
-    As a fixture with the source as its parameter it would be loaded for each case.
-    """
-    with ExitStack() as stack:
-        found: dict[str, Loaded] = {}
-
-        def get(source: Source) -> Loaded:
-            if source.name not in found:
-                found.clear()
-                stack.close()
-                found[source.name] = stack.enter_context(loaded(source))
-            return found[source.name]
-
-        yield get
-
-
 @pytest.mark.parametrize(
-    ("source", "case"),
-    few(CASES, 90),
-    ids=[f"{source.name}/{case.name}" for source, case in CASES],
+    "every", [8, pytest.param(1, marks=pytest.mark.slow)], ids=["an eighth", "all"]
 )
-def test_results_are_those_of_the_gpu(
-    latest: Callable[[Source], Loaded], source: Source, case: Case
-) -> None:
-    its = latest(source)
-    got = run(its.module, its.stream, case)
-    comparison = compare(case, its.recording.results[case.name], got)
-    assert comparison.problems == ()
+@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+def test_results_are_those_of_the_gpu(source: Source, every: int) -> None:
+    with loaded(source) as its:
+        found = {case.name: problems_of(its, case) for case in source.cases[::every]}
+    assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def problems_of(its: Loaded, case: Case) -> tuple[str, ...]:
+    try:
+        got = run(its.module, its.stream, case)
+    except cudadrv.CudadrvError as error:
+        return (f"{type(error).__name__}: {error}",)
+    return compare(case, its.recording.results[case.name], got).problems

@@ -9,6 +9,7 @@ from campaigns.random_ptx.search import compare, reject, try_any
 from campaigns.report import Report
 from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text, run
+from tests.rows import all_rows
 
 SLICE = 20
 
@@ -54,6 +55,7 @@ def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
     assert run(body, inputs, np.uint32).tolist() == [8, 6]
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -10,8 +10,10 @@ from hypothesis import assume, given, settings, strategies as st
 
 from ptx import _nvrtc
 from ptx.cache.header_dependencies import References, defined_otherwise, scan
+from tests.rows import all_rows
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("text", "references"),
     [

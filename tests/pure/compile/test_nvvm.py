@@ -6,6 +6,7 @@ import pytest
 
 import ptx
 from ptx.nvvm import build_nvvm, fault_of
+from tests.rows import all_rows
 
 LAYOUT = (
     "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
@@ -37,6 +38,7 @@ def test_layouts_that_llvm_reads_are_left_to_it(layout: str) -> None:
 
 
 # libNVVM 13.5 ends the process at each of them.
+@all_rows
 @pytest.mark.parametrize(("layout", "piece"), [
     ("x", "x"), ("e-n", "n"), ("e-n8:0", "n8:0"), ("e-p", "p"), ("e-p:64", "p:64"),
     ("e-p:0:0:0", "p:0:0:0"), ("e-p:99999999999:64:64", "p:99999999999:64:64"),
@@ -92,6 +94,7 @@ def test_the_first_module_has_a_layout_where_a_later_llvm_needs_one() -> None:
 HEAD = with_layout(LAYOUT)
 
 
+@all_rows
 @pytest.mark.parametrize(
     "nodes",
     [
@@ -110,6 +113,7 @@ def test_annotations_of_things_with_names_and_numbers_are_right(nodes: str, is_o
     assert fault(f"{HEAD}!nvvm.annotations = !{{}}\n", is_old=is_old) == ""
 
 
+@all_rows
 @pytest.mark.parametrize(
     "node",
     [

@@ -11,6 +11,7 @@ import pytest
 
 import ptx
 from ptx import NO_FMA, CompileOptions, Target
+from tests.rows import all_rows
 
 
 def test_defaults_say_nothing_but_the_standard() -> None:
@@ -193,6 +194,7 @@ def test_the_flags_of_options_give_them_back() -> None:
     assert CompileOptions.from_flags(*options.flags()) == options
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("flags", "text"),
     [

@@ -10,6 +10,7 @@ from ptx.isa import PtxSyntaxError, parse
 from ptx.isa.directives import DIRECTIVES, DirectivePlace, Treatment
 from ptx.isa.model import Instruction
 from tests.pure.isa.test_module import HEADER
+from tests.rows import all_rows
 
 
 def function(directives: str, *, is_entry: bool = True) -> None:
@@ -49,6 +50,7 @@ def test_the_directives_after_parameters_are_those_of_the_table() -> None:
                     function(f"{directive.name} 0", is_entry=is_entry)
 
 
+@all_rows
 @pytest.mark.parametrize(
     "text",
     [

@@ -384,6 +384,7 @@ def test_a_declaration_that_means_nothing_is_rejected(declaration: str, reason: 
     assert all(len(line) <= 100 for line in str(caught.value).splitlines())
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("declaration", "reason"),
     [

@@ -21,6 +21,7 @@ from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.check import test_races, test_sequentially_consistent
 from tests.emulator.engine.kernel_runner import KernelRunner
+from tests.rows import all_rows
 
 NAMES = [each.name for each in fields(Accelerations)]
 NONE = Accelerations(**dict.fromkeys(NAMES, False))
@@ -104,6 +105,7 @@ def test_the_check_finds_the_same_in_random_kernels_without_any_acceleration() -
     assert _of_random_kernels(NONE, 8) == _of_random_kernels(ALL, 8)
 
 
+@all_rows
 @pytest.mark.slow
 @pytest.mark.parametrize("left_out", ["all", *NAMES])
 def test_the_check_finds_the_same_without_each_acceleration(left_out: str) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from ptx.emulate.check.accelerations import LazyClock
 from ptx.emulate.check.vector_clock import SparseClock, epoch_of
+from tests.rows import all_rows
 
 NUMBERS = 150
 
 
+@all_rows
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_each_writer_adds_to_what_was_reported_before_it_and_to_nothing_else(seed: int) -> None:

@@ -23,6 +23,7 @@ def step_from(low: int, high: int) -> AccessStep:
     return AccessStep(Moment(np.array([1, 2]) << THREAD_SHIFT), None, 0, addresses, 0, 2, 4, 2)
 
 
+@all_rows
 @pytest.mark.parametrize("seed", range(20))
 def test_reads_are_listed_where_nothing_is_written_down(seed: int) -> None:
     rng = random.Random(seed)

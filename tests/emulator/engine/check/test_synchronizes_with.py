@@ -9,6 +9,7 @@ import pytest
 
 from ptx.emulate.check.stamps import key_of_thread
 from ptx.emulate.check.synchronizes_with import MemoryOrder, Synchronization
+from tests.rows import all_rows
 from tests.short_cases import few
 
 PLACES = [("global", unit) for unit in range(5)]
@@ -107,6 +108,7 @@ ACTS = {
 }  # fmt: skip
 
 
+@all_rows
 @pytest.mark.parametrize(("shift", "steps"), [(2, 250), (5, 1500)], ids=["few", "many"])
 @pytest.mark.parametrize("seed", few(range(8), 3))
 def test_what_is_reported_is_the_same_as_if_every_write_was_stored(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.threads.limits import Limits
+from tests.rows import all_rows
 
 from ..kernel_runner import KernelRunner, ptx_text
 
@@ -310,6 +311,7 @@ def _selected(yes: Known, no: Known, by: Known) -> Known:
     return yes if by.value else no
 
 
+@all_rows
 @pytest.mark.parametrize("seed", range(25))
 def test_a_random_program_needs_just_the_values_that_a_model_of_each_lane_specifies(
     seed: int,

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from ptx.emulate import ieee
 from ptx.emulate.ieee import Rounding
 from tests.emulator.engine.ieee import reference, samples
+from tests.rows import all_rows
 
 LAYOUT = {np.float32: (24, 8, np.uint32), np.float64: (53, 11, np.uint64)}
 MODES: list[reference.Mode] = ["RN", "RZ", "RM", "RP"]
@@ -84,6 +85,7 @@ def families(dtype: type[Any], n: int, count: int) -> list[list[samples.Values]]
     return made
 
 
+@all_rows
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "rcp", "sqrt"])
 def test_an_operation_rounds_its_exact_value_once(name: str, dtype: type[Any]) -> None:
@@ -98,6 +100,7 @@ def test_an_operation_rounds_its_exact_value_once(name: str, dtype: type[Any]) -
                 assert want is None or int(bits[i]) == want, (mode, [float(v).hex() for v in row])
 
 
+@all_rows
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("name", "row"),

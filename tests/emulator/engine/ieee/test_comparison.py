@@ -10,6 +10,7 @@ import pytest
 from ptx.emulate import ieee
 from ptx.emulate.ieee.comparison import Property
 from tests.emulator.engine.ieee import samples
+from tests.rows import all_rows
 
 CANONICAL = 0x7FFF_FFFF
 
@@ -80,6 +81,7 @@ def test_each_value_has_its_properties(dtype: type[Any]) -> None:
         assert ieee.testp(x, which=which).astype(int).tolist() == want
 
 
+@all_rows
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 64])
 @pytest.mark.parametrize("signalling", [0x7F80_0001, 0xFF80_0001, 0x7FBF_FFFF])
 def test_a_signalling_nan_loses_among_any_number_of_lanes(count: int, signalling: int) -> None:

@@ -40,6 +40,7 @@ def floats(dtype: type[Any], n: int) -> samples.Values:
     return np.concatenate(made)
 
 
+@all_rows
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("source", "target"),
@@ -86,6 +87,7 @@ def test_widening_is_exact_for_every_value(source: Format) -> None:
             assert Fraction(float(double[word])) == (-value if word >> 15 else value)
 
 
+@all_rows
 @pytest.mark.parametrize("name", INTEGERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_float_to_integer_rounds_and_clamps(dtype: type[Any], name: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from ptx.emulate.model.errors import OutOfBounds
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
@@ -19,6 +20,7 @@ def _content(declarations: str, name: str) -> bytes:
     return runner.get(address, nbytes, np.uint8).tobytes()
 
 
+@all_rows
 @pytest.mark.parametrize("count", [3, 16, 500])
 @pytest.mark.parametrize(
     ("ptx_type", "code"),

@@ -14,6 +14,7 @@ import ptx
 from ptx.emulate.model.errors import OutOfBounds
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner
+from tests.rows import all_rows
 
 SOURCE = pathlib.Path(__file__).with_name("bounds.cu")
 CHECKED = Limits(check_bounds=True)
@@ -61,6 +62,7 @@ def launch(target: str, name: str, by: int, limits: Limits = CHECKED) -> None:
     runner.launch(name, 2, 32, *arrays(runner), by, 64, shared=256, limits=limits)
 
 
+@all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", WRONG)
 def test_an_access_beyond_its_array_is_a_fault(name: str, target: str) -> None:
@@ -72,11 +74,13 @@ def test_an_access_beyond_its_array_is_a_fault(name: str, target: str) -> None:
     assert caught.value.where.source_file.endswith("bounds.cu")
 
 
+@all_rows
 @pytest.mark.parametrize("name", [n for n in WRONG if n != "in_constant_memory"])
 def test_without_the_check_another_array_is_as_good(name: str) -> None:
     launch("compute_90", name, WRONG[name][0], Limits())
 
 
+@all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_kernel_is_not_reported(name: str, target: str) -> None:

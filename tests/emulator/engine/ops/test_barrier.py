@@ -9,6 +9,7 @@ import ptx
 from ptx.emulate.model.errors import BarrierDivergence, SynchronisationFault
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 4 .b32 s[256];
     ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;
@@ -28,6 +29,7 @@ def outcome(
     return found
 
 
+@all_rows
 @pytest.mark.parametrize("name", [
     "bar.sync", "bar.cta.sync", "barrier.sync", "barrier.sync.aligned", "barrier.cta.sync.aligned",
 ])  # fmt: skip
@@ -87,6 +89,7 @@ def branches(least: int, first: str, second: str) -> str:
 TURNED = [[63 - t for t in range(64)]]
 
 
+@all_rows
 @pytest.mark.parametrize("least", [1, 16, 33])
 @pytest.mark.parametrize("name", ["bar.sync", "bar.cta.sync", "barrier.sync.aligned"])
 @pytest.mark.parametrize("operands", ["0", "3, 64"])
@@ -221,6 +224,7 @@ def test_exited_lanes_of_a_waiting_warp_count_at_a_barrier_with_a_count() -> Non
     assert found == [3 if t not in (5, 37) else 0 for t in range(64)]
 
 
+@all_rows
 @pytest.mark.parametrize("fence", [
     "membar.cta", "membar.gl", "membar.sys", "fence.sc.cta", "fence.acq_rel.gpu", "fence.sc.sys",
     "fence.acq_rel.cluster", "fence.acquire.gpu", "fence.release.sys", "fence.proxy.alias",

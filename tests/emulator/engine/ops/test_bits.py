@@ -17,6 +17,7 @@ import pytest
 
 from tests.emulator.engine.ops.assembly import Results, Rows, digest, emulate, sample_rows
 from tests.emulator.engine.ops.bit_reference import evaluate
+from tests.rows import all_rows
 
 ROWS = 256
 
@@ -81,6 +82,7 @@ def test_guarded_instructions_leave_the_threads_that_are_excluded() -> None:
         assert np.array_equal(bits, np.where(taken, every[text], old)), text
 
 
+@all_rows
 @pytest.mark.parametrize(
     "instruction",
     [

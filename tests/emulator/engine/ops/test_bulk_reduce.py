@@ -76,6 +76,7 @@ def test_shared_memory_is_combined_into_global(name: str, kind: str, hint: str) 
     assert result(body, x, before).tolist() == expected.tolist()
 
 
+@all_rows
 @pytest.mark.parametrize(("name", "kind"), [*SUMS, *ORDERS, *STEPS, *LOGIC])
 def test_shared_memory_is_combined_into_shared(name: str, kind: str) -> None:
     x = noise(512, 3, kind)
@@ -89,6 +90,7 @@ def test_shared_memory_is_combined_into_shared(name: str, kind: str) -> None:
     assert result(body, x, np.zeros_like(x)).tolist() == expected.tolist()
 
 
+@all_rows
 @pytest.mark.parametrize(("name", "kind"), [*SUMS, *ORDERS, *STEPS, *LOGIC])
 def test_one_value_is_combined_and_its_bytes_are_counted(name: str, kind: str) -> None:
     x = noise(512, 4, kind)

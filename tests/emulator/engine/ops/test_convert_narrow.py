@@ -13,6 +13,7 @@ import pytest
 
 from tests.emulator.engine.ieee.reference import encode
 from tests.emulator.engine.ops.lanes import Bits, Case, run_lanes
+from tests.rows import all_rows
 
 # Exponent bits, fraction bits, bias, the codes above zero that are no finite numbers.
 FORMATS = {
@@ -68,6 +69,7 @@ def joined(name: str, high: int, low: int) -> int:
     return high << (4 if name == "e2m1x2" else 8) | low
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("name", "form"),
     [

@@ -13,6 +13,7 @@ import pytest
 from ptx.emulate.model.errors import UnsupportedInstruction
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text, run
 from tests.emulator.engine.ops.lanes import Bits, Case, run_lanes
+from tests.rows import all_rows
 
 ORDERED: dict[str, Callable[[float, float], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
@@ -78,6 +79,7 @@ def test_setp_compares_as_the_isa_specifies(kind: str) -> None:
         assert found.tolist() == want, form
 
 
+@all_rows
 @pytest.mark.parametrize(
     ("kind", "target"),
     [

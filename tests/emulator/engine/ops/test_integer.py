@@ -156,6 +156,7 @@ def test_logic_acts_on_bits(kind: str) -> None:
 SHIFTS = [0, 1, 5, 15, 16, 31, 32, 33, 63, 64, 65, 255, 65536, 0x80000000, 0xFFFFFFFF]
 
 
+@all_rows
 @pytest.mark.parametrize("kind", ["u16", "s16", "u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("constant", [False, True])
 def test_shifts_clamp_their_amount(kind: str, constant: bool) -> None:

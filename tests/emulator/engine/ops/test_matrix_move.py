@@ -16,6 +16,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
 )
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 BLOCK = 64
 COUNTS = {"x1": 1, "x2": 2, "x4": 4}
@@ -74,6 +75,7 @@ def registers(count: int, first: int = 20) -> str:
     return "{" + ", ".join(f"%r{first + k}" for k in range(count)) + "}"
 
 
+@all_rows
 @pytest.mark.parametrize("space", [".shared", ".shared::cta", ""])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("number", COUNTS)
@@ -94,6 +96,7 @@ def test_ldmatrix_deals_rows_to_lanes(number: str, transposed: bool, space: str)
     assert np.array_equal(found, want.reshape(rows.shape))
 
 
+@all_rows
 @pytest.mark.parametrize("space", [".shared", ""])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("number", COUNTS)

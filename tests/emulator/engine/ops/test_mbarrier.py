@@ -19,6 +19,7 @@ from ptx.emulate.model.errors import (
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 from tests.short_cases import few
 
 HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
@@ -302,6 +303,7 @@ INIT = "mbarrier.init.shared.b64 [m], 2;"
 ARRIVE = "mbarrier.arrive.shared.b64 %rd3, [m];"
 
 
+@all_rows
 @pytest.mark.parametrize(("body", "error", "words"), [
     (ARRIVE, SynchronisationFault, "never initialised"),
     ("mbarrier.test_wait.parity.shared.b64 %p2, [m], 0;", SynchronisationFault, "never init"),

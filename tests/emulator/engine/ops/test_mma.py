@@ -56,6 +56,7 @@ def random_matrices(rng: np.random.Generator, shape: str, low: int, high: int) -
     return [rng.integers(low, high + 1, (WARPS, *size)) for size in ((m, k), (k, n), (m, n))]
 
 
+@all_rows
 @pytest.mark.parametrize(("shape", "types"), FLOAT_FORMS)
 def test_products_of_small_whole_numbers_are_exact(shape: str, types: str) -> None:
     a, b, c = random_matrices(np.random.default_rng(1), shape, -6, 6)
@@ -101,6 +102,7 @@ def test_single_bits_are_counted(shape: str, op: str) -> None:
     assert np.array_equal(found, both.sum(axis=2) + c)
 
 
+@all_rows
 @pytest.mark.parametrize("orders", ["row.row", "row.col", "col.row", "col.col"])
 @pytest.mark.parametrize("types", [*HALVES, "f32.f16.f16.f16"])
 def test_quad_pairs_multiply_four_matrices_each(orders: str, types: str) -> None:
@@ -134,6 +136,7 @@ def test_quad_pairs_multiply_four_matrices_each(orders: str, types: str) -> None
 ERRORS = {"f32": 2.0**-22, "f16": 2.0**-10}
 
 
+@all_rows
 @pytest.mark.parametrize(("shape", "types"), [f for f in FLOAT_FORMS if f[1][:3] != "f64"])
 def test_rounding_stays_within_a_unit_or_two_of_the_result(shape: str, types: str) -> None:
     rng = np.random.default_rng(5)

@@ -34,6 +34,7 @@ from tests.emulator.engine.ops.tensor_device import (
     noise,
     swizzled,
 )
+from tests.rows import all_rows
 
 
 @pytest.mark.parametrize(("shape", "box", "start", "dtype"), [
@@ -61,6 +62,7 @@ def test_element_strides_leave_elements_out_but_in_the_innermost_dimension() -> 
     assert device.launched(expected.nbytes).tobytes() == expected.tobytes()
 
 
+@all_rows
 @pytest.mark.parametrize(("swizzle", "width"), [
     (0, 48), (1, 16), (2, 32), (3, 64), (1, 8), (2, 16), (2, 24), (3, 8), (3, 40),
 ])  # fmt: skip
@@ -214,6 +216,7 @@ def test_a_map_that_a_kernel_changes_is_the_one_that_is_used() -> None:
     assert np.array_equal(found, expected, equal_nan=True)
 
 
+@all_rows
 @pytest.mark.parametrize(("body", "error", "words"), [
     (load((0,)), InvalidTensorMap, "of 2 dimensions, but the instruction is for 1"),
     (load((0, 0, 0), words="im2col", tail=", {%rs1}"), InvalidTensorMap, "2 dimensions"),

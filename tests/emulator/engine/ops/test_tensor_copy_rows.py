@@ -21,6 +21,7 @@ from tests.emulator.engine.ops.tensor_products import (
     product_body,
 )
 from tests.emulator.engine.ops.tensor_text import runner_of
+from tests.rows import all_rows
 
 SHAPES = {"128x256b": (128, 32), "128x128b": (128, 16), "32x128b.warpx4": (32, 16)}
 
@@ -29,6 +30,7 @@ def copied(shape: str, words: int, address: str = "%r5") -> str:
     return f"mov.u64 %rd4, {words}; tcgen05.cp.cta_group::1.{shape} [{address}], %rd4;"
 
 
+@all_rows
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("width", [16, 32, 64, 128])
 @pytest.mark.parametrize("order", [None, LaunchOrder("late")])

@@ -193,6 +193,7 @@ def test_lanes_that_are_disabled_stay_as_they_are() -> None:
     assert np.array_equal(found[on].view(np.float32), exact(left, right)[on])
 
 
+@all_rows
 @pytest.mark.parametrize(("kind", "d", "a", "b"), KINDS)
 @pytest.mark.parametrize("m", [64, 128])
 def test_a_may_be_in_tensor_memory(kind: str, d: str, a: str, b: str, m: int) -> None:
@@ -229,6 +230,7 @@ def test_64_rows_may_begin_at_the_seventeenth_lane() -> None:
     assert not found[rows_of(64)].any()
 
 
+@all_rows
 @pytest.mark.parametrize(("line", "said"), [
     (mma("f16", *GOOD, WORD | 4), "is of a sparse product"),
     (mma("f16", *GOOD, WORD | 1 << 6), "has bits set that must be zero"),

@@ -19,6 +19,7 @@ from tests.emulator.engine.ops.tensor_products import (
     mma,
     product_body,
 )
+from tests.rows import all_rows
 
 WIDE = (4096, 128, 16)  # of up to 256 columns of B
 
@@ -27,6 +28,7 @@ def stationary(line: str) -> str:
     return line.replace("tcgen05.mma.", "tcgen05.mma.ws.")
 
 
+@all_rows
 @pytest.mark.parametrize("use", ["", ".collector::b2::fill"])
 @pytest.mark.parametrize(("kind", "d", "a", "b"), [
     ("f16", "f32", "f16", "f16"), ("i8", "s32", "s8", "u8"), ("f8f6f4", "f32", "e4m3", "e5m2"),

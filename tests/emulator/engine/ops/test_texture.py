@@ -19,6 +19,7 @@ from tests.emulator.engine.ops.fetches import (
     results_of,
     texture_of,
 )
+from tests.rows import all_rows
 
 TEX_2D = "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [H, {F0,F1}]; mov.b32 R0, %f0; mov.b32 R1, %f1;"
 WORDS_2D = "tex.2d.v4.u32.f32 D, [H, {F0,F1}];"
@@ -157,6 +158,7 @@ def test_a_fetch_whose_result_is_not_known_stops_the_kernel(
         fetched(instruction, kind, levels, how, rows_of(np.ones(4), np.ones(4), np.ones(4)))
 
 
+@all_rows
 @pytest.mark.parametrize(
     "line",
     [

@@ -33,6 +33,7 @@ def _run(
     return runner.get(out, 4 * count, np.float32).reshape(count, 4)
 
 
+@all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("kernel", "kind", "shape", "place", "layer", "texel"),

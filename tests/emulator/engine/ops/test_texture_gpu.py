@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.emulator.engine.ops.fetches import Words, accessed, fetched
+from tests.rows import all_rows
 from tests.short_cases import few
 
 _FILE = Path(__file__).parents[1] / "data" / "textures.npz"
@@ -75,6 +76,7 @@ def _wrong(found: Words, expected: Words, bound: float) -> NDArray[np.bool_]:
     return wrong
 
 
+@all_rows
 @pytest.mark.parametrize("group", few(_GROUPS, 6))
 def test_results_are_those_of_the_gpu(group: str) -> None:
     recording = _recording()

@@ -96,6 +96,7 @@ VOTES = """ld.global.u32 %r3, [%rd1]; ld.global.u32 %r4, [%rd1+4]; setp.ne.u32 %
     {body} st.global.u32 [%rd2], %r6;"""
 
 
+@all_rows
 @pytest.mark.parametrize("kind", [0, 1, 2])
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("mode", ["ballot", "all", "any", "uni"])
@@ -166,6 +167,7 @@ REDUCTIONS: dict[str, Callable[[list[int]], int]] = {
 }
 
 
+@all_rows
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("apart", [False, True])
 def test_reductions_of_integers(name: str, apart: bool) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from ptx.emulate.model.errors import OutOfBounds, SynchronisationFault, UnsupportedInstruction
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 HEAD = """
 .reg .b32 %r<16>; .reg .f32 %f<16>; .reg .b64 %rd<8>; .reg .pred %p<4>;
@@ -96,6 +97,7 @@ SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 UNKNOWN = "does not execute this instruction"
 
 
+@all_rows
 @pytest.mark.parametrize(("line", "said"), [
     (f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 1;", UNKNOWN),
     (f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 1, 0, 0;", "it takes 3 numbers behind its predicate"),

@@ -259,6 +259,7 @@ def test_all_lanes_must_load() -> None:
         launch(f"setp.lt.u32 %p2, %r89, 40; @%p2 bra OVER; {load} OVER: bar.warp.sync -1;")
 
 
+@all_rows
 @pytest.mark.parametrize("instruction", [
     "wmma.load.a.sync.aligned.row.m16n16k16.shared.f32 {%r0}, [%r94]",
     "wmma.load.a.sync.aligned.col.m8n8k32.shared.s4 {%r0}, [%r94]",

@@ -8,6 +8,7 @@ from ptx.emulate.requirements.sizes import SizeLimitExceeded, check_sizes
 from ptx.isa import parse
 from ptx.isa.signature import signature_of
 from tests.emulator.engine.requirements.assembler import assembles, has_assembler
+from tests.rows import all_rows
 
 KERNEL = ".visible .entry k() { ret; }\n"
 USER = "mov.u64 %r, s; st.shared.u64 [%r], %r; ret; }\n"
@@ -50,6 +51,7 @@ def text_of(case: tuple[str, str, str]) -> str:
     return f".version {version}\n.target {target}\n.address_size 64\n{case[1]}"
 
 
+@all_rows
 @pytest.mark.parametrize("case", [*CASES, OF_DRIVERS], ids=range(len(CASES) + 1))
 def test_what_is_more_than_a_gpu_has_is_rejected(case: tuple[str, str, str]) -> None:
     module = parse(text_of(case))

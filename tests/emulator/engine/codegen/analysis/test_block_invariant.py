@@ -10,6 +10,7 @@ from ptx.emulate.codegen.cfg import CfgBuilder, find_live_registers
 from ptx.emulate.threads.limits import Limits
 from ptx.isa import parse
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 _REGISTERS = ".reg .b32 %r<9>; .reg .pred %p<4>; .reg .b64 %rd<9>;"
 
@@ -88,6 +89,7 @@ def test_chunks_that_share_values_and_divisions_reduce_alike(chunk: int) -> None
     assert (runner.get(out, data.size, np.uint32).reshape(64, 256) == wanted).all()
 
 
+@all_rows
 @pytest.mark.parametrize("result", ["z", "out"], ids=["own name", "name of a parameter"])
 @pytest.mark.parametrize("called", ["f, (x)", "%rd5, (x), P"], ids=["direct", "by address"])
 @pytest.mark.parametrize("chunk", [2048, 4096, 65536])

@@ -17,6 +17,7 @@ from ptx.emulate import EmulationFault, Limits, UseAfterFree
 from ptx.emulate.threads.limits import FewThreads
 from tests.emulator.engine.few_threads import ALWAYS, NEVER, USUAL, drawn
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.rows import all_rows
 
 
 def _small(case: Case) -> Case:
@@ -153,6 +154,7 @@ def _waits() -> str:
     return made
 
 
+@all_rows
 @pytest.mark.parametrize("limits", [NEVER, USUAL, ALWAYS, drawn(1), drawn(2)])
 @pytest.mark.parametrize(
     ("kernel", "threads"), [("asleep", 3), ("asleep", 40), ("at_a_barrier", 64)]

@@ -17,6 +17,7 @@ ORDERS = [LaunchOrder("late"), *(LaunchOrder("random", seed) for seed in range(8
 GRIDS = [(1, 1), (1, 1024), (7, 32), (64, 128), (4096, 256), (100_000, 64)]
 
 
+@all_rows
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("speak", [False, True])
 def test_every_block_is_in_one_chunk_and_clusters_stay_whole(

@@ -91,6 +91,7 @@ def test_wrong_synchronisation_is_a_fault_and_its_correct_version_runs(
     assert caught.value.where.source_file.endswith("patterns.cu")
 
 
+@all_rows
 @pytest.mark.parametrize("target", ["compute_90", "compute_100"])
 @pytest.mark.parametrize("name", AROUND)
 def test_threads_that_bypass_a_barrier_are_reported_where_that_is_checked(
@@ -103,6 +104,7 @@ def test_threads_that_bypass_a_barrier_are_reported_where_that_is_checked(
         run(target, name, 1, checked)
 
 
+@all_rows
 @pytest.mark.parametrize("name", WRONG)
 def test_right_synchronisation_is_not_reported(name: str) -> None:
     run("compute_90", name, 0, Limits(check_synchronisation=True))
