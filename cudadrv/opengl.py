@@ -90,7 +90,8 @@ class _Mapping(Memory[CUgraphicsResource]):
         return self.context.call(self._map)
 
     def _map(self) -> CUresult:
-        (code,) = self.api.cuGraphicsMapResources(1, self.parent.raw, self.stream.raw)
+        function = self.api.cuGraphicsMapResources
+        (code,) = self.stream.submit(function, 1, self.parent.raw, self.stream.raw)
         if not code:
             self.raw = self.parent.raw
         return code
@@ -110,8 +111,8 @@ class _Mapping(Memory[CUgraphicsResource]):
             memory_moves.count += 1  # a graph checks its memory again
 
     def _unmap(self) -> None:
-        function = self.api.cuGraphicsUnmapResources
-        (code,) = self.context.call(function, 1, self.parent.raw, self.stream.raw)
+        function, raw = self.api.cuGraphicsUnmapResources, self.stream.raw
+        (code,) = self.stream.submit(self.context.call, function, 1, self.parent.raw, raw)
         check(self, code, "cuGraphicsUnmapResources", _UNMAPPING)
 
     def end(self) -> None:

@@ -13,6 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from ctypes import addressof
+from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -211,6 +212,15 @@ class LibraryRoutines:
             )  # fmt: skip
 
     def _call(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Queue work of a library on the stream, once no other thread captures it.
+
+        Raises:
+            DriverCallFailed, RuntimeDependencyUnavailable: as `_locked`.
+        """
+        # Before the lock, which the capturing thread may need.
+        return self._stream._handle.submit(partial(self._locked, function, *args, **kwargs))
+
+    def _locked(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Call a library with the stream's context current.
 
         Raises:
@@ -257,9 +267,9 @@ class LibraryRoutines:
             raise StreamCaptureUnsupportedError(
                 f"the first use of {library} in a capture: call LinearAlgebra.warm_up before it"
             )
-        handle = LibraryHandle.take(library, stream.context, lambda: self._call(create))
+        handle = LibraryHandle.take(library, stream.context, lambda: self._locked(create))
         weakref.finalize(self, handle.release).atexit = False
-        self._call(set_stream, handle.value, int(stream.handle))
+        self._locked(set_stream, handle.value, int(stream.handle))
         return handle
 
 

@@ -9,12 +9,14 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import ptx
 
 from .. import border
+from ..driver.call_gate import CapturePeriod
 from ..driver.device import Device
 from ..driver.event import Event
 from ..errors import ClosedError, CudadrvError, InvalidValueError
@@ -181,8 +183,9 @@ class CapturedGraph:
             ClosedError: it was closed.
             CudaError: the driver returned an error.
         """
-        # An executable runs once at a time, so threads that launch one queue anyway.
-        with self._lock:
+        # An executable runs once at a time, so threads that launch one queue anyway. A thread that
+        # has the lock may wait for the end of this thread's capture, in which no graph is launched.
+        with nullcontext() if self.stream.capturing else self._lock:
             executable = self._executable
             if executable is None:
                 raise ClosedError("the captured graph was closed")
@@ -250,8 +253,8 @@ class CudaClient:
     """
 
     __slots__ = (
-        "__weakref__", "_algebra", "_capture_lock", "allocator", "context", "copy_stream",
-        "device", "raw_handle", "sobol_dv_cache", "stream",
+        "__weakref__", "_algebra", "allocator", "context", "copy_stream", "device", "raw_handle",
+        "sobol_dv_cache", "stream",
     )  # fmt: skip
 
     device: Device
@@ -262,7 +265,6 @@ class CudaClient:
     raw_handle: CudaRawHandle
     sobol_dv_cache: SobolDvCache
     _algebra: LinearAlgebra | None
-    _capture_lock: threading.RLock
 
     def __new__(cls, device: Device | int = 0) -> CudaClient:
         """The device's client, made at the first call."""
@@ -290,14 +292,17 @@ class CudaClient:
         self.raw_handle = CudaRawHandle(context, stream)
         self.sobol_dv_cache = SobolDvCache(stream)
         self._algebra = None
-        # Reentrant, so that a capture within a capture raises instead of waiting for itself.
-        self._capture_lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<CudaClient on {self.device!r}>"
 
     def __reduce__(self) -> tuple[object, ...]:
         return CudaClient, (self.device.ordinal,)
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether the calling thread captures on the compute stream."""
+        return self.stream.capturing
 
     @property
     def compute_stream_handle(self) -> int:
@@ -385,8 +390,9 @@ class CudaClient:
         address once, or without an arena from the graph itself, which frees them at its end unless
         `fn` did. Either way they are the graph's scratch memory: allocate results that are
         read later before, and name them in `outputs`. If `fn` raises, the capture is cancelled, and
-        stream and allocator are usable as before. Other threads must not use the client meanwhile;
-        captures of several threads take turns.
+        stream and allocator are usable as before. Work of other threads on the stream and the
+        allocator waits meanwhile, and captures of several threads take turns. So `fn` must not wait
+        for other threads that use the client.
 
         Args:
             inputs: the objects that the graph reads; kept alive with it.
@@ -396,6 +402,7 @@ class CudaClient:
 
         Raises:
             OutOfMemoryError: the arena does not fit the device, or `fn` does not fit the arena.
+            StreamCaptureIsolationError: the wait for another thread's capture may never end.
             CudaError: a capture cannot record a call of `fn`.
         """
         border.function("CudaClient.capture_graph: fn", fn, takes=1)
@@ -406,26 +413,26 @@ class CudaClient:
         if arena_bytes is not None and arena_bytes <= 0:
             raise InvalidValueError(f"a capture arena of {arena_bytes} bytes: more than 0")
         stream, allocator = self.stream, self.allocator
-        with self._capture_lock:
-            if stream.capturing:
-                raise InvalidValueError(f"capture_graph within a capture of {stream!r}")
-            frozen_here = object()
-            try:
-                allocator._freeze(frozen_here)
-                arena = None if arena_bytes is None else self._installed_arena(arena_bytes)
-                with stream.capture() as graph:
-                    fn(self)
-                    allocator.free_captured()
-            except BaseException:
-                if allocator._frozen is frozen_here:
-                    allocator.forget_captured()
-                raise
-            finally:
-                if allocator._frozen is frozen_here:
-                    # No interrupt comes before these, as they call nothing.
-                    allocator._frozen = allocator._captures.arena = None
-                    allocator.unfreeze()
-            return CapturedGraph(graph, stream, inputs, outputs, arena)
+        if stream.capturing:
+            raise InvalidValueError(f"capture_graph within a capture of {stream!r}")
+        period = CapturePeriod()
+        try:
+            allocator._freeze(period)
+            arena = None if arena_bytes is None else self._installed_arena(arena_bytes)
+            with stream.capture() as graph:
+                fn(self)
+                allocator.free_captured()
+        except BaseException:
+            if allocator._frozen is period:
+                allocator.forget_captured()
+            raise
+        finally:
+            if allocator._frozen is period:
+                # No interrupt comes before these, as they call nothing.
+                allocator._frozen = allocator._captures.arena = None
+                period.end()
+                allocator.unfreeze()
+        return CapturedGraph(graph, stream, inputs, outputs, arena)
 
     def _installed_arena(self, nbytes: int) -> DeviceBuffer:
         """Return memory from which the frozen allocator serves the capture."""

@@ -71,6 +71,8 @@ class SobolDvCache(NotCopyable):
         dimension = checked_dimension(dimension)
         array = self._arrays.get(dimension)
         if array is None:
+            # Before the lock, which a thread may hold that waits for the end of this capture.
+            self._require_no_capture(dimension)
             with self._lock:
                 array = self._arrays.get(dimension)
                 if array is None:
@@ -79,15 +81,17 @@ class SobolDvCache(NotCopyable):
         return array
 
     def _upload(self, dimension: int) -> DeviceArray[np.uint32]:
+        array = self._stream.to_device(direction_vectors(dimension))
+        self._stream.synchronize()
+        return array
+
+    def _require_no_capture(self, dimension: int) -> None:
         if self._stream.capturing:
             raise StreamCaptureUnsupportedError(
                 f"the Sobol vectors of dimension {dimension} in a capture",
                 text="call warmup_sobol before the capture",
                 explained=True,
             )
-        array = self._stream.to_device(direction_vectors(dimension))
-        self._stream.synchronize()
-        return array
 
 
 def checked_dimension(dimension: int) -> int:

@@ -294,7 +294,7 @@ class BaseContext(Closeable):
         """
         run_deferred()
         free_cached_blocks(self.device.driver, self.ordinal)
-        (code,) = self._handle.call(self._api.cuCtxSynchronize)
+        (code,) = self._handle.call_between_captures(self._handle.call, self._api.cuCtxSynchronize)
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
         run_deferred()

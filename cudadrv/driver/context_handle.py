@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 from weakref import ref
 
 from ._api import CUcontext, CUgreenCtx, CUmemorytype, CUmodule, CUpointer_attribute, CUresult
+from .call_gate import CallGate, CapturePeriod
 from .driver_api import DriverApi
 from .driver_selection import Driver, call_bound, failure
 from .handle import Handle, check
@@ -62,11 +64,13 @@ class ContextHandle(Handle[CUcontext]):
         peers: contexts of other devices whose memory its kernels may use.
         known_streams: numbers of other libraries' streams that belonged to this context when
             queried.
+        captures: the captures of its streams that are under way.
+        gate: lets a capture begin while no call that concerns all streams is under way.
     """
 
     __slots__ = (
-        "_driver", "destroyer", "green", "is_alone", "is_lost", "is_primary", "known_streams",
-        "ordinal", "peers",
+        "_driver", "captures", "destroyer", "gate", "green", "is_alone", "is_lost", "is_primary",
+        "known_streams", "ordinal", "peers",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +87,8 @@ class ContextHandle(Handle[CUcontext]):
         # Two may be each other's peers: neither keeps the other alive.
         self.peers: Registry[ContextHandle] = Registry()
         self.known_streams: set[int] = set()
+        self.captures: list[CapturePeriod] = []
+        self.gate: CallGate = CallGate()
 
     @property
     def driver(self) -> Driver:
@@ -136,6 +142,45 @@ class ContextHandle(Handle[CUcontext]):
     def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function with the context current, and make the former one current again."""
         return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
+
+    def call_between_captures(
+        self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Call a function of the driver that concerns all streams of the context.
+
+        The driver rejects it while a stream captures, and invalidates the capture. So this waits
+        for captures of other threads.
+
+        Raises:
+            StreamCaptureIsolationError: that wait may never end.
+        """
+        return self._call_between(lambda period: True, partial(function, *args, **kwargs))
+
+    def call_in_legacy_order(
+        self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """As `call_between_captures`, on the legacy stream, which only blocking streams follow.
+
+        Raises:
+            StreamCaptureIsolationError: the wait for a capture may never end.
+        """
+        return self._call_between(
+            lambda period: period.is_blocking, partial(function, *args, **kwargs)
+        )
+
+    def _call_between(
+        self, concerns: Callable[[CapturePeriod], bool], function: Callable[[], _T]
+    ) -> _T:
+        while True:
+            mine, passes = self.gate.enter(), self.gate.passes
+            try:
+                others = [each for each in self.captures.copy() if concerns(each)]
+                others = [each for each in others if each.is_open and not each.is_own]
+                if not others:
+                    return function()
+            finally:
+                passes.append(mine)
+            others[0].wait()
 
     def _destroy_and_report(self) -> None:
         """Do nothing: a primary context stays, and another one has a `destroyer`."""

@@ -6,8 +6,9 @@ mean a stream of the current context. So every operation here binds the context.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from .. import border
 from ._api import CUresult, CUstream
@@ -16,6 +17,9 @@ from .deferred_release import run_deferred
 from .driver_selection import checked, failure
 from .event import Event
 from .handle import NotCopyable
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class DefaultStream(NotCopyable):
@@ -49,6 +53,13 @@ class DefaultStream(NotCopyable):
         """The CUstream in the current context: 1 is the legacy stream, 2 the thread's."""
         return self._raw
 
+    def _call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Call a function with the context current; on the legacy stream, during no capture."""
+        handle = self.context._handle
+        if self.is_per_thread:
+            return handle.call(function, *args, **kwargs)
+        return handle.call_in_legacy_order(partial(handle.call, function, *args, **kwargs))
+
     def synchronize(self) -> None:
         """Wait until everything queued is done.
 
@@ -56,7 +67,7 @@ class DefaultStream(NotCopyable):
             CudaError: some queued work failed.
         """
         handle = self.context._handle
-        result = handle.call(handle.api.cuStreamSynchronize, self._raw)
+        result = self._call(handle.api.cuStreamSynchronize, self._raw)
         checked(handle.api, "cuStreamSynchronize", result, f"waiting for {self!r}")
         run_deferred()
 
@@ -67,7 +78,7 @@ class DefaultStream(NotCopyable):
             CudaError: some queued work failed.
         """
         handle = self.context._handle
-        (code,) = handle.call(handle.api.cuStreamQuery, self._raw)
+        (code,) = self._call(handle.api.cuStreamQuery, self._raw)
         if code and code != CUresult.CUDA_ERROR_NOT_READY:
             raise failure(handle.api, code, "cuStreamQuery", f"querying whether {self!r} is done")
         return not code
@@ -79,7 +90,7 @@ class DefaultStream(NotCopyable):
     def record(self, *, timing: bool = True) -> Event:
         """Return a new event at this point of the stream."""
         event, handle = Event(self.context, timing=timing), self.context._handle
-        result = handle.call(handle.api.cuEventRecord, event.handle, self._raw)
+        result = self._call(handle.api.cuEventRecord, event.handle, self._raw)
         checked(handle.api, "cuEventRecord", result, f"recording on {self!r}")
         return event
 
@@ -87,5 +98,6 @@ class DefaultStream(NotCopyable):
         """Let later work wait for an event."""
         border.instance("DefaultStream.wait: event", event, Event)
         handle = self.context._handle
-        result = handle.call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)
+        event._handle.require_outside()
+        result = self._call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)
         checked(handle.api, "cuStreamWaitEvent", result, f"making {self!r} wait for an event")

@@ -36,6 +36,14 @@ _python_threads: Final[dict[int, threading.Thread]] = threading._active  # type:
 _STRANGERS: Final = (type(None), threading._DummyThread)
 
 
+def thread_of(number: int) -> threading.Thread | None:
+    """Return the thread of an identifier of `threading.get_ident`; None if Python did not start it.
+
+    Takes no lock.
+    """
+    return _python_threads.get(number)
+
+
 def is_driver_thread() -> bool:
     """Return whether this thread may be one of the driver's, in which nothing may call the driver.
 

@@ -117,6 +117,7 @@ class Event(Closeable):
             CudaError: that work failed.
         """
         handle = self._handle
+        handle.require_outside()
         (code,) = handle.api.cuEventSynchronize(handle.raw)
         if code:
             raise failure(handle.api, code, "cuEventSynchronize", "waiting for an event")
@@ -156,6 +157,8 @@ class Event(Closeable):
         """
         border.instance("Event.elapsed_ms: since", since, Event)
         end, start = self._handle, since._handle
+        end.require_outside()
+        start.require_outside()
         elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
         return checked(end.api, "cuEventElapsedTime", elapsed, "timing between two events")
 

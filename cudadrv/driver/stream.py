@@ -6,21 +6,23 @@ So those layers use its base class, which depends only on the driver layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
-from weakref import ref
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+from weakref import WeakValueDictionary, ref
 
 from .. import border
 from ..errors import WrongDeviceError
 from ._api import CUresult, CUstream, CUstream_flags
+from .call_gate import CallGate
 from .context import BaseContext
 from .deferred_release import run_deferred
 from .driver_selection import failure
 from .handle import Closeable, ClosedHandle
 from .registry import Registry
 from .stream_handle import CaptureState, StreamHandle, replace
-from .types import Dependent
+from .types import StreamDependent
 
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
@@ -31,11 +33,11 @@ class BaseStream(Closeable):
     Attributes:
         context: the context, kept alive by the stream.
         handle: the CUstream; reading it after `close` raises `ClosedError`.
-        capturing: whether a capture records the stream's work.
+        capturing: whether a capture of the calling thread records the stream's work.
         closed: whether it was closed.
     """
 
-    __slots__ = ("_is_default", "_launchers", "_resource", "capturing", "context")
+    __slots__ = ("_is_default", "_launchers", "_resource", "context")
 
     context: BaseContext
     _handle: StreamHandle
@@ -44,10 +46,9 @@ class BaseStream(Closeable):
         self, context: BaseContext, handle: StreamHandle, *, is_default: bool = False
     ) -> None:
         self.context = context
-        self.capturing: bool = False
         self._is_default = is_default
         # Launchers whose code refers to the stream's handle.
-        self._launchers: Registry[Dependent] = Registry()
+        self._launchers: Registry[StreamDependent] = Registry()
         # The resource of its new memory, if one was chosen; the type is above this layer.
         self._resource: object | None = None
         if handle.is_foreign:
@@ -56,10 +57,26 @@ class BaseStream(Closeable):
             self._own(handle)
         context.device.driver.streams.add(self)
         context._adopt(self)
+        period = handle.gate.period  # of another object for the same stream
+        if isinstance(period, CaptureState) and period.is_own:
+            period.join(handle, self._use_handle)
 
     def __repr__(self) -> str:
         handle = "closed" if self.closed else f"{int(self.handle):#x}"
         return f"<Stream {handle} on device {self.context.ordinal}>"
+
+    @property
+    def capturing(self) -> bool:
+        """Whether a capture of the calling thread records the stream's work.
+
+        A capture of another thread records the work of that thread alone.
+        """
+        return not self.closed and self._handle.capture is not None
+
+    @property
+    def _is_captured(self) -> bool:
+        """Whether a capture of any thread records the stream's work."""
+        return not self.closed and self._handle.own.captured_by is not None
 
     @property
     def _closed_text(self) -> str:
@@ -143,7 +160,7 @@ class BaseStream(Closeable):
             CudaError: some queued work failed.
         """
         handle = self._handle
-        (code,) = handle.api.cuStreamSynchronize(handle.raw)
+        (code,) = handle.wait_for_work()
         if code:
             raise failure(handle.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
         run_deferred()
@@ -155,7 +172,7 @@ class BaseStream(Closeable):
             CudaError: some queued work failed.
         """
         handle = self._handle
-        (code,) = handle.api.cuStreamQuery(handle.raw)
+        code = handle.query()
         if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:
@@ -177,26 +194,123 @@ class BaseStream(Closeable):
             handle.unordered -= 1
 
     def _join_capture(self, capture: CaptureState) -> None:
-        """Let a capture record the stream's work from now on."""
-        capture.join(self._handle, self._use_handle)
+        """Let a capture record the stream's work from now on, and let other threads wait.
+
+        Raises:
+            StreamCaptureIsolationError: another thread's capture has the stream, and may never end.
+        """
+        own: StreamHandle = self._handle
+        capture.claim(own, partial(_hold_back_launches, own))
+        for stream in _streams_of(own):
+            capture.join(stream._handle, stream._use_handle)
 
     def _use_handle(self, handle: StreamHandle) -> None:
-        """Work with another handle of the same stream: that of a capture, or its own again."""
+        """Work with another handle of the same stream: that of a capture, or its own again.
+
+        In a capture, threads other than the capturing one work with the own handle.
+        """
         if handle.capture is None:
-            self.capturing = False
-        if self.closed:
-            return
-        self._handle = handle
-        if handle.capture is not None:
-            self.capturing = True
-            for launcher in self._launchers.alive():
-                launcher.reset()
+            if isinstance(self, _Captured):
+                self.__class__ = type(self)._usual  # type: ignore[assignment]  # of this class
+        elif not isinstance(self, _Captured):
+            self.__class__ = _while_captured(type(self))
+        if not self.closed:
+            self._handle = handle
 
     def _require(self, context: BaseContext, name: str, remedy: str = "") -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""
         if self.context is not context:
             text = f"{name} belongs to {context!r}, but {self!r} was given"
             raise WrongDeviceError(f"{text}\n  {remedy}" if remedy else text)
+
+
+class _Captured(BaseStream):
+    """A stream while it captures, whose handle is another one in other threads.
+
+    Streams change their class instead of testing the thread, which would cost each operation.
+    """
+
+    __slots__ = ()
+
+    # The class of the stream otherwise.
+    _usual: ClassVar[type[BaseStream]]
+
+    if not TYPE_CHECKING:  # the slot of the base, which the type checker sees
+
+        @property
+        def _handle(self) -> StreamHandle | ClosedHandle:
+            handle = _slot.__get__(self)
+            if handle.__class__ is ClosedHandle or handle.capture is None or handle.capture.is_own:
+                return handle
+            return handle.own
+
+        @_handle.setter
+        def _handle(self, handle: StreamHandle | ClosedHandle) -> None:
+            _slot.__set__(self, handle)
+
+
+_slot: Final = vars(Closeable)["_handle"]
+
+
+# By the class of a stream, the one while it captures; as many as there are classes of streams.
+_captured_classes: Final[dict[type[BaseStream], type[BaseStream]]] = {}
+
+
+def _while_captured(usual: type[BaseStream]) -> type[BaseStream]:
+    """Return the class of a stream while it captures."""
+    captured = _captured_classes.get(usual)
+    if captured is None:
+        namespace = {"__slots__": (), "__module__": usual.__module__, "__doc__": usual.__doc__}
+        made = type(usual.__name__, (_Captured, usual), {**namespace, "_usual": usual})
+        captured = _captured_classes.setdefault(usual, made)
+    return captured
+
+
+class _SharedGates:
+    """The gates of other libraries' streams, by the numbers of those."""
+
+    def __init__(self) -> None:
+        self.by_number: WeakValueDictionary[int, CallGate] = WeakValueDictionary()
+
+
+def gate_of(handle: StreamHandle) -> CallGate:
+    """Return the gate of a stream of another library, or of one of our own given by its number."""
+    gates, number = handle.driver.one_of(_SharedGates).by_number, int(handle.raw)
+    gate = gates.get(number)
+    if gate is None:
+        for stream in handle.driver.streams.alive():
+            known: object = getattr(stream, "_handle", None)
+            if isinstance(known, StreamHandle) and int(known.raw) == number:
+                return known.own.gate
+        gate = gates.setdefault(number, handle.gate)
+    return gate
+
+
+def _streams_of(own: StreamHandle) -> list[BaseStream]:
+    """Return the open objects for a stream, of which another library's stream may have several."""
+    return [
+        stream
+        for stream in own.driver.streams.alive()
+        if isinstance(stream, BaseStream)
+        and isinstance(handle := getattr(stream, "_handle", None), StreamHandle)
+        and handle.gate is own.gate
+        and handle.capture is None
+    ]
+
+
+def _hold_back_launches(own: StreamHandle) -> Callable[[], bool]:
+    """Make later launches on a stream take a pass of its gate.
+
+    Return whether those under way are done, as a function.
+    """
+    launchers = [launcher for stream in _streams_of(own) for launcher in stream._launchers.alive()]
+    waited_for = [launcher.hold_back() for launcher in launchers]
+
+    def are_done() -> bool:
+        waited_for[:] = [is_done for is_done in waited_for if not is_done()]
+        return not waited_for
+
+    return are_done
 
 
 def require_stream(where: str, value: object) -> BaseStream:

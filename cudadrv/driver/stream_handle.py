@@ -7,19 +7,37 @@ ordered. Then each fast test fails, and each use is recorded in the capture.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 from .. import errors
-from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
+from ._api import (
+    CUdeviceptr,
+    CUevent,
+    CUevent_flags,
+    CUresult,
+    CUstream,
+    CUstream_flags,
+    CUstreamCaptureStatus,
+)
+from .call_gate import CallGate, CallPass, CapturePeriod, wait_until
 from .context_handle import ChildHandle, ContextHandle
 from .driver_selection import Driver, failure
 from .handle import FREE_THREADED, AnyHandle, check
 from .stream_block_cache import StreamBlockCache
 
+_Args = TypeVarTuple("_Args")
+_T = TypeVar("_T")
+
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
+_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+
+
+class CaptureUnderWay(Exception):  # no fault: the call is made after the capture
+    """A capture has the stream, for which a call that must not wait cannot wait."""
 
 
 class EventHandle(ChildHandle[CUevent]):
@@ -40,7 +58,29 @@ class EventHandle(ChildHandle[CUevent]):
 
     def record(self, stream: StreamHandle) -> None:
         """Set the event to this point of a stream."""
-        (code,) = self.api.cuEventRecord(self.raw, stream.raw)
+        passes = stream.passes  # as `submit` does, at half the cost
+        try:
+            mine = passes.pop()
+        except IndexError:
+            mine, passes = stream.gate.enter(), stream.passes
+        try:
+            (code,) = self.context._driver.api.cuEventRecord(self.raw, stream.raw)
+        finally:
+            passes.append(mine)
+        if code:
+            raise failure(self.api, code, "cuEventRecord", f"recording an event on {stream}")
+        self.capture = stream.capture
+
+    def record_at_once(self, stream: StreamHandle) -> None:
+        """Set the event to this point of a stream, without waiting for the end of a capture.
+
+        Raises:
+            CaptureUnderWay: a capture has the stream.
+        """
+        (code,) = stream.submit_at_once(self.api.cuEventRecord, self.raw, stream.raw)
+        self._recorded(stream, code)
+
+    def _recorded(self, stream: StreamHandle, code: CUresult) -> None:
         if code:
             raise failure(self.api, code, "cuEventRecord", f"recording an event on {stream}")
         self.capture = stream.capture
@@ -51,12 +91,27 @@ class EventHandle(ChildHandle[CUevent]):
         Raises:
             CudaError: that work failed.
         """
+        self.require_outside()
         (code,) = self.api.cuEventQuery(self.raw)
         if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:
             raise failure(self.api, code, "cuEventQuery", "querying whether an event is done")
         return True
+
+    def require_outside(self) -> None:
+        """Raise if the event is of another thread's capture, which a use of it would invalidate.
+
+        Raises:
+            StreamCaptureIsolationError: it is.
+        """
+        capture = self.capture
+        if capture is not None and capture.is_open and not capture.is_own:
+            raise errors.StreamCaptureIsolationError(
+                "using an event that another thread has recorded in a capture",
+                text="record it outside of the capture, or use it in the capturing thread",
+                explained=True,
+            )
 
     def _destroy(self) -> None:
         (code,) = self.api.cuEventDestroy(self.raw)
@@ -73,6 +128,8 @@ class StreamHandle(ChildHandle[CUstream]):
         spare: events for waits, while no thread uses them.
         capture: of a capture handle, the capture that records its work.
         captured_by: the capture in which the stream has a capture handle now.
+        gate: lets a capture have the stream for itself.
+        passes: those of the gate.
         unordered: how many open blocks declare that the user orders the stream.
         is_closed: whether its owner has closed it, so that it receives no new work.
         block_cache: the small blocks cached for its next allocations; none of a capture handle.
@@ -80,15 +137,19 @@ class StreamHandle(ChildHandle[CUstream]):
             another one or is about to be closed.
     """
 
+    passes: list[CallPass]
+
     __slots__ = (
         "block_cache",
         "capture",
         "captured_by",
+        "gate",
         "heir",
         "home_version",
         "is_closed",
         "is_owned",
         "keeps",
+        "passes",
         "spare",
         "unordered",
     )  # fmt: skip
@@ -102,6 +163,7 @@ class StreamHandle(ChildHandle[CUstream]):
         self.spare: list[EventHandle] = []
         self.capture: CaptureState | None = None
         self.captured_by: CaptureState | None = None
+        self.share(CallGate())
         self.unordered: int = 0
         self.is_closed: bool = False
         self.home_version: object = []
@@ -109,6 +171,11 @@ class StreamHandle(ChildHandle[CUstream]):
             is_open=is_owned and context.driver.keeps_blocks
         )
         super().__init__(context, raw)  # last: a handle without a context counts as unfinished
+
+    def share(self, gate: CallGate) -> None:
+        """Use a gate, which may be another object's for the same stream."""
+        self.gate: CallGate = gate
+        gate.share(self)
 
     @property
     def own(self) -> StreamHandle:
@@ -123,9 +190,59 @@ class StreamHandle(ChildHandle[CUstream]):
     def __str__(self) -> str:
         return f"the stream {int(self.raw):#x} of device {self.context.ordinal}"
 
+    def submit(self, function: Callable[[Unpack[_Args]], _T], *args: *_Args) -> _T:
+        """Call a function that queues work on the stream, once no other thread captures it.
+
+        Raises:
+            StreamCaptureIsolationError: the capture may never end, as its thread waits for this
+                one.
+        """
+        passes = self.passes
+        try:
+            mine = passes.pop()
+        except IndexError:
+            mine, passes = self.gate.enter(), self.passes
+        try:
+            return function(*args)
+        finally:
+            passes.append(mine)
+
+    def submit_at_once(self, function: Callable[[Unpack[_Args]], _T], *args: *_Args) -> _T:
+        """As `submit`, for finalizers, which must not wait.
+
+        Raises:
+            CaptureUnderWay: a capture has the stream.
+        """
+        passes = self.passes
+        mine = self.gate.try_enter()
+        if mine is None:
+            raise CaptureUnderWay
+        try:
+            return function(*args)
+        finally:
+            passes.append(mine)
+
     def wait(self, event: EventHandle) -> None:
         """Let later work wait for an event."""
-        (code,) = self.api.cuStreamWaitEvent(self.raw, event.raw, 0)
+        passes = self.passes  # as `submit` does, at half the cost
+        try:
+            mine = passes.pop()
+        except IndexError:
+            mine, passes = self.gate.enter(), self.passes
+        try:
+            (code,) = self.context._driver.api.cuStreamWaitEvent(self.raw, event.raw, 0)
+        finally:
+            passes.append(mine)
+        if code:
+            raise failure(self.api, code, "cuStreamWaitEvent", f"making {self} wait for an event")
+
+    def wait_at_once(self, event: EventHandle) -> None:
+        """Let later work wait for an event, without waiting for the end of a capture.
+
+        Raises:
+            CaptureUnderWay: a capture has the stream.
+        """
+        (code,) = self.submit_at_once(self.api.cuStreamWaitEvent, self.raw, event.raw, 0)
         if code:
             raise failure(self.api, code, "cuStreamWaitEvent", f"making {self} wait for an event")
 
@@ -137,8 +254,35 @@ class StreamHandle(ChildHandle[CUstream]):
         """
         other.precede(self.wait, self.capture)
 
+    def follow_at_once(self, other: StreamHandle) -> None:
+        """As `follow`, for finalizers, which must not wait.
+
+        Raises:
+            CaptureUnderWay: a capture has the stream.
+        """
+        other.precede(self.wait_at_once, self.capture, at_once=True)
+
+    def before_capture(self, *, at_once: bool = False) -> EventHandle | None:
+        """Return the event where the capture that has the stream began; None if there is none.
+
+        Raises:
+            CaptureUnderWay: with `at_once`, the capture still waits for calls that are under way.
+        """
+        while True:
+            period, capture = self.gate.period, self.captured_by
+            event = None if capture is None else capture.before.get(self.gate)
+            if period is None or event is not None:
+                return event
+            if at_once or period.is_own:
+                raise CaptureUnderWay
+            time.sleep(0.0005)
+
     def precede(
-        self, wait: Callable[[EventHandle], None], capture: CaptureState | None = None
+        self,
+        wait: Callable[[EventHandle], None],
+        capture: CaptureState | None = None,
+        *,
+        at_once: bool = False,
     ) -> None:
         """Let another queue wait for the current work of this stream.
 
@@ -147,8 +291,10 @@ class StreamHandle(ChildHandle[CUstream]):
         Args:
             wait: lets the other queue wait for an event.
             capture: the capture that records the other queue.
+            at_once: whether to raise rather than to wait for another thread.
 
         Raises:
+            CaptureUnderWay: with `at_once`, a capture has the stream.
             StreamCaptureIsolationError: that work is part of a capture, and the other queue is not.
         """
         if self.context.is_gone:
@@ -157,7 +303,7 @@ class StreamHandle(ChildHandle[CUstream]):
             if self.heir is None:
                 self._wait_for_context()
             else:
-                self.heir.precede(wait, capture)
+                self.heir.precede(wait, capture, at_once=at_once)
             return
         if self.capture is not None and self.capture is not capture:
             if self.capture.is_open:
@@ -166,24 +312,28 @@ class StreamHandle(ChildHandle[CUstream]):
                     text="end the capture before you use its memory outside of it",
                     explained=True,
                 )
-            self.own.precede(wait, capture)
+            self.own.precede(wait, capture, at_once=at_once)
             return
-        outer = self.captured_by
-        join_event = outer.before.get(self) if outer is not None else None
-        if join_event is not None:
-            wait(join_event)
-            return
-        if self.is_captured_elsewhere():
-            raise errors.StreamCaptureIsolationError(
-                f"waiting for the work of {self} while another library captures it"
-            )
-        event = self.take_event()
-        try:
-            event.record(self)
-            wait(event)
-        finally:
-            # The wait is for the event's state at this point: it may be recorded again at once.
-            self.spare.append(event)
+        while True:
+            join_event = self.before_capture(at_once=at_once)
+            if join_event is not None:
+                wait(join_event)
+                return
+            if self.is_captured_elsewhere():
+                raise errors.StreamCaptureIsolationError(
+                    f"waiting for the work of {self} while another library captures it"
+                )
+            event = self.take_event()
+            try:
+                try:
+                    event.record_at_once(self)
+                except CaptureUnderWay:
+                    continue
+                wait(event)
+                return
+            finally:
+                # The wait is for the event's state at this point: it may be recorded again at once.
+                self.spare.append(event)
 
     def take_event(self) -> EventHandle:
         """Return an unused event of the stream's context; it returns to `spare`."""
@@ -205,9 +355,44 @@ class StreamHandle(ChildHandle[CUstream]):
             else:
                 self.heir.synchronize()
             return
-        (code,) = self.api.cuStreamSynchronize(self.raw)
+        (code,) = self.wait_for_work()
         if code:
             raise failure(self.api, code, "cuStreamSynchronize", f"waiting for {self}")
+
+    def wait_for_work(self) -> tuple[CUresult]:
+        """Wait until everything queued is done; in another thread's capture, for what was before.
+
+        The driver rejects such a call for a stream that captures, and invalidates the capture.
+        """
+        passes = self.passes
+        try:
+            mine = passes.pop()
+        except IndexError:
+            return self._wait_for_work()
+        try:
+            return self.context._driver.api.cuStreamSynchronize(self.raw)
+        finally:
+            passes.append(mine)
+
+    def _wait_for_work(self) -> tuple[CUresult]:
+        """As `wait_for_work`, where no pass is free."""
+        while True:
+            event = self.before_capture()
+            if event is not None:
+                return self.api.cuEventSynchronize(event.raw)
+            with suppress(CaptureUnderWay):
+                return self.submit_at_once(self.api.cuStreamSynchronize, self.raw)
+
+    def wait_for_work_at_once(self) -> tuple[CUresult]:
+        """As `wait_for_work`, for finalizers, which must not wait for another thread.
+
+        Raises:
+            CaptureUnderWay: a capture is about to have the stream.
+        """
+        event = self.before_capture(at_once=True)
+        if event is not None:
+            return self.api.cuEventSynchronize(event.raw)
+        return self.submit_at_once(self.api.cuStreamSynchronize, self.raw)
 
     def is_idle(self) -> bool:
         """Return whether no queued work is left.
@@ -221,8 +406,20 @@ class StreamHandle(ChildHandle[CUstream]):
                 return self.heir.is_idle()
             self._wait_for_context()
             return True
-        (code,) = self.api.cuStreamQuery(self.raw)
+        code = self.query()
         return not code or errors.CudaError.for_code(int(code)).sticky
+
+    def query(self) -> CUresult:
+        """Return the driver's result for queued work; in another thread's capture, of that before.
+
+        The driver rejects such a call for a stream that captures, and invalidates the capture.
+        """
+        with suppress(CaptureUnderWay):
+            event = self.before_capture(at_once=True)
+            if event is None:
+                return self.submit_at_once(self.api.cuStreamQuery, self.raw)[0]
+            return self.api.cuEventQuery(event.raw)[0]
+        return CUresult.CUDA_ERROR_NOT_READY
 
     def is_capturing(self) -> bool:
         """Query whether another library's stream is capturing; our streams record it themselves."""
@@ -255,13 +452,38 @@ class StreamHandle(ChildHandle[CUstream]):
         for size_bin in bins:
             with suppress(IndexError):  # where none is left
                 while True:
-                    pointer, _ = size_bin.pop()
-                    (code,) = free(pointer, stream)
+                    block = size_bin.pop()
+                    try:
+                        (code,) = self.submit_at_once(free, block[0], stream)
+                    except CaptureUnderWay:
+                        size_bin.append(block)
+                        return False
                     # A broken context rejects every call, and that error was raised before.
                     if code and not self.driver.has_failed:
                         doing = f"freeing the memory that {self} caches"
                         raise failure(self.api, code, "cuMemFreeAsync", doing)
         return has_blocks
+
+    def free(self, pointer: CUdeviceptr) -> CUresult:
+        """Free memory of a pool in the order of the stream; after a capture that has the stream.
+
+        Waits for no other thread, as finalizers call it.
+        """
+        try:
+            return self.submit_at_once(self.api.cuMemFreeAsync, pointer, self.raw)[0]
+        except CaptureUnderWay:
+            self.free_after_capture(_FreedLater(self, pointer))
+            return CUresult.CUDA_SUCCESS
+
+    def free_after_capture(self, memory: AnyHandle) -> bool:
+        """Keep memory until the capture that has the stream ends; False if there is none."""
+        capture = self.captured_by or self.gate.period
+        if not isinstance(capture, CaptureState):
+            return False
+        capture.deferred.append(memory)
+        if not capture.is_open:  # it has just ended
+            capture.deferred.clear()
+        return True
 
     def _wait_for_context(self) -> None:
         """Wait for all work of the context, as the stream was destroyed before its memory.
@@ -289,6 +511,20 @@ class StreamHandle(ChildHandle[CUstream]):
         (code,) = self.api.cuStreamDestroy(self.raw)
         doing = f"destroying a stream of device {self.context.ordinal}"
         check(self, code, "cuStreamDestroy", doing)
+
+
+class _FreedLater(ChildHandle[CUdeviceptr]):
+    """Frees memory of a pool when it is dropped, in the order of a stream."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: StreamHandle, pointer: CUdeviceptr) -> None:
+        self._stream = stream
+        super().__init__(stream.context, pointer)
+
+    def _destroy(self) -> None:
+        code = self._stream.free(self.raw)
+        check(self, code, "cuMemFreeAsync", f"freeing memory of device {self.context.ordinal}")
 
 
 class _StreamHeir(StreamHandle):
@@ -328,44 +564,69 @@ def free_cached_blocks(driver: Driver, ordinal: int) -> bool:
     return has_blocks
 
 
-class CaptureState:
+class CaptureState(CapturePeriod):
     """The streams, memory and objects of a capture that is under way.
 
     Attributes:
-        before: for each stream's handle, the event at the point where its capture began.
+        before: for the gate of each stream, the event at the point where its capture began.
         uses: memory that the graph will use, and whether it may write it.
         order: the last writer of that memory in the capture, and the readers since.
         keeps: other objects that the graph needs: host arrays, modules, textures.
         born: memory that was allocated in the capture, by identity.
         deferred: memory to be freed after the end of the capture.
-        is_open: whether it is under way.
     """
 
-    __slots__ = ("_members", "before", "born", "deferred", "is_open", "keeps", "order", "uses")
+    __slots__ = ("_gates", "_members", "before", "born", "deferred", "keeps", "order", "uses")
 
     def __init__(self) -> None:
+        super().__init__()
+        self._gates: dict[CallGate, StreamHandle] = {}
         self._members: list[tuple[Callable[[StreamHandle], None], StreamHandle, StreamHandle]] = []
-        self.before: dict[StreamHandle, EventHandle] = {}
+        self.before: dict[CallGate, EventHandle] = {}
         self.uses: dict[AnyHandle, bool] = {}
         self.order: dict[AnyHandle, tuple[StreamHandle, tuple[StreamHandle, ...]]] = {}
         self.keeps: list[object] = []
         self.born: dict[int, weakref.ref[AnyHandle]] = {}
         self.deferred: list[AnyHandle] = []
-        self.is_open: bool = True
 
-    def join(self, own: StreamHandle, use: Callable[[StreamHandle], None]) -> None:
-        """Give a stream its capture handle.
+    def claim(self, own: StreamHandle, hold_back: Callable[[], Callable[[], bool]]) -> None:
+        """Take a stream for the capture alone; `join` follows for each object of the stream.
 
         Call it before the driver starts the capture, so that no collection in between frees memory
         into the capture.
 
         Args:
+            own: a handle of the stream.
+            hold_back: makes launches take a pass that would not need one, and returns whether
+                those under way are done, as a function.
+
+        Raises:
+            StreamCaptureIsolationError: another thread's capture has the stream, and may never end.
+        """
+        context, api = own.context, own.api
+        code, flags = api.cuStreamGetFlags(own.raw)
+        self.is_blocking |= not code and not flags & _NON_BLOCKING
+        self._gates[own.gate] = own  # first: an interrupt may come before the next line ends
+        own.gate.close(self, hold_back)
+        if self not in context.captures:
+            try:
+                context.gate.close(self)
+                context.captures.append(self)
+            finally:
+                context.gate.open(self)
+        # Again: a call that had a pass may have let later launches take none.
+        wait_until(hold_back())
+        event = own.take_event()
+        event._recorded(own, api.cuEventRecord(event.raw, own.raw)[0])
+        self.before[own.gate] = event
+
+    def join(self, own: StreamHandle, use: Callable[[StreamHandle], None]) -> None:
+        """Give a stream that the capture has claimed its capture handle.
+
+        Args:
             own: the stream's own handle.
             use: makes the stream work with another handle.
         """
-        event = own.take_event()
-        event.record(own)
-        self.before[own] = event
         captured = StreamHandle(own.context, own.raw, is_owned=False, keeps=own)
         captured.capture = self
         captured.unordered = own.unordered
@@ -382,14 +643,23 @@ class CaptureState:
         return {captured: own for _, own, captured in self._members}
 
     def dismiss(self, stream: StreamHandle) -> None:
-        """Restore the own handle of a stream whose capture did not begin."""
-        for member in self._members:
+        """Restore the own handles of a stream whose capture did not begin."""
+        gate = stream.gate
+        for member in self._members[:]:
             use, own, _ = member
-            if own is stream:
+            if own.gate is gate:
                 self._members.remove(member)
                 own.captured_by = None
                 use(own)
-                return
+        self._release(gate)
+
+    def _release(self, gate: CallGate) -> None:
+        """Let other threads use a stream again."""
+        own, event = self._gates.get(gate), self.before.pop(gate, None)
+        if own is not None and event is not None:
+            own.spare.append(event)  # an interrupt before loses the event
+        gate.open(self)
+        self._gates.pop(gate, None)
 
     def leave(self) -> None:
         """Restore every stream's own handle, and free deferred memory. Idempotent."""
@@ -397,18 +667,18 @@ class CaptureState:
         for use, own, _ in self._members:
             own.captured_by = None
             use(own)
-        while self.before:  # an interrupt in here loses an event, and returns none twice
-            own, event = self.before.popitem()
-            own.spare.append(event)
+        for gate, own in list(self._gates.items()):
+            own.context.gate.open(self)  # an interrupt may have left it closed
+            with suppress(ValueError):  # where it is not
+                own.context.captures.remove(self)
+            self._release(gate)
+        self.end()
         # The capture handles refer to the capture; it does not refer to them any more.
         self._members.clear()
         self.order.clear()
         self.uses.clear()
         self.keeps = []
         self.deferred.clear()
-
-
-_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
 def wait_by_way(stream: StreamHandle, event: EventHandle) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntFlag
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -44,3 +45,10 @@ class Dependent(Protocol):
 
     def reset(self) -> None:
         """Read the stream and the driver's functions again: one of them has changed."""
+
+
+class StreamDependent(Dependent, Protocol):
+    """A dependent whose calls for its stream take no pass of the stream's gate."""
+
+    def hold_back(self) -> Callable[[], bool]:
+        """Let later calls take a pass; return whether those under way are done, as a function."""

@@ -79,7 +79,7 @@ class Capture:
         self._handle = handle
         self._state = state = CaptureState()
         try:
-            # Before the driver call: a collection from here on frees nothing into the capture.
+            # Before the driver call: from here on no other thread and no collection adds to it.
             stream._join_capture(state)
             self._begin(handle)
             return self._graph

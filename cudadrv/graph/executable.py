@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from .. import border
@@ -77,6 +78,10 @@ class ExecHandle(ChildHandle[CUgraphExec]):
         if queue is None:
             defer_release(former)
             return
+        before = queue.before_capture()
+        if before is not None:
+            release_when(before.is_done, former)
+            return
         event = queue.take_event()
         event.record(queue)
         release_when(event.is_done, [*former, event])
@@ -124,7 +129,8 @@ class GraphExec(Closeable):
         )
         handle = ExecHandle(source.context, needs)
         # It needs a current context, unlike launches.
-        code = handle.make(context._api.cuGraphInstantiateWithParams, source.raw, params)
+        make = partial(handle.make, context._api.cuGraphInstantiateWithParams, source.raw, params)
+        code = make() if upload is None else upload._handle.submit(make)
         if code:
             doing = f"instantiating a graph {_where(graph, params)}"
             raise failure(context._api, code, "cuGraphInstantiateWithParams", doing)
@@ -164,8 +170,16 @@ class GraphExec(Closeable):
         except AttributeError:
             raise border.wrong_type("GraphExec.launch: stream", stream, "give a Stream") from None
         if queue is self._stream and self._epoch == memory_moves.count:
-            replay = handle.replay  # a local name, so that no method is looked up
-            code = replay(handle.raw, queue.raw)[0]
+            passes = queue.passes  # as `submit` does
+            try:
+                mine = passes.pop()
+            except IndexError:
+                mine, passes = queue.gate.enter(), queue.passes
+            try:
+                replay = handle.replay  # a local name, so that no method is looked up
+                code = replay(handle.raw, queue.raw)[0]
+            finally:
+                passes.append(mine)
         else:
             code = self._launch_cached(handle, queue)
         if code:
@@ -175,7 +189,7 @@ class GraphExec(Closeable):
     def _launch_cached(self, handle: ExecHandle, queue: StreamHandle) -> CUresult:
         """Order the stream after other streams' work on the graph's memory, and queue the graph."""
         self._order(handle, queue)
-        (code,) = handle.api.cuGraphLaunch(handle.raw, queue.raw)
+        (code,) = queue.submit(handle.api.cuGraphLaunch, handle.raw, queue.raw)
         if not code:
             for memory in handle.needs.born:
                 memory.has_contents = True
@@ -209,7 +223,8 @@ class GraphExec(Closeable):
         """
         require_stream("GraphExec.upload: stream", stream)
         handle = self._handle
-        (code,) = handle.api.cuGraphUpload(handle.raw, stream._handle.raw)
+        queue = stream._handle
+        (code,) = queue.submit(handle.api.cuGraphUpload, handle.raw, queue.raw)
         if code:
             raise failure(handle.api, code, "cuGraphUpload", f"uploading {self!r}")
 

@@ -94,7 +94,7 @@ def call_on_host(
     callbacks.expected = True
     number = next(_numbers)
     _queued[number] = [function, args]
-    (code,) = handle.api.cuLaunchHostFunc(handle.raw, _ADDRESS, number)
+    (code,) = handle.submit(handle.api.cuLaunchHostFunc, handle.raw, _ADDRESS, number)
     if code:
         del _queued[number]
         doing = f"queueing a call of {border.shown(function)} on {stream!r}"

@@ -263,7 +263,7 @@ class ExternalSemaphore(Closeable):
         params.params.fence.value = number
         handle, queue = self._handle, stream._handle
         function = handle.api.cuSignalExternalSemaphoresAsync
-        (code,) = handle.context.call(function, [raw], [params], 1, queue.raw)
+        (code,) = queue.submit(handle.context.call, function, [raw], [params], 1, queue.raw)
         if code:
             doing = f"signalling {self!r} on {stream!r}"
             raise failure(handle.api, code, "cuSignalExternalSemaphoresAsync", doing)
@@ -285,7 +285,7 @@ class ExternalSemaphore(Closeable):
         params.params.fence.value = number
         handle, queue = self._handle, stream._handle
         function = handle.api.cuWaitExternalSemaphoresAsync
-        (code,) = handle.context.call(function, [raw], [params], 1, queue.raw)
+        (code,) = queue.submit(handle.context.call, function, [raw], [params], 1, queue.raw)
         if code:
             doing = f"waiting for {self!r} on {stream!r}"
             raise failure(handle.api, code, "cuWaitExternalSemaphoresAsync", doing)

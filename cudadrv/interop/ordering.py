@@ -56,7 +56,7 @@ def _waited_for(stream: BaseStream, box: StreamHandle, producer: int) -> _Answer
         return wait(box, producer, CUstream(producer))
     if box.capture is not None and producer in _LEGACY and stream._is_legacy_ordered:
         # Nothing may touch the legacy stream in such a capture: its work is from before.
-        (code,) = box.api.cuEventSynchronize(box.capture.before[box.own].raw)
+        (code,) = box.api.cuEventSynchronize(box.capture.before[box.own.gate].raw)
         return "cuEventSynchronize", code
     # The current context decides which stream this number is; other libraries use primary ones.
     # The query takes half of the time of binding.
@@ -115,10 +115,14 @@ def _wait_in_own_context(box: StreamHandle, producer: int, foreign: CUstream) ->
 
 def _recorded_and_awaited(box: StreamHandle, event: EventHandle, foreign: CUstream) -> _Answer:
     api = box.context.driver.api
-    (code,) = api.cuEventRecord(event.raw, foreign)
+    if int(foreign) in _LEGACY and box.context.is_primary:
+        function = api.cuEventRecord
+        (code,) = box.context.call_in_legacy_order(function, event.raw, foreign)
+    else:
+        (code,) = api.cuEventRecord(event.raw, foreign)
     if code:
         return "cuEventRecord", code
-    (code,) = api.cuStreamWaitEvent(box.raw, event.raw, 0)
+    (code,) = box.submit(api.cuStreamWaitEvent, box.raw, event.raw, 0)
     return "cuStreamWaitEvent", code
 
 

@@ -231,17 +231,31 @@ def closure(kept):
 """
 # Names that end in a number belong to one version of the code: a thread that still runs a former
 # version finds its own.
+#
+# A launch under way has a slot, which a capture waits for before it begins. So a slot that is taken
+# is returned, in an interrupt too.
 _LAUNCH: Final = """
-try:{collect}
-    # A failed condition gives False, which has no `buffer`: an AttributeError.
-    slot = {ready} and pop_{version}()
-    {fill}
-except {errors}:
-    slot = None
-if slot is not None:{order}
-    # Not as a method, which the interpreter would look for in the class.
-    call = slot.call
-    code = call()[0]
+slot = None
+try:
+    try:{collect}
+        # A failed condition gives False, which has no `last_values`: an AttributeError.
+        slot = {ready} and pop_{version}()
+        {fill}
+    except {errors}:
+        if slot:
+            slot.last_values = None
+            push_{version}(slot)
+        slot = None
+    if slot is not None:{order}
+        # Not as a method, which the interpreter would look for in the class.
+        call = slot.call
+        code = call()[0]
+except INTERRUPTS:
+    if slot:
+        slot.last_values = None
+        push_{version}(slot)
+    raise
+if slot is not None:
     push_{version}(slot)
     if code:
         fail(code)
@@ -272,7 +286,8 @@ if (last := slot.last_values) is not None:
         slot.last_values = last = None
         slot.retry_in = 16
 if last is None:
-    slot = {homes} and {checks} and slot
+    if not ({homes} and {checks}):
+        raise WRONG
     pack_{version}(slot.buffer, 0{values})
     if a{first}._address is not slot.first_address:
         slot.first_address = a{first}._address
@@ -285,7 +300,8 @@ if last is None:
 """
 _FILL_NUMBERS: Final = """
 if {other_numbers}:
-    slot = {number_checks} and slot
+    if not ({number_checks}):
+        raise WRONG
     numbers_{version}(slot.buffer, start_{version}{numbers})
     slot.last_values = {changed}
 """
@@ -294,19 +310,32 @@ if {other_numbers}:
 # general.
 _FILL_OTHERWISE: Final = """
 {hold}if (last := slot.last_values) is None or {differs}:
-    slot = {number_checks} and slot
+    if not ({number_checks}):
+        raise WRONG
     pack_{version}(slot.buffer, 0{values})
     slot.last_values = {found} if {are_numbers} else None
 """
 _PREPARED: Final = """
 def prepared():
     if {conditions}:
-        call = held.call
-        code = call()[0]
-        if code:
-            fail(code)
-    else:
-        slow_path()
+        call = None
+        try:
+            call = pop()
+            code = call()[0]
+        except NO_CALL:
+            if call is not None:  # the driver's
+                push(call)
+                raise
+        except INTERRUPTS:
+            if call is not None:
+                push(call)
+            raise
+        else:
+            push(call)
+            if code:
+                fail(code)
+            return
+    slow_path()
 """
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; the code that runs them provides their globals."""
@@ -326,10 +355,10 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     launch = _LAUNCH.strip().format(
         version=version,
         ready=" and ".join(["not rest", *ready]),
-        fill=fill.strip().replace("\n", "\n    "),
+        fill=fill.strip().replace("\n", "\n        "),
         names=names,
         # A launch waits once for each stream that its memory comes from.
-        collect="\n    producers = []" if by_interface else "",
+        collect="\n        producers = []" if by_interface else "",
         order=_ordering(kinds, version),
         # Other libraries' objects may raise anything.
         errors="Exception" if by_interface or has_foreign else "ARGUMENT_ERRORS",
@@ -349,16 +378,16 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
 def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     """Return the code of a prepared launch with memory of these kinds.
 
-    Its globals are: the arguments a0, a1 and so on, slot, slow_path, fail, own, and the names that
-    begin with follow.
+    Its globals are: the arguments a0, a1 and so on, pop, push, slow_path, fail, own, NO_CALL,
+    INTERRUPTS, and the names that begin with follow.
     """
-    conditions = ["(held := slot)"]
+    conditions = []
     for i, kind in enumerate(kinds):
         if not isinstance(kind, Foreign) and kind in FOLLOW:
             # An array's dtype never changes.
             conditions += memory_conditions(i, "memory" if kind in ADDRESSED else kind)
     scope: dict[str, FunctionType] = {}
-    text = _PREPARED.format(conditions=" and ".join(conditions))
+    text = _PREPARED.format(conditions=_all(conditions))
     exec(compile(text, "<cudadrv prepared launch>", "exec"), {}, scope)
     return scope["prepared"].__code__
 
@@ -373,10 +402,10 @@ def _ordering(kinds: Sequence[Kind], version: int) -> str:
     """Return the text that lets the stream wait for other libraries' streams, once for each."""
     text = ""
     for number in range(len(readers_of(kinds))):
-        text += f"\n    if (s := stream_{version}_{number}(ordinal)) not in before:"
-        text += "\n        follow_producer(own_stream, s)"
+        text += f"\n        if (s := stream_{version}_{number}(ordinal)) not in before:"
+        text += "\n            follow_producer(own_stream, s)"
     if "foreign" in kinds:
-        text += "\n    if producers:\n        follow_producers(own_stream, producers)"
+        text += "\n        if producers:\n            follow_producers(own_stream, producers)"
     return text
 
 

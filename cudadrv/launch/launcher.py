@@ -10,12 +10,14 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import CellType, FunctionType
 from typing import Any, Final, TypeAlias
 from weakref import ref
 
 from ..driver._api import CUfunction, CUresult
+from ..driver.call_gate import room_for_one
 from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import FREE_THREADED, ClosedHandle
@@ -41,6 +43,8 @@ _ARGUMENT_ERRORS: Final = (
     ClosedError,
 )
 _MISSING: Final = object()
+# Stays empty: its `pop` raises IndexError.
+_NO_CALLS: Final[list[Any]] = []  # Any: slots of launchers, calls of prepared launches
 
 
 # The code below is never run in this module; these names stand for the globals that it receives.
@@ -151,7 +155,10 @@ class LauncherState:
         self._use = _use_ordered if ordered else _use_unordered
         self._native = native_config(config)
         self._native.hStream = handle.raw
-        self._slots: list[LaunchSlot] = []
+        # Those of generated code that no launch uses. A launch under way has its slot.
+        self._slots: list[LaunchSlot] = room_for_one()
+        # These, and calls of prepared launches, as long as they exist.
+        self._issued: Registry[object] = Registry()
         self._kinds: tuple[Kind, ...] | None = None
         # Names in the globals end in the number of their kinds.
         self._versions: dict[tuple[Kind, ...], int] = {}
@@ -191,6 +198,8 @@ class LauncherState:
             "own_config": self._config,
             "is_own_config": self._config.__eq__,
             "ARGUMENT_ERRORS": _ARGUMENT_ERRORS,
+            "WRONG": TypeError,
+            "INTERRUPTS": BaseException,
             "__builtins__": {},
         }
 
@@ -213,16 +222,51 @@ class LauncherState:
 
         A call under way continues with the former code, and holds the objects it uses.
         """
+        # A slot that a call under way returns is dropped; it would hold stream and module.
+        for calls in self._use_slow_code(bool):
+            calls.clear()
+
+    def hold_back(self) -> Callable[[], bool]:
+        """Let later launches take the slow path, which waits for a capture of the stream.
+
+        Return whether the launches under way are done, as a function.
+        """
+        issued, self._issued = self._issued, Registry()
+        returned: list[object] = []
+        former = self._use_slow_code(returned.append)
+
+        def are_done() -> bool:
+            # A thread may have read a former function just before, and return its slot there.
+            for calls in former:
+                with suppress(IndexError):
+                    while True:
+                        returned.append(calls.pop())
+            # One that an interrupt loses is freed.
+            is_done = len(returned) >= len(issued)
+            if is_done:
+                returned.clear()  # the names of the former code refer to it
+            return is_done
+
+        return are_done
+
+    def _use_slow_code(self, push: Callable[[object], object]) -> list[list[Any]]:
+        """Let generated code find no slot and no call, and pass those that it returns to `push`.
+
+        Return the former lists, to which a launch under way may return one all the same.
+        """
         self._has_code = False
-        former, self._slots = self._slots, []
-        former.clear()  # the names of the former code refer to it
+        former: list[list[Any]] = [self._slots]
+        self._slots = room_for_one()
+        # The names of the former code refer to the former list.
         for version in list(self._versions.values()):
-            # A slot that a call under way returns is dropped; it would hold stream and module.
-            self._globals[f"push_{version}"] = bool
+            self._globals |= {f"pop_{version}": _NO_CALLS.pop, f"push_{version}": push}
         for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):
             function.__code__ = code
         for prepared in self._prepared.alive():
-            prepared.__globals__["slot"] = None
+            scope = prepared.__globals__
+            former.append(scope["calls"])
+            scope.update(calls=_NO_CALLS, pop=_NO_CALLS.pop, push=push)
+        return former
 
     def on_owner_closed(self, owner: object) -> None:
         """Drop references to a stream or module that was closed, if it is this launcher's."""
@@ -242,17 +286,27 @@ class LauncherState:
             "fail": self._fail,
             **self._follow_names(),
             "own": self._own,
+            "NO_CALL": IndexError,
+            "INTERRUPTS": BaseException,
+            "calls": _NO_CALLS,
+            "pop": _NO_CALLS.pop,
+            "push": bool,
             **{f"a{number}": value for number, value in enumerate(args)},
         }
         function = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
         launch = _PreparedPartial(function) if FREE_THREADED else function
         # Weakly, so that a dropped object is freed at once, with its arguments.
         scope["slow_path"] = partial(self._launch_prepared, ref(launch))
-        scope["slot"] = None
         # Not `|=`: free-threaded builds keep an assigned dict until the next collection.
         launch.__dict__.update(launcher=self.function, args_kept=args, block=parameters)
         self._prepared.add(launch)
-        self._enable_fast_path(scope, self._slot(parameters))
+        gate = self._stream._handle.gate
+        passes, mine = gate.passes, gate.try_enter()
+        if mine is not None:  # no capture has the stream
+            try:
+                self._enable_fast_path(scope, self._slot(parameters))
+            finally:
+                passes.append(mine)
         return launch
 
     def _launch_prepared(self, prepared_launch: Callable[[], _Prepared | None]) -> None:
@@ -261,15 +315,23 @@ class LauncherState:
         assert launch is not None  # it is running
         read, _ = self._parameters.pack(launch.__dict__["args_kept"], self._stream)
         slot = self._slot(launch.__dict__["block"])
-        self._launch(read, slot)
-        self._enable_fast_path(launch.__globals__, slot)
+        self._launch(read, slot, lambda: self._enable_fast_path(launch.__globals__, slot))
 
-    def _enable_fast_path(self, scope: dict[str, object], slot: LaunchSlot) -> None:
-        """Let a prepared launch skip the slow path, if it may."""
-        if self._is_quick():
-            scope["own"], scope["slot"] = self._own, slot
-            if not self._is_quick():  # another thread began a capture, or closed an object
-                scope["own"], scope["slot"] = _MISSING, None
+    def _enable_fast_path(self, scope: dict[str, Any], slot: LaunchSlot) -> None:
+        """Let a prepared launch skip the slow path, if it may; no capture begins meanwhile."""
+        if not self._is_quick():
+            return
+        calls = scope["calls"]
+        if calls is _NO_CALLS:
+            calls = room_for_one()
+            scope.update(calls=calls, pop=calls.pop, push=calls.append, own=self._own)
+        # One object for a launch at a time, which has the slot.
+        call = partial(slot.call)
+        call.slot = slot  # type: ignore[attr-defined]  # partials have a dictionary
+        self._issued.add(call)
+        calls.append(call)
+        if not self._is_quick():  # another thread closed an object
+            self.reset()
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
         """Use code for arguments of these kinds from now on, on the present list of slots."""
@@ -303,10 +365,14 @@ class LauncherState:
             if isinstance(argument, HostArgument):
                 launch_with(self._stream, args, self._launch_once)
                 return
-        read, slot = self._launch_once(args)
+        read, parameters = self._parameters.pack(args, self._stream)
+        slot = self._slot(parameters)
+        self._launch(read, slot, lambda: self._enable_code(read, slot))
+
+    def _enable_code(self, read: list[Argument], slot: LaunchSlot) -> None:
+        """Let the next launch run generated code, if it may; no capture begins meanwhile."""
         if not self._is_quick():
             return
-        self._slots.append(slot)
         kinds, former_kinds = tuple([argument.kind for argument in read]), self._kinds
         if former_kinds is None:
             # Generating costs milliseconds, which a kernel that is launched once never saves.
@@ -316,15 +382,16 @@ class LauncherState:
             self._kinds = kinds = tuple([new if new == old else "raw" for new, old in pairs])
             if kinds != former_kinds or not self._has_code:
                 self._generate(kinds)
-        if not self._is_quick():  # another thread began a capture, or closed an object
+        if self._has_code and not self._slots:
+            self._issued.add(slot)
+            self._slots.append(slot)
+        if not self._is_quick():  # another thread closed an object
             self.reset()
 
-    def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], LaunchSlot]:
-        """Check, pack and launch; return the arguments as read, and the slot."""
+    def _launch_once(self, args: tuple[object, ...]) -> None:
+        """Check, pack and launch."""
         read, parameters = self._parameters.pack(args, self._stream)
-        slot = self._slot(parameters)
-        self._launch(read, slot)
-        return read, slot
+        self._launch(read, self._slot(parameters))
 
     def _is_quick(self) -> bool:
         """Return whether the next launch needs no check of stream, module and event.
@@ -337,8 +404,16 @@ class LauncherState:
             and self._config.attributes.completion_event is None
         )
 
-    def _launch(self, read: list[Argument], slot: LaunchSlot) -> None:
-        """Order the stream after earlier work on the arguments, and launch."""
+    def _launch(
+        self, read: list[Argument], slot: LaunchSlot, then: Callable[[], None] | None = None
+    ) -> None:
+        """Order the stream after earlier work on the arguments, and launch.
+
+        Args:
+            read: the arguments.
+            slot: the call, with its parameters.
+            then: called after the launch, before another thread's capture may begin.
+        """
         handle: StreamHandle = self._stream._handle
         for argument in read:
             memory = argument.memory
@@ -350,7 +425,13 @@ class LauncherState:
         event = self._config.attributes.completion_event
         if event is not None and event.closed:
             raise event._closed_error()
-        (code,) = slot.call()
+        mine, passes = handle.gate.enter(), handle.passes
+        try:
+            (code,) = slot.call()
+            if not code and then is not None:
+                then()
+        finally:
+            passes.append(mine)
         if code:
             raise self._failure(code)
         if event is not None:

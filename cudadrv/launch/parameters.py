@@ -58,6 +58,7 @@ class LaunchSlot:
     """
 
     __slots__ = (
+        "__weakref__",
         "buffer",
         "call",
         "first_address",

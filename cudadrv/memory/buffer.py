@@ -32,7 +32,7 @@ from ..driver.handle import (
 )
 from ..driver.stream import BaseStream, require_stream
 from ..driver.stream_block_cache import LARGEST_BYTES, Block, SizeBin
-from ..driver.stream_handle import StreamHandle, free_cached_blocks
+from ..driver.stream_handle import CaptureUnderWay, StreamHandle, free_cached_blocks
 from ..errors import CudadrvError, CudaError
 from .driver_pool import out_of_memory
 from .order import Accesses, AnyMemory, Memory, record_access
@@ -104,7 +104,16 @@ class PoolMemory(Memory[CUdeviceptr]):
                 retry_destroy(self._destroy_and_report)
                 return
             had_failed = driver.has_failed
-            (code,) = driver.api.cuMemFreeAsync(raw, stream.raw)
+            passes = stream.passes  # as `submit_at_once` does
+            try:
+                mine = passes.pop()
+            except IndexError:
+                self._destroy_and_report()
+                return
+            try:
+                (code,) = driver.api.cuMemFreeAsync(raw, stream.raw)
+            finally:
+                passes.append(mine)
             if code:
                 self._report_free(code, had_failed)
             else:
@@ -140,15 +149,18 @@ class PoolMemory(Memory[CUdeviceptr]):
         target = writer if writer in free else free[-1]
         assert target is not None
         fault = None
-        for user in users:
-            if user is not target:
-                try:
-                    target.follow(user)
-                except CudadrvError as error:
-                    fault = error
-                    if not user.is_capturing():
-                        user.api.cuStreamSynchronize(user.raw)
-        self._free(target)
+        try:
+            for user in users:
+                if user is not target:
+                    try:
+                        target.follow_at_once(user)
+                    except CudadrvError as error:
+                        fault = error
+                        if not user.is_capturing():
+                            user.wait_for_work_at_once()
+            self._free(target)
+        except CaptureUnderWay:  # another thread's has just begun
+            self._defer()
         if fault is not None:
             raise fault
 
@@ -162,7 +174,7 @@ class PoolMemory(Memory[CUdeviceptr]):
         self.ordered_on = None
 
     def _free(self, stream: StreamHandle) -> None:
-        (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
+        (code,) = stream.submit_at_once(self.api.cuMemFreeAsync, self.raw, stream.raw)
         if code:
             raise self._rejection(code)
         self.ordered_on = None
@@ -189,11 +201,8 @@ class PoolMemory(Memory[CUdeviceptr]):
         heir.recorded = self.accesses
         heir.raw = self.raw  # last: until then it frees nothing
         users = self.all_users()
-        for user in users:
-            capture = user.captured_by
-            if capture is not None:
-                capture.deferred.append(heir)
-                return
+        if any(user.free_after_capture(heir) for user in users):
+            return
         # Nothing reports the end of another library's capture, so later calls query it.
         release_when(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
 
@@ -259,18 +268,20 @@ class ReadOnlyMemory(BorrowedMemory):
 def _until_now(stream: StreamHandle) -> Callable[[], bool]:
     """Return a function that returns whether all work queued on a stream so far is done."""
     try:
-        capture = stream.captured_by
-        event = capture.before.get(stream) if capture is not None else None
+        event = stream.before_capture(at_once=True)
         if event is None and not stream.is_captured_elsewhere():
             event = stream.take_event()
-            event.record(stream)
-    except CudadrvError:
+            event.record_at_once(stream)
+    except (CudadrvError, CaptureUnderWay):
         event = None  # such as that the driver has no event
     if event is not None:
         return event.is_done
     return lambda: not stream.is_capturing() and stream.is_idle()
 
 
+# A comparison with these is meant for the elements.
+_VALUES: Final = (bool, int, float, complex, list, tuple, bytes)
+_PROTOCOLS: Final = ("__array__", "__array_interface__", "__cuda_array_interface__", "__dlpack__")
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
 _CLOSED_TEXT: Final = "the device memory was closed"
@@ -481,6 +492,10 @@ class DeviceData(Closeable):
     def __eq__(self, other: object) -> bool:
         if self is other:  # containers and weak references look for the object itself
             return True
+        if not isinstance(other, (DeviceData, *_VALUES)) and not any(
+            hasattr(other, protocol) for protocol in _PROTOCOLS
+        ):
+            return NotImplemented
         raise errors.ArgumentTypeError(
             f"comparing {self!r} by == or !=: only its elements say whether they are equal\n"
             "  compare copies by Stream.to_host; for the same object use `is`"
@@ -702,13 +717,20 @@ def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> Block:
     Raises:
         OutOfMemoryError: with the request and the free and total bytes.
     """
-    context = queue.context
+    context, passes = queue.context, queue.passes
     allocate = context._driver.api.cuMemAllocAsync
     try:
-        code, raw = allocate(nbytes, queue.raw)
+        mine = passes.pop()  # as `submit` does, at half the cost
+    except IndexError:
+        mine, passes = queue.gate.enter(), queue.passes
+    try:
+        try:
+            code, raw = allocate(nbytes, queue.raw)
+        finally:
+            passes.append(mine)
         # Threads of the driver may have left memory.
         if code == _FULL and run_deferred() | free_cached_blocks(context._driver, context.ordinal):
-            code, raw = allocate(nbytes, queue.raw)
+            code, raw = queue.submit(allocate, nbytes, queue.raw)
     except OverflowError:  # more than the driver's function accepts
         raise out_of_memory(stream.context, nbytes, "") from None
     if code == _FULL:

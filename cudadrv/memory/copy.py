@@ -204,8 +204,15 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
         call = "cuMemcpyPeerAsync"
         if queue.capture is None:
             open_pools(dst, src)
-        (code,) = queue.api.cuMemcpyPeerAsync(
-            target, target_memory.context.raw, source, source_memory.context.raw, nbytes, queue.raw
+        contexts = target_memory.context.raw, source_memory.context.raw
+        (code,) = queue.submit(
+            queue.api.cuMemcpyPeerAsync,
+            target,
+            contexts[0],
+            source,
+            contexts[1],
+            nbytes,
+            queue.raw,
         )
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to {dst.context.ordinal}"

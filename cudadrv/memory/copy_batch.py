@@ -195,19 +195,19 @@ def _copy_by_driver(
         with needs_version("Stream.copy_batch", (12, 8)), watched_copies(queue, batch.copied):
             # The driver requires a current context, and copies by the stream all the same.
             # Before CUDA 13 the result has one more value, the copy that failed.
-            code, *_ = context.call(function, *lists)
+            code, *_ = queue.submit(context.call, function, *lists)
         if code:
             doing = f"copying a batch of {count} pairs, {sum(batch.sizes)} bytes, on {stream!r}"
             raise failure(queue.api, code, "cuMemcpyBatchAsync", doing)
         if waits:
-            (code,) = queue.api.cuStreamSynchronize(queue.raw)
+            (code,) = queue.wait_for_work()
             if code:
                 doing = f"waiting for a batch of {count} copies"
                 raise failure(queue.api, code, "cuStreamSynchronize", doing)
             run_deferred()
     except BaseException:
         if host_arrays:
-            queue.api.cuStreamSynchronize(queue.raw)  # nothing goes on using the caller's arrays
+            queue.wait_for_work()  # nothing goes on using the caller's arrays
         raise
 
 
@@ -246,7 +246,7 @@ def _copy_boxes(
         copy_box.dst.op.ptr.locHint = attributes.dstLocHint
     function, count = queue.api.cuMemcpy3DBatchAsync, len(boxes)
     with needs_version("Stream.copy_batch", (12, 8)):
-        code, *_ = queue.context.call(function, count, boxes, 0, queue.raw)
+        code, *_ = queue.submit(queue.context.call, function, count, boxes, 0, queue.raw)
     if code:
         doing = f"copying a batch of {count} boxes of strided arrays on {stream!r}"
         raise failure(queue.api, code, "cuMemcpy3DBatchAsync", doing)

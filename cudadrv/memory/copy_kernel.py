@@ -48,7 +48,8 @@ class CopyKernel(NamedTuple):
         config.sharedMemBytes, config.hStream = 0, stream.raw
         if stream.capture is not None:
             stream.capture.keeps.append(self.module)
-        (code,) = stream.api.cuLaunchKernelEx(config, self.function, base + len(parameters), 0)
+        function, pointers = stream.api.cuLaunchKernelEx, base + len(parameters)
+        (code,) = stream.submit(function, config, self.function, pointers, 0)
         if code:
             doing = f"copying by a kernel of {blocks} blocks"
             raise failure(stream.api, code, "cuLaunchKernelEx", doing)

@@ -178,7 +178,8 @@ def _set_rows(queue: StreamHandle, address: int, boxes: CopyBoxes, width: int, w
     row = boxes.row or CopyAxis(1, boxes.nbytes, boxes.nbytes)
     api, name = queue.api, f"cuMemsetD2D{8 * width}Async"
     function = {1: api.cuMemsetD2D8Async, 2: api.cuMemsetD2D16Async, 4: api.cuMemsetD2D32Async}
-    (code,) = function[width](
+    (code,) = queue.submit(
+        function[width],
         CUdeviceptr(address),
         row.target,
         int.from_bytes(word, "little"),
@@ -206,18 +207,12 @@ def _memset(queue: StreamHandle, pointer: int, value: int, width: int, count: in
     """Set `count` elements of 1, 2 or 4 bytes."""
     api, destination = queue.api, CUdeviceptr(pointer)
     if width == 1:
-        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(destination, value, count, queue.raw)
-    elif width == 2:
-        call, (code,) = (
-            "cuMemsetD16Async",
-            api.cuMemsetD16Async(destination, value, count, queue.raw),
-        )
+        function = api.cuMemsetD8Async
     else:
-        call, (code,) = (
-            "cuMemsetD32Async",
-            api.cuMemsetD32Async(destination, value, count, queue.raw),
-        )
+        function = api.cuMemsetD16Async if width == 2 else api.cuMemsetD32Async
+    (code,) = queue.submit(function, destination, value, count, queue.raw)
     if code:
+        call = f"cuMemsetD{8 * width}Async"
         raise failure(api, code, call, f"filling {count * width} bytes")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVarTuple, Unpack, cast
 
 import numpy as np
 
@@ -71,10 +71,7 @@ def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
         if driver.host_accesses is not None:
             driver.host_accesses.host_reads(src)
         function = driver.api.cuMemcpyHtoDAsync
-        if queue.context.is_alone:  # one call less for most
-            (code,) = function(target, source, nbytes, queue.raw)
-        else:
-            code = transfer(queue, function, target, source, nbytes, queue.raw)
+        code = transfer(queue, function, target, source, nbytes, queue.raw)
         if code:
             raise _upload_failure(queue, code, nbytes)
     else:
@@ -121,20 +118,17 @@ def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool 
         queue.capture.keeps.append(dst)
     api, source = queue.context._driver.api, src._pointer or src._make_pointer()
     try:
-        if queue.context.is_alone:
-            (code,) = api.cuMemcpyDtoHAsync(target, source, nbytes, queue.raw)
-        else:
-            code = transfer(queue, api.cuMemcpyDtoHAsync, target, source, nbytes, queue.raw)
+        code = transfer(queue, api.cuMemcpyDtoHAsync, target, source, nbytes, queue.raw)
         if code:
             raise _download_failure(queue, code, nbytes)
         if wait or (queue.capture is None and not is_reachable(queue, dst)):
-            (code,) = api.cuStreamSynchronize(queue.raw)
+            (code,) = queue.wait_for_work()
             if code:
                 raise _wait_failure(queue, code, stream)
             run_deferred()
     except BaseException:
         if queue.capture is None:
-            api.cuStreamSynchronize(queue.raw)  # nothing goes on writing the caller's array
+            queue.wait_for_work()  # nothing goes on writing the caller's array
         raise
     del memory  # held until here, whichever thread closes the array meanwhile
 
@@ -233,13 +227,13 @@ def _upload_directly(queue: StreamHandle, pointer: int, source: HostArray, wait:
         # From pageable memory the call returns when the bytes are staged; from pinned memory it
         # returns at once, and the caller might change them too early.
         if wait and is_reachable(queue, source):
-            (code,) = api.cuStreamSynchronize(queue.raw)
+            (code,) = queue.wait_for_work()
             if code:
                 doing = f"waiting for {source.nbytes} bytes from pinned memory"
                 raise failure(api, code, "cuStreamSynchronize", doing)
     except BaseException:
         if queue.capture is None:
-            api.cuStreamSynchronize(queue.raw)  # nothing goes on reading the caller's array
+            queue.wait_for_work()  # nothing goes on reading the caller's array
         raise
 
 
@@ -314,14 +308,11 @@ def require_plain(array: AnyArray) -> None:
         )
 
 
-_P = ParamSpec("_P")
+_Args = TypeVarTuple("_Args")
 
 
 def transfer(
-    stream: StreamHandle,
-    function: Callable[_P, tuple[CUresult]],
-    *args: _P.args,
-    **kwargs: _P.kwargs,
+    stream: StreamHandle, function: Callable[[Unpack[_Args]], tuple[CUresult]], *args: *_Args
 ) -> CUresult:
     """Call a copy function of the driver for a stream and return its result.
 
@@ -333,9 +324,16 @@ def transfer(
     stream's own for the call if need be. A capture always binds it: a rejected call would
     invalidate the capture, and be reported by tools that check a program's calls.
     """
-    context = stream.context
-    if context.is_alone or (stream.capture is None and context.suits_copies()):
-        (code,) = function(*args, **kwargs)
-    else:
-        (code,) = context.call(function, *args, **kwargs)
+    context, passes = stream.context, stream.passes
+    try:
+        mine = passes.pop()  # as `submit` does, at half the cost
+    except IndexError:
+        mine, passes = stream.gate.enter(), stream.passes
+    try:
+        if context.is_alone or (stream.capture is None and context.suits_copies()):
+            (code,) = function(*args)
+        else:
+            (code,) = context.call(function, *args)
+    finally:
+        passes.append(mine)
     return code

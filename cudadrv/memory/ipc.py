@@ -459,7 +459,7 @@ def finish(memory: AnyMemory) -> None:
             raise StreamCaptureUnsupportedError(
                 "sharing memory that a capture uses: what it does comes with each replay"
             )
-        (code,) = stream.api.cuStreamSynchronize(stream.raw)
+        (code,) = stream.wait_for_work()
         if code:
             raise failure(stream.api, code, "cuStreamSynchronize", "waiting to share memory")
 

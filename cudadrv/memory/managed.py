@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
+from functools import partial
 from typing import ClassVar, Final, TypeVar, overload
 
 import numpy as np
@@ -167,10 +168,8 @@ def prefetch(stream: BaseStream, array: AnyArray | AnyDeviceArray, to: int | str
         order_access(memory, queue, writes=False)
     if nbytes == 0:
         return
-    function = queue.context.call
-    (code,) = function(
-        queue.api.cuMemPrefetchAsync, CUdeviceptr(address), nbytes, location, 0, queue.raw
-    )
+    function, pointer = queue.api.cuMemPrefetchAsync, CUdeviceptr(address)
+    (code,) = queue.submit(queue.context.call, function, pointer, nbytes, location, 0, queue.raw)
     if code:
         doing = f"moving {nbytes} bytes of managed memory"
         raise failure(queue.api, code, "cuMemPrefetchAsync", doing)
@@ -239,9 +238,9 @@ def _call_batch(
     queue, (addresses, sizes) = stream._handle, ranges
     if not sizes:
         return
-    (code,) = queue.context.call(
-        function, addresses, sizes, len(sizes), *location_arguments, 0, queue.raw
-    )
+    count = len(sizes)
+    bound = partial(queue.context.call, function, addresses, sizes, count, *location_arguments)
+    (code,) = queue.submit(bound, 0, queue.raw)
     if code:
         doing = f"moving or discarding {len(sizes)} ranges, {sum(sizes)} bytes of managed memory"
         raise failure(queue.api, code, call, doing)
@@ -254,7 +253,8 @@ def attach(stream: BaseStream, array: AnyArray, to: Attachment) -> None:
     if nbytes == 0:
         return
     pointer = CUdeviceptr(address)
-    (code,) = queue.context.call(queue.api.cuStreamAttachMemAsync, queue.raw, pointer, 0, int(to))
+    function = queue.api.cuStreamAttachMemAsync
+    (code,) = queue.submit(queue.context.call, function, queue.raw, pointer, 0, int(to))
     if code:
         doing = f"attaching {nbytes} bytes of managed memory ({to.name})"
         raise failure(queue.api, code, "cuStreamAttachMemAsync", doing)

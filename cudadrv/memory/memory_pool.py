@@ -199,7 +199,8 @@ class MemoryPool(Closeable):
             raise errors.NotPermittedError(
                 f"allocating {nbytes} bytes of {self!r}: only the process that made it can"
             )
-        code, pointer = api.cuMemAllocFromPoolAsync(nbytes, self.handle, owner.handle)
+        allocate = api.cuMemAllocFromPoolAsync
+        code, pointer = owner._handle.submit(allocate, nbytes, self.handle, owner.handle)
         if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             now = self.statistics()
             raise errors.OutOfMemoryError(
@@ -214,11 +215,12 @@ class MemoryPool(Closeable):
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Return memory to the pool, closed or not."""
-        owner = given_stream("MemoryPool.deallocate", stream, nbytes, address)
-        api = owner._handle.api
-        (code,) = api.cuMemFreeAsync(CUdeviceptr(address), owner.handle)
+        queue = given_stream("MemoryPool.deallocate", stream, nbytes, address)._handle
+        code = queue.free(CUdeviceptr(address))
         if code:
-            raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes to {self!r}")
+            raise failure(
+                queue.api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes to {self!r}"
+            )
 
     def statistics(self) -> PoolStatistics:
         """Query the current and the highest sizes of the pool."""

@@ -18,7 +18,7 @@ from ..driver.deferred_release import release_when
 from ..driver.driver_selection import failure
 from ..driver.handle import NotCopyable
 from ..driver.stream import BaseStream
-from ..driver.stream_handle import StreamHandle, private_stream
+from ..driver.stream_handle import CaptureUnderWay, StreamHandle, private_stream
 from ..errors import CudadrvError, StreamCaptureUnsupportedError
 from .driver_pool import out_of_memory
 from .order import Memory
@@ -99,8 +99,9 @@ class DriverMemory:
         Raises:
             OutOfMemoryError: with the request and the free and total bytes.
         """
-        api = given_stream("DriverMemory.allocate", stream, nbytes)._handle.api
-        code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
+        queue = given_stream("DriverMemory.allocate", stream, nbytes)._handle
+        api = queue.api
+        code, pointer = queue.submit(api.cuMemAllocAsync, nbytes, stream.handle)
         if code == errors.OutOfMemoryError.result:
             raise out_of_memory(stream.owner.context, nbytes, "cuMemAllocAsync")
         if code:
@@ -109,10 +110,10 @@ class DriverMemory:
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Return memory to the pool."""
-        api = given_stream("DriverMemory.deallocate", stream, nbytes, address)._handle.api
-        (code,) = api.cuMemFreeAsync(CUdeviceptr(address), stream.handle)
+        queue = given_stream("DriverMemory.deallocate", stream, nbytes, address)._handle
+        code = queue.free(CUdeviceptr(address))
         if code:
-            raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes")
+            raise failure(queue.api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes")
 
 
 _DRIVER_MEMORY: Final = DriverMemory()
@@ -296,19 +297,22 @@ class ResourceMemory(Memory[int]):
             self._defer(users)
             return
         fault = None
-        for user in users:
-            if user is not source:
-                try:
-                    source.follow(user)
-                except CudadrvError as error:
-                    fault = error
-                    user.api.cuStreamSynchronize(user.raw)
-        depth = _calls.depth
-        _calls.depth = depth + 1
         try:
-            self.resource.deallocate(self.raw, self.nbytes, self.place)
-        finally:
-            _calls.depth = depth
+            for user in users:
+                if user is not source:
+                    try:
+                        source.follow_at_once(user)
+                    except CudadrvError as error:
+                        fault = error
+                        user.wait_for_work_at_once()
+            depth = _calls.depth
+            _calls.depth = depth + 1
+            try:
+                self.resource.deallocate(self.raw, self.nbytes, self.place)
+            finally:
+                _calls.depth = depth
+        except CaptureUnderWay:  # another thread's has just begun
+            self._defer(users)
         if fault is not None:
             raise fault
 

@@ -223,13 +223,15 @@ class Slot:
         self.stream = stream
         if to_device:
             call = "cuMemcpyHtoDAsync"
-            (code,) = api.cuMemcpyHtoDAsync(device, self.address, chunk.nbytes, stream.raw)
+            function = api.cuMemcpyHtoDAsync
+            (code,) = stream.submit(function, device, self.address, chunk.nbytes, stream.raw)
         else:
             call = "cuMemcpyDtoHAsync"
-            (code,) = api.cuMemcpyDtoHAsync(self.address, device, chunk.nbytes, stream.raw)
+            copy = api.cuMemcpyDtoHAsync
+            (code,) = stream.submit(copy, self.address, device, chunk.nbytes, stream.raw)
         if not code:
             call = "cuEventRecord"
-            (code,) = api.cuEventRecord(self.event.raw, stream.raw)
+            (code,) = stream.submit(api.cuEventRecord, self.event.raw, stream.raw)
         if code:
             doing = f"copying {chunk.nbytes} bytes at offset {chunk.offset} by way of pinned memory"
             raise failure(api, code, call, doing)

@@ -254,7 +254,7 @@ def copy_to_peer(
         copy = CUDA_MEMCPY3D_PEER()
         _describe(copy, plan, boxes, offsets)
         copy.dstContext, copy.srcContext = contexts[0].raw, contexts[1].raw
-        (code,) = queue.api.cuMemcpy3DPeerAsync(copy, queue.raw)
+        (code,) = queue.submit(queue.api.cuMemcpy3DPeerAsync, copy, queue.raw)
         if code:
             raise _failure(queue, code, "cuMemcpy3DPeerAsync", plan)
 

@@ -59,7 +59,7 @@ class UnpooledMemory:
         """Wait for the work of the stream, then free memory."""
         queue = given_stream("UnpooledMemory.deallocate", stream, nbytes, address)._handle
         doing = f"giving back {nbytes} bytes"
-        (waited,) = queue.api.cuStreamSynchronize(queue.raw)
+        (waited,) = queue.wait_for_work_at_once()
         if waited == NotPermittedError.result:  # no call may wait here: a finalizer tries later
             raise failure(queue.api, waited, "cuStreamSynchronize", doing)
         # Free the memory even if the stream's work failed: nothing else frees it.

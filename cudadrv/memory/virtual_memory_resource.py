@@ -79,7 +79,7 @@ class VirtualMemoryResource:
         """Wait for the work of the stream, then unmap and free memory."""
         function = "VirtualMemoryResource.deallocate"
         queue = given_stream(function, stream, nbytes, address)._handle
-        (waited,) = queue.api.cuStreamSynchronize(queue.raw)
+        (waited,) = queue.wait_for_work_at_once()
         # If no call may wait here, a finalizer tries later. Otherwise the memory is freed even
         # if the stream's work failed: nothing else frees it.
         if waited != NotPermittedError.result:

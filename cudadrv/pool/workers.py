@@ -17,6 +17,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from ..driver.call_gate import waits_for_threads
 from ..driver.driver_selection import Ending, current
 from ..driver.once_task import OnceTask, complete
 from ..stream import cuda_context_for
@@ -54,6 +55,7 @@ class Job(Generic[_R]):
         """On a worker: make the call, unless the caller has cancelled it."""
         self._task.run(workplace)
 
+    @waits_for_threads
     def wait(self) -> None:
         """Wait until a worker is done with it; a signal's handler may interrupt the wait."""
         with self.done:

@@ -186,4 +186,4 @@ class ProcessCheckpoint:
 
 
 def _is_capturing(public: object) -> bool:
-    return isinstance(public, BaseStream) and public.capturing
+    return isinstance(public, BaseStream) and public._is_captured

@@ -88,7 +88,8 @@ def _reset_device(device: Device) -> list[Exception]:
 def _reject_if_in_use(context: BaseContext) -> None:
     """Raise `ResetRejectedError` for objects that cannot be closed."""
     handle = context._handle
-    if any(isinstance(public, BaseStream) and public.capturing for public in _open_objects(handle)):
+    streams = [public for public in _open_objects(handle) if isinstance(public, BaseStream)]
+    if any(stream._is_captured for stream in streams):
         raise ResetRejectedError(
             f"{context!r} is not reset while a stream of it captures: end that"
         )

@@ -557,7 +557,7 @@ def _run(
         order_access(memories[1], box, writes=not into_array)
     elif box.capture is not None:
         box.capture.keeps.append(other)  # each replay copies anew
-    result = box.context.call(box.api.cuMemcpy3DAsync, copy, box.raw)
+    result = box.submit(box.context.call, box.api.cuMemcpy3DAsync, copy, box.raw)
     checked(box.api, "cuMemcpy3DAsync", result, doing)
 
 

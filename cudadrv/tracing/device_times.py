@@ -322,6 +322,10 @@ class _Mark(EventHandle):
 
     __slots__ = ()
 
+    def record(self, stream: StreamHandle) -> None:
+        """Set the event to this point of a stream, within a call that has a pass of its gate."""
+        self._recorded(stream, self.api.cuEventRecord(self.raw, stream.raw)[0])
+
     def _destroy(self) -> None:
         (code,) = self.api.cuEventDestroy(self.raw)
         if code and not CudaError.for_code(int(code)).sticky:

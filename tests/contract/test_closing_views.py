@@ -218,13 +218,15 @@ def test_a_closed_view_has_its_shape_and_no_memory(stream: cudadrv.Stream) -> No
 def test_comparing_arrays_by_equals_raises_and_sets_find_them(stream: cudadrv.Stream) -> None:
     a, b = stream.to_device(DATA), stream.to_device(DATA)
     pairs: list[tuple[object, object]] = [
-        (a, b), (b, a), (a, a[:]), (a, 1.0), (1.0, a), (a, None), (a, DATA), (DATA, a),
-        (a.T, a), (a.buffer, a.buffer), (stream.alloc(4), stream.alloc(4)), (a, "a"),
+        (a, b), (b, a), (a, a[:]), (a, 1.0), (1.0, a), (a, [1]), (a, DATA), (DATA, a),
+        (a.T, a), (a.buffer, a.buffer), (stream.alloc(4), stream.alloc(4)), (a, np.float32(1)),
     ]  # fmt: skip
     for left, right in pairs:
         for compare in (lambda x, y: x == y, lambda x, y: x != y, lambda x, y: y in [x]):
             with pytest.raises(TypeError, match="Stream.to_host"):
                 compare(left, right)
+    for other in (None, stream, "a", object()):
+        assert (a == other, a != other, other == a) == (False, True, False)
     assert {a, b, a} == {b, a}
     assert {a: 1, b: 2}[b] == 2
     assert a in [b, a][1:]

@@ -10,6 +10,7 @@ from typing import Final
 
 from ... import border
 from ...driver._api import CUdeviceptr
+from ...driver.call_gate import CapturePeriod
 from ...driver.driver_selection import failure
 from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
@@ -224,8 +225,8 @@ class CudaAllocator(NotCopyable):
         # Address to size of blocks in use; dict assignment and pop are atomic.
         watch = stream.context.device.driver.memory_watch
         self._live: dict[int, int] = {} if watch is None else WatchedBlocks(watch)
-        # The object that froze it, if it is frozen.
-        self._frozen: object = None
+        # The time for which it is frozen, if it is.
+        self._frozen: CapturePeriod | None = None
         self._captures = CaptureMemory()
         self._lock = threading.RLock()
         # Its cached blocks are freed on the stream, closed or not.
@@ -248,7 +249,7 @@ class CudaAllocator(NotCopyable):
             OutOfMemoryError: the driver has no such block even after every cached one was freed and
                 its pool was trimmed; or the capture arena is full.
         """
-        if self._frozen:
+        if self._frozen and self._is_frozen_here(wait=True):
             return self._allocate_captured(nbytes)
         try:
             address = self._free[nbytes].popleft()
@@ -263,7 +264,7 @@ class CudaAllocator(NotCopyable):
         Raises:
             DeallocationError: the block is not in use, or has another size.
         """
-        if self._frozen:
+        if self._frozen and self._is_frozen_here():
             self._deallocate_captured(ptr, nbytes)
             return
         size = None
@@ -288,7 +289,7 @@ class CudaAllocator(NotCopyable):
         Raises:
             FrozenAllocatorError: a capture is under way.
         """
-        if self._frozen:
+        if self._frozen and self._is_frozen_here(wait=True):
             raise FrozenAllocatorError(
                 "reset of an allocator that is frozen: end the capture first"
             )
@@ -319,24 +320,44 @@ class CudaAllocator(NotCopyable):
         return self._frozen is not None
 
     def freeze(self) -> None:
-        """Bypass the free lists until `unfreeze`.
+        """Bypass the free lists until `unfreeze`, for the calling thread. Others wait until then.
 
         Raises:
-            FrozenAllocatorError: it is frozen already: one capture at a time.
+            FrozenAllocatorError: the thread has frozen it already: one capture at a time.
         """
-        self._freeze(object())
+        self._freeze(CapturePeriod())
 
-    def _freeze(self, by: object) -> None:
-        """As `freeze`, on behalf of `by`.
+    def _freeze(self, period: CapturePeriod) -> None:
+        """As `freeze`, for a period.
 
-        Setting `_frozen` (where it is `by`) and `_captures.arena` to None ends the freeze at once.
-        Callers do that where an interrupt could prevent the start of `unfreeze`.
+        Setting `_frozen` (where it is the period) and `_captures.arena` to None ends the freeze at
+        once. Callers do that where an interrupt could prevent the start of `unfreeze`.
         """
-        with self._lock:
-            if self._frozen:
+        while True:
+            if self._is_frozen_here(wait=True):
                 raise FrozenAllocatorError("freeze of an allocator that is frozen already")
-            self._captures.addresses = set()
-            self._frozen = by
+            with self._lock:
+                if not self._frozen:
+                    self._captures.addresses = set()
+                    self._frozen = period
+                    return
+
+    def _is_frozen_here(self, *, wait: bool = False) -> bool:
+        """Return whether the calling thread has frozen it.
+
+        Args:
+            wait: whether to wait while another thread has.
+
+        Raises:
+            StreamCaptureIsolationError: that wait may never end.
+        """
+        while True:
+            period = self._frozen
+            if period is None:
+                return False
+            if period.is_own or not wait:
+                return period.is_own
+            period.wait()
 
     def unfreeze(self) -> None:
         """Use the free lists again, and remove the capture arena. Idempotent.
@@ -346,7 +367,9 @@ class CudaAllocator(NotCopyable):
                 from it.
         """
         with self._lock:
-            self._frozen = self._captures.arena = None
+            period, self._frozen, self._captures.arena = self._frozen, None, None
+            if period is not None:
+                period.end()
             captured, self._captures.addresses = self._captures.addresses, set()
             loose = self._lists.take_out(captured)
         if loose:
@@ -400,18 +423,18 @@ class CudaAllocator(NotCopyable):
         api = queue.api
         if nbytes > border.LARGEST:
             raise out_of_memory(stream.context, nbytes, "")
-        code, pointer = api.cuMemAllocAsync(nbytes, queue.raw)
+        code, pointer = queue.submit(api.cuMemAllocAsync, nbytes, queue.raw)
         if code == OutOfMemoryError.result and not stream.capturing:
             self._release_all(self._lists.drain())
             stream.synchronize()
             trim_pool(stream.context.device)
-            code, pointer = api.cuMemAllocAsync(nbytes, queue.raw)
+            code, pointer = queue.submit(api.cuMemAllocAsync, nbytes, queue.raw)
         if code == OutOfMemoryError.result:
             raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
         if code:
             raise failure(api, code, "cuMemAllocAsync", f"allocating {nbytes} bytes on {stream!r}")
         address = int(pointer)
-        if self._frozen:
+        if self._frozen and self._is_frozen_here():
             self._captures.allocated(address, nbytes)
             return address
         self._live[address] = nbytes
@@ -484,7 +507,7 @@ class CudaAllocator(NotCopyable):
 
     def _free_now(self, address: int) -> None:
         queue = self._queue if self.stream.closed else self.stream._handle
-        (code,) = queue.api.cuMemFreeAsync(CUdeviceptr(address), queue.raw)
+        code = queue.free(CUdeviceptr(address))
         if code:
             raise failure(queue.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
 

@@ -409,7 +409,7 @@ class DeviceArena(NotCopyable):
         return slab
 
     def _may_move(self, former: BaseStream, stream: BaseStream) -> bool:
-        return former.context is stream.context and not former.capturing
+        return former.context is stream.context and not former._is_captured
 
     def _move(self, slab: ArenaSlab, former: BaseStream, stream: BaseStream) -> None:
         order_access(slab._memory, stream._handle)

@@ -14,7 +14,7 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.driver import deferred_release
-from cudadrv.driver._api import CUresult
+from cudadrv.driver._api import CUresult, CUstreamCaptureMode
 from cudadrv.driver.deferred_release import defer_release, release_when, run_deferred
 from cudadrv.driver.handle import FREE_THREADED
 from cudadrv.errors import InvalidValueError, OutOfMemoryError
@@ -146,17 +146,18 @@ def test_memory_in_an_unreported_capture_is_found_by_a_query(
     told: list[str] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: told.append(str(args.exc_value)))
     context = cudadrv.cuda_context_for(0)
-    theirs = context.new_stream()
-    ours = context.external_stream(int(theirs.handle))
+    code, theirs = machine.cuStreamCreate(1)
+    assert not code
+    ours = context.external_stream(theirs)
     used = cudadrv.pool_info(context.device).used
-    x = ours.zeros(4, np.int32)
-    with theirs.capture():
+    relaxed = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    for parked in (1, 2):
+        x = ours.zeros(4, np.int32)
+        assert not machine.cuStreamBeginCapture(theirs, relaxed)[0]
         del x
-        assert len(deferred_release._parked) == 1
+        assert len(deferred_release._parked) == parked
         assert cudadrv.pool_info(context.device).used > used
-    x = ours.zeros(4, np.int32)
-    with theirs.capture():
-        del x
+        assert not machine.cuStreamEndCapture(theirs)[0]
     with machine.fail("cuStreamIsCapturing", with_=INVALID), pytest.raises(InvalidValueError):
         ours._handle.is_capturing()
     assert cudadrv.pool_info(context.device).used == used

@@ -35,7 +35,7 @@ def test_a_stream_that_closes_meanwhile_is_waited_for(
 ) -> None:
     closers: list[threading.Thread] = []
     recorded: list[StreamHandle] = []
-    record = EventHandle.record
+    record = EventHandle.record_at_once
 
     def record_while_it_closes(event: EventHandle, stream: StreamHandle) -> None:
         if stream is own and not closers:
@@ -49,7 +49,7 @@ def test_a_stream_that_closes_meanwhile_is_waited_for(
         context = cudadrv.cuda_context_for(0)
         with context.new_stream() as former, context.new_stream() as stream:
             own = former._handle
-            monkeypatch.setattr(EventHandle, "record", record_while_it_closes)
+            monkeypatch.setattr(EventHandle, "record_at_once", record_while_it_closes)
             follow(former, stream)
             closers[0].join()
             assert former.closed

@@ -35,13 +35,16 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Who waited for whom, by handle: (the stream that waits, what it waits for)."""
     gc.collect()  # the objects of earlier tests, whose releases may wait
     seen: list[tuple[int, int]] = []
-    follow = StreamHandle.follow
 
-    def noted(self: StreamHandle, other: StreamHandle) -> None:
-        seen.append((int(self.raw), int(other.raw)))
-        follow(self, other)
+    def note(follow: Callable[[StreamHandle, StreamHandle], None]) -> None:
+        def noted(self: StreamHandle, other: StreamHandle) -> None:
+            seen.append((int(self.raw), int(other.raw)))
+            follow(self, other)
 
-    monkeypatch.setattr(StreamHandle, "follow", noted)
+        monkeypatch.setattr(StreamHandle, follow.__name__, noted)
+
+    note(StreamHandle.follow)
+    note(StreamHandle.follow_at_once)
     return seen
 
 
