@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from ptx.standard_streams import flush_output
+
 from .cli.command_line import program_name, run
 from .cli.output import print_error
 
@@ -19,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status, 1 if the output cannot be written."""
     try:
         status = run(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
+        flush_output()
     except BrokenPipeError:
         _discard_output()
         return 1

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from ptx.standard_streams import flush_output
+
 from ..errors import DriverSelectionError
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error
@@ -122,7 +124,7 @@ def _first(folder: Path, name: str) -> str:
 
 def _replaced_by(command: Sequence[str], names: dict[str, str]) -> int:
     """Become the command, so that its signals and its status are its own."""
-    sys.stdout.flush()
+    flush_output()
     try:
         os.execvpe(command[0], list(command), names)
     except OSError as error:

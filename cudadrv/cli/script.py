@@ -20,6 +20,7 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Final, NoReturn, ParamSpec, TypeVar
 
 import ptx
+from ptx.standard_streams import flush_output
 
 from ..errors import CudadrvError
 from .output import print_error
@@ -101,7 +102,7 @@ def ended_at_once(report: Callable[[], int]) -> Iterator[None]:
         if os.getpid() != process:
             leave(status)
         found = report()
-        sys.stdout.flush()
+        flush_output()
         leave(status or found)
 
     def report_and_repeat(number: int, frame: FrameType | None) -> None:

@@ -23,6 +23,8 @@ from dataclasses import dataclass, fields, replace
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final, cast
 
+from ptx.standard_streams import write_error
+
 from .. import border
 from ..driver.device import list_devices
 from ..driver.driver_selection import current
@@ -250,7 +252,7 @@ class WorkerProcess:
     def _pass_findings_on(self) -> None:
         """Let this process end as the worker has, which has printed what its checks found."""
         text = f"cudadrv: worker process {self._popen.pid} has findings, printed by itself"
-        print(text, file=sys.stderr, flush=True)
+        write_error(f"{text}\n")
         end_with(FOUND)
 
     def kill(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -20,6 +19,8 @@ from functools import partial
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, Final, cast
+
+from ptx.standard_streams import flush_output, write_error
 
 from ..driver.device import Device
 from ..driver.driver_selection import current_or_none
@@ -210,8 +211,7 @@ class RequestHandler:
         return watch
 
     def _end(self, seconds: float) -> None:
-        print(f"cudadrv: worker {self.name} hung for {seconds} s: it ends", file=sys.stderr)
-        sys.stderr.flush()
+        write_error(f"cudadrv: worker {self.name} hung for {seconds} s: it ends\n")
         os._exit(_HUNG_STATUS)
 
 
@@ -251,7 +251,7 @@ def serve(number: int, parent: int) -> None:
         assert isinstance(request, Request)
         reply = handler.reply_to(request)
         del message, request
-        sys.stdout.flush()
+        flush_output()
         connection.send_bytes(pickle.dumps(reply, 5))
         if reply.is_broken:
             return  # and begin no call that was sent after it

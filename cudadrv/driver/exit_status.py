@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Final
+
+from ptx.standard_streams import flush_output
 
 FOUND: Final = 66
 """The status of a process with findings, as of ThreadSanitizer: no usual one of a program."""
@@ -22,7 +23,7 @@ def end_with(status: int) -> None:
         libc = ctypes.CDLL(None)
         register = getattr(libc, "__cxa_atexit")  # a class would mangle the name
     except (AttributeError, OSError, TypeError):  # Windows
-        sys.stdout.flush()
+        flush_output()
         os._exit(status)
     # The last one runs first. `_exit` drops what C has buffered.
     for function, argument in ((libc._exit, status), (libc.fflush, 0)):

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ptx.standard_streams import write_error
 from ptx.visible_text import visible
 
 from ..emulator.emulator import Emulator
@@ -67,7 +68,7 @@ class ProcessReport:
         self._print(findings)
         if findings:
             checks = ", ".join(sorted(self._emulator.checks.names))
-            _write(f"cudadrv: {len(findings)} found by {checks}")
+            write_error(f"cudadrv: {len(findings)} found by {checks}\n")
             end_with(FOUND)
 
     def _findings(self) -> list[Found]:
@@ -83,17 +84,9 @@ class ProcessReport:
         own = object()
         for text in map(str, findings):
             if self._printed.setdefault(text, own) is own:  # else printed, maybe by another thread
-                _write(text)
+                write_error(visible(f"{text}\n"))
                 if sys.stderr is not sys.__stderr__:  # captured: maybe nobody sees it
                     self._printed.pop(text, None)
-
-
-def _write(text: str) -> None:
-    """Print on standard error, if the process has one."""
-    try:
-        print(visible(text), file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        return  # it was closed, or cannot show the text; the status reports the findings
 
 
 def look_for_leaks(emulator: Emulator, roots: Callable[[], Iterable[object]] | None = None) -> None:

@@ -154,6 +154,8 @@ class DriverState:
         self.checks = checks
         self.limits: Limits = checks.limits
         self._thread = CallingThread()
+        # Whether addresses of callers are checked before they are read. Our own are always right.
+        self._has_foreign_callers = False
         self._lock = threading.RLock()
         self._log = ErrorLog()
         self._coredump: dict[int, bool | int | bytes] = {}

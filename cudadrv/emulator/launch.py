@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ from ptx.isa import PtxSyntaxError
 from ..driver._api import CUdevice_attribute, CUresult
 from .call_error import CallError, Failure, invalid_handle, invalid_value
 from .call_site import user_call_site
+from .caller_memory import Range, ReadRanges, UnreadableError, copied_ranges, read_ranges
 from .modules import NO_CLUSTER, KernelFunction, Shape, registers_of, resident_blocks
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
 _NON_PORTABLE_CLUSTER: Final = 16
 _APPROVED_SHAPES: Final = 64
+_WORD: Final = 8  # bytes of an address
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
 _T = TypeVar("_T")
 _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
@@ -219,54 +222,85 @@ def _check_cooperative(function: KernelFunction, shape: Shape, device: DeviceSta
         )
 
 
-def read_parameters(function: KernelFunction, kernel_params: int, extra: int) -> bytes:
+def read_parameters(
+    function: KernelFunction, kernel_params: int, extra: int, *, is_checked: bool
+) -> bytes:
     """Copy the parameter block from the caller's memory.
 
     `kernel_params` is the address of an array of pointers, one per parameter. `extra` is the
-    address of a list with one packed buffer (CU_LAUNCH_PARAM_BUFFER_POINTER).
+    address of a list with one packed buffer (CU_LAUNCH_PARAM_BUFFER_POINTER). `is_checked` is
+    whether an address may be wrong.
 
     Raises:
-        CallError: CUDA_ERROR_INVALID_VALUE, if parameters are missing.
+        CallError: CUDA_ERROR_INVALID_VALUE, if parameters are missing or cannot be read.
     """
     signature = function.signature
-    if not signature.params:
+    params = signature.params
+    if not params:
         return b""
+    read = read_ranges if is_checked else copied_ranges
     if extra:
-        return _packed(function, extra)
-    count = len(signature.params)
+        return _packed(function, extra, read)
     if not kernel_params:
-        raise invalid_value(f"kernel {function.shown} takes {count} parameters, none were given")
-    pointers = (ctypes.c_size_t * count).from_address(kernel_params)[:]
-    block = bytearray(signature.nbytes)
-    for param, pointer in zip(signature.params, pointers, strict=True):
+        raise invalid_value(
+            f"kernel {function.shown} takes {len(params)} parameters, none were given"
+        )
+    words = [(kernel_params + _WORD * index, _WORD) for index in range(len(params))]
+    pointers = struct.unpack(f"{len(params)}Q", _read_each(function, words, read))
+    for param, pointer in zip(params, pointers, strict=True):
         if not pointer:
             raise invalid_value(
                 f"kernel {function.shown}: the pointer to parameter {param.name} is null"
             )
-        block[param.offset : param.offset + param.nbytes] = ctypes.string_at(pointer, param.nbytes)
+    ranges = [(pointer, param.nbytes) for param, pointer in zip(params, pointers, strict=True)]
+    values, block, start = _read_each(function, ranges, read), bytearray(signature.nbytes), 0
+    for param in params:
+        block[param.offset : param.offset + param.nbytes] = values[start : start + param.nbytes]
+        start += param.nbytes
     return bytes(block)
 
 
-def _packed(function: KernelFunction, extra: int) -> bytes:
+def _read_each(function: KernelFunction, ranges: Sequence[Range], read: ReadRanges) -> bytes:
+    """Return the bytes of one range for each parameter."""
+    try:
+        return read(ranges)
+    except UnreadableError as error:
+        params = function.signature.params
+        raise invalid_value(
+            f"kernel {function.shown} takes {len(params)} parameters; the pointer to parameter "
+            f"{error.index} ({params[error.index].name}) cannot be read"
+        ) from None
+
+
+def _packed(function: KernelFunction, extra: int, read: ReadRanges) -> bytes:
     """Return the buffer in a list of `extra`."""
-    word = ctypes.sizeof(ctypes.c_size_t)
     pointer = size = 0
-    while (key := ctypes.c_size_t.from_address(extra).value) != _EXTRA_END:
-        value = ctypes.c_size_t.from_address(extra + word).value
-        if key == _EXTRA_POINTER:
-            pointer = value
-        elif key == _EXTRA_SIZE:
-            size = ctypes.c_size_t.from_address(value).value
-        else:
-            raise invalid_value(f"`extra` has an unknown key {key}")
-        extra += 2 * word
-    if not pointer or size != function.signature.nbytes:
-        raise CallError(
-            CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver does for a wrong size
-            f"kernel {function.shown} takes {function.signature.nbytes} bytes of parameters, "
-            f"`extra` gives {size if pointer else 0}",
-        )
-    return ctypes.string_at(pointer, function.signature.nbytes)
+    try:
+        while (key := _word_at(extra, read)) != _EXTRA_END:
+            value = _word_at(extra + _WORD, read)
+            if key == _EXTRA_POINTER:
+                pointer = value
+            elif key == _EXTRA_SIZE:
+                size = _word_at(value, read)
+            else:
+                raise invalid_value(f"`extra` has an unknown key {key}")
+            extra += 2 * _WORD
+        if pointer and size == function.signature.nbytes:
+            return read([(pointer, size)])
+    except UnreadableError:
+        raise invalid_value(
+            f"kernel {function.shown}: an address in `extra` cannot be read"
+        ) from None
+    raise CallError(
+        CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver does for a wrong size
+        f"kernel {function.shown} takes {function.signature.nbytes} bytes of parameters, "
+        f"`extra` gives {size if pointer else 0}",
+    )
+
+
+def _word_at(address: int, read: ReadRanges) -> int:
+    (word,) = struct.unpack("Q", read([(address, _WORD)]))
+    return int(word)
 
 
 def execute(

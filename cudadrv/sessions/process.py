@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 from typing import Final
+
+from ptx.standard_streams import write_error
 
 from ..driver.driver_selection import report_at_end
 from ..driver.locks import process_lock
@@ -35,7 +36,7 @@ def start() -> None:
         try:
             substitute = stand_in(raise_findings=False)
         except Exception as error:
-            print(f"cudadrv: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            write_error(f"cudadrv: {type(error).__name__}: {error}\n")
             os._exit(_REJECTED)  # after an exception `site` would go on
         report_at_end(substitute.emulator, immediately=True)
         atexit.register(substitute.finish)  # it runs before that report

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Unpack, cast
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
+from ptx.standard_streams import write_error
 from ptx.visible_text import visible
 
 from ..driver.context import BaseContext
@@ -274,7 +274,7 @@ def _report_at_exit(leaving: BaseException, emulator: Emulator) -> None:
     if isinstance(leaving, SystemExit) and leaving.code in (None, 0):
         _raise_findings(emulator)
     for finding in findings:
-        print(visible(str(finding)), file=sys.stderr)
+        write_error(visible(f"{finding}\n"))
 
 
 @contextmanager

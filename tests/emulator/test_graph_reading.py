@@ -25,7 +25,18 @@ from cudadrv.driver._api import (
 )
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, Parameters, attribute, code, functions, launch, load, ok, text
+from .calls import (
+    LEGACY,
+    Parameters,
+    attribute,
+    code,
+    download,
+    functions,
+    launch,
+    load,
+    ok,
+    text,
+)
 from .handles import ADDRESS, RELAXED, a_node, a_stream, an_event, graph_of, params as empty
 from .kernels import EMPTY, FILL
 
@@ -150,6 +161,20 @@ def test_a_changed_node_returns_its_new_parameters(api: Emulator) -> None:
     ok(api.cuGraphNodeSetParams(node, given))
     found = shown(api, node)
     assert found.memset.value == 9
+
+
+def test_elements_of_a_fill_node_have_the_lowest_bytes_of_its_value(api: Emulator) -> None:
+    # Measured with driver 580.
+    memory = ok(api.cuMemAlloc(16))
+    (node,) = captured(api, ("cuMemsetD8Async", memory, 1, 4))
+    fill = shown(api, node)
+    for nbytes, value, expected in ((1, 0x1FF, "ffffffff"), (2, 0x12345, "4523452345234523")):
+        graph = ok(api.cuGraphCreate(0))
+        fill.memset.elementSize, fill.memset.value = nbytes, value
+        added(api, graph, fill)
+        ok(api.cuGraphLaunch(ok(api.cuGraphInstantiate(graph, 0)), LEGACY))
+        ok(api.cuCtxSynchronize())
+        assert download(api, memory, 2).tobytes()[: len(expected) // 2].hex() == expected
 
 
 def test_host_functions_events_and_memory_are_reported(api: Emulator) -> None:

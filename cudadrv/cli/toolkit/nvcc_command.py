@@ -177,7 +177,8 @@ def _passed_on(arguments: Sequence[str]) -> int:
     folders = os.environ.get("PATH", "").split(os.pathsep)
     other_folders = [folder for folder in folders if Path(folder or ".").resolve() != own_folder]
     nvcc = shutil.which("nvcc", path=os.pathsep.join(other_folders))
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     try:
         os.execv(nvcc or os.devnull, ["nvcc", *arguments])
     except OSError:

@@ -6,6 +6,7 @@ CUDA Driver API: "Error Log Management Functions".
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +54,7 @@ class ErrorLogCalls(CallRules):
         _check_flags(flags)
         text, end = self._messages(iterator)
         try:
-            Path(path_to_file.decode()).write_text(text)
+            Path(os.fsdecode(path_to_file)).write_text(text)
         except (OSError, ValueError) as error:
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_VALUE, f"the file of the log: {error}"

@@ -307,7 +307,10 @@ def submit_launch(
         check(function, shape, context.device)
         if stream.capture is not None:  # the node has the kernel's own cluster, as a GPU's
             shape = replace(shape, cluster=function.cluster_of(shape))
-        ready = KernelCall(function, shape, read_parameters(function, kernel_params, extra))
+        parameters = read_parameters(
+            function, kernel_params, extra, is_checked=driver._has_foreign_callers
+        )
+        ready = KernelCall(function, shape, parameters)
     except CallError:
         if stream.capture is not None:
             stream.capture.invalid = True

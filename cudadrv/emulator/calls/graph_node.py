@@ -364,7 +364,10 @@ class GraphNodeCalls(CallRules):
             (kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ),
             kernel.sharedMemBytes,
         )
-        parameters = read_parameters(function, int(kernel.kernelParams), int(kernel.extra))
+        parameters = read_parameters(
+            function, int(kernel.kernelParams), int(kernel.extra),
+            is_checked=self._has_foreign_callers,
+        )  # fmt: skip
         return kernel_work(self, function, shape, parameters)
 
     def _set(self, params: CUDA_MEMSET_NODE_PARAMS_v2) -> Work:
@@ -372,7 +375,9 @@ class GraphNodeCalls(CallRules):
         start, width = int(params.dst), int(params.elementSize)
         if width not in (1, 2, 4):
             raise invalid_value(f"a memset of elements of {width} bytes: 1, 2 or 4 will do")
-        value, count, height = int(params.value), int(params.width), int(params.height)
+        # Of the value an element has the lowest bytes: measured with driver 580.
+        value = int(params.value) & ((1 << 8 * width) - 1)
+        count, height = int(params.width), int(params.height)
         if not count or not height:
             raise invalid_value("a memset node of no bytes")
 

@@ -19,6 +19,7 @@ from ...driver._api import (
 from ..arrays import Array, ArrayLayout, MipmappedArray, read_layout
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
+from ..caller_memory import is_readable
 from ..contexts import Context
 from ..device_state import Owner
 from .call import call
@@ -152,6 +153,9 @@ class MemoryCalls(CallRules):
         self._reject_unsafe()
         if flags & ~_REGISTER_FLAGS or not p or bytesize <= 0:
             raise invalid_value(f"cannot page-lock {bytesize} bytes at {p:#x} with flags {flags}")
+        ends = p, p + bytesize - 1
+        if self._has_foreign_callers and not all(is_readable(at, 1) for at in ends):
+            raise invalid_value(f"{bytesize} bytes at {p:#x} are not all mapped")
         with self._lock:
             piece = self._host.register(p, bytesize, context.handle, context.device.ordinal, flags)
         if piece is None:

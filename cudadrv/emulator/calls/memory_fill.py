@@ -202,9 +202,6 @@ def fill_rows(
         )
     device, span = driver._device_of(address), pitch * (height - 1) + nbytes
     _reject_if_shut(driver, device, address, stream)
-    ranges = [(address + row * pitch, nbytes) for row in range(height)]
-    if pitch == nbytes:
-        ranges = [(address, span)]
     pattern = value.to_bytes(width, "little")
     recording = stream.capture is not None
     later = recording or driver._timeline is not None
@@ -212,6 +209,10 @@ def fill_rows(
     def run() -> None:
         with lock_of(device):
             host_address = host_address_of(driver, device, address, span, False, later)
+            # Only now: an absurd height has been rejected.
+            ranges = [(address + row * pitch, nbytes) for row in range(height)]
+            if pitch == nbytes:
+                ranges = [(address, span)]
             for start, length in ranges:
                 _set(host_address + start - address, pattern, length)
                 if device is not None:

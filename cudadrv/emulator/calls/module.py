@@ -190,10 +190,11 @@ class ModuleCalls(CallRules):
             data = ptx_of_fatbin(data, capability).encode()
         elif int(kind) != _PTX:
             noun = _KINDS.get(int(kind), f"an input of kind {int(kind)}")
+            shown = bytes(name).decode(errors="replace")
             raise self._rejection(
                 link,
                 CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
-                f"the emulator executes PTX and links PTX; {bytes(name).decode()!r} is {noun}",
+                f"the emulator executes PTX and links PTX; {shown!r} is {noun}",
             )
         text = data.rstrip(b"\0").decode(errors="replace")
         link.inputs.append((bytes(name).decode(errors="replace"), text))

@@ -7,7 +7,16 @@ from typing import Final
 
 from ...driver._api import CUdevResource, CUdevResourceType
 from ..emulator import Emulator
-from .handlers import INVALID_VALUE, Handlers, call, passed_on, put_bytes, put_size, put_uint
+from .handlers import (
+    INVALID_VALUE,
+    Handlers,
+    call,
+    passed_on,
+    put_bytes,
+    put_size,
+    put_uint,
+    structures_at,
+)
 
 GREEN_CONTEXTS: Final = Handlers()
 _BYTES: Final = 144  # sizeof(CUdevResource), of CUDA 12 and 13
@@ -68,9 +77,8 @@ def split_into_groups(
     api: Emulator, result: int, count: int, resource: int, remainder: int, flags: int, params: int
 ) -> int:
     """Divide multiprocessors into groups; without memory for them only return their counts."""
-    group_params = [
-        _Group.from_address(params + ctypes.sizeof(_Group) * index) for index in range(count)
-    ]
+    addresses = structures_at(params, ctypes.sizeof(_Group), count)
+    group_params = [_Group.from_address(at) for at in addresses]
     arguments = (count, _resource(resource), flags, group_params)
     if not result:
         return int(call(api, "_size_groups", *arguments)[0])
@@ -88,7 +96,7 @@ def describe(api: Emulator, result: int, resources: int, count: int) -> int:
     """Describe the multiprocessors of a green context."""
     if count and not resources:
         return INVALID_VALUE
-    native = [_resource(resources + _BYTES * index) for index in range(count)]
+    native = [_resource(at) for at in structures_at(resources, _BYTES, count)]
     return passed_on(api, "cuDevResourceGenerateDesc", (native, count), result)
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ...driver._api import CUresult
+from ..caller_memory import is_readable
 from ..emulator import Emulator
 
-_ArrayT = TypeVar("_ArrayT", bound=ctypes.Array[Any])
 Handler = Callable[..., int]
 """Takes the emulator and ctypes' arguments; returns the CUresult."""
 INVALID_VALUE: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
-class NullArrayError(Exception):
-    """An array that has elements was given as null."""
+class UnreadableArrayError(Exception):
+    """An array that has elements is null, or goes beyond the memory that can be read."""
 
 
 class Handlers:
@@ -71,24 +72,40 @@ def sizes_at(address: int, count: int) -> list[int]:
     """Return an array of 8-byte integers.
 
     Raises:
-        NullArrayError: it is null and has elements.
+        UnreadableArrayError: its elements cannot be read.
     """
-    return list(_array_at(address, ctypes.c_size_t * count)) if count else []
+    return list(struct.unpack(f"{count}Q", bytes_at(address, 8 * count))) if count else []
 
 
 def ints_at(address: int, count: int) -> list[int]:
     """Return an array of 4-byte integers, such as options and attributes.
 
     Raises:
-        NullArrayError: it is null and has elements.
+        UnreadableArrayError: its elements cannot be read.
     """
-    return list(_array_at(address, ctypes.c_int * count)) if count else []
+    return list(struct.unpack(f"{count}i", bytes_at(address, 4 * count))) if count else []
 
 
-def _array_at(address: int, kind: type[_ArrayT]) -> _ArrayT:
-    if not address:
-        raise NullArrayError
-    return kind.from_address(address)
+def structures_at(address: int, nbytes: int, count: int) -> range:
+    """Return the addresses of an array of structures, each of so many bytes.
+
+    Raises:
+        UnreadableArrayError: its elements cannot be read.
+    """
+    if count and not is_readable(address, nbytes * count):
+        raise UnreadableArrayError
+    return range(address, address + nbytes * count, nbytes)
+
+
+def bytes_at(address: int, nbytes: int) -> bytes:
+    """Return bytes of the caller.
+
+    Raises:
+        UnreadableArrayError: they cannot be read.
+    """
+    if not address or not is_readable(address, nbytes):
+        raise UnreadableArrayError
+    return ctypes.string_at(address, nbytes)
 
 
 class Texts:

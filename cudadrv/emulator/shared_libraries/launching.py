@@ -8,7 +8,7 @@ from typing import Final
 
 from ...driver._api import CUgraph, CUgraphExec, CUlaunchAttribute, CUresult
 from ..emulator import Emulator
-from .handlers import Handlers, call, passed_on, put_size, put_uint
+from .handlers import Handlers, call, passed_on, put_size, put_uint, structures_at
 
 LAUNCHING: Final = Handlers()
 # The nodes and edges that cuStreamGetCaptureInfo returned, by stream.
@@ -40,8 +40,8 @@ def _configuration(api: Emulator, address: int) -> SimpleNamespace:
         sharedMemBytes=config.shared_bytes, hStream=stream,
         numAttrs=config.attribute_count,
         attrs=[
-            CUlaunchAttribute(_ptr=config.attributes + _ATTRIBUTE_BYTES * index)
-            for index in range(config.attribute_count)
+            CUlaunchAttribute(_ptr=at)
+            for at in structures_at(config.attributes, _ATTRIBUTE_BYTES, config.attribute_count)
         ],
     )  # fmt: skip
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from ptx.errors import ImageFormatError
+from ptx.standard_streams import write_error
+from ptx.visible_text import visible
 
 from ...driver._api import CUresult, CUstream
 from ...driver.functions import forms, without_version
@@ -18,7 +19,7 @@ from ..emulator import Emulator
 from ..streams import PER_THREAD_HANDLE
 from .graphs import GRAPHS
 from .green_contexts import GREEN_CONTEXTS
-from .handlers import INVALID_VALUE, Handler, NullArrayError, put_size, put_uint
+from .handlers import INVALID_VALUE, Handler, UnreadableArrayError, put_size, put_uint
 from .launching import LAUNCHING
 from .library_files import LIBCUDA, library_images
 from .loading import LOADING
@@ -71,6 +72,7 @@ class Libcuda:
         That lasts while the interpreter ends: global objects of modules free their memory then.
         """
         self.api = api
+        api._has_foreign_callers = True
         self._library.connect(self._callbacks)
 
     def leave(self) -> None:
@@ -94,7 +96,7 @@ class Libcuda:
                 return INVALID_VALUE
             try:
                 code = function(*arguments)
-            except NullArrayError:
+            except UnreadableArrayError:
                 return INVALID_VALUE
             if code:
                 self._report(form.name, api.last_fault)
@@ -110,7 +112,7 @@ class Libcuda:
         if fault is not None and fault is not self._reported:
             self._reported = fault
             refused = f"{call}: " if isinstance(fault, ImageFormatError) else ""
-            print(f"cudadrv: {refused}{fault}", file=sys.stderr)
+            write_error(visible(f"cudadrv: {refused}{fault}\n"))
 
     def _function(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
         if form.is_absent:
@@ -129,9 +131,8 @@ class Libcuda:
         def wrapper(*arguments: Argument) -> int:
             if not reports:
                 reports.append(symbol)
-                print(
-                    f"cudadrv: the emulator lacks {symbol}: it returned CUDA_ERROR_NOT_SUPPORTED",
-                    file=sys.stderr,
+                write_error(
+                    f"cudadrv: the emulator lacks {symbol}: it returned CUDA_ERROR_NOT_SUPPORTED\n"
                 )
             return _NOT_SUPPORTED
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
+
+from ptx.standard_streams import write_error
 
 from ..calls.device import pci_address
 from ..device_state import DeviceState
@@ -113,9 +114,8 @@ class LibnvidiaMl:
                 return _UNINITIALIZED
             if not reports and symbol not in _UNMEASURED:
                 reports.append(symbol)
-                print(
-                    f"cudadrv: the emulator lacks {symbol}: it returned NVML_ERROR_NOT_SUPPORTED",
-                    file=sys.stderr,
+                write_error(
+                    f"cudadrv: the emulator lacks {symbol}: it returned NVML_ERROR_NOT_SUPPORTED\n"
                 )
             return _NOT_SUPPORTED
 

@@ -25,14 +25,16 @@ from ptx.errors import ImageFormatError, PtxError
 from ptx.isa.fatbin import MAGIC, fatbin_ptx
 from ptx.isa.linked_text import link_texts
 from ptx.isa.module import with_register_limit
+from ptx.standard_streams import write_error
+from ptx.visible_text import visible
 
 from ...driver.functions import read_table
 from ..profiles import ARCHITECTURES
 from .elf_file import elf_image
-from .handlers import put_bytes, put_size, put_uint, sizes_at
+from .handlers import UnreadableArrayError, bytes_at, put_bytes, put_size, put_uint, sizes_at
 from .library_files import this_machine
 from .shared_object import SharedObject, guarded
-from .signature import Signature, signature
+from .signature import Argument, Signature, signature
 
 # The part of `libcudadevrt` that kernels of Numba need: a grid's barrier. It is NVRTC's own from
 # cooperative groups (`cooperative_groups/details/sync.h`): a word of the launch's workspace, whose
@@ -175,7 +177,8 @@ class Link:
         noun = _KINDS.get(kind, f"of kind {kind}")
         reason = f"{name} is {noun}; the emulator executes PTX, and links PTX and LTO-IR"
         self.errors += f"error   : {reason}\n"
-        print(f"cudadrv: nvJitLink: {reason}", file=sys.stderr)  # not every caller shows the log
+        # Not every caller shows the log.
+        write_error(visible(f"cudadrv: nvJitLink: {reason}\n"))
         return _INVALID_INPUT
 
     @property
@@ -303,7 +306,16 @@ class LibnvJitLink:
 
     def _wrapped(self, form: Signature) -> Callable[..., int]:
         function: Callable[..., int] = getattr(self, form.name.removeprefix("nvJitLink"))
-        return lambda *arguments: _NULL_INPUT if form.has_null(arguments) else function(*arguments)
+
+        def wrapper(*arguments: Argument) -> int:
+            if form.has_null(arguments):
+                return _NULL_INPUT
+            try:
+                return function(*arguments)
+            except UnreadableArrayError:
+                return _INVALID_INPUT
+
+        return wrapper
 
     def use(self) -> None:
         """Let the functions link."""
@@ -351,11 +363,11 @@ class LibnvJitLink:
     def AddData(self, handle: int, kind: int, data: int, nbytes: int, name: bytes | None) -> int:
         """Add an input."""
         text = (name or b"an input").decode(errors="replace")
-        return self._links[handle].add(kind, ctypes.string_at(data, nbytes), text)
+        return self._links[handle].add(kind, bytes_at(data, nbytes), text)
 
     def AddFile(self, handle: int, kind: int, name: bytes) -> int:
         """Add a file."""
-        path = name.decode(errors="replace")
+        path = os.fsdecode(name)
         try:
             data = Path(path).read_bytes()
         except OSError as error:

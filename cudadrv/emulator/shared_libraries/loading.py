@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from ..emulator import Emulator
 from .handlers import (
     Handlers,
     Texts,
+    bytes_at,
     call,
     ints_at,
     passed_on,
@@ -23,6 +25,7 @@ from .handlers import (
 
 LOADING: Final = Handlers()
 _TEXTS: Final = Texts()
+_MOST_HANDLES: Final = 1 << 16  # of kernels; a larger count has room for all of them, too
 _ELF: Final = b"\x7fELF"
 _WRAPPED: Final = b"\xb1\x43\x62\x46"  # __fatBinC_Wrapper_t, whose third field is the fatbin
 
@@ -58,7 +61,7 @@ def load_data_with_options(
 def load_file(api: Emulator, result: int, path: bytes) -> int:
     """Load a module from a file."""
     try:
-        image = Path(path.decode()).read_bytes()
+        image = Path(os.fsdecode(path)).read_bytes()
     except OSError:
         return int(CUresult.CUDA_ERROR_FILE_NOT_FOUND)
     return passed_on(api, "cuModuleLoadData", (image,), result)
@@ -86,7 +89,7 @@ def load_library(
 def load_library_file(api: Emulator, result: int, path: bytes, *options: int) -> int:
     """Load a library from a file."""
     try:
-        image = Path(path.decode()).read_bytes()
+        image = Path(os.fsdecode(path)).read_bytes()
     except OSError:
         return int(CUresult.CUDA_ERROR_FILE_NOT_FOUND)
     buffer = ctypes.create_string_buffer(image)
@@ -100,7 +103,7 @@ def enumerate_kernels(api: Emulator, results: int, count: int, library: int) -> 
 
 
 def _put_handles(api: Emulator, name: str, results: int, count: int, owner: int) -> int:
-    code, handles = call(api, name, count, owner)
+    code, handles = call(api, name, min(count, _MOST_HANDLES), owner)
     if not code:
         for index, handle in enumerate(filter(None, map(int, handles))):
             put_size(results + 8 * index, handle)
@@ -138,7 +141,7 @@ def link_add_data(
     api: Emulator, link: int, kind: int, data: int, nbytes: int, name: bytes | None, *options: int
 ) -> int:
     """Add an input."""
-    image = ctypes.string_at(data, nbytes)
+    image = bytes_at(data, nbytes)
     return int(call(api, "cuLinkAddData", link, kind, image, nbytes, name or b"", 0, (), ())[0])
 
 
@@ -146,7 +149,7 @@ def link_add_data(
 def link_add_file(api: Emulator, link: int, kind: int, path: bytes, *options: int) -> int:
     """Add an input from a file."""
     try:
-        image = Path(path.decode()).read_bytes()
+        image = Path(os.fsdecode(path)).read_bytes()
     except OSError:
         return int(CUresult.CUDA_ERROR_FILE_NOT_FOUND)
     return int(call(api, "cuLinkAddData", link, kind, image, len(image), path, 0, (), ())[0])

@@ -23,6 +23,7 @@ from ..physical_memory import FABRIC
 from .handlers import (
     INVALID_VALUE,
     Handlers,
+    UnreadableArrayError,
     call,
     ints_at,
     passed_on,
@@ -30,6 +31,7 @@ from .handlers import (
     put_size,
     put_uint,
     sizes_at,
+    structures_at,
 )
 
 MEMORY: Final = Handlers()
@@ -52,6 +54,8 @@ _OPERATION_BYTES: Final = 48  # sizeof(CUstreamBatchMemOpParams)
 _MOST_OPERATIONS: Final = 256
 _SEMAPHORE_BYTES: Final = 144  # sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS), _SIGNAL_PARAMS
 _LOCATION_BYTES: Final = 8  # sizeof(CUmemLocation)
+_ACCESS_BYTES: Final = 12  # sizeof(CUmemAccessDesc)
+_MOST_DESCRIPTIONS: Final = 4096  # of access: far more than the devices of a host
 _NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error concerns no copy
 
 
@@ -94,7 +98,7 @@ def run_memory_operations(api: Emulator, stream: int, count: int, params: int, f
     if not params or count > _MOST_OPERATIONS:
         return INVALID_VALUE
     operations = [
-        CUstreamBatchMemOpParams(_ptr=params + _OPERATION_BYTES * index) for index in range(count)
+        CUstreamBatchMemOpParams(_ptr=at) for at in structures_at(params, _OPERATION_BYTES, count)
     ]
     return int(call(api, "cuStreamBatchMemOp", stream, count, operations, flags)[0])
 
@@ -190,7 +194,7 @@ def export_memory(api: Emulator, result: int, handle: int, kind: int, flags: int
 def signal_semaphores(api: Emulator, semaphores: int, params: int, count: int, stream: int) -> int:
     """Signal semaphores in the order of a stream."""
     handles, kind = sizes_at(semaphores, count), CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS
-    native = [kind(_ptr=params + _SEMAPHORE_BYTES * index) for index in range(count)]
+    native = [kind(_ptr=at) for at in structures_at(params, _SEMAPHORE_BYTES, count)]
     return int(call(api, "cuSignalExternalSemaphoresAsync", handles, native, count, stream)[0])
 
 
@@ -200,7 +204,7 @@ def wait_for_semaphores(
 ) -> int:
     """Let a stream wait for semaphores."""
     handles, kind = sizes_at(semaphores, count), CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS
-    native = [kind(_ptr=params + _SEMAPHORE_BYTES * index) for index in range(count)]
+    native = [kind(_ptr=at) for at in structures_at(params, _SEMAPHORE_BYTES, count)]
     return int(call(api, "cuWaitExternalSemaphoresAsync", handles, native, count, stream)[0])
 
 
@@ -235,9 +239,11 @@ def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> 
 
 def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
     """Return an array of CUmemAccessDesc, as the emulator reads it."""
+    if count > _MOST_DESCRIPTIONS:
+        raise UnreadableArrayError
     native = []
-    for index in range(count):
-        kind, number, flags = (ctypes.c_int * 3).from_address(address + 12 * index)
+    for at in structures_at(address, _ACCESS_BYTES, count):
+        kind, number, flags = (ctypes.c_int * 3).from_address(at)
         location = SimpleNamespace(type=kind, id=number)
         native.append(SimpleNamespace(location=location, flags=flags))
     return native
@@ -284,12 +290,12 @@ def copy_batch(
     starts: int, attribute_count: int, stream: int,
 ) -> int:  # fmt: skip
     """Copy several ranges."""
-    if not (targets and sources and sizes and attributes and starts):
+    if not (targets and sources and sizes and attributes and starts) or attribute_count > count:
         return INVALID_VALUE
     ranges = (sizes_at(array, count) for array in (targets, sources, sizes))
     native = [
-        CUmemcpyAttributes(_ptr=attributes + _ATTRIBUTE_BYTES * index)
-        for index in range(attribute_count)
+        CUmemcpyAttributes(_ptr=at)
+        for at in structures_at(attributes, _ATTRIBUTE_BYTES, attribute_count)
     ]
     indices = sizes_at(starts, attribute_count)
     arguments = (*ranges, count, native, indices, attribute_count, stream)
@@ -313,9 +319,8 @@ def copy_batch_of_old(
 def copy_boxes(api: Emulator, count: int, operations: int, flags: int, stream: int) -> int:
     """Copy several boxes."""
     native = [
-        CUDA_MEMCPY3D_BATCH_OP(_ptr=operations + _BOX_BYTES * index)
-        for index in range(count)
-        if operations
+        CUDA_MEMCPY3D_BATCH_OP(_ptr=at)
+        for at in structures_at(operations, _BOX_BYTES, count if operations else 0)
     ]
     return int(call(api, "cuMemcpy3DBatchAsync", count, native, flags, stream)[0])
 
@@ -355,10 +360,10 @@ def _moved(
     api: Emulator, name: str, addresses: int, sizes: int, count: int, locations: int, starts: int,
     location_count: int, flags: int, stream: int,
 ) -> int:  # fmt: skip
-    if not (addresses and sizes and locations and starts):
+    if not (addresses and sizes and locations and starts) or location_count > count:
         return INVALID_VALUE
     native: list[SimpleNamespace | None] = [
-        location_at(locations + _LOCATION_BYTES * index) for index in range(location_count)
+        location_at(at) for at in structures_at(locations, _LOCATION_BYTES, location_count)
     ]
     range_arguments = (sizes_at(addresses, count), sizes_at(sizes, count), count)
     location_arguments = (native, sizes_at(starts, location_count), location_count)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import sys
 from typing import Any, Final
 from uuid import UUID
+
+from ptx.standard_streams import write_error
+from ptx.visible_text import visible
 
 from ...driver._api import CUpointer_attribute, CUresult
 from ..call_error import result_text
@@ -28,6 +30,7 @@ _TEXTS: Final = Texts()
 _KERNEL_THREADS: Final = 0  # CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
 _MULTIPROCESSORS: Final = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _WARP: Final = 32
+_MOST_TEXT: Final = 4096  # names are shorter
 _NAMES: Final = {int(code): code.name for code in CUresult}
 
 _OF_RUNTIME: Final = UUID("6bd5fb6c-5bf4-e74a-8987-d93912fd9df9")
@@ -98,14 +101,14 @@ def _tell_reason(api: Emulator, code: int) -> None:
     their own words in place of the text.
     """
     _, text = api.cuGetErrorString(CUresult(code))
-    reason = (text or b"").decode()
+    reason = (text or b"").decode(errors="replace")
     fault = api.last_fault
     is_reported = fault is not None and str(fault) in reason  # when it happened
     if reason == result_text(CUresult(code)) or is_reported or reason in _TOLD:
         return
     if len(_TOLD) < _MOST_TOLD:
         _TOLD.add(reason)
-        print(f"cudadrv: {_NAMES[code]}: {reason}", file=sys.stderr)
+        write_error(visible(f"cudadrv: {_NAMES[code]}: {reason}\n"))
 
 
 @QUERIES("cuGetExportTable")
@@ -119,7 +122,7 @@ def export_table(api: Emulator, result: int, uuid: int) -> int:
     name = UUID(bytes=ctypes.string_at(uuid, 16))
     if name not in _REPORTED:
         _REPORTED.add(name)
-        print(_NO_RUNTIME if name == _OF_RUNTIME else _NO_TABLE.format(name), file=sys.stderr)
+        write_error(f"{_NO_RUNTIME if name == _OF_RUNTIME else _NO_TABLE.format(name)}\n")
     return int(CUresult.CUDA_ERROR_NOT_FOUND)
 
 
@@ -214,7 +217,7 @@ def device_bus_id(api: Emulator, result: int, length: int, device: int) -> int:
 
 
 def _put_text(api: Emulator, name: str, result: int, length: int, device: int) -> int:
-    code, text = call(api, name, length, device)
+    code, text = call(api, name, min(length, _MOST_TEXT), device)
     if not code and length > 0:
         put_bytes(result, text.rstrip(b"\0")[: length - 1] + b"\0")
     return int(code)

@@ -11,7 +11,6 @@ import ctypes
 import math
 import re
 import struct
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -34,6 +33,7 @@ from ptx.emulate.model.types import width_of
 from ptx.emulate.ops.data_movement import publish
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Symbol
+from ptx.standard_streams import write_error
 
 _LONG = "s64" if ctypes.sizeof(ctypes.c_long) == 8 else "s32"
 _SPEC = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L|I64|q)?([a-zA-Z%])")
@@ -332,7 +332,7 @@ def fail(
         )
     if fibre.n > _MOST_LINES:
         report.append(f"... and {fibre.n - _MOST_LINES} more threads\n")
-    sys.stderr.write("".join(report).encode("latin-1").decode(errors="replace"))
+    write_error("".join(report).encode("latin-1").decode(errors="replace"))
     text, name, number, caller = first
     raise AssertionFailed(
         f"assertion `{text}` failed in {caller} at {name}:{number}",

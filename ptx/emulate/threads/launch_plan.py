@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +19,7 @@ from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
 from ptx.emulate.model.types import NUMPY
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import Limits
+from ptx.standard_streams import write_output
 
 # Checks and counters are imported by the first launch that has them: saves 25 ms of the others.
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Output:
         """Write the added text to the present `sys.stdout`."""
         text, self._parts, self._size = "".join(self._parts), [], 0
         if text:
-            sys.stdout.write(text.encode("latin-1").decode(errors="replace"))
+            write_output(text.encode("latin-1").decode(errors="replace"))
 
 
 class LaunchPlan:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +47,60 @@ def test_a_full_disk_is_reported_in_a_line() -> None:
             check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "python -m cudadrv: No space left on device\n")
+
+
+SCRIPT = """import cudadrv, sys
+context = cudadrv.cuda_context_for(0)
+source = 'extern "C" __global__ void k() { printf("hello\\\\n"); assert(threadIdx.x); }'
+try:
+    context.compile(source).kernel("k").launch(context.default_stream, cudadrv.LaunchConfig(1, 1))
+    context.default_stream.synchronize()
+except cudadrv.CudaError:
+    print("stopped")
+sys.exit(5)
+"""
+
+
+def status_of(command: tuple[str, ...]) -> object:
+    try:
+        return main(command)
+    except SystemExit as end:
+        return end.code
+
+
+def test_a_command_has_its_status_without_standard_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Python's streams are None in a process that was started with closed ones.
+    script, source = tmp_path / "script.py", tmp_path / "k.cu"
+    script.write_text(SCRIPT)
+    source.write_text('extern "C" __global__ void k(int* x) { *x = 1; }')
+    statuses = {
+        ("info",): 0, ("info", "--json"): 0, ("doctor", "--json"): 0, ("top", "--once"): 0,
+        ("--version",): 0, ("--help",): 0, ("nonsense",): 2, ("check", "absent.py"): 2,
+        ("check", str(script)): 5, ("ptx", str(source)): 0, ("completion", "bash"): 0,
+        ("sass", str(tmp_path / "absent.cu")): 1,
+    }  # fmt: skip
+    different = []
+    for missing in itertools.product((False, True), repeat=2):
+        with monkeypatch.context() as patch:
+            for name, is_missing in zip(("stdout", "stderr"), missing, strict=True):
+                patch.setattr(sys, name, None if is_missing else io.StringIO())
+            found = {command: status_of(command) for command in statuses}
+        different += [
+            (missing, command) for command in found if found[command] != statuses[command]
+        ]
+    assert different == []
+
+
+def test_a_command_runs_with_a_closed_standard_output(tmp_path: Path) -> None:
+    command = [*COMMAND, "emulate", sys.executable, "-c", "open('ran', 'x')"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{shlex.join(command)} >&- && {shlex.join([*COMMAND, 'info'])} >&-"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "ran").exists()
 
 
 def test_top_reports_each_devices_memory(capsys: pytest.CaptureFixture[str]) -> None:
