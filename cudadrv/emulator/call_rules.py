@@ -9,7 +9,6 @@ invalidate, were measured with driver 580.
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Iterable
 from functools import partial
@@ -23,6 +22,7 @@ from .device_state import DeviceState, GraphAllocation
 from .driver_state import DriverState
 from .events import Event
 from .host_memory import HostRange
+from .native_thread import thread_number
 from .node_kind import NodeKind, Run
 from .pools import (
     ANYWHERE,
@@ -121,7 +121,7 @@ class CallRules(DriverState):
         """
         if not self._captures:
             return
-        this_thread, wants = threading.get_ident(), self._thread.capture_mode
+        this_thread, wants = thread_number(), self._thread.capture_mode
         if wants == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED:
             return
         minds_others = wants == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL

@@ -6,6 +6,7 @@ import threading
 
 from ..driver._api import CUresult
 from .call_error import CallError
+from .native_thread import thread_number
 
 
 class CheckpointLock:
@@ -23,7 +24,7 @@ class CheckpointLock:
 
     def lock(self, state: int) -> None:
         """Let the calls of other threads wait, and those of this one fail."""
-        self.state, self._holder = state, threading.get_ident()
+        self.state, self._holder = state, thread_number()
         self._running.clear()
 
     def unlock(self, state: int) -> None:
@@ -40,7 +41,7 @@ class CheckpointLock:
         """
         if name.startswith(("cuCheckpoint", "cuGetError", "cuLogs")):
             return
-        if threading.get_ident() == self._holder:
+        if thread_number() == self._holder:
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_PERMITTED,
                 f"{name} in the thread that has locked the process for a checkpoint: it would wait "

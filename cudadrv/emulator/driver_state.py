@@ -74,6 +74,7 @@ from .host_memory import HostMemory
 from .leaks import LeakWatch
 from .message_log import ErrorLog
 from .modules import KernelFunction, Library, LibraryKernel, Module, PendingLink
+from .native_thread import ThreadStates, thread_number
 from .node_kind import NodeKind
 from .pools import HostPools, Pool
 from .profiles import MAX_DEVICES, EmulatedDevice
@@ -154,6 +155,7 @@ class DriverState:
         self.checks = checks
         self.limits: Limits = checks.limits
         self._thread = CallingThread()
+        self._thread.states = ThreadStates()
         # Whether addresses of callers are checked before they are read. Our own are always right.
         self._has_foreign_callers = False
         self._lock = threading.RLock()
@@ -480,7 +482,7 @@ class DriverState:
         if number < PER_THREAD_HANDLE:
             number, thread = LEGACY_HANDLE, 0
         else:
-            thread = threading.get_ident()
+            thread = thread_number()
         stream = self._default_streams.get((context, thread))
         if stream is None:
             new = Stream(number, context, flags=0, priority=0)

@@ -65,7 +65,7 @@ class StreamCapture:
         graph: the graph that records.
         is_into: whether that graph existed before.
         origin: the stream that it began in, and must end in.
-        thread: identity of the thread that began it.
+        thread: the number of the thread that began it (`native_thread.py`).
         streams: all streams that take part.
         nodes: the recorded nodes.
         number: unique among captures.

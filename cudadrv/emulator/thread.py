@@ -17,6 +17,7 @@ from ..errors import CudaError
 if TYPE_CHECKING:
     from .call_error import Failure
     from .contexts import Context
+    from .native_thread import ThreadStates
     from .streams import Stream
     from .timeline.queues import QueuedOperation
 
@@ -51,12 +52,19 @@ class DeferredCall(NamedTuple):
         return any(context.destroyed for context in self.contexts)
 
 
+_INITIAL: Final[Mapping[str, Callable[[], object]]] = {
+    "stack": list, "put_off": deque, "depth": int,
+}  # fmt: skip
+
+
 class CallingThread(threading.local):
     """A thread's contexts, its last failed call, and its deferred calls.
 
-    It has no `__init__`: a collection during it would call the driver with half of the state.
+    It has no `__init__`: a collection during it would call the driver with half of the state. A
+    thread that C made keeps its state over several calls of Python (`native_thread.py`).
 
     Attributes:
+        states: the state of each native thread; one object for all threads.
         stack: its contexts; the last is current.
         put_off: what is done after the outermost call.
         streams: the streams that a put-off call names, by their handles. Another thread may have
@@ -72,13 +80,17 @@ class CallingThread(threading.local):
         makes_up: whether it makes calls that were put off.
     """
 
+    __slots__ = ("states",)  # of all threads, unlike other attributes
+
     stack: list[Context]
     put_off: deque[DeferredCall]
+    depth: int
+    if TYPE_CHECKING:
+        states: ThreadStates
     failure: Failure | None = None
     streams: Mapping[int, Stream] = MappingProxyType({})
     runs_host_function: bool = False
     capture_mode: int = 0
-    depth: int = 0
     default_stream: CUstream = LEGACY
     executing: Stream | None = None
     below: QueuedOperation | None = None
@@ -87,10 +99,11 @@ class CallingThread(threading.local):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            if name not in ("stack", "put_off"):
+            if name not in _INITIAL:
                 raise AttributeError(name)
+            self.states.restore(self.__dict__)
             # A collection may come between the two steps, and set it first.
-            return self.__dict__.setdefault(name, [] if name == "stack" else deque())
+            return self.__dict__.setdefault(name, _INITIAL[name]())
 
     @property
     def is_nested(self) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,6 +30,7 @@ from ..call_rules import CallRules
 from ..contexts import Context
 from ..events import Event
 from ..graphs import Graph, Tip
+from ..native_thread import thread_number
 from ..node_kind import NodeKind
 from ..streams import NON_BLOCKING, Stream, StreamCapture
 from ..timeline.queues import nothing
@@ -272,7 +272,7 @@ class StreamCalls(CallRules):
                     CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already"
                 )
             capture = StreamCapture(
-                stream, mode, threading.get_ident(), graph or Graph(), graph is not None
+                stream, mode, thread_number(), graph or Graph(), graph is not None
             )
             capture.number = next(self._handles)
             capture.join(stream, tip)
@@ -367,7 +367,7 @@ class StreamCalls(CallRules):
         """Reject the graph of a capture that did not end correctly."""
         self._reject_if_invalid(capture)
         relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        if not relaxed and capture.thread != threading.get_ident():
+        if not relaxed and capture.thread != thread_number():
             raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
                 "another thread began the capture, and its mode is not relaxed",
