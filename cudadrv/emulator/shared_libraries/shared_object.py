@@ -1,7 +1,8 @@
 """A library of this process, found under the name of another library that programs load.
 
 Its functions call the addresses in a table of the process. A process that has loaded it under
-the name of another library finds it wherever that name is requested.
+the name of another library finds it wherever that name is requested. It is loaded locally, as the
+real one: symbols of these names in other libraries, such as variables, stay their own.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def is_loaded(soname: str, file: Path | None = None) -> bool:
 
 def _loaded(path: str) -> ctypes.CDLL | None:
     try:
-        return ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_GLOBAL)
+        return ctypes.CDLL(path, mode=os.RTLD_NOLOAD)
     except OSError:
         return None
 
@@ -177,7 +178,7 @@ def _load(soname: str, image: bytes) -> ctypes.CDLL:
     file = os.memfd_create(soname)
     with os.fdopen(file, "wb", closefd=False) as opened:
         opened.write(image)
-    return ctypes.CDLL(f"/proc/self/fd/{file}", mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+    return ctypes.CDLL(f"/proc/self/fd/{file}", mode=os.RTLD_NOW)
 
 
 def _load_file(file: Path | None) -> ctypes.CDLL | None:
@@ -185,7 +186,7 @@ def _load_file(file: Path | None) -> ctypes.CDLL | None:
     if file is None:
         return None
     try:
-        return ctypes.CDLL(str(file), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+        return ctypes.CDLL(str(file), mode=os.RTLD_NOW)
     except OSError:  # such as a file system without executable files
         return None
 
