@@ -93,7 +93,7 @@ RACES: Final[Sequence[tuple[str, str, Arguments, str]]] = (
 )  # fmt: skip
 
 
-def test_a_race_asks_for_another_cause_before_it_advises_synchronisation() -> None:
+def test_a_race_requests_another_cause_before_it_advises_synchronisation() -> None:
     wrong = []
     for body, parameters, arguments, expected in RACES:
         texts = found(body, parameters, arguments, ("race",))
@@ -111,7 +111,7 @@ OF_BOUNDS: Final[tuple[CheckName, ...]] = ("bounds",)
 NONE: Final[tuple[CheckName, ...]] = ()
 
 
-def test_an_index_at_a_limit_of_32_bits_asks_for_overflow_and_another_does_not() -> None:
+def test_an_index_at_a_limit_of_32_bits_requests_overflow_and_another_does_not() -> None:
     wrong = []
     indices = [*LIMITS, -(2**31) + 5, 2**32 - 1, 3 * 2**31, 2**30, 12345678901, 300, -1]
     for (name, nbytes), index in itertools.product(BITS.items(), indices):
@@ -131,7 +131,7 @@ def test_an_index_at_a_limit_of_32_bits_asks_for_overflow_and_another_does_not()
     assert wrong == []
 
 
-def test_an_int_that_wraps_asks_for_overflow() -> None:
+def test_an_int_that_wraps_requests_overflow() -> None:
     for body in ("int n = m * 65536; x[n] = 1;", "unsigned n = m; x[n - 32769] = 1;"):
         for text in found(body, "float* x, int m", lambda s: (*one(s), 32768), ("bounds",)):
             assert "overflow 32 bits? Compute it in 64 bits, as size_t" in text

@@ -181,7 +181,7 @@ def test_a_class_of_cuda_is_known_by_value_and_a_number_is_no_array() -> None:
         assert (byte.cpp_type, byte.is_array) == ("h", False)
 
 
-def test_a_pointer_to_a_type_of_the_source_says_whether_that_is_const() -> None:
+def test_a_pointer_to_a_type_of_the_source_reports_whether_that_is_const() -> None:
     source = """
     struct Pair { float a; int b; };
     typedef float* Pointer;

@@ -90,14 +90,14 @@ def _shown(outcome: Outcome) -> str:
     return outcome.hex() if isinstance(outcome, bytes) else outcome
 
 
-def test_declarations_tell_each_type_that_they_do_not_hide(of_declarations: list[Case]) -> None:
+def test_declarations_report_each_type_that_they_do_not_hide(of_declarations: list[Case]) -> None:
     untold = {case.name for case in of_declarations if not _cpp_type(case)}
     structures = {f"{name} declared" for name in ("One", "Two", "Four", "Pair", "Line", "Three")}
     of_ptx = {case.name for case in of_declarations if case.name.endswith("of PTX")}
     assert untold == structures | of_ptx | {f"{name} declared" for name in HIDDEN}
 
 
-def test_names_of_instances_tell_each_type_but_structures(of_templates: list[Case]) -> None:
+def test_names_of_instances_report_each_type_but_structures(of_templates: list[Case]) -> None:
     untold = {case.name for case in of_templates if not _cpp_type(case)}
     structures = {f"put<{name}>" for name in ("One", "Two", "Four", "Pair", "Line", "Three")}
     assert untold == structures | {"put<Kind>", "put<Byte>"}
