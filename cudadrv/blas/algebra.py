@@ -140,7 +140,12 @@ class LinearAlgebra(NotCopyable):
         return f"<LinearAlgebra on {self.stream!r}>"
 
     def warm_up(self) -> None:
-        """Make the handles now: before a capture, where they cannot be made, or a measurement."""
+        """Make the handles now: before a capture, where they cannot be made, or a measurement.
+
+        Raises:
+            ClosedError: the stream was closed.
+        """
+        self.stream._handle.raw  # noqa: B018  # raises once it is closed
         self._routines.warm_up()
 
     def gemm(

@@ -57,10 +57,10 @@ class ContextLimits(NotCopyable):
         printf_bytes: the buffer of kernels' output until the next synchronisation.
     """
 
-    __slots__ = ("_handle",)
+    __slots__ = ("_context",)
 
-    def __init__(self, handle: ContextHandle) -> None:
-        self._handle = handle
+    def __init__(self, context: BaseContext) -> None:
+        self._context = context
 
     def __repr__(self) -> str:
         names = ("stack_bytes", "heap_bytes", "printf_bytes")
@@ -103,7 +103,7 @@ class ContextLimits(NotCopyable):
         self._set(_PERSISTING_L2, nbytes)
 
     def _get(self, limit: CUlimit) -> int:
-        handle = self._handle
+        handle = self._context._handle
         code, value = handle.call(handle.api.cuCtxGetLimit, limit)
         if code:
             raise failure(handle.api, code, "cuCtxGetLimit", f"a limit of {limit.name}")
@@ -111,7 +111,7 @@ class ContextLimits(NotCopyable):
 
     def _set(self, limit: CUlimit, nbytes: int) -> None:
         nbytes = border.whole("a limit of a context", nbytes)
-        handle = self._handle
+        handle = self._context._handle
         (code,) = handle.call(handle.api.cuCtxSetLimit, limit, nbytes)
         if code:
             doing = f"setting {limit.name} to {nbytes}"
@@ -303,7 +303,8 @@ class BaseContext(Closeable):
     def limits(self) -> ContextLimits:
         """Stack, heap and print buffer of its device code; readable and settable."""
         self._handle.raw  # noqa: B018  # raises once it is closed
-        return ContextLimits(self._handle)
+        self._handle.raw  # noqa: B018  # raises once it is closed
+        return ContextLimits(self)
 
     @property
     def cache_preference(self) -> CachePreference:

@@ -47,7 +47,7 @@ class BaseStream(Closeable):
     ) -> None:
         self.context = context
         self._is_default = is_default
-        # Launchers whose code refers to the stream's handle.
+        # Launchers whose code refers to the stream's handle, and allocators on the stream.
         self._launchers: Registry[StreamDependent] = Registry()
         # The resource of its new memory, if one was chosen; the type is above this layer.
         self._resource: object | None = None

@@ -107,14 +107,24 @@ class GraphCondition(NotCopyable):
         handle: the CUgraphConditionalHandle.
     """
 
-    __slots__ = ("graph", "handle")
+    __slots__ = ("_raw", "graph")
 
     def __init__(self, graph: BaseGraph, handle: CUgraphConditionalHandle) -> None:
         self.graph: BaseGraph = graph
-        self.handle: CUgraphConditionalHandle = handle
+        self._raw = handle
+
+    @property
+    def handle(self) -> CUgraphConditionalHandle:
+        """The CUgraphConditionalHandle.
+
+        Raises:
+            ClosedError: the graph was closed.
+        """
+        self.graph._handle.raw  # noqa: B018  # raises once it is closed
+        return self._raw
 
     def __repr__(self) -> str:
-        return f"<GraphCondition {int(self.handle):#x} of {self.graph!r}>"
+        return f"<GraphCondition {int(self._raw):#x} of {self.graph!r}>"
 
     def __index__(self) -> int:
         return int(self.handle)

@@ -279,9 +279,9 @@ class Kernel(NotCopyable):
             number = enumerator
         else:
             number = border.integer("Kernel.attribute: attribute", enumerator)
+        function, module = self._loaded()  # held until the call is made
         number_of_driver = self._attributes.get(number)
         if number_of_driver is None:
-            function, module = self._loaded()  # held until the call is made
             doing = f"attribute {number} of kernel {self.name!r}"
             code, number_of_driver = module.api.cuFuncGetAttribute(
                 _known_attribute(number, doing), function

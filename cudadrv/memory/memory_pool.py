@@ -262,8 +262,9 @@ class MemoryPool(Closeable):
         Raises:
             PeerAccessUnsupportedError: the hardware does not connect the two devices in that way.
         """
+        pool = self.handle
         user, handle = Device.get(device), self._handle
-        code = grant(handle.api, handle.raw, user)
+        code = grant(handle.api, pool, user)
         if code == CUresult.CUDA_ERROR_INVALID_DEVICE:
             raise PeerAccessUnsupportedError(f"letting {user!r} use memory of {self!r}")
         if code:
@@ -271,10 +272,11 @@ class MemoryPool(Closeable):
 
     def is_open_to(self, device: Device | int) -> bool:
         """Query whether a device may use the pool's memory."""
+        pool = self.handle
         user, handle = Device.get(device), self._handle
         location = CUmemLocation()
         location.type, location.id = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, user.ordinal
-        code, flags = handle.api.cuMemPoolGetAccess(handle.raw, location)
+        code, flags = handle.api.cuMemPoolGetAccess(pool, location)
         if code:
             raise failure(handle.api, code, "cuMemPoolGetAccess", f"querying {self!r}")
         return flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE

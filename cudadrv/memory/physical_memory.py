@@ -379,7 +379,8 @@ class MappedBuffer(DeviceBuffer):
         self._set_access(device, is_open=False)
 
     def _set_access(self, device: Device | int, *, is_open: bool) -> None:
-        user, reserved = Device.get(device), self._range
+        reserved = self._range
+        user = Device.get(device)
         if user.ordinal == reserved.context.ordinal:
             raise ArgumentValueError(f"{self!r} is always open to its own device")
         code = reserved.set_access(user.ordinal, is_open=is_open)
@@ -388,5 +389,6 @@ class MappedBuffer(DeviceBuffer):
 
     def is_open_to(self, device: Device | int) -> bool:
         """Return whether a device may use the memory."""
-        user, reserved = Device.get(device), self._range
+        reserved = self._range
+        user = Device.get(device)
         return user.ordinal in (reserved.context.ordinal, *reserved.others)

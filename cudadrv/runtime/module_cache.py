@@ -17,6 +17,7 @@ from ..errors import (
     ClosedError,
     CudadrvError,
     DriverCallFailed,
+    ForkedProcessError,
     RuntimeDependencyUnavailable,
 )
 from ..launch.module_and_kernel import Module
@@ -146,8 +147,8 @@ class PtxModuleCache:
                 image = self._image(context, label, text, key_text)
                 try:
                     module = context.load_module(image)
-                except ClosedError:
-                    raise  # the context was closed, which is no fault of the driver
+                except (ClosedError, ForkedProcessError):
+                    raise  # the context cannot be used, which is no fault of the driver
                 except CudadrvError as error:
                     raise DriverCallFailed(
                         f"{label} module load failed{key_text}: {error}"

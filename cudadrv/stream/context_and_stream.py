@@ -382,6 +382,7 @@ class Stream(BaseStream):
         """
         from ..memory.managed import prefetch_batch
 
+        self._handle.raw  # noqa: B018  # raises once it is closed
         prefetch_batch(self, arrays, to, discard)
 
     def discard_batch(self, arrays: Iterable[npt.NDArray[Any] | AnyDeviceArray]) -> None:
@@ -428,6 +429,7 @@ class Stream(BaseStream):
 
     def use_memory(self, resource: MemoryResource | None) -> None:
         """Let new memory of this stream come from a resource; None is its context's choice."""
+        self._handle.raw  # noqa: B018  # raises once it is closed
         self._resource = choose("Stream.use_memory: resource", resource)
 
     def capture(
@@ -572,6 +574,10 @@ class Context(BaseContext):
         self._default_stream: Stream | None = None
         self._target: ptx.Target | None = None
 
+    def _mark_closed(self, cause: str = "") -> None:
+        self._default_stream = None  # so that a use of it raises
+        super()._mark_closed(cause)
+
     @property
     def default_stream(self) -> Stream:
         """The context's own stream, made on first use.
@@ -592,11 +598,13 @@ class Context(BaseContext):
     @property
     def legacy_stream(self) -> DefaultStream:
         """The context's legacy default stream, which other libraries may use."""
+        self._handle.raw  # noqa: B018  # raises once it is closed
         return DefaultStream(self, is_per_thread=False)
 
     @property
     def per_thread_stream(self) -> DefaultStream:
         """The default stream of this context and the calling thread, different for each caller."""
+        self._handle.raw  # noqa: B018  # raises once it is closed
         return DefaultStream(self, is_per_thread=True)
 
     def new_stream(self, *, priority: int = 0, blocking: bool = False) -> Stream:
@@ -715,6 +723,7 @@ class Context(BaseContext):
             ptx.PtxError: the source does not compile, or NVRTC is missing.
             CudaError: the driver rejects the image.
         """
+        self._handle.raw  # noqa: B018  # raises once it is closed
         if options is None:
             options = ptx.CompileOptions()
         if isinstance(options, ptx.CompileOptions):  # `compile` rejects any other type
@@ -775,6 +784,7 @@ class Context(BaseContext):
             CudaError: the driver rejects the image.
             OSError: a file cannot be read.
         """
+        self._handle.raw  # noqa: B018  # raises once it is closed
         chosen = border.optional("Context.compile_nvvm: options", options, ptx.NvvmOptions)
         target = self.target.as_kind(ptx.ImageKind.PTX)
         image = ptx.compile_nvvm(ir, (chosen or ptx.NvvmOptions()).for_target(target), name=name)
@@ -825,6 +835,7 @@ class Context(BaseContext):
             CudaError: the driver rejects the result.
             OSError: a file cannot be read.
         """
+        self._handle.raw  # noqa: B018  # raises once it is closed
         from ..launch.linking import linked
 
         chosen = border.optional("Context.link: options", options, ptx.LinkOptions)
@@ -835,6 +846,7 @@ class Context(BaseContext):
 
     def use_memory(self, resource: MemoryResource | None) -> None:
         """Let new memory of its streams come from a resource; None restores the driver's pool."""
+        self._handle.raw  # noqa: B018  # raises once it is closed
         self._resource = choose("Context.use_memory: resource", resource)
 
     def new_graph(self) -> Graph:

@@ -158,8 +158,10 @@ class MipmappedArray(Texels[_ScalarT]):
         """Return a level; 0 is the largest. The same number gives the same object.
 
         Raises:
+            ClosedError: the array was closed.
             TextureError: there is none of this number.
         """
+        self._handle.raw  # noqa: B018  # raises once it is closed
         number = border.integer("MipmappedArray.level: number", number)
         if not 0 <= number < self.levels:
             raise TextureError(f"{self!r} has no level {number}")

@@ -111,3 +111,47 @@ def test_a_child_works_whatever_lock_a_thread_of_its_parent_held() -> None:
     )  # fmt: skip
     codes = dict(line.split() for line in done.stdout.splitlines())
     assert codes == dict.fromkeys(HELD, "0"), done.stderr[-3000:]
+
+
+OBJECTS_OF_THE_PARENT = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+from cudadrv import emulator
+from tests.ended_objects import (
+    FAIL_ALIVE, OBJECTS, WITHOUT_DRIVER, Lab, differences, outcomes,
+)
+
+labs = [Lab(), Lab()]
+cached = Lab()
+arena, allocator = cached.arena, cached.allocator
+arena.release(cached.bucket, cached.slab)
+allocator.deallocate(cached.address, 64)
+
+def report(lab):
+    found = outcomes(lab, OBJECTS)
+    known = {full: error for full, error in found.items() if full not in FAIL_ALIVE}
+    print(*differences(known, "ForkedProcessError", answers=WITHOUT_DRIVER), sep="\\n", flush=True)
+
+if os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+for call in (lambda: arena.alloc(cached.stream, 4, "a"), lambda: allocator.allocate(64)):
+    try:
+        print("handed out", call())
+    except Exception as error:
+        if type(error).__name__ != "ForkedProcessError":
+            print(type(error).__name__)
+report(labs[0])
+with emulator.session(2):
+    report(labs[1])
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+def test_objects_of_the_parent_raise_in_a_child() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OBJECTS_OF_THE_PARENT],
+        cwd=ROOT, env={**os.environ, "CUDADRV_DRIVER": "emulator:2"},
+        capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr[-3000:]

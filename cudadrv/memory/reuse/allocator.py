@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from ... import border
 from ...driver._api import CUdeviceptr
 from ...driver.call_gate import CapturePeriod
-from ...driver.driver_selection import failure
+from ...driver.driver_selection import failure, forked_error
 from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
 from ...driver.stream import BaseStream, require_stream
@@ -195,6 +196,18 @@ class AllocatorStatistics:
     cap_bytes: int
 
 
+class _Closed(CapturePeriod):
+    """Stands for the time after the end of an allocator, in which every thread takes slow paths."""
+
+    __slots__ = ()
+
+    @property
+    def is_own(self) -> bool:
+        return True
+
+
+_CLOSED: Final = _Closed()
+
 allocators: Final[Registry[CudaAllocator]] = Registry()
 """The existing allocators, for a reset of their context."""
 
@@ -225,13 +238,16 @@ class CudaAllocator(NotCopyable):
         # Address to size of blocks in use; dict assignment and pop are atomic.
         watch = stream.context.device.driver.memory_watch
         self._live: dict[int, int] = {} if watch is None else WatchedBlocks(watch)
-        # The time for which it is frozen, if it is.
+        # The time for which it is frozen, if it is; `_CLOSED` once its stream was closed, and in a
+        # forked child.
         self._frozen: CapturePeriod | None = None
         self._captures = CaptureMemory()
         self._lock = threading.RLock()
         # Its cached blocks are freed on the stream, closed or not.
         self._queue: StreamHandle = stream._handle
         allocators.add(self)
+        self._dependent = _Dependent(self)
+        stream._launchers.add(self._dependent)
         weakref.finalize(self, _abandon, self._queue, self._lists).atexit = False
 
     def __repr__(self) -> str:
@@ -246,6 +262,7 @@ class CudaAllocator(NotCopyable):
         """Return the address of `nbytes` bytes, not initialised; 0, the null pointer, for 0 bytes.
 
         Raises:
+            ClosedError: its stream was closed.
             OutOfMemoryError: the driver has no such block even after every cached one was freed and
                 its pool was trimmed; or the capture arena is full.
         """
@@ -287,13 +304,28 @@ class CudaAllocator(NotCopyable):
         """Free every cached block; blocks in use stay.
 
         Raises:
+            ClosedError: its stream was closed, which has freed them.
             FrozenAllocatorError: a capture is under way.
         """
+        self._reject_closed()
         if self._frozen and self._is_frozen_here(wait=True):
             raise FrozenAllocatorError(
                 "reset of an allocator that is frozen: end the capture first"
             )
         self._release_all(self._lists.drain())
+
+    def _close(self) -> None:
+        """Free all cached blocks, as the stream was closed; later ones are freed at once."""
+        self._frozen = _CLOSED
+        for address in self._lists.drain():
+            _return_block(self._queue, address)
+
+    def _reject_closed(self) -> None:
+        if self._frozen is _CLOSED:
+            self.stream._handle.raw  # noqa: B018  # raises, unless this is a forked child
+            parent = self.stream.context.device.driver.forked_from
+            if parent is not None:
+                raise forked_error("CudaAllocator", parent)
 
     def _lose(self) -> None:
         """Drop all blocks, also those in use, as the context is about to be reset."""
@@ -317,12 +349,13 @@ class CudaAllocator(NotCopyable):
     @property
     def is_frozen(self) -> bool:
         """Whether a capture is under way, and the free lists are bypassed."""
-        return self._frozen is not None
+        return self._frozen is not None and self._frozen is not _CLOSED
 
     def freeze(self) -> None:
         """Bypass the free lists until `unfreeze`, for the calling thread. Others wait until then.
 
         Raises:
+            ClosedError: its stream was closed.
             FrozenAllocatorError: the thread has frozen it already: one capture at a time.
         """
         self._freeze(CapturePeriod())
@@ -333,6 +366,7 @@ class CudaAllocator(NotCopyable):
         Setting `_frozen` (where it is the period) and `_captures.arena` to None ends the freeze at
         once. Callers do that where an interrupt could prevent the start of `unfreeze`.
         """
+        self._reject_closed()
         while True:
             if self._is_frozen_here(wait=True):
                 raise FrozenAllocatorError("freeze of an allocator that is frozen already")
@@ -367,8 +401,9 @@ class CudaAllocator(NotCopyable):
                 from it.
         """
         with self._lock:
-            period, self._frozen, self._captures.arena = self._frozen, None, None
-            if period is not None:
+            period, self._captures.arena = self._frozen, None
+            if period is not None and period is not _CLOSED:
+                self._frozen = None
                 period.end()
             captured, self._captures.addresses = self._captures.addresses, set()
             loose = self._lists.take_out(captured)
@@ -400,8 +435,10 @@ class CudaAllocator(NotCopyable):
         """Let captured allocations come from `size` bytes at `base`, each address once.
 
         Raises:
+            ClosedError: the stream of the allocator was closed.
             FrozenAllocatorError: an arena is installed already.
         """
+        self._reject_closed()
         arena = BumpArena(
             border.integer("install_arena: base", base), border.integer("install_arena: size", size)
         )
@@ -442,6 +479,7 @@ class CudaAllocator(NotCopyable):
         return address
 
     def _allocate_captured(self, nbytes: int) -> int:
+        self._reject_closed()
         arena = self._captures.arena
         nbytes = border.integer("allocate: nbytes", nbytes)
         if arena is None or nbytes <= 0:
@@ -510,6 +548,38 @@ class CudaAllocator(NotCopyable):
         code = queue.free(CUdeviceptr(address))
         if code:
             raise failure(queue.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
+
+
+class _Dependent:
+    """Closes an allocator with its stream, which knows it weakly."""
+
+    __slots__ = ("__weakref__", "_allocator")
+
+    def __init__(self, allocator: CudaAllocator) -> None:
+        self._allocator = weakref.ref(allocator)
+
+    def on_owner_closed(self, owner: object) -> None:
+        """Close the allocator."""
+        allocator = self._allocator()
+        if allocator is not None:
+            allocator._close()
+
+    def reset(self) -> None:
+        """Do nothing: an allocator has none of the driver's functions built in."""
+
+    def hold_back(self) -> Callable[[], bool]:
+        """Do nothing: an allocator calls the driver through the stream's gate."""
+        return lambda: True
+
+
+def _begin_child() -> None:
+    """Hand out no cached block in a forked child: that makes no driver call, which would fail."""
+    for allocator in allocators.alive():
+        allocator._frozen = _CLOSED
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 def _return_block(stream: StreamHandle, address: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections import deque
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import border
+from ...driver.driver_selection import forked_error
 from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
 from ...driver.stream import BaseStream, require_stream
@@ -20,6 +22,7 @@ from ...errors import (
     ClosedError,
     CudadrvError,
     DriverCallFailed,
+    ForkedProcessError,
     InvalidValueError,
     OutOfMemoryError,
     StreamCaptureUnsupportedError,
@@ -134,6 +137,16 @@ arenas: Final[Registry[DeviceArena]] = Registry()
 """The existing arenas, for a reset of a context."""
 
 
+def _begin_child() -> None:
+    """Hand out no cached slab in a forked child: that makes no driver call, which would fail."""
+    for arena in arenas.alive():
+        arena._lists.drain()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
+
+
 class DeviceArena(NotCopyable):
     """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
 
@@ -200,11 +213,11 @@ class DeviceArena(NotCopyable):
         try:
             slab = (
                 None
-                if elements < 1 or stream.capturing
+                if elements < 1 or stream._handle.capture is not None
                 else self._shelves[stream][(elements - 1).bit_length()].pop()
             )
-        # No such slab, an integer of NumPy's, or an invalid stream or number.
-        except (LookupError, AttributeError, TypeError, ValueError):
+        # No such slab, an integer of NumPy's, or an invalid or closed stream or number.
+        except (LookupError, AttributeError, TypeError, ValueError, ClosedError):
             slab = None
         if slab is None:
             return self._allocate_slow_path(stream, elements, label)
@@ -337,6 +350,7 @@ class DeviceArena(NotCopyable):
         with self._lock:
             for stream, shelves in self._shelves.copy().items():
                 if stream.closed:
+                    self._drop_ended(shelves)
                     self._lists.retire_empty(shelves.values())
                     remaining = {
                         bits: shelf for bits, shelf in shelves.items() if not shelf.retired
@@ -345,6 +359,17 @@ class DeviceArena(NotCopyable):
                         self._shelves[stream] = remaining
                     else:
                         del self._shelves[stream]
+
+    @staticmethod
+    def _drop_ended(shelves: dict[int, FreeList[ArenaSlab]]) -> None:
+        """Drop cached slabs that the end of their emulator session has closed."""
+        for shelf in shelves.values():
+            for _ in range(len(shelf)):
+                slab = shelf.popleft()
+                if slab.closed:
+                    slab.lease.end()
+                else:
+                    shelf.append(slab)
 
     def _return_block(self, slabs: list[ArenaSlab]) -> None:
         for slab in slabs:
@@ -379,6 +404,9 @@ class DeviceArena(NotCopyable):
 
     def _require_stream(self, stream: BaseStream) -> None:
         require_stream("DeviceArena.alloc: stream", stream)
+        parent = stream.context.device.driver.forked_from
+        if parent is not None:
+            raise forked_error("DeviceArena.alloc", parent)
 
     def _fresh(self, stream: BaseStream, bucket: int, lease: Lease, label: str) -> ArenaSlab:
         try:
@@ -386,13 +414,13 @@ class DeviceArena(NotCopyable):
         except OutOfMemoryError:
             # Cached memory may be the missing memory; the driver waits for its streams.
             self.trim()
-        except ClosedError:
+        except (ClosedError, ForkedProcessError):
             raise  # another thread closed the stream meanwhile
         except CudadrvError as error:
             raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
         try:
             return self._zeroed(stream, bucket, lease)
-        except ClosedError:
+        except (ClosedError, ForkedProcessError):
             raise
         except CudadrvError as error:
             raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error

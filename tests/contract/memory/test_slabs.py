@@ -39,10 +39,19 @@ class FakeStream:
     capturing: bool = False
     closed: bool = False
 
+    @property
+    def _handle(self) -> FakeStream | None:
+        return None if self.closed else self
+
+    @property
+    def capture(self) -> object:
+        return self if self.capturing else None
+
 
 class FakeSlab:
     """A slab without memory."""
 
+    closed = False
     arena: object
     bucket: int
     shelf: FreeList[Any]  # of FakeSlab: the arena's own type

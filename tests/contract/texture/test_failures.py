@@ -117,9 +117,10 @@ def test_a_mipmapped_array_closes_whatever_a_texture_of_a_level_raises() -> None
     with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)
         mipmapped = MipmappedArray(context, 9, np.float32)
-        texture = Texture(mipmapped.level(1))
+        level = mipmapped.level(1)
+        texture = Texture(level)
         with machine.fail("cuTexObjectDestroy"), pytest.raises(UnknownError, match="destroying"):
             mipmapped.close()
         assert mipmapped.closed
-        assert mipmapped.level(1).closed
+        assert level.closed
         assert texture.closed
