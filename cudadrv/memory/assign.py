@@ -14,6 +14,7 @@ from .copy import copy
 from .dtypes import AnyArray, AnyDType
 from .fill import fill
 from .host_copy import as_array
+from .managed import is_managed
 from .resource import without_choices
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def assign(stream: BaseStream, dst: AnyDeviceArray, value: object) -> None:
         # It reports values that cannot become an array.
         source = as_array(cast("npt.ArrayLike", value))
         if source.ndim or isinstance(value, np.ndarray):
+            if source.dtype != dst.dtype and is_managed(source) and not stream.capturing:
+                stream.synchronize()  # the host converts the values
             _assign_host(stream, dst, _as_elements(source, dst.dtype))
             return
     fill(stream, dst, value)

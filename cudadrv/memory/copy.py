@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUdeviceptr
+from ..driver.context_handle import known_at
 from ..driver.driver_selection import failure
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
@@ -28,6 +29,8 @@ from .host_copy import (
     transfer,
     upload,
 )
+from .layout import Layout
+from .managed import is_managed, on_device
 from .order import order_access
 from .resource import without_choices
 from .strided_copy import copy_strided, copy_to_peer, side_of
@@ -46,17 +49,19 @@ def copy(
     """Copy between arrays of one shape and dtype, or buffers of one size: `Stream.copy`.
 
     Either side may be a host array, and the two may lie on different devices; the stream belongs to
-    one of them. A copy to the host waits; others keep the order of the streams concerned.
+    one of them. A copy to the host waits; others keep the order of the streams concerned. Both may
+    be host arrays if one of them is pinned, registered or managed: the copy comes after the earlier
+    work of the stream on it.
 
     Args:
         stream: a stream of either side's context.
         dst: the destination.
         src: the source.
-        wait: whether to wait for a pinned host array, so that on return it may be changed or has
-            its values. Other host arrays may be used on return in any case.
+        wait: whether to wait for a pinned, registered or managed host array, so that on return it
+            may be changed or has its values. Other host arrays may be used on return in any case.
 
     Raises:
-        CopyError: the two sides do not match.
+        CopyError: the two sides do not match, or are ordinary host arrays.
         WrongDeviceError: the stream belongs to neither side's device.
     """
     # Ordered by speed: `isinstance` is faster when it succeeds, and most dtypes are one object, for
@@ -64,7 +69,9 @@ def copy(
     if type(src) is _ndarray and isinstance(dst, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
             check_alike(dst, src)
-        if dst.__class__ is StridedArray:
+        if src.base is not None and is_managed(src):
+            copy_of_host(stream, dst, src, wait)
+        elif dst.__class__ is StridedArray:
             _upload_strided(stream, dst, src, wait)
         else:
             upload(stream, dst, src, wait)
@@ -83,10 +90,10 @@ def _copy_others(
     try:
         check_alike(dst, src)
         if isinstance(src, np.ndarray):
-            if isinstance(dst, np.ndarray):
-                raise CopyError("both sides are host arrays: NumPy copies those")
             require_plain(src)
-            if isinstance(dst, StridedArray):
+            if isinstance(dst, np.ndarray) or is_managed(src):
+                copy_of_host(stream, dst, src, wait)
+            elif isinstance(dst, StridedArray):
                 _upload_strided(stream, dst, src, wait)
             else:
                 upload(stream, dst, src, wait)
@@ -99,6 +106,36 @@ def _copy_others(
         border.instance("Stream.copy: dst", dst, _SIDES)
         border.instance("Stream.copy: src", src, _SIDES)
         raise
+
+
+def copy_of_host(
+    stream: BaseStream, dst: ArrayOrBuffer | HostArray, src: HostArray, wait: bool = True
+) -> None:
+    """Copy a host array in the order of the stream, where it or the destination is used in place.
+
+    Raises:
+        CopyError: neither is, or the destination is read-only.
+    """
+    context, sides = opened(stream._handle).context, [dst, src]
+    for number, side in enumerate(sides):
+        if isinstance(side, np.ndarray) and side.nbytes:
+            require_plain(side)
+            # Overlapping memory counts as far as it reaches.
+            if known_at(context, _first_byte(side)) is not None:
+                sides[number] = on_device(stream, side)
+    if not src.nbytes:
+        return
+    if isinstance(sides[0], np.ndarray) and isinstance(sides[1], np.ndarray):
+        raise CopyError("both sides are ordinary host arrays: NumPy copies those")
+    if isinstance(dst, np.ndarray) and not dst.flags.writeable:
+        raise CopyError("the host array to copy to is read-only")
+    copy(stream, *sides, wait=wait)
+    if wait and not stream.capturing:
+        stream.synchronize()
+
+
+def _first_byte(array: HostArray) -> int:
+    return array.ctypes.data + Layout(0, array.shape, array.strides).bounds(array.itemsize)[0]
 
 
 def check_alike(dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) -> None:

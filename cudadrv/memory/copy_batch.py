@@ -47,7 +47,7 @@ from .host_copy import (
     ready,
     require_plain,
 )
-from .managed import mem_location
+from .managed import mem_location, on_device
 from .order import AnyMemory, order_access
 from .strided_copy import box_operations, side_of
 
@@ -324,11 +324,19 @@ def _add(
     _require_dense("destination", dst)
     _require_dense("source", src)
     check_alike(dst, src)
+    if isinstance(dst, np.ndarray) and not dst.flags.writeable:
+        raise CopyError("the host array to copy to is read-only")
+    if isinstance(dst, np.ndarray) and isinstance(src, np.ndarray) and dst.nbytes:
+        if is_reachable(queue, dst):
+            batch.written.append(dst)
+            dst = on_device(stream, dst)
+        elif is_reachable(queue, src):
+            src = on_device(stream, src)
+        else:
+            raise CopyError("both sides are ordinary host arrays: NumPy copies those")
     if isinstance(dst, np.ndarray):
         if isinstance(src, np.ndarray):
-            raise CopyError("both sides are host arrays: NumPy copies those")
-        if not dst.flags.writeable:
-            raise CopyError("the host array to copy to is read-only")
+            return  # of no bytes
         target_memory = source_memory = ready(stream, src, writes=False)
         batch.written.append(dst)
         batch.copied.append(src)

@@ -16,7 +16,8 @@ from .array import AnyDeviceArray, DeviceArray, StridedArray, empty, view_of
 from .buffer import DeviceBuffer
 from .copy import require_apart
 from .dtypes import AnyArray, AnyDType
-from .host_copy import ArrayOrBuffer, ready, transfer
+from .host_copy import ArrayOrBuffer, ready, require_plain, transfer
+from .managed import on_device
 from .resource import without_choices
 from .strided_copy import MOST_BOXES, CopyAxis, CopyBoxes, Plan, Side, copy_strided, side_of
 
@@ -33,13 +34,19 @@ _PACK_FLOAT: Final = {
 }
 
 
-def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
+def fill(stream: BaseStream, dst: ArrayOrBuffer | AnyArray, value: object) -> None:
     """Set every element of an array, or every byte of a buffer, to `value`.
 
+    Host arrays in pinned, registered or managed memory are filled in place, and waited for.
+
     Raises:
+        CopyError: the host array is in ordinary memory, or read-only.
         InvalidValueError: an element cannot hold the value unchanged, or shares some of its bytes
             with another one.
     """
+    if isinstance(dst, np.ndarray):
+        _fill_host(stream, dst, value)
+        return
     if type(dst) is not DeviceArray:
         border.instance("Stream.fill: dst", dst, (DeviceArray, DeviceBuffer))
     memory = ready(stream, dst, writes=True)
@@ -53,6 +60,16 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
     else:
         fill_dense(stream._handle, dst._address, dst.nbytes, pattern)
     del memory  # held until here, whichever thread closes the array meanwhile
+
+
+def _fill_host(stream: BaseStream, dst: AnyArray, value: object) -> None:
+    """Fill a host array that the device can access, in the order of the stream, and wait."""
+    require_plain(dst)
+    if not dst.flags.writeable:
+        raise errors.CopyError("the host array to fill is read-only")
+    fill(stream, on_device(stream, dst), value)
+    if not stream.capturing:
+        stream.synchronize()
 
 
 def _without_repetition(array: AnyDeviceArray) -> AnyDeviceArray:

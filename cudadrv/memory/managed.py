@@ -91,6 +91,14 @@ class ManagedHandle(HostHandle[CUdeviceptr]):
         check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 
 
+def is_managed(array: AnyArray) -> bool:
+    """Return whether a host array is one of `managed_empty`, or a part; costs little."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, ManagedHandle)
+
+
 class Advice(IntEnum):
     """How managed memory is used: for `advise`.
 

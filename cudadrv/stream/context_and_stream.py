@@ -36,12 +36,18 @@ from ..memory.array import (
 )
 from ..memory.assign import assign
 from ..memory.buffer import DeviceBuffer, alloc, owning
-from ..memory.copy import contiguous as new_contiguous, copy as copy_memory, download_any
+from ..memory.copy import (
+    contiguous as new_contiguous,
+    copy as copy_memory,
+    copy_of_host,
+    download_any,
+)
 from ..memory.driver_pool import open_pool
 from ..memory.dtypes import TypedDType
 from ..memory.fill import fill
 from ..memory.host_copy import as_array, require_plain, upload
 from ..memory.layout import Shape, checked_shape
+from ..memory.managed import is_managed
 from ..memory.resource import MemoryResource, choose
 from ..memory.reuse.host_results import host_result
 from ..memory.staging import LEAST_STAGED_BYTES
@@ -199,7 +205,10 @@ class Stream(BaseStream):
         if self.capturing:
             source = np.array(source, order="C")
         result = self.empty(source.shape, source.dtype)
-        upload(self, result, source)
+        if source.base is not None and is_managed(source):
+            copy_of_host(self, result, source)
+        else:
+            upload(self, result, source)
         return result
 
     def to_host(
@@ -303,8 +312,16 @@ class Stream(BaseStream):
         """
         assign(self, dst, value)
 
-    def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
-        """Set every element of an array, or every byte of a buffer, to `value`."""
+    def fill(self, dst: AnyDeviceArray | DeviceBuffer | npt.NDArray[Any], value: object) -> None:
+        """Set every element of an array, or every byte of a buffer, to `value`.
+
+        Host arrays in pinned, registered or managed memory are filled in place, after the earlier
+        work of the stream. This waits for them; a capture cannot.
+
+        Raises:
+            CopyError: the host array is in ordinary memory, or read-only.
+            InvalidValueError: an element cannot hold the value unchanged.
+        """
         fill(self, dst, value)
 
     def import_array(self, value: object) -> AnyDeviceArray:
