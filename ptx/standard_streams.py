@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
+from ptx.visible_text import visible
+
 
 def write_output(text: str) -> None:
     """Write a text to standard output, if there is one."""
@@ -26,13 +28,20 @@ def flush_output() -> None:
 def write_error(text: str) -> None:
     """Write a text to standard error at once, if there is one that shows it.
 
-    A report must not fail the call that it is about.
+    Its control characters are escaped, as reports have names of other people. A report must not
+    fail the call that it is about.
     """
     stream: TextIO | None = sys.stderr
     if stream is None:
         return
     try:
-        stream.write(text)
+        stream.write(encodable(visible(text), stream))
         stream.flush()
     except (OSError, ValueError):
-        return  # it was closed, is full, or its encoding lacks a character
+        return  # it was closed, or is full
+
+
+def encodable(text: str, stream: TextIO) -> str:
+    """Return a text with the characters escaped that the encoding of a stream lacks."""
+    encoding = stream.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -11,28 +11,22 @@ import sys
 from collections.abc import Sequence
 from typing import Final, TextIO
 
+from ptx.standard_streams import encodable, write_error
 from ptx.visible_text import visible
 
 _CLEAR: Final = "\x1b[H\x1b[2J"  # cursor to the corner, clear the screen: ECMA-48
 
 
 def print_text(text: object = "") -> None:
-    """Print a text on standard output."""
-    _print(sys.stdout, text)
+    """Print a text on standard output, if the process has one."""
+    stream: TextIO | None = sys.stdout  # typeshed does not know None
+    if stream is not None:
+        print(encodable(visible(str(text)), stream), file=stream, flush=True)
 
 
 def print_error(text: object) -> None:
-    """Print a text on standard error."""
-    _print(sys.stderr, text)
-
-
-def _print(stream: TextIO | None, text: object) -> None:
-    if stream is None:  # the process has no such stream
-        return
-    shown = visible(str(text))
-    encoding = stream.encoding or "utf-8"
-    # A character that the stream's encoding lacks must not end the command.
-    print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    """Print a text on standard error, if the process has one."""
+    write_error(f"{text}\n")
 
 
 class EscapedStream(io.TextIOBase):

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ptx.standard_streams import write_error
-from ptx.visible_text import visible
 
 from ..emulator.emulator import Emulator
 from ..emulator.leaks import numbers_in_modules
@@ -84,7 +83,7 @@ class ProcessReport:
         own = object()
         for text in map(str, findings):
             if self._printed.setdefault(text, own) is own:  # else printed, maybe by another thread
-                write_error(visible(f"{text}\n"))
+                write_error(f"{text}\n")
                 if sys.stderr is not sys.__stderr__:  # captured: maybe nobody sees it
                     self._printed.pop(text, None)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from ptx.standard_streams import write_error
-from ptx.visible_text import visible
 
 from ..driver.context import BaseContext
 from ..driver.driver_selection import (
@@ -274,7 +273,7 @@ def _report_at_exit(leaving: BaseException, emulator: Emulator) -> None:
     if isinstance(leaving, SystemExit) and leaving.code in (None, 0):
         _raise_findings(emulator)
     for finding in findings:
-        write_error(visible(f"{finding}\n"))
+        write_error(f"{finding}\n")
 
 
 @contextmanager

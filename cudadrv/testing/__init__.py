@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 import ptx
+from ptx.visible_text import visible
 
 from ..driver.device import Device, driver_version
 from ..driver.driver_selection import set_current
@@ -248,9 +249,9 @@ def pytest_runtest_makereport(
         # An error of the library describes the fault itself; a wrong value does not.
         queued = "" if isinstance(error, CudadrvError) else test.queued()
         text = "\n".join(filter(None, [queued, test.found(), test.repeated_by]))
-        report.sections += [("cudadrv", text)] if text else []
+        report.sections += [("cudadrv", visible(text))] if text else []
         warned = test.compile_warnings
-        report.sections += [("warnings of the compiler", warned)] if warned else []
+        report.sections += [("warnings of the compiler", visible(warned))] if warned else []
     return report
 
 
@@ -360,12 +361,12 @@ def _close_pending(stash: pytest.Stash) -> None:
 def _print(config: pytest.Config, text: str) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if text and reporter is not None:
-        reporter.write_line(f"\n{text}")
+        reporter.write_line(f"\n{visible(text)}")
 
 
 def _fail_for(findings: str) -> None:
     if findings:
-        pytest.fail(findings, pytrace=False)
+        pytest.fail(visible(findings), pytrace=False)
 
 
 def _is_developed_in(folder: Path) -> bool:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from ptx.errors import ImageFormatError
 from ptx.standard_streams import write_error
-from ptx.visible_text import visible
 
 from ...driver._api import CUresult, CUstream
 from ...driver.functions import forms, without_version
@@ -112,7 +111,7 @@ class Libcuda:
         if fault is not None and fault is not self._reported:
             self._reported = fault
             refused = f"{call}: " if isinstance(fault, ImageFormatError) else ""
-            write_error(visible(f"cudadrv: {refused}{fault}\n"))
+            write_error(f"cudadrv: {refused}{fault}\n")
 
     def _function(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
         if form.is_absent:

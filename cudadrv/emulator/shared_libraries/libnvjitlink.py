@@ -26,7 +26,6 @@ from ptx.isa.fatbin import MAGIC, fatbin_ptx
 from ptx.isa.linked_text import link_texts
 from ptx.isa.module import with_register_limit
 from ptx.standard_streams import write_error
-from ptx.visible_text import visible
 
 from ...driver.functions import read_table
 from ..profiles import ARCHITECTURES
@@ -178,7 +177,7 @@ class Link:
         reason = f"{name} is {noun}; the emulator executes PTX, and links PTX and LTO-IR"
         self.errors += f"error   : {reason}\n"
         # Not every caller shows the log.
-        write_error(visible(f"cudadrv: nvJitLink: {reason}\n"))
+        write_error(f"cudadrv: nvJitLink: {reason}\n")
         return _INVALID_INPUT
 
     @property

@@ -8,7 +8,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from ptx.standard_streams import write_error
-from ptx.visible_text import visible
 
 from ...driver._api import CUpointer_attribute, CUresult
 from ..call_error import result_text
@@ -108,7 +107,7 @@ def _tell_reason(api: Emulator, code: int) -> None:
         return
     if len(_TOLD) < _MOST_TOLD:
         _TOLD.add(reason)
-        write_error(visible(f"cudadrv: {_NAMES[code]}: {reason}\n"))
+        write_error(f"cudadrv: {_NAMES[code]}: {reason}\n")
 
 
 @QUERIES("cuGetExportTable")

@@ -219,6 +219,9 @@ def read_example(value: JsonValue) -> Example:
     """
     value.fields(("arguments", "launch", "schedule", "stream"))
     fields = value.field("arguments").fields()
+    for name in fields:
+        if not name.isprintable():
+            raise value.field("arguments").wrong("an object of named arguments")
     arguments = {name: read_argument(argument) for name, argument in fields.items()}
     schedule = value.field("schedule")
     try:

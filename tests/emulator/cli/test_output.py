@@ -20,6 +20,7 @@ from cudadrv.cli.command_line import COMMANDS
 from cudadrv.cli.output import print_table, print_text
 from ptx.disassembler import find_nvdisasm
 from ptx.errors import NvdisasmNotFoundError
+from ptx.standard_streams import write_error
 from ptx.visible_text import visible
 
 from .in_process import Command, Done, command
@@ -81,6 +82,34 @@ def test_one_file_of_the_commands_prints() -> None:
     found = {os.path.relpath(f, FOLDER)
              for f in files if prints(ast.parse(f.read_text()))}  # fmt: skip
     assert found == set(OTHERS)
+
+
+def test_the_packages_print_by_functions_that_escape() -> None:
+    """Other code runs under `emulate`, in workers and at the end of a process."""
+    root = FOLDER.parents[1]
+    files = [*root.glob("cudadrv/**/*.py"), *root.glob("ptx/**/*.py")]
+    found = {
+        str(file.relative_to(root))
+        for file in files
+        if FOLDER not in file.parents and prints(ast.parse(file.read_text()))
+    }
+    assert found == set()
+    # The output of a kernel's printf is that of its program; all other text goes to `write_error`.
+    users = {str(file.relative_to(root)) for file in files if "write_output(" in file.read_text()}
+    assert users == {"ptx/emulate/threads/launch_plan.py", "ptx/standard_streams.py"}
+
+
+def test_a_report_on_standard_error_is_escaped_and_never_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_error(f"{HOSTILE}\n")
+    assert capsys.readouterr().err == f"{SHOWN}\n"
+    content = io.BytesIO()
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(content, encoding="ascii"))
+    write_error("3 µs\n")
+    assert content.getvalue() == b"3 \\xb5s\n"
+    monkeypatch.setattr("sys.stderr", None)
+    write_error("nobody reads it\n")
 
 
 def test_control_format_and_separator_characters_are_escaped_and_no_others() -> None:

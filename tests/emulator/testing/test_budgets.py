@@ -67,6 +67,19 @@ def test_update_stores_the_counts_and_check_accepts_them(
     runs.here(COPY, *CHECK).assert_outcomes(passed=2)
 
 
+def test_control_characters_of_a_foreign_budget_are_escaped(runs: Runs) -> None:
+    runs.here(COPY, *UPDATE).assert_outcomes(passed=2)
+    file = runs.pytester.path / "budget.json"
+    given = json.loads(file.read_text())
+    (copied,) = given["tests"]["test_user.py::test_copy"].values()
+    copied["numbers"]["launches"] = 9
+    copied["lines"] = {"\x1b[2J\u202e.cu:5": {"instructions": 1}}
+    file.write_text(json.dumps(given))
+    text = runs.here(COPY, *CHECK).stdout.str()
+    assert "\\x1b[2J\\u202e.cu:5" in text
+    assert not {"\x1b", "\u202e"} & {*text}
+
+
 def test_a_change_of_one_sector_fails_with_its_line(runs: Runs) -> None:
     runs.here(COPY, *UPDATE).assert_outcomes(passed=2)
     result = runs.here(COPY.replace("from[i];", "from[i + 1];"), *CHECK)
