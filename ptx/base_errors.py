@@ -1,28 +1,41 @@
-"""The root of the errors of package `ptx`, and the errors about arguments."""
+"""The root of the errors of both packages, and the errors about arguments of `ptx`."""
 
 from __future__ import annotations
 
+# Tracebacks show the name that users import.
+_SHOWN_MODULES = {"cudadrv.errors.": "cudadrv.errors", __name__: "ptx.errors"}
 
-class PtxError(Exception):
-    """Root of the errors of package `ptx`; it can be pickled."""
 
-    # Tracebacks show the name that users import.
-    __module__ = "ptx.errors"
+class CudadrvError(Exception):
+    """Root of every error that cudadrv and `ptx` raise by themselves; all can be pickled."""
+
+    __module__ = "cudadrv.errors"
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.__module__ == __name__:
-            cls.__module__ = "ptx.errors"
+        for prefix, shown in _SHOWN_MODULES.items():
+            if cls.__module__.startswith(prefix):
+                cls.__module__ = shown
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Pickle by content, independently of the constructor: errors cross process pools.
-        return _remade, (type(self), self.args, self.__dict__)
+        # By its attributes, whatever its constructor's arguments are: errors cross process pools.
+        return _remade, (type(self), self.args, self._state())
+
+    def _state(self) -> dict[str, object]:
+        """Return the attributes that another process receives."""
+        return self.__dict__
 
 
-def _remade(cls: type[PtxError], args: tuple[object, ...], state: dict[str, object]) -> PtxError:
+def _remade(
+    cls: type[CudadrvError], args: tuple[object, ...], state: dict[str, object]
+) -> CudadrvError:
     error = cls.__new__(cls, *args)
     error.__dict__.update(state)
     return error
+
+
+class PtxError(CudadrvError):
+    """Root of the errors of package `ptx`."""
 
 
 class PtxArgumentError(PtxError):

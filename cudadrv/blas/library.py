@@ -233,7 +233,7 @@ class LibraryRoutines:
                 return self._stream.context._handle.call(function, *args, **kwargs)
             except libraries.failures as error:
                 name = getattr(function, "__name__", repr(function))
-                raise DriverCallFailed(f"{name} on {self._stream!r}: {error}") from error
+                raise DriverCallFailed.of(error, f"{name} on {self._stream!r}: {error}") from error
             except RuntimeError as error:  # the bindings found no library to call
                 raise RuntimeDependencyUnavailable(
                     f"linear algebra found nvmath-python, but not cuBLAS or cuSOLVER: {error}\n"

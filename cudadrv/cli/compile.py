@@ -13,7 +13,7 @@ from ..stream import cuda_context_for
 from .command_line import Commands, add_command
 from .output import print_error, print_table, print_text
 
-FAULTS = (OSError, ValueError, ptx.PtxError, CudadrvError)
+FAULTS = (OSError, ValueError, CudadrvError)
 """What a file or a device may raise."""
 
 _SUFFIX = {

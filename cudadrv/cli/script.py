@@ -211,7 +211,7 @@ def _traceback_text(error: BaseException) -> str:
     """
     trace = error.with_traceback(_of_the_script(error.__traceback__))
     shown = traceback.TracebackException.from_exception(trace)
-    if isinstance(error, (CudadrvError, ptx.PtxError)):
+    if isinstance(error, CudadrvError):
         while len(shown.stack) > 1 and shown.stack[-1].filename.startswith(_OURS):
             del shown.stack[-1]
     return "".join(shown.format()).rstrip("\n")

@@ -1,10 +1,12 @@
-"""The root classes of cudadrv's errors, and the errors that cudadrv raises by itself."""
+"""The errors of CUresults, and the errors that cudadrv raises by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
+
+from ptx.base_errors import CudadrvError as CudadrvError
 
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
@@ -14,22 +16,6 @@ _BROKEN = "every later call of this process fails too: restart the process"
 _BROKEN_EMULATED = (
     "every later call on the device fails too, until the process or its emulator.session() ends"
 )
-
-
-class CudadrvError(Exception):
-    """Root of every error that package `cudadrv` raises by itself; all can be pickled."""
-
-    __module__ = __package__
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        # A traceback shows the name by which users import the class.
-        if cls.__module__.startswith(f"{__package__}."):
-            cls.__module__ = __package__
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # By its attributes, whatever its constructor's arguments are: errors cross process pools.
-        return _remade, (type(self), self.args, self.__dict__)
 
 
 class CudaError(CudadrvError):
@@ -76,8 +62,8 @@ class CudaError(CudadrvError):
         self.explained = explained
         self.fault: Exception | None = None
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _remade, (type(self), self.args, {**self.__dict__, "fault": None})
+    def _state(self) -> dict[str, object]:
+        return {**self.__dict__, "fault": None}
 
     def __init_subclass__(
         cls, *, result: int | None = None, remedy: str = "", sticky: bool = False
@@ -315,11 +301,3 @@ class ExportError(CudadrvError, BufferError):
 
 class DTypeError(CudadrvError, TypeError):
     """A dtype that NumPy does not have, or that device memory cannot hold, such as object."""
-
-
-def _remade(
-    cls: type[CudadrvError], args: tuple[object, ...], state: dict[str, object]
-) -> CudadrvError:
-    error = cls.__new__(cls, *args)
-    error.__dict__.update(state)
-    return error

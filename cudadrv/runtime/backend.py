@@ -88,9 +88,8 @@ def probe_cuda_backend(label: str) -> CudaBackendParts:
         context = cuda_context_for(device.ordinal)
         stream = context.default_stream
     except CudadrvError as error:
-        raise DriverCallFailed(
-            f"{label} backend: failed to create CUDA context for device {device.ordinal}"
-        ) from error
+        reason = f"{label} backend: failed to create CUDA context for device {device.ordinal}"
+        raise DriverCallFailed.of(error, reason) from error
     return CudaBackendParts(context, stream, device.capability)
 
 

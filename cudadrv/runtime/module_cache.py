@@ -123,7 +123,8 @@ class PtxModuleCache:
 
         Raises:
             ArgumentValueError: the cache has the module of another source.
-            DriverCallFailed: the source does not compile or does not load; the cause has the log.
+            DriverCallFailed: the source does not compile or does not load. It is the `CompileError`
+                or the `CudaError` of the fault, too.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
         return self._get_or_compile(context, label, source, "")
@@ -150,9 +151,8 @@ class PtxModuleCache:
                 except (ClosedError, ForkedProcessError):
                     raise  # the context cannot be used, which is no fault of the driver
                 except CudadrvError as error:
-                    raise DriverCallFailed(
-                        f"{label} module load failed{key_text}: {error}"
-                    ) from error
+                    reason = f"{label} module load failed{key_text}: {error}"
+                    raise DriverCallFailed.of(error, reason) from error
                 # Only now: a source that fails may be corrected.
                 self._hold(_LoadedSource(label, source, text), image, key_text)
                 self._forget_closed(context.device.driver)
@@ -213,11 +213,11 @@ class PtxModuleCache:
                     text, options, name=name, name_expressions=self._name_expressions
                 )
         except ptx.NvrtcNotFoundError as error:
-            raise RuntimeDependencyUnavailable(
-                f"{label} NVRTC compile failed{key_text}: {error}"
-            ) from error
+            reason = f"{label} NVRTC compile failed{key_text}: {error}"
+            raise RuntimeDependencyUnavailable.of(error, reason) from error
         except ptx.PtxError as error:
-            raise DriverCallFailed(f"{label} NVRTC compile failed{key_text}: {error}") from error
+            reason = f"{label} NVRTC compile failed{key_text}: {error}"
+            raise DriverCallFailed.of(error, reason) from error
         return image
 
     def _forget_closed(self, driver: Driver) -> None:

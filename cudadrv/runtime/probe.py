@@ -320,6 +320,6 @@ def _as_gpu_error(error: CudadrvError | OSError) -> GpuError:
         kind = DriverSymbolMissing
     elif isinstance(error, OSError | DriverSelectionError | DriverLoadError):
         kind = DriverLibraryLoadFailed
-    result = kind(f"looking for CUDA devices failed: {error}")
+    result = kind.of(error, f"looking for CUDA devices failed: {error}")
     result.__cause__ = error
     return result

@@ -710,15 +710,10 @@ class Context(BaseContext):
         target = self._target
         if target is None:
             capability = self.device.compute_capability
-            try:
-                if self.device.is_emulated:
-                    target = ptx.nearest_target(capability, ptx.ImageKind.PTX)
-                else:
-                    target = ptx.choose_target(capability, driver_version())
-            except ptx.UnsupportedTargetError as error:
-                raise errors.UnsupportedTargetError(
-                    str(error), error.target, error.supported
-                ) from error
+            if self.device.is_emulated:
+                target = ptx.nearest_target(capability, ptx.ImageKind.PTX)
+            else:
+                target = ptx.choose_target(capability, driver_version())
             self._target = target
         return target
 

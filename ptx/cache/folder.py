@@ -24,7 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ptx.base_errors import PtxArgumentValueError
+from ptx.base_errors import PtxArgumentValueError, PtxError
 
 _MAGIC: Final = b"cudadrv cache 1\n"
 _NBYTES_OF_SUM: Final = 32
@@ -63,7 +63,7 @@ def unseal(data: bytes) -> bytes | None:
 DEFAULT_MAX_BYTES: Final = 512 * 1024 * 1024
 
 
-class NoCacheFolderError(OSError):
+class NoCacheFolderError(PtxError, OSError):
     """There is no folder for images, as there is no home folder."""
 
 
@@ -203,7 +203,7 @@ _DEAD_SECONDS: Final = 10.0
 """A file that is this old and has a writer has that writer's lock."""
 
 
-class UntrustedFolderError(OSError):
+class UntrustedFolderError(PtxError, OSError):
     """The folder, or a file in it, is another user's, or others can write to it."""
 
 

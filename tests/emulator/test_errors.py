@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import importlib
 import pickle
+import pkgutil
 import types
+from collections.abc import Iterator
 
 import pytest
 from cuda.bindings import driver
@@ -64,6 +67,35 @@ def test_a_class_of_a_user_keeps_the_result_of_the_class_that_it_inherits_from()
     assert "free device memory" in str(Mine("work", call="cuMemAlloc"))
 
 
+# Errors that a caller catches or turns into another one; none reaches a user.
+INTERNAL = {
+    "BadDescriptor", "BadTensorMap", "CallError", "CaptureUnderWay", "ChunksDepend", "Elsewhere",
+    "EpochsExhausted", "ForeignJsonError", "NoLaneCode", "UncacheableError", "UnreadableArrayError",
+    "UnreadableError", "_FailedExampleError", "_NotUnderstoodError", "_UnsupportedNodeError",
+}  # fmt: skip
+SCRIPTS = ("__main__", "cli.startup", "cli.toolkit")  # act when they are imported
+
+
+def derived(root: type[BaseException]) -> Iterator[type[BaseException]]:
+    for cls in root.__subclasses__():
+        yield cls
+        yield from derived(cls)
+
+
+def test_each_error_of_both_packages_has_one_root() -> None:
+    for package in (cudadrv, ptx):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not any(script in module.name for script in SCRIPTS):
+                importlib.import_module(module.name)
+    own = [cls for cls in derived(BaseException) if cls.__module__.split(".")[0] in PACKAGES]
+    others = {cls.__name__ for cls in own if not issubclass(cls, (CudadrvError, Warning))}
+    assert others == INTERNAL
+    assert issubclass(ptx.PtxError, CudadrvError)
+
+
+PACKAGES = ("cudadrv", "ptx")
+
+
 def test_there_is_one_root() -> None:
     names = dir(errors)
     assert len(names) > 100
@@ -123,13 +155,13 @@ def test_errors_cross_processes_with_all_they_hold(error: Exception) -> None:
     assert {k: str(v) for k, v in vars(twin).items()} == {k: str(v) for k, v in vars(error).items()}
 
 
-def test_a_target_that_nothing_can_be_made_for_is_an_error_of_both_packages(
+def test_a_target_that_nothing_can_be_made_for_is_one_error_of_both_packages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    refused = ptx.UnsupportedTargetError("no such architecture", None, ())
+    rejected = ptx.UnsupportedTargetError("no such architecture", None, ())
 
     def reject(*_: object) -> ptx.Target:
-        raise refused
+        raise rejected
 
     monkeypatch.setattr(ptx, "nearest_target", reject)
     with emulator.session():
@@ -138,8 +170,8 @@ def test_a_target_that_nothing_can_be_made_for_is_an_error_of_both_packages(
             _ = context.target
         with pytest.raises(cudadrv.CudadrvError):
             context.compile("")
-    assert isinstance(caught.value, ptx.UnsupportedTargetError)
-    assert caught.value.__cause__ is refused
+    assert caught.value is rejected
+    assert cudadrv.errors.UnsupportedTargetError is ptx.UnsupportedTargetError
 
 
 def test_a_long_error_stands_on_short_lines() -> None:
@@ -191,6 +223,7 @@ def test_a_header_of_the_hosts_library_is_distinguished() -> None:
 
 
 def test_a_traceback_shows_the_name_that_users_import() -> None:
-    for name in dir(errors):
-        assert getattr(errors, name).__module__ == "cudadrv.errors"
+    modules = {name: getattr(errors, name).__module__ for name in dir(errors)}
+    assert modules.pop("UnsupportedTargetError") == "ptx.errors"
+    assert set(modules.values()) == {"cudadrv.errors"}
     assert cudadrv.TileError.__module__ != "cudadrv.errors"

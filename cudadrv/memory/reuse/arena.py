@@ -133,6 +133,10 @@ class ArenaSlab(DeviceArray[Any]):
         super().close()
 
 
+def _failed(error: CudadrvError, label: str, bucket: int) -> DriverCallFailed:
+    return DriverCallFailed.of(error, f"{label} arena alloc_zeros<{bucket}>: {error}")
+
+
 arenas: Final[Registry[DeviceArena]] = Registry()
 """The existing arenas, for a reset of a context."""
 
@@ -417,13 +421,13 @@ class DeviceArena(NotCopyable):
         except (ClosedError, ForkedProcessError):
             raise  # another thread closed the stream meanwhile
         except CudadrvError as error:
-            raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
+            raise _failed(error, label, bucket) from error
         try:
             return self._zeroed(stream, bucket, lease)
         except (ClosedError, ForkedProcessError):
             raise
         except CudadrvError as error:
-            raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
+            raise _failed(error, label, bucket) from error
 
     def _zeroed(self, stream: BaseStream, bucket: int, lease: Lease) -> ArenaSlab:
         slab: ArenaSlab = object.__new__(ArenaSlab)

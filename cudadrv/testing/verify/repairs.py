@@ -10,7 +10,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-import ptx
 from ptx.emulate.threads.limits import Limits
 
 from ...emulator.checks import CheckName
@@ -19,7 +18,7 @@ from ...errors import CudadrvError
 from ..strategies import DrawnArray
 from .example_run import FAULT, CompiledCase, Fault, Host
 from .repair_proposals import Proposal, proposals, source_barriers
-from .verdict import CannotVerifyError, Example, Repair
+from .verdict import Example, Repair
 
 _MOST_TRIED: Final = 40
 _MOST_SECONDS: Final = 10.0  # of the processor, for all findings of a verdict
@@ -115,7 +114,7 @@ class RepairSearch:
                 faults = case.faults(changed, expected)
                 if faults:
                     return faults[0].check
-        except (CannotVerifyError, CudadrvError, ptx.PtxError):
+        except CudadrvError:
             return FAULT
         return ""
 
