@@ -116,7 +116,7 @@ class BaseStream(Closeable):
     def blocking(self) -> bool:
         """Query whether it and the legacy default stream wait for each other."""
         handle = self._handle
-        code, flags = handle.api.cuStreamGetFlags(handle.raw)
+        code, flags = handle.flags()
         if code:
             raise failure(handle.api, code, "cuStreamGetFlags", f"the flags of {self!r}")
         return not flags & _NON_BLOCKING

@@ -119,7 +119,7 @@ def check(
     _check_extents(function, shape, device)
     _check_shared(function, shape)
     if not is_node:
-        check_named_cluster(function, shape)
+        _check_named_cluster(function, shape)
     _check_cluster(function, shape, device)
     if shape.cooperative:
         _check_cooperative(function, shape, device)
@@ -168,8 +168,10 @@ def _check_shared(function: KernelFunction, shape: Shape) -> None:
         )
 
 
-def check_named_cluster(function: KernelFunction, shape: Shape) -> None:
+def _check_named_cluster(function: KernelFunction, shape: Shape) -> None:
     """Reject a launch that names no cluster, of a kernel with `.explicitcluster`.
+
+    A node of a graph has clusters of one block then. Measured on an H200 with driver 580.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_CLUSTER_SIZE.

@@ -32,7 +32,6 @@ from ..host_memory import HostRange
 from ..launch import (
     KernelCall,
     check,
-    check_named_cluster,
     execute,
     execute_in_turns,
     read_parameters,
@@ -353,7 +352,6 @@ def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | 
         limits = replace(limits, stack_bytes=stack)
 
     def run() -> Turns | None:
-        check_named_cluster(function, shape)
         order = driver._order.of_launch(driver._launches)
         if order is None:
             execute(function, shape, parameters, device, limits)

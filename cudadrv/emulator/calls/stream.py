@@ -58,8 +58,11 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamGetFlags(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
-        """Return the flags of its creation."""
-        return SUCCESS, self._stream(h_stream).flags
+        """Return the flags of its creation; invalidates a capture, as measured on an H200."""
+        stream = self._stream(h_stream)
+        if self._captures:
+            self._reject_in_capture(stream)
+        return SUCCESS, stream.flags
 
     @call
     def cuStreamGetId(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
