@@ -37,6 +37,7 @@ from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..copies import copy_boxes
+from ..edge_data import reject_edge_data
 from ..events import Event
 from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import KernelCall, ShownParameters, read_parameters
@@ -114,10 +115,12 @@ class GraphNodeCalls(CallRules):
         num_dependencies: int,
         /,
     ) -> tuple[CUresult]:
-        """Add edges, each once. Instantiation rejects a cycle."""
+        """Add ordinary edges, each once. Instantiation rejects a cycle."""
         graph = self._graph(h_graph)
         with self._lock:
-            for first, then in self._edges(graph, from_, to, num_dependencies):
+            pairs = self._edges(graph, from_, to, num_dependencies)
+            for number, (first, then) in enumerate(pairs):
+                reject_edge_data(edge_data, number, first.kind, then.kind)
                 if first in then.after or first is then:
                     raise invalid_value("the edge is there already, or of a node to itself")
                 then.after[first] = None
@@ -137,7 +140,9 @@ class GraphNodeCalls(CallRules):
         graph = self._graph(h_graph)
         _reject_if_allocating(graph)
         with self._lock:
-            for first, then in self._edges(graph, from_, to, num_dependencies):
+            pairs = self._edges(graph, from_, to, num_dependencies)
+            for number, (first, then) in enumerate(pairs):
+                reject_edge_data(edge_data, number, first.kind, then.kind)
                 if first not in then.after:
                     raise invalid_value("there is no such edge")
                 del then.after[first]
@@ -222,6 +227,8 @@ class GraphNodeCalls(CallRules):
         if node_params is None:
             raise invalid_value("the node's parameters are null")
         kind = _kind_of(node_params)
+        for number, predecessor in enumerate(predecessors):
+            reject_edge_data(dependency_data, number, predecessor.kind, kind)
         if kind is NodeKind.CONDITIONAL:
             work = self._conditional(graph, node_params.conditional)
         elif kind is NodeKind.ALLOC:

@@ -28,6 +28,7 @@ from ...driver._api import (
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
+from ..edge_data import reject_edge_data
 from ..events import Event
 from ..graphs import Graph, Tip
 from ..native_thread import thread_number
@@ -250,6 +251,9 @@ class StreamCalls(CallRules):
             n is None or n.graph is not graph for n in predecessors
         ):
             raise invalid_value("a dependency is no node of the graph")
+        for number, node in enumerate(predecessors):
+            if node is not None:
+                reject_edge_data(dependency_data, number, node.kind)
         self._begin_capture(
             stream, mode, graph, frozenset(n for n in predecessors if n is not None)
         )
@@ -338,6 +342,9 @@ class StreamCalls(CallRules):
         predecessors = frozenset(n for n in nodes if n is not None and n.graph is capture.graph)
         if len(predecessors) < num_dependencies or flags & ~1:
             raise invalid_value("a dependency is no node of the capture's graph, or the flags")
+        for number, node in enumerate(nodes):
+            if node is not None:
+                reject_edge_data(dependency_data, number, node.kind)
         with self._lock:
             stream.tip = predecessors if flags else stream.tip | predecessors
             capture.nodes += [node for node in predecessors if node not in capture.nodes]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...driver._api import CUgraphNodeParams, CUgraphNodeType
+from ..edge_data import NBYTES, edge_data_at
 from ..emulator import Emulator
 from .handlers import (
     INVALID_VALUE,
@@ -24,7 +25,6 @@ GRAPHS: Final = Handlers()
 _PARAMS_BYTES: Final = 256  # sizeof(CUgraphNodeParams), of which a union begins at 16
 _KERNEL_BYTES, _COPY_BYTES, _FILL_BYTES, _HOST_BYTES, _ALLOC_BYTES = 72, 200, 40, 16, 120
 _ADDRESS_OFFSET: Final = 112  # of dptr in CUDA_MEM_ALLOC_NODE_PARAMS
-_EDGE_BYTES: Final = 8  # sizeof(CUgraphEdgeData); all edges are ordinary ones, zeros
 _Type = CUgraphNodeType
 _UNION: Final = 16
 
@@ -34,17 +34,17 @@ def add_node(
     api: Emulator, result: int, graph: int, dependencies: int, count: int, params: int
 ) -> int:
     """Add a node of any kind; the parameters receive its allocation or body."""
-    node_params = CUgraphNodeParams(_ptr=params) if params else None
-    arguments = (graph, sizes_at(dependencies, count), None, count, node_params)
-    return passed_on(api, "cuGraphAddNode", arguments, result)
+    return add_node_with_edges(api, result, graph, dependencies, 0, count, params)
 
 
 @GRAPHS("cuGraphAddNode_v2")
 def add_node_with_edges(
     api: Emulator, result: int, graph: int, dependencies: int, edges: int, count: int, params: int
 ) -> int:
-    """Same; edges are ordinary ones."""
-    return add_node(api, result, graph, dependencies, count, params)
+    """Same, with the data of edges."""
+    node_params = CUgraphNodeParams(_ptr=params) if params else None
+    nodes, data = sizes_at(dependencies, count), edge_data_at(edges, count)
+    return passed_on(api, "cuGraphAddNode", (graph, nodes, data, count, node_params), result)
 
 
 @GRAPHS("cuGraphNodeSetParams")
@@ -177,31 +177,33 @@ def add_allocation(
 @GRAPHS("cuGraphAddDependencies")
 def add_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """Add edges between nodes."""
-    pairs = sizes_at(first, count), sizes_at(then, count)
-    return int(call(api, "cuGraphAddDependencies", graph, *pairs, None, count)[0])
+    return add_edges_with_data(api, graph, first, then, 0, count)
 
 
 @GRAPHS("cuGraphAddDependencies_v2")
-def add_ordinary_edges(
+def add_edges_with_data(
     api: Emulator, graph: int, first: int, then: int, edges: int, count: int
 ) -> int:
-    """Same; edges are ordinary ones."""
-    return add_edges(api, graph, first, then, count)
+    """Same, with the data of edges."""
+    pairs = sizes_at(first, count), sizes_at(then, count)
+    data = edge_data_at(edges, count)
+    return int(call(api, "cuGraphAddDependencies", graph, *pairs, data, count)[0])
 
 
 @GRAPHS("cuGraphRemoveDependencies")
 def remove_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """Remove edges between nodes."""
-    pairs = sizes_at(first, count), sizes_at(then, count)
-    return int(call(api, "cuGraphRemoveDependencies", graph, *pairs, None, count)[0])
+    return remove_edges_with_data(api, graph, first, then, 0, count)
 
 
 @GRAPHS("cuGraphRemoveDependencies_v2")
-def remove_ordinary_edges(
+def remove_edges_with_data(
     api: Emulator, graph: int, first: int, then: int, edges: int, count: int
 ) -> int:
-    """Same; edges are ordinary ones."""
-    return remove_edges(api, graph, first, then, count)
+    """Same, with the data of edges."""
+    pairs = sizes_at(first, count), sizes_at(then, count)
+    data = edge_data_at(edges, count)
+    return int(call(api, "cuGraphRemoveDependencies", graph, *pairs, data, count)[0])
 
 
 @GRAPHS("cuGraphGetEdges")
@@ -219,7 +221,7 @@ def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int,
         for target, handles in ((first, sources), (then, targets)):
             padded = [*map(int, handles or ()), *[0] * (capacity - len(handles or ()))]
             put_bytes(target, struct.pack(f"<{len(padded)}Q", *padded))
-        put_bytes(data, bytes(_EDGE_BYTES * capacity))
+        put_bytes(data, bytes(NBYTES * capacity))
         put_size(count, edge_count)
     return int(code)
 
@@ -229,24 +231,25 @@ def capture_to_graph(
     api: Emulator, stream: int, graph: int, dependencies: int, edges: int, count: int, mode: int
 ) -> int:
     """Record later work of a stream into an existing graph."""
-    nodes = sizes_at(dependencies, count)
-    arguments = (stream, graph, nodes, None, count, mode)
+    nodes, data = sizes_at(dependencies, count), edge_data_at(edges, count)
+    arguments = (stream, graph, nodes, data, count, mode)
     return int(call(api, "cuStreamBeginCaptureToGraph", *arguments)[0])
 
 
 @GRAPHS("cuStreamUpdateCaptureDependencies")
 def change_tip(api: Emulator, stream: int, dependencies: int, count: int, flags: int) -> int:
     """Set the nodes that the next operation of a capture comes after."""
-    arguments = (stream, sizes_at(dependencies, count), None, count, flags)
-    return int(call(api, "cuStreamUpdateCaptureDependencies", *arguments)[0])
+    return change_tip_with_edges(api, stream, dependencies, 0, count, flags)
 
 
 @GRAPHS("cuStreamUpdateCaptureDependencies_v2")
 def change_tip_with_edges(
     api: Emulator, stream: int, dependencies: int, edges: int, count: int, flags: int
 ) -> int:
-    """Same; edges are ordinary ones."""
-    return change_tip(api, stream, dependencies, count, flags)
+    """Same, with the data of edges."""
+    nodes, data = sizes_at(dependencies, count), edge_data_at(edges, count)
+    arguments = (stream, nodes, data, count, flags)
+    return int(call(api, "cuStreamUpdateCaptureDependencies", *arguments)[0])
 
 
 def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) -> int:
@@ -330,7 +333,7 @@ def dependents_with_edges(api: Emulator, node: int, result: int, edges: int, cou
 
 def _with_edges(code: int, edges: int, count: int) -> int:
     if not code and edges:
-        put_bytes(edges, bytes(_EDGE_BYTES * ctypes.c_size_t.from_address(count).value))
+        put_bytes(edges, bytes(NBYTES * ctypes.c_size_t.from_address(count).value))
     return code
 
 
