@@ -303,7 +303,7 @@ def submit_launch(
             "different contexts"
         )
     try:
-        check(function, shape, context.device)
+        check(function, shape, context.device, is_node=stream.capture is not None)
         if stream.capture is not None:  # the node has the kernel's own cluster, as a GPU's
             shape = replace(shape, cluster=function.cluster_of(shape))
         parameters = read_parameters(
