@@ -11,7 +11,7 @@ import pytest
 import cudadrv
 
 from . import values, ways
-from .facts import Parameter
+from .facts import Memory, Parameter
 from .oracle import NAN, REJECTED, Verdict, is_nan, verdict
 from .parameters import HIDDEN, Case, declared, instantiated
 from .values import Arrays, Value
@@ -19,6 +19,7 @@ from .ways import Outcome
 
 Way: TypeAlias = Callable[[cudadrv.Stream, Case, Sequence[Value]], ways.Results]
 _SHOWN: Final = 40
+_TYPICAL: Final = ("", "float", "float4", "void")
 _SHARE: Final = 64
 """One of so many cells runs by each way in the short tests, another one by the next way."""
 
@@ -118,14 +119,21 @@ def test_a_part_of_all_cells_agrees_with_the_oracle(
     report.check(2_000)
 
 
-def test_no_cell_depends_on_the_launches_before(
+def test_no_cell_depends_on_the_value_before(
     stream: cudadrv.Stream, parameters: list[Case], given: list[Value]
 ) -> None:
-    report, choose = Report(), random.Random(1)
-    for case in parameters[::5]:
-        steps = history(case, given, choose, 150)
-        report.compare("history", case, ways.one_launcher(stream, case, steps))
-    report.check(5_000)
+    report, seen = Report(), set[Parameter]()
+    for number, case in enumerate(parameters):
+        is_pointer = case.parameter.kind == "pointer"
+        if case.parameter in seen or (is_pointer and case.parameter.of not in _TYPICAL):
+            continue
+        seen.add(case.parameter)
+        near = [one for one in given if isinstance(one.facts, Memory) is is_pointer]
+        firsts = of_each_type(case, near)
+        for turn, first in enumerate(firsts[:: max(len(firsts) // 4, 1)]):
+            part = near[(number + turn) % 8 :: 8]
+            report.compare("after another", case, ways.after_another(stream, case, part, first))
+    report.check(8_000)
 
 
 @pytest.mark.slow
@@ -137,6 +145,25 @@ def test_every_cell_agrees_with_the_oracle(
     for case in parameters:
         report.compare(way.__name__, case, way(stream, case, given))
     report.check(140_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_no_cell_depends_on_any_value_before(
+    stream: cudadrv.Stream, parameters: list[Case], given: list[Value], part: int
+) -> None:
+    report = Report()
+    for case in parameters[part::4]:
+        for number, first in enumerate(of_each_type(case, given)):
+            some = given[number % 3 :: 3]
+            report.compare("after another", case, ways.after_another(stream, case, some, first))
+    report.check(100_000)
+
+
+def of_each_type(case: Case, given: Sequence[Value]) -> list[Value]:
+    """A value of each type that a parameter accepts."""
+    accepted = (one for one in given if verdict(case.parameter, one.facts) != REJECTED)
+    return list({type(one.value): one for one in accepted}.values())
 
 
 @pytest.mark.slow

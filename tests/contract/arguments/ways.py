@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 import cudadrv
@@ -86,6 +87,24 @@ def one_launcher(stream: cudadrv.Stream, case: Case, values: Sequence[Value]) ->
     for slot, value in enumerate(values):
         args = case.args(slots.out, slot, value.value)
         slots.attempt(slot, lambda: case.kernel.launch(stream, ONE, *args))  # noqa: B023
+    return _results(values, slots, case)
+
+
+def after_another(
+    stream: cudadrv.Stream, case: Case, values: Sequence[Value], first: Value
+) -> Results:
+    """A launcher whose code was made for another value: that must not pack this one wrongly."""
+    slots = Slots(stream, len(values))
+    launcher: cudadrv.Launcher | None = None
+    for slot, value in enumerate(values):
+        if launcher is None:
+            launcher = case.kernel.bind(stream, ONE)
+            for _ in range(4):
+                launcher(*case.args(slots.out, slots.spare, first.value))
+        args = case.args(slots.out, slot, value.value)
+        is_accepted = slots.attempt(slot, partial(launcher, *args))
+        if is_accepted and type(value.value) is not type(first.value):
+            launcher = None  # its code may be for both from now on
     return _results(values, slots, case)
 
 
