@@ -12,8 +12,10 @@ from ptx.standard_streams import flush_output
 
 from .cli.command_line import program_name, run
 from .cli.output import print_error
+from .errors import CudadrvError
 
 _INTERRUPTED: Final = 130  # a shell's status for SIGINT
+_CANNOT_RUN: Final = 2
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -27,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except CudadrvError as error:  # no command can run: the emulator or the driver does not start
+        print_error(f"{program_name()}: {error}")
+        return _CANNOT_RUN
     except OSError as error:
         if error.errno not in _FULL:
             raise

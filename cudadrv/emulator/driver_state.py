@@ -63,6 +63,7 @@ from ..driver._api import (
     HostAccesses,
 )
 from ..errors import ArgumentValueError, ClosedError
+from .address_limit import fitted
 from .call_error import CallError, invalid_handle, invalid_value
 from .checkpoint_lock import CheckpointLock
 from .checks import Checks
@@ -148,7 +149,8 @@ class DriverState:
         self._mipmapped_arrays: dict[int, MipmappedArray] = {}
         # Textures and surfaces themselves are in the models of their devices.
         self._texture_owners: dict[int, Context] = {}
-        self._devices = device_states(devices, serial, self._handles)
+        profiles = fitted(devices, has_checks=bool(checks.names))
+        self._devices = device_states(profiles, serial, self._handles)
         self._all_devices = self._devices
         self._follows_environment = False
         self._driver_version = driver_version
