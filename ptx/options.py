@@ -67,7 +67,7 @@ class _Spelling(NamedTuple):
 
 _SPELLINGS: Final = {
     option: _Spelling(name, form)
-    for name, form, *options in map(str.split, _OWN.strip().splitlines())
+    for name, form, *options in map(str.split, _OWN.strip().split("\n"))
     for option in options
 }
 _NEARLY: Final = {option.lstrip("-").replace("_", "-"): option for option in _SPELLINGS}

@@ -33,7 +33,7 @@ def fitted(devices: Sequence[EmulatedDevice], *, has_checks: bool) -> list[Emula
     Raises:
         AddressSpaceExhausted: so little is left that no program would run.
     """
-    share = len(devices) * (_SHARE_WITH_CHECKS if has_checks else _SHARE)
+    share = max(1, len(devices)) * (_SHARE_WITH_CHECKS if has_checks else _SHARE)
     most = _free_addresses() // share
     if any(device.total_memory > most for device in devices):
         gc.collect()  # unused devices may wait in reference cycles

@@ -181,7 +181,10 @@ def test_contexts_are_not_mixed(stream: cudadrv.Stream) -> None:
             array.copy_from(other, CudaArray(stream.context, 8, np.float32))
         array.copy_from(other, np.zeros(8, "f4"))
         mipmapped = MipmappedArray(own, 8, np.float32)
-    for item in (array, mipmapped, mipmapped.level(1)):
+        level = mipmapped.level(1)
+    with pytest.raises(ClosedError):
+        mipmapped.level(1)
+    for item in (array, mipmapped, level):
         assert item.closed
         with pytest.raises(ClosedError):
             _ = item.handle

@@ -88,6 +88,8 @@ def test_each_error_of_both_packages_has_one_root() -> None:
             if not any(script in module.name for script in SCRIPTS):
                 importlib.import_module(module.name)
     own = [cls for cls in derived(BaseException) if cls.__module__.split(".")[0] in PACKAGES]
+    # `verify` makes a class of each kind of fault, for Hypothesis, as it finds one.
+    own = [cls for cls in own if not cls.__name__.endswith("Found")]
     others = {cls.__name__ for cls in own if not issubclass(cls, (CudadrvError, Warning))}
     assert others == INTERNAL
     assert issubclass(ptx.PtxError, CudadrvError)

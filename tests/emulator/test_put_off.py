@@ -79,7 +79,8 @@ def test_a_finalizer_may_come_while_a_thread_makes_its_first_call(
     def first_call() -> None:
         done.append(stream.is_done())
 
-    monkeypatch.setattr(calling_thread, "deque", collect)
+    initial = {**calling_thread._INITIAL, "put_off": collect}
+    monkeypatch.setattr(calling_thread, "_INITIAL", initial)
     thread = threading.Thread(target=first_call)
     thread.start()
     thread.join()

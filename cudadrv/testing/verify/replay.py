@@ -284,7 +284,7 @@ def saved_findings(case: KernelCase, verdict: Verdict) -> list[SavedFinding]:
     """
     if case.program is not None:
         raise CannotVerifyError("its findings cannot be saved: program= is Python, which is not")
-    case = case.named(verdict.case.rpartition("::")[2])
+    case = case.named(verdict.case.partition("::")[2])
     _, kernel = case.compile()
     saved: list[SavedFinding] = []
     for finding in verdict.findings:

@@ -205,7 +205,7 @@ def compiled_case(case: KernelCase, options: VerifyOptions, name: str) -> Compil
     Raises:
         CannotVerifyError: the source does not compile, or does not fit the arguments.
     """
-    case = case.named(name.rpartition("::")[2])
+    case = case.named(name.partition("::")[2])
     chosen = default_checks() if options.checks is None else read_checks(options.checks)
     image, kernel = case.compile()
     return CompiledCase(case, image, kernel, chosen, case.source_text())

@@ -47,6 +47,8 @@ def _end(pause: object) -> None:
             if _pauses == [pause] and _was_enabled:
                 gc.enable()
             _pauses.remove(pause)  # last, for the same reason
+            if not _pauses and _was_enabled:
+                gc.enable()  # a pause in between ended as one of several
 
 
 def _forget_others() -> None:

@@ -209,7 +209,7 @@ wmma | b1 and | sm_80 7.1
 """
 
 _ABSENT = opcodes() - {
-    opcode for line in _RULES.splitlines() for opcode in line.partition("|")[0].split()
+    opcode for line in _RULES.split("\n") for opcode in line.partition("|")[0].split()
 }
 if _ABSENT:
     raise ValueError(f"opcodes without a line of their needs: {sorted(_ABSENT)}")

@@ -72,7 +72,8 @@ def test_a_race_fails_the_test_with_its_text(runs: Runs) -> None:
 REJECTED = """
 HEADER = b".version 8.0\\n.target sm_80\\n.address_size 64\\n"
 def test_rejected(cuda_context):
-    cuda_context.load_module(HEADER + b".visible .entry k() { mov.u32 %r, 2; ret; }")
+    body = b".reg .b16 %h; cvt.rn.f16.f16 %h, %h; ret;"
+    cuda_context.load_module(HEADER + b".visible .entry k() { " + body + b" }")
 """
 
 

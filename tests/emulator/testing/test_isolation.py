@@ -45,7 +45,7 @@ def test_stream(cuda_context):
 def test_event(cuda_context):
     kept.append(cudadrv.Event(cuda_context))
 def test_module(cuda_context):
-    kept.append(cuda_context.load_module(".version 7.0\\n.target sm_90\\n.address_size 64"))
+    kept.append(cuda_context.load_module(".version 7.8\\n.target sm_90\\n.address_size 64"))
 def test_pinned(cuda_context):
     kept.append(cudadrv.pinned_empty(8, np.int32))
 def test_nothing(cuda_stream):
