@@ -83,7 +83,7 @@ def test_a_module_that_no_gpu_loads_fails_the_test_unless_other_checks_are_named
     result = runs.here(REJECTED, "--cuda=emulator")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["assemble: GPUs of sm_90 do not load this module*", "  loaded at *test_user.py:3"]
+        ["assemble: GPUs of sm_90 do not load this module*", "  loaded at *test_user.py:4"]
     )
     for option in ("--cuda-check=", "--cuda-check=race"):
         runs.here(REJECTED, "--cuda=emulator", option).assert_outcomes(passed=1)
