@@ -79,7 +79,8 @@ def is_elsewhere(name: str) -> bool:
     if not isinstance(found, type) or not issubclass(found, CudadrvError):
         return False
     if name.startswith("cudadrv.errors."):
-        return issubclass(found, errors.CudaError) and found is not errors.CudaError
+        of_ptx = found.__module__ == "ptx.errors"
+        return of_ptx or (issubclass(found, errors.CudaError) and found is not errors.CudaError)
     return found.__module__.startswith("cudadrv.errors")
 
 
