@@ -439,6 +439,8 @@ def test_the_probe_shows_a_lost_flag(header_folder: Path) -> None:
 
 
 def test_pairs_and_orders_of_flags_compile_as_nvrtc_compiles_them(header_folder: Path) -> None:
+    if ptx.nvrtc_version() < (13, 0):
+        pytest.skip("needs NVRTC 13: NVRTC 12 treats a macro that is undefined first differently")
     wrong, compiled = differing([
         ("-UM", "-DM"), ("-DM", "-UM"), ("-D", "M=4", "--undefine-macro", "M", "-D M=6"),
         ("-DM(x)=x", "-DM=3"), ("-arch", "compute_90"), ("--gpu-architecture", "compute_80"),
