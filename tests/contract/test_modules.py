@@ -169,6 +169,9 @@ def test_a_version_older_than_its_target_is_rejected(context: cudadrv.Context) -
 def test_a_parametrised_name_declares_variables_of_any_space(
     stream: cudadrv.Stream, context: cudadrv.Context
 ) -> None:
+    if not context.device.is_emulated:
+        # Each form alone loads there.
+        pytest.skip("needs a driver whose compiler does not crash on all forms together (580 does)")
     text = """
 .version 7.8
 .target sm_75
