@@ -59,6 +59,10 @@ class CapturePeriod:
         # A new thread may have the number of one that has ended.
         return number == self._number and thread_of(number) is self._thread
 
+    def become_blocking(self) -> None:
+        """Declare that the legacy stream and one of its streams wait for each other."""
+        self.is_blocking = True
+
     def end(self) -> None:
         """Let the waiting threads go on. Idempotent."""
         self.is_open = False

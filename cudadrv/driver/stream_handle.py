@@ -624,7 +624,8 @@ class CaptureState(CapturePeriod):
         self._gates[own.gate] = own  # first: an interrupt may come before the next line ends
         own.gate.close(self, hold_back)
         code, flags = own.flags()  # not before: it would invalidate another thread's capture
-        self.is_blocking |= not code and not flags & _NON_BLOCKING
+        if not code and not flags & _NON_BLOCKING:
+            self.become_blocking()
         if self not in context.captures:
             try:
                 context.gate.close(self)

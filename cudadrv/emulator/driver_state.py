@@ -179,7 +179,7 @@ class DriverState:
         self._host = HostMemory()
         self._host_pools = HostPools(self._handles)
         self._accesses = self._concurrent_accesses()
-        self.copy_watch = self._unwritten_copies()
+        self.copy_watch: UnwrittenCopies | None = self._unwritten_copies()
         self._connect_devices()
         watches = "bounds" in checks.names and self._is_immediate
         self.memory_watch: LentMemory | None = LentMemory(self._devices) if watches else None

@@ -262,7 +262,7 @@ class ReadOnlyMemory(BorrowedMemory):
         self, context: ContextHandle, raw: int, stream: StreamHandle | None, owner: object
     ) -> None:
         super().__init__(context, raw, None, owner)
-        self.recorded = Accesses(stream)  # it comes after the owner's writes
+        self.recorded: Accesses | None = Accesses(stream)  # it comes after the owner's writes
 
 
 def _until_now(stream: StreamHandle) -> Callable[[], bool]:
