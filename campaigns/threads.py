@@ -92,7 +92,9 @@ class Outcome:
 class Worker:
     """One thread's work: each method is a turn; it says whether it uses what is shared."""
 
-    def __init__(self, lab: Lab, shared: list[Shared], arena: DeviceArena, seed: int) -> None:
+    def __init__(
+        self, lab: Lab, shared: list[Shared], arena: DeviceArena[np.int32], seed: int
+    ) -> None:
         self.lab = lab
         self.shared = shared
         self.arena = arena

@@ -88,7 +88,7 @@ class World:
         self.exec: cudadrv.GraphExec | None = None
         self.kernels: LateKernels | None = None
         self.prepared: cudadrv.PreparedLaunch | None = None
-        self.arena: DeviceArena | None = None
+        self.arena: DeviceArena[np.int32] | None = None
         self.allocator: cudadrv.CudaAllocator | None = None
         self.circle: World | None = None
         # What a replay of the executable does.

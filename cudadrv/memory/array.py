@@ -368,9 +368,7 @@ C_ORDER: Final = "C"
 """The usual order of axes; `is_fortran` checks every other object."""
 
 
-def empty(
-    stream: BaseStream, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
-) -> AnyDeviceArray:
+def empty(self: BaseStream, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> AnyDeviceArray:
     """Return a device array, not initialised; in the order "F" the first axis is innermost."""
     kind: AnyDType
     if dtype.__class__ in NUMBERS:
@@ -395,7 +393,7 @@ def empty(
             require_countable(extents)
     array: AnyDeviceArray = _new(DeviceArray)
     array.shape, array.dtype = extents, kind
-    array._allocate(stream, nbytes)
+    array._allocate(self, nbytes)
     if order is not C_ORDER and is_fortran(order):
         array.shape = extents[::-1]
         return owning(array.T)
@@ -409,7 +407,7 @@ def is_fortran(order: object) -> bool:
     raise border.wrong_type("the order of an array", order, 'give "C" or "F"')
 
 
-def empty_pitched(stream: BaseStream, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
+def empty_pitched(self: BaseStream, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
     """Return a device array, not initialised, whose rows begin at multiples of 512 bytes."""
     kind, extents = checked_dtype(dtype), checked_shape(shape)
     if not extents:
@@ -420,5 +418,5 @@ def empty_pitched(stream: BaseStream, shape: Shape, dtype: npt.DTypeLike) -> Any
     pitch = -(-row // unit) * unit
     rows = math.prod(extents[:-1])
     strides = (*dense_strides(extents[:-1], pitch), kind.itemsize)
-    buffer = alloc(stream, pitch * rows)
+    buffer = alloc(self, pitch * rows)
     return owning(view_of(buffer, buffer.ptr, extents, kind, strides))

@@ -681,7 +681,7 @@ class BufferView(View, DeviceBuffer):
         self._address, self._pointer = address, None
 
 
-def alloc(stream: BaseStream, nbytes: int) -> DeviceBuffer:
+def alloc(self: BaseStream, nbytes: int) -> DeviceBuffer:
     """Return `nbytes` bytes of device memory, not initialised, usable in this stream's order.
 
     Raises:
@@ -690,7 +690,7 @@ def alloc(stream: BaseStream, nbytes: int) -> DeviceBuffer:
     if type(nbytes) is not int:
         nbytes = border.whole("allocating: nbytes", nbytes)
     buffer = _new(DeviceBuffer)  # as the class does, without a step in between
-    buffer._allocate(stream, nbytes)
+    buffer._allocate(self, nbytes)
     return buffer
 
 

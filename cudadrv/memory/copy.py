@@ -40,7 +40,7 @@ _ndarray: Final = np.ndarray
 
 
 def copy(
-    stream: BaseStream,
+    self: BaseStream,
     dst: ArrayOrBuffer | HostArray,
     src: ArrayOrBuffer | HostArray,
     *,
@@ -54,7 +54,6 @@ def copy(
     work of the stream on it.
 
     Args:
-        stream: a stream of either side's context.
         dst: the destination.
         src: the source.
         wait: whether to wait for a pinned, registered or managed host array, so that on return it
@@ -70,17 +69,17 @@ def copy(
         if dst.shape != src.shape or dst.dtype is not src.dtype:
             check_alike(dst, src)
         if src.base is not None and is_managed(src):
-            copy_of_host(stream, dst, src, wait)
+            copy_of_host(self, dst, src, wait)
         elif dst.__class__ is StridedArray:
-            _upload_strided(stream, dst, src, wait)
+            _upload_strided(self, dst, src, wait)
         else:
-            upload(stream, dst, src, wait)
+            upload(self, dst, src, wait)
     elif type(dst) is _ndarray and isinstance(src, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
             check_alike(dst, src)
-        download_any(stream, dst, src, wait)
+        download_any(self, dst, src, wait)
     else:
-        _copy_others(stream, dst, src, wait)
+        _copy_others(self, dst, src, wait)
 
 
 def _copy_others(
@@ -188,7 +187,7 @@ def _upload_strided(stream: BaseStream, dst: AnyDeviceArray, src: HostArray, wai
     copy_on_device(stream, dst, dense)
 
 
-def contiguous(stream: BaseStream, array: AnyDeviceArray) -> AnyDeviceArray:
+def contiguous(self: BaseStream, array: AnyDeviceArray) -> AnyDeviceArray:
     """Return the array if its elements lie in C order, one after the other, else such a copy.
 
     Raises:
@@ -197,9 +196,9 @@ def contiguous(stream: BaseStream, array: AnyDeviceArray) -> AnyDeviceArray:
     border.instance("Stream.contiguous: array", array, DeviceArray)
     if array.is_contiguous:
         return array
-    ready(stream, array, writes=False)
-    dense = temporary(stream, array)
-    copy_on_device(stream, dense, array)
+    ready(self, array, writes=False)
+    dense = temporary(self, array)
+    copy_on_device(self, dense, array)
     return dense
 
 

@@ -12,6 +12,8 @@ from ..errors import ClosedError, CudadrvError
 from ..stream import Context, Stream
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..memory.reuse.arena import DeviceArena
 
 
@@ -120,7 +122,7 @@ class Workplace:
 
     def __init__(self) -> None:
         self.stream: Stream | None = None
-        self.arena: DeviceArena | None = None
+        self.arena: DeviceArena[np.float64] | None = None
 
     def stream_of(self, context: Context) -> Stream:
         """Return the stream, on the context of the worker's device."""
@@ -128,7 +130,7 @@ class Workplace:
             self.stream = context.new_stream()
         return self.stream
 
-    def own_arena(self) -> DeviceArena:
+    def own_arena(self) -> DeviceArena[np.float64]:
         """Return the arena."""
         if self.arena is None:
             from ..memory.reuse.arena import DeviceArena  # few tiles have one
@@ -178,7 +180,7 @@ class Tile:
         return self._open().stream_of(self.context)
 
     @property
-    def arena(self) -> DeviceArena:
+    def arena(self) -> DeviceArena[np.float64]:
         """An arena of float64 device memory, the tile's alone while it runs.
 
         Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .. import border
 from ..driver.capability import GpuCapability
@@ -13,6 +13,9 @@ from ..memory.reuse.arena import DeviceArena
 from ..stream import Context, Stream, cuda_context_for
 from .module_cache import PtxModuleCache
 from .probe import GpuAbsent, GpuBroken, GpuRuntime
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _T = TypeVar("_T")
 
@@ -51,7 +54,7 @@ class CudaBackendContext:
     ctx: Context
     stream: Stream
     module: PtxModuleCache
-    arena: DeviceArena
+    arena: DeviceArena[np.float64]
 
     def __post_init__(self) -> None:
         border.instance("CudaBackendContext: ctx", self.ctx, Context)

@@ -485,6 +485,11 @@ class Stream(BaseStream):
             raise
 
 
+# Signatures show them as methods; their modules know only the base of streams.
+for _function in (alloc, copy_memory, new_array, new_pitched, new_contiguous):
+    _function.__annotations__.pop("self", None)
+
+
 class _ExternalStream(Stream):
     """A stream of another library, equal to all objects for the same one while both are open."""
 

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import os
+import pkgutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -105,3 +108,38 @@ def test_importing_opens_nothing_of_the_cache(tmp_path: Path) -> None:
     assert "open" in done.stdout
     assert str(folder) not in done.stdout
     assert not folder.exists()
+
+
+def _methods() -> Iterator[tuple[str, str, Callable[..., object]]]:
+    """Each function of each class of both packages: name, first parameter to show, function."""
+    for package in (cudadrv, ptx):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if found.name.endswith(("__main__", "sitecustomize")):
+                continue
+            for kind in vars(importlib.import_module(found.name)).values():
+                if inspect.isclass(kind) and kind.__module__ == found.name:
+                    yield from _methods_of(kind)
+
+
+def _methods_of(kind: type) -> Iterator[tuple[str, str, Callable[..., object]]]:
+    own = tuple(f"{package.__name__}." for package in (cudadrv, ptx))
+    for name, value in vars(kind).items():
+        first = "self"
+        if isinstance(value, classmethod) or name == "__new__":
+            value, first = getattr(value, "__func__", value), "cls"
+        elif isinstance(value, property):
+            value = value.fget
+        if inspect.isfunction(value) and f"{value.__module__}.".startswith(own):
+            yield f"{kind.__module__}.{kind.__qualname__}.{name}", first, value
+
+
+def test_signatures_of_methods_begin_with_self_and_hide_its_type() -> None:
+    methods = list(_methods())
+    assert len(methods) > 3000
+    wrong = [
+        f"{name}{inspect.signature(function)}"
+        for name, first, function in methods
+        for parameter in [next(iter(inspect.signature(function).parameters.values()), None)]
+        if parameter is None or parameter.name != first or parameter.annotation != parameter.empty
+    ]
+    assert not wrong, "\n".join(wrong)

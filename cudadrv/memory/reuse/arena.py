@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,14 @@ from ...errors import (
     StreamCaptureUnsupportedError,
 )
 from ..array import DeviceArray
-from ..dtypes import AnyDType, checked_dtype
+from ..dtypes import TypedDType, checked_dtype
 from ..fill import fill
 from ..order import AnyMemory, order_access
 from ..resource import MemoryStream, given_stream, without_choices
 from .bounds_hooks import WatchedHold
 from .free_lists import FreeList, FreeLists
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
 class SlabReleaseError(CudadrvError):
@@ -108,8 +110,7 @@ def bucket_of(elements: int) -> int:
     return 1 << (max(elements, 1) - 1).bit_length()
 
 
-# The arena chooses the dtype when it is made.
-class ArenaSlab(DeviceArray[Any]):
+class ArenaSlab(DeviceArray[_ScalarT]):
     """A device array of `(bucket,)` elements, handed out by an arena.
 
     While a caller holds it, closing it frees the memory, and closes its views. After a release the
@@ -118,9 +119,9 @@ class ArenaSlab(DeviceArray[Any]):
 
     __slots__ = ("arena", "bucket", "lease", "shelf")
 
-    arena: DeviceArena
+    arena: DeviceArena[_ScalarT]
     bucket: int
-    shelf: FreeList[ArenaSlab]
+    shelf: FreeList[ArenaSlab[_ScalarT]]
     lease: Lease
 
     def close(self) -> None:
@@ -137,7 +138,8 @@ def _failed(error: CudadrvError, label: str, bucket: int) -> DriverCallFailed:
     return DriverCallFailed.of(error, f"{label} arena alloc_zeros<{bucket}>: {error}")
 
 
-arenas: Final[Registry[DeviceArena]] = Registry()
+# Of every dtype.
+arenas: Final[Registry[DeviceArena[Any]]] = Registry()
 """The existing arenas, for a reset of a context."""
 
 
@@ -151,7 +153,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_child)
 
 
-class DeviceArena(NotCopyable):
+class DeviceArena(NotCopyable, Generic[_ScalarT]):
     """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
 
     A slab is zeroed when it is fresh and not when it is reused. A slab is reused first on the
@@ -167,6 +169,17 @@ class DeviceArena(NotCopyable):
             largest are freed first.
     """
 
+    @overload
+    def __init__(self: DeviceArena[np.float64], *, max_cached_bytes: int | None = None) -> None: ...
+    @overload
+    def __init__(
+        self, dtype: TypedDType[_ScalarT], *, max_cached_bytes: int | None = None
+    ) -> None: ...
+    # A dtype given as text has no static type.
+    @overload
+    def __init__(
+        self: DeviceArena[Any], dtype: npt.DTypeLike, *, max_cached_bytes: int | None = None
+    ) -> None: ...
     def __init__(
         self, dtype: npt.DTypeLike = np.float64, *, max_cached_bytes: int | None = None
     ) -> None:
@@ -174,10 +187,10 @@ class DeviceArena(NotCopyable):
             max_cached_bytes = border.integer("DeviceArena: max_cached_bytes", max_cached_bytes)
         if max_cached_bytes is not None and max_cached_bytes < 0:
             raise InvalidValueError(f"an arena's cap of {max_cached_bytes} bytes: 0 or more")
-        self.dtype: AnyDType = checked_dtype(dtype)
-        self._lists: FreeLists[ArenaSlab] = FreeLists(max_cached_bytes)
+        self.dtype: np.dtype[_ScalarT] = checked_dtype(dtype)
+        self._lists: FreeLists[ArenaSlab[_ScalarT]] = FreeLists(max_cached_bytes)
         # Free slabs by stream, then by bit length of elements - 1.
-        self._shelves: dict[BaseStream, dict[int, FreeList[ArenaSlab]]] = {}
+        self._shelves: dict[BaseStream, dict[int, FreeList[ArenaSlab[_ScalarT]]]] = {}
         # Reentrant: a finalizer may call this arena while the lock is held.
         self._lock = threading.RLock()
         self._leases: set[Lease] = set()
@@ -195,7 +208,7 @@ class DeviceArena(NotCopyable):
             f"{now.cached_bytes} cached>"
         )
 
-    def __enter__(self) -> DeviceArena:
+    def __enter__(self) -> DeviceArena[_ScalarT]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -206,7 +219,9 @@ class DeviceArena(NotCopyable):
         """Return the size of the bucket, in elements, that serves a request of `elements`."""
         return bucket_of(elements)
 
-    def alloc(self, stream: BaseStream, elements: int, label: str = "") -> tuple[int, ArenaSlab]:
+    def alloc(
+        self, stream: BaseStream, elements: int, label: str = ""
+    ) -> tuple[int, DeviceArray[_ScalarT]]:
         """Return a slab of at least `elements` elements for use on `stream`, with its bucket.
 
         Args:
@@ -230,20 +245,22 @@ class DeviceArena(NotCopyable):
         lease.uses += 1
         return slab.bucket, slab
 
-    def release(self, bucket: int, slab: ArenaSlab) -> None:
+    def release(self, bucket: int, slab: DeviceArray[_ScalarT]) -> None:
         """Return a slab for reuse, in the order of the stream it was allocated for.
 
         Raises:
             SlabReleaseError: it was released already, or belongs to another arena or bucket.
         """
+        # Another array lacks a slab's attributes; looking first would take longer.
+        own: ArenaSlab[_ScalarT] = slab  # type: ignore[assignment]
         try:
-            if slab.arena is not self or slab.bucket != bucket:
+            if own.arena is not self or own.bucket != bucket:
                 raise self._rejection(bucket, slab)
-            slab.lease.held.pop()
-            shelf = slab.shelf
+            own.lease.held.pop()
+            shelf = own.shelf
         except (AttributeError, IndexError):
             raise self._rejection(bucket, slab) from None
-        shelf.append(slab)
+        shelf.append(own)
         if len(shelf) > shelf.room:
             self._return_block(self._lists.overflowed(shelf))
 
@@ -277,7 +294,7 @@ class DeviceArena(NotCopyable):
 
     def _allocate_slow_path(
         self, stream: BaseStream, elements: int, label: str
-    ) -> tuple[int, ArenaSlab]:
+    ) -> tuple[int, DeviceArray[_ScalarT]]:
         self._require_stream(stream)
         elements = border.integer("alloc: elements", elements)
         value: object = label
@@ -304,7 +321,7 @@ class DeviceArena(NotCopyable):
         slab.shelf = shelf
         return bucket, slab
 
-    def _from(self, shelf: FreeList[ArenaSlab]) -> ArenaSlab | None:
+    def _from(self, shelf: FreeList[ArenaSlab[_ScalarT]]) -> ArenaSlab[_ScalarT] | None:
         try:
             slab = shelf.pop()
         except IndexError:
@@ -312,7 +329,7 @@ class DeviceArena(NotCopyable):
         slab.lease.take()
         return slab
 
-    def _from_other_streams(self, stream: BaseStream, bucket: int) -> ArenaSlab | None:
+    def _from_other_streams(self, stream: BaseStream, bucket: int) -> ArenaSlab[_ScalarT] | None:
         for former, shelves in self._shelves.copy().items():
             shelf = shelves.get((bucket - 1).bit_length())
             if shelf and former is not stream and self._may_move(former, stream):
@@ -326,7 +343,7 @@ class DeviceArena(NotCopyable):
                     return slab
         return None
 
-    def _enter(self, slab: ArenaSlab) -> None:
+    def _enter(self, slab: ArenaSlab[_ScalarT]) -> None:
         """Add a fresh slab to the arena's records."""
         lease = slab.lease
         with self._lock:
@@ -338,7 +355,7 @@ class DeviceArena(NotCopyable):
         # Handles a slab that is dropped instead of released.
         weakref.finalize(slab, lease.end).atexit = False
 
-    def _shelf(self, stream: BaseStream, bucket: int) -> FreeList[ArenaSlab]:
+    def _shelf(self, stream: BaseStream, bucket: int) -> FreeList[ArenaSlab[_ScalarT]]:
         bits = (bucket - 1).bit_length()
         with self._lock:
             if stream not in self._shelves:
@@ -365,7 +382,7 @@ class DeviceArena(NotCopyable):
                         del self._shelves[stream]
 
     @staticmethod
-    def _drop_ended(shelves: dict[int, FreeList[ArenaSlab]]) -> None:
+    def _drop_ended(shelves: dict[int, FreeList[ArenaSlab[_ScalarT]]]) -> None:
         """Drop cached slabs that the end of their emulator session has closed."""
         for shelf in shelves.values():
             for _ in range(len(shelf)):
@@ -375,7 +392,7 @@ class DeviceArena(NotCopyable):
                 else:
                     shelf.append(slab)
 
-    def _return_block(self, slabs: list[ArenaSlab]) -> None:
+    def _return_block(self, slabs: list[ArenaSlab[_ScalarT]]) -> None:
         for slab in slabs:
             slab.lease.held.append(True)  # outside its list it counts as in use, and can be closed
             self._discard(slab)
@@ -412,7 +429,9 @@ class DeviceArena(NotCopyable):
         if parent is not None:
             raise forked_error("DeviceArena.alloc", parent)
 
-    def _fresh(self, stream: BaseStream, bucket: int, lease: Lease, label: str) -> ArenaSlab:
+    def _fresh(
+        self, stream: BaseStream, bucket: int, lease: Lease, label: str
+    ) -> ArenaSlab[_ScalarT]:
         try:
             return self._zeroed(stream, bucket, lease)
         except OutOfMemoryError:
@@ -429,8 +448,8 @@ class DeviceArena(NotCopyable):
         except CudadrvError as error:
             raise _failed(error, label, bucket) from error
 
-    def _zeroed(self, stream: BaseStream, bucket: int, lease: Lease) -> ArenaSlab:
-        slab: ArenaSlab = object.__new__(ArenaSlab)
+    def _zeroed(self, stream: BaseStream, bucket: int, lease: Lease) -> ArenaSlab[_ScalarT]:
+        slab: ArenaSlab[_ScalarT] = object.__new__(ArenaSlab)
         slab.shape, slab.dtype, slab.lease = (bucket,), self.dtype, lease
         with without_choices():  # The arena may be the chosen resource.
             slab._allocate(stream, bucket * self.dtype.itemsize)
@@ -443,11 +462,11 @@ class DeviceArena(NotCopyable):
     def _may_move(self, former: BaseStream, stream: BaseStream) -> bool:
         return former.context is stream.context and not former._is_captured
 
-    def _move(self, slab: ArenaSlab, former: BaseStream, stream: BaseStream) -> None:
+    def _move(self, slab: ArenaSlab[_ScalarT], former: BaseStream, stream: BaseStream) -> None:
         order_access(slab._memory, stream._handle)
         slab.stream = stream
 
-    def _discard(self, slab: ArenaSlab) -> None:
+    def _discard(self, slab: ArenaSlab[_ScalarT]) -> None:
         slab.close()
 
 
@@ -464,9 +483,9 @@ class ArenaMemory(NotCopyable):
     """
 
     def __init__(self, max_cached_bytes: int | None = None) -> None:
-        self.arena: DeviceArena = DeviceArena(np.uint8, max_cached_bytes=max_cached_bytes)
+        self.arena: DeviceArena[np.uint8] = DeviceArena(np.uint8, max_cached_bytes=max_cached_bytes)
         # With the handle, which a closing context would take from the slab too early.
-        self._allocations: dict[int, tuple[int, ArenaSlab, AnyMemory]] = {}
+        self._allocations: dict[int, tuple[int, DeviceArray[np.uint8], AnyMemory]] = {}
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Return the address of a slab of at least `nbytes` bytes; a reused slab is not zeroed."""

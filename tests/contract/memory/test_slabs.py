@@ -76,7 +76,7 @@ class Log:
 
 
 # The fakes are no subclasses of the arena's own types, so they are given as Any.
-class NumberArena(DeviceArena):
+class NumberArena(DeviceArena[Any]):
     """The accounts over slabs that have no memory."""
 
     def __init__(self, max_cached_bytes: int | None = None) -> None:

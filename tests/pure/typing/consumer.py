@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,7 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     assert_type(stream.empty(3, np.dtype(np.float64)), cudadrv.DeviceArray[np.float64])
     assert_type(array.view(np.uint8), cudadrv.DeviceArray[np.uint8])
     assert_type(array[1:3], cudadrv.DeviceArray[np.float32])
+    assert_type(stream.copy(array, x), None)
     buffer = stream.alloc(100)
     assert_type(cudadrv.DeviceArray(buffer, 10, np.float32), cudadrv.DeviceArray[np.float32])
     assert_type(cudadrv.DeviceArray(buffer, 10, array.dtype, 4), cudadrv.DeviceArray[np.float32])
@@ -79,6 +80,28 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     stream.handel  # type: ignore[attr-defined]  # noqa: B018
     cudadrv.absent  # type: ignore[attr-defined]  # noqa: B018
     ptx.absent  # type: ignore[attr-defined]  # noqa: B018
+
+
+def arenas(stream: cudadrv.Stream, parts: cudadrv.CudaBackendParts) -> None:
+    arena = cudadrv.DeviceArena(np.float32)
+    assert_type(arena, cudadrv.DeviceArena[np.float32])
+    assert_type(arena.dtype, np.dtype[np.float32])
+    bucket, slab = arena.alloc(stream, 8, "solver")
+    assert_type(slab, cudadrv.DeviceArray[np.float32])
+    assert_type(stream.to_host(slab), npt.NDArray[np.float32])
+    arena.release(bucket, slab)
+    with cudadrv.DeviceArena(np.dtype(np.int64), max_cached_bytes=0) as other:
+        assert_type(other, cudadrv.DeviceArena[np.int64])
+        other.release(bucket, slab)  # type: ignore[arg-type]
+    assert_type(cudadrv.DeviceArena(), cudadrv.DeviceArena[np.float64])
+    assert_type(cudadrv.DeviceArena(max_cached_bytes=9), cudadrv.DeviceArena[np.float64])
+    assert_type(cudadrv.DeviceArena("f4"), cudadrv.DeviceArena[Any])
+    assert_type(cudadrv.CudaBackendContext.from_parts(parts).arena.alloc(stream, 1)[1].dtype.type,
+                type[np.float64])  # fmt: skip
+    wrong: cudadrv.DeviceArray[np.int64] = slab  # type: ignore[assignment]
+    stream.to_host(slab, np.empty(8, np.int16))  # type: ignore[arg-type, misc, unused-ignore]
+    wrong_arena: cudadrv.DeviceArena[np.float64] = arena  # type: ignore[assignment]
+    del wrong, wrong_arena
 
 
 def several_devices(x: npt.NDArray[np.float32]) -> None:
