@@ -37,7 +37,6 @@ from cuda.bindings.driver import (
     CUarray_format as CUarray_format,
     CUcheckpointCheckpointArgs as CUcheckpointCheckpointArgs,
     CUcheckpointLockArgs as CUcheckpointLockArgs,
-    CUcheckpointRestoreArgs as CUcheckpointRestoreArgs,
     CUcheckpointUnlockArgs as CUcheckpointUnlockArgs,
     CUcontext as CUcontext,
     CUctx_flags as CUctx_flags,
@@ -134,6 +133,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    # cuda-bindings 13.3.0 lacks this name.
+    from cuda.bindings.driver import CUcheckpointRestoreArgs as CUcheckpointRestoreArgs
+
 
 class MemoryWatch(Protocol):
     """Reports of cached and reused memory to an emulator that checks bounds.
@@ -212,9 +214,9 @@ def restore_arguments(pairs: Sequence[tuple[bytes, bytes]]) -> CUcheckpointResto
     """Return arguments that restore a process on other devices: pairs of UUIDs, old and new.
 
     Raises:
-        AttributeError: cuda.bindings is older than 13.0.
+        AttributeError: cuda.bindings is older than 13.0, or 13.3.0.
     """
-    arguments = CUcheckpointRestoreArgs()
+    arguments = driver.CUcheckpointRestoreArgs()
     gpu_pairs = []
     for old, new in pairs:
         pair = driver.CUcheckpointGpuPair()

@@ -163,7 +163,7 @@ class ProcessCheckpoint:
                 arguments = restore_arguments(pairs)
             except AttributeError as error:
                 raise UnsupportedError(
-                    "ProcessCheckpoint.restore: devices needs cuda-bindings of CUDA 13.0"
+                    "ProcessCheckpoint.restore: devices needs cuda-bindings >=13.0,!=13.3.0"
                 ) from error
         api = current().api
         with needs_version("ProcessCheckpoint.restore", _SINCE):

@@ -139,9 +139,10 @@ def test_an_older_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _restore_on_its_devices(process: ProcessCheckpoint) -> None:
     uuid = UUID(int=1)
-    older = not hasattr(driver, "CUcheckpointGpuPair")  # cuda-bindings of CUDA 12
+    # cuda-bindings of CUDA 12, and 13.3.0
+    older = not hasattr(getattr(driver, "CUcheckpointRestoreArgs", None), "gpuPairs")
     error, text = (
-        (UnsupportedError, "devices needs cuda-bindings of CUDA 13.0") if older
+        (UnsupportedError, "devices needs cuda-bindings >=13.0,!=13.3.0") if older
         else (NotSupportedError, "on its own devices alone")
     )  # fmt: skip
     with pytest.raises(error, match=text):

@@ -217,3 +217,21 @@ def test_each_python_of_the_classifiers_is_tested_and_has_a_row_among_the_platfo
     free_threaded = [python for python in tested if python.endswith("t")]
     assert [f"{version.findall(row)[0]}t" for row in rows if row not in ordinary] == free_threaded
     assert any("Free Threading" in each for each in project["classifiers"])
+
+
+def test_one_environment_tests_each_release_of_the_bindings() -> None:
+    tox = (ROOT / "tox.ini").read_text()
+    header = re.search(r"^\[testenv:bindings-\{(.*)\}\]$", tox, re.MULTILINE)
+    assert header is not None
+    releases = header[1].split(",")
+    full = re.search(r"^    full = .*bindings-\{(.*?)\}", tox, re.MULTILINE)
+    assert full is not None
+    assert full[1].split(",") == releases
+    assert re.findall(r"^    ([\d.]+): cuda-bindings==\1$", tox, re.MULTILINE) == releases
+    minors = re.search(r"^\[testenv:stubs-\{(.*)\}\]$", tox, re.MULTILINE)
+    assert minors is not None
+    assert {release.rpartition(".")[0] for release in releases} == set(minors[1].split(","))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (bindings,) = (each for each in project["dependencies"] if each.startswith("cuda-python"))
+    assert not set(re.findall(r"!=([\d.]+)", bindings)) & set(releases)
+    assert re.findall(r">=([\d.]+)", bindings) == releases[:1]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...driver._api import (
     CUcheckpointCheckpointArgs,
     CUcheckpointLockArgs,
-    CUcheckpointRestoreArgs,
     CUcheckpointUnlockArgs,
     CUprocessState,
     CUresult,
@@ -22,6 +21,9 @@ from ...driver._api import (
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from .call import call
+
+if TYPE_CHECKING:
+    from ...driver._api import CUcheckpointRestoreArgs
 
 _RUNNING: Final = CUprocessState.CU_PROCESS_STATE_RUNNING
 _LOCKED: Final = CUprocessState.CU_PROCESS_STATE_LOCKED
