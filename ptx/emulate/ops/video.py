@@ -1,8 +1,19 @@
 """Video instructions. PTX ISA, "Scalar Video Instructions", "SIMD Video Instructions".
 
-A scalar instruction takes a word, a half or a byte of its sources, computes exactly, and saturates.
-Then it applies a second operation or merges the result into another word. A SIMD one works on two
-halves or four bytes at once. One `ScalarVideo` or `SimdVideo` describes an instruction.
+A scalar instruction takes a word, a half or a byte of its sources, computes, and saturates. Then it
+applies a second operation or merges the result into another word. A SIMD one works on two halves or
+four bytes at once. One `ScalarVideo` or `SimdVideo` describes an instruction.
+
+GPUs since Volta have no scalar video unit: the driver's assembler makes sequences of other
+instructions, which depart from the PTX ISA. The emulator gives the bits of those sequences:
+
+- `.h1` as the destination receives the upper half of the result, not the lower one.
+- `.sat` into a half or a byte gives the largest value for negative results, too.
+- `.sat` to u32 gives 0 for negative results, but does not limit large ones.
+- A shift saturates the lowest 34 bits of its result, to 32 bits whatever the destination is.
+- The second `.min` and `.max` compare 64 bits: those of c, extended by the destination's type, and
+  those of the result, which `vadd` and `vsub` extend by the sign of 32 bits.
+- `vmad` reads whole words, and c, as signed.
 """
 
 from __future__ import annotations
@@ -45,12 +56,6 @@ ARITHMETIC: dict[str, Operate] = {
 }
 
 
-def shifted_left(a: Value, by: Value) -> Value:
-    """a << by for amounts to 32; for 32, bits that leave 64 bits are cut where none is kept."""
-    limited = np.where(by == 32, np.clip(a, -(2**30), 2**30), a)
-    return limited << by
-
-
 def part_of(word: Value, part: str, signed: bool) -> Value:
     """A part of a word, extended by its sign or by zeros to int64."""
     bits, first = _PARTS[part]
@@ -73,18 +78,33 @@ def word_of(value: Value) -> Value:
     return (value & np.int64(0xFFFFFFFF)).astype(np.uint32)
 
 
+def signed_word(value: Value) -> Value:
+    """The lowest 32 bits of an int64 value, extended by their sign."""
+    top = np.int64(1 << 31)
+    return ((value & np.int64(0xFFFFFFFF)) ^ top) - top
+
+
+def saturated_shift(value: Value, signed: bool) -> Value:
+    """The lowest 34 bits of a shift, clamped to 32, as an int64 with the sign of its word."""
+    top = np.int64(1 << 33)
+    limited = ((value & np.int64((1 << 34) - 1)) ^ top) - top
+    return signed_word(clamp(limited, 32, signed))
+
+
 @dataclass(frozen=True, slots=True)
 class ScalarVideo:
     """The operation of one scalar video instruction.
 
     Attributes:
         first: the operation on the two selected parts.
+        kind: "sum", "shift" or "", which decides how a result saturates.
         a, b: which parts of the sources; a_signed, b_signed how they are extended.
         signed: whether the result and c are; saturate: whether the result is clamped.
         second: an operation on the result and c; target: which part of c the result replaces.
     """
 
     first: Operate
+    kind: str
     a: str
     b: str
     a_signed: bool
@@ -99,15 +119,32 @@ class ScalarVideo:
         value = self.first(
             part_of(a, self.a, self.a_signed), part_of(b, self.b, self.b_signed)
         ).astype(np.int64)
-        bits, lowest = _PARTS[self.target]
         if self.saturate:
-            value = clamp(value, bits, self.signed)
+            value = self._saturated(value)
+        if self.kind == "sum":
+            value = signed_word(value)
         if self.second:
-            value = _SECOND[self.second](value, part_of(c, "", self.signed))
+            value = self._with_second(value, part_of(c, "", self.signed))
         if not self.target:
             return word_of(value)
+        bits, lowest = _PARTS[self.target]
         mask = np.uint32((1 << bits) - 1 << lowest)
-        return (c & ~mask) | ((word_of(value) << np.uint32(lowest)) & mask)
+        moved = word_of(value) if self.target == "h1" else word_of(value) << np.uint32(lowest)
+        return (c & ~mask) | (moved & mask)
+
+    def _saturated(self, value: Value) -> Value:
+        if self.kind == "shift":
+            return saturated_shift(value, self.signed)
+        if self.target:
+            highest = np.int64((1 << _PARTS[self.target][0] - self.signed) - 1)
+            return np.where((value < 0) | (value > highest), highest, value)[()]
+        return clamp(value, 32, True) if self.signed else np.maximum(value, 0)
+
+    def _with_second(self, value: Value, c: Value) -> Value:
+        if self.signed or self.second == "add":
+            return _SECOND[self.second](value, c)
+        unsigned = _SECOND[self.second](value.view(np.uint64), c.view(np.uint64))
+        return unsigned.view(np.int64)
 
 
 def split_operand(operand: Operand) -> tuple[Operand, str, bool]:
@@ -137,6 +174,10 @@ def _part_operand(e: Emitter, operand: Operand) -> tuple[Operand, str]:
     return word, part
 
 
+# How results saturate, where it is not by the destination alone (`ScalarVideo.kind`).
+_KINDS = {"vadd": "sum", "vsub": "sum", "vshl": "shift", "vshr": "shift"}
+
+
 def _emit(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
     """`kinds`: signs of the result and the two sources."""
     target, into = _part_operand(e, i.operands[0])
@@ -146,8 +187,8 @@ def _emit(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
     a, a_part = _part_operand(e, i.operands[1])
     b, b_part = _part_operand(e, i.operands[2])
     scalar_video = ScalarVideo(
-        first, a_part, b_part, kinds[1] == "s", kinds[2] == "s", kinds[0] == "s",
-        "sat" in i.modifiers, second, into,
+        first, _KINDS.get(i.opcode, ""), a_part, b_part, kinds[1] == "s", kinds[2] == "s",
+        kinds[0] == "s", "sat" in i.modifiers, second, into,
     )  # fmt: skip
     c = e.value(i.operands[3], "u32") if len(i.operands) == 4 else e.constant(0, "u32")
     name = e.scope.bind(scalar_video, "video")
@@ -161,7 +202,8 @@ def _emitted(
 
     def emit(e: Emitter, i: Instruction) -> None:
         if function is None:
-            emit_one(e, i, comparison(e, i), "u" + signs(i))
+            sources = signs(i)
+            emit_one(e, i, comparison(e, i), sources[0] + sources)
         else:
             emit_one(e, i, function, signs(i))
 
@@ -169,7 +211,7 @@ def _emitted(
 
 
 def _shift(name: str) -> EmitFunction:
-    move = shifted_left if name == "vshl" else np.right_shift
+    move = np.left_shift if name == "vshl" else np.right_shift
 
     def clamped(a: Value, b: Value) -> Value:
         return move(a, np.minimum(b, 32))
@@ -191,8 +233,8 @@ class MultiplyAdd:
     """The operation of one `vmad`.
 
     Attributes:
-        a, b: which parts; a_signed, b_signed how they are extended.
-        signed: whether the result and c are.
+        a, b: which parts; a_signed, b_signed how parts are extended. Whole words and c are signed.
+        signed: whether the sum is, where it is shifted and clamped.
         negate_product, negate_c, plus_one: what is negated, and whether one is added.
         shift: how far the sum is shifted to the right; saturate: whether it is clamped then.
     """
@@ -209,36 +251,20 @@ class MultiplyAdd:
     saturate: bool
 
     def __call__(self, a: Value, b: Value, c: Value) -> Value:
-        """(n,) uint32.
-
-        The sum has up to 65 bits: the highest products are split at bit 32, so that int64 holds
-        both parts.
-        """
-        x, y = part_of(a, self.a, self.a_signed), part_of(b, self.b, self.b_signed)
-        z = part_of(c, "", self.signed)
-        low_x, high_x = x & np.int64(0xFFFF), x >> np.int64(16)
-        lower, upper = low_x * y, high_x * y  # the product is upper * 2**16 + lower
-        if self.negate_product:
-            lower, upper = -lower, -upper
-        lower = lower + (-z if self.negate_c else z) + np.int64(self.plus_one)
-        upper = upper + (lower >> np.int64(16))
-        lower = lower & np.int64(0xFFFF)
-        return self._scaled(upper, lower)
-
-    def _scaled(self, upper: Value, lower: Value) -> Value:
-        """The word of (upper * 2**16 + lower) >> shift, clamped if it saturates."""
-        low = -(1 << 31) if self.signed else 0
-        high = low + (1 << 32) - 1
-        if self.shift:
-            spilled = upper >> np.int64(self.shift)
-            low_bits = upper & np.int64((1 << self.shift) - 1)
-            upper, lower = spilled, ((low_bits << np.int64(16)) | lower) >> np.int64(self.shift)
-        value = word_of((upper << np.int64(16)) + lower)
-        if not self.saturate:
-            return value
-        overflows = (upper > high >> 16) | ((upper == high >> 16) & (lower > (high & 0xFFFF)))
-        value = np.where(overflows, np.uint32(high & 0xFFFFFFFF), value)
-        return np.where(upper < low >> 16, np.uint32(low & 0xFFFFFFFF), value)[()]
+        """(n,) uint32."""
+        product = part_of(a, self.a, self.a_signed or not self.a) * part_of(
+            b, self.b, self.b_signed or not self.b
+        )
+        c = part_of(c, "", True)
+        total = -product if self.negate_product else product
+        # Two's complement of 32 bits: the lowest c stays negative.
+        total = total + (signed_word(~c) + np.int64(1) if self.negate_c else c)
+        total = total + np.int64(self.plus_one)
+        if not self.signed and self.shift:
+            total = (total.view(np.uint64) >> np.uint64(self.shift)).view(np.int64)
+        else:
+            total = total >> np.int64(self.shift)
+        return word_of(clamp(total, 32, self.signed) if self.saturate else total)
 
 
 _SCALES = {"shr7": 7, "shr15": 15}
@@ -254,10 +280,9 @@ def _multiply_add(e: Emitter, i: Instruction) -> None:
     if (minus and c_minus) or (plus_one and (minus or c_minus)):
         raise e.reject("it negates the product or c, and neither beside .po")
     _, a_kind, b_kind = type_suffix(i).split(".")
-    # c extends by its sign where the product is signed or negated (PTX ISA, "vmad").
-    product_signed = "s" in (a_kind[0], b_kind[0]) or minus
+    signed = "s" in (a_kind[0], b_kind[0]) or minus or c_minus  # PTX ISA, "vmad"
     multiply_add = MultiplyAdd(
-        a_part, b_part, a_kind[0] == "s", b_kind[0] == "s", product_signed or c_minus, minus,
+        a_part, b_part, a_kind[0] == "s", b_kind[0] == "s", signed, minus,
         c_minus, plus_one, sum(_SCALES.get(word, 0) for word in i.modifiers), "sat" in i.modifiers,
     )  # fmt: skip
     values = ", ".join(e.value(source, "u32") for source in (a, b, c))

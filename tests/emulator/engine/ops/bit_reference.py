@@ -1,4 +1,8 @@
-"""What instructions on bits give, in Python's integers, bit by bit, as the PTX ISA has it."""
+"""What instructions on bits give, in Python's integers, bit by bit.
+
+They follow the PTX ISA, apart from scalar video instructions, which follow the sequences that the
+driver's assembler makes of them for GPUs without a video unit.
+"""
 
 from __future__ import annotations
 
@@ -211,41 +215,54 @@ def _arithmetic(name: str, x: int, y: int, words: list[str]) -> int:
 Source = tuple[int, str, bool]  # a word, its selector, whether it is negated
 
 
+def _saturated(name: str, value: int, into: str, signed: bool) -> int:
+    """Saturation in the assembler's sequences: no destination but a signed word limits well."""
+    if name in ("vshl", "vshr"):
+        return as_signed(clamped(as_signed(value, 34), 32, signed), 32)
+    if into:
+        highest = (1 << {"b": 8, "h": 16}[into[0]] - signed) - 1
+        return value if 0 <= value <= highest else highest
+    return clamped(value, 32, True) if signed else max(value, 0)
+
+
 def scalar_video(words: list[str], into: str, a: Source, b: Source, c: int) -> int:
     name = words[0]
     kinds = [word for word in words if word in ("u32", "s32")]
     if name == "vset":
-        kinds.insert(0, "u32")
+        kinds.insert(0, kinds[0])
     signed = kinds[0] == "s32"
     x, y = _selected(a[0], a[1], kinds[1]), _selected(b[0], b[1], kinds[2])
-    bits = {"": 32, "b": 8, "h": 16}[into[:1]]
     value = _arithmetic(name, x, y, words)
     if "sat" in words:
-        value = clamped(value, bits, signed)
+        value = _saturated(name, value, into, signed)
+    if name in ("vadd", "vsub"):
+        value = as_signed(value, 32)
     third = typed(c, kinds[0])
     if "add" in words:
         value += third
-    elif "min" in words:
-        value = min(value, third)
-    elif "max" in words:
-        value = max(value, third)
+    elif "min" in words or "max" in words:
+        kind = "s64" if signed else "u64"
+        value = (min if "min" in words else max)(typed(value, kind), typed(third, kind))
     if not into:
         return value & MASK32
+    bits = {"b": 8, "h": 16}[into[0]]
     low, mask = bits * int(into[1]), (1 << bits) - 1
+    if into == "h1":
+        value >>= 16
     return c & ~(mask << low) & MASK32 | (value & mask) << low
 
 
 def vmad(words: list[str], into: str, a: Source, b: Source, c: Source) -> int:
     kinds = [word for word in words if word in ("u32", "s32")]
     minus = a[2] != b[2]
-    intermediate = "s32" in kinds[1:] or minus
-    product = _selected(a[0], a[1], kinds[1]) * _selected(b[0], b[1], kinds[2])
-    third = typed(c[0], "s32" if intermediate or c[2] else "u32")
-    total = (-product if minus else product) + (-third if c[2] else third) + ("po" in words)
-    total >>= 7 if "shr7" in words else 15 if "shr15" in words else 0
-    if "sat" in words:
-        total = clamped(total, 32, intermediate or c[2])
-    return total & MASK32
+    signed = "s32" in kinds[1:] or minus or c[2]
+    x = _selected(a[0], a[1], kinds[1] if a[1] else "s32")
+    y = _selected(b[0], b[1], kinds[2] if b[1] else "s32")
+    third = as_signed(~c[0], 32) + 1 if c[2] else as_signed(c[0], 32)
+    total = (-x * y if minus else x * y) + third + ("po" in words)
+    shift = 7 if "shr7" in words else 15 if "shr15" in words else 0
+    total = (total if signed or not shift else typed(total, "u64")) >> shift
+    return (clamped(total, 32, signed) if "sat" in words else total) & MASK32
 
 
 def simd_video(words: list[str], into: str, a: Source, b: Source, c: int) -> int:
