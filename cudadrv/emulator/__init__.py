@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .fault_injection import (
         BadDevice as BadDevice,
         MemoryLimit as MemoryLimit,
+        ScheduledAction as ScheduledAction,
         ScheduledFault as ScheduledFault,
     )
     from .leaks import Leak as Leak
@@ -99,6 +100,7 @@ __all__ = [
     "OrderWarning",
     "Place",
     "RejectedModule",
+    "ScheduledAction",
     "ScheduledFault",
     "SharedTraffic",
     "StandIn",
@@ -122,7 +124,7 @@ if not TYPE_CHECKING:  # so that a checker sees the existing names
         "cudadrv.emulator.checks": "AssemblySkippedWarning CheckName RejectedModule",
         "cudadrv.emulator.counters": "CountedLaunch Counters Occupancy",
         "cudadrv.emulator.emulator": "Emulator",
-        "cudadrv.emulator.fault_injection": "BadDevice MemoryLimit ScheduledFault",
+        "cudadrv.emulator.fault_injection": "BadDevice MemoryLimit ScheduledAction ScheduledFault",
         "cudadrv.emulator.leaks": "Leak",
         "cudadrv.emulator.profiles": (
             "A100 B200 H100 H200 L4 PROFILES T4 V100 DeviceProperties EmulatedDevice"

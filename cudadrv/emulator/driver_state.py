@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
     from .executables import Executable
     from .external_resources import ExternalMemory, ExternalSemaphore
-    from .fault_injection import ScheduledFault
+    from .fault_injection import ScheduledAction, ScheduledFault
     from .physical_memory import MulticastObject, PhysicalMemory
 
 
@@ -175,6 +175,7 @@ class DriverState:
         # The reason why every call raises; "" while none does.
         self._ended = ""
         self._schedule: dict[str, list[ScheduledFault]] = {}
+        self._actions: dict[str, list[ScheduledAction]] = {}
         self._process = CheckpointLock()
         self._host = HostMemory()
         self._host_pools = HostPools(self._handles)
@@ -366,12 +367,18 @@ class DriverState:
             )
         if self._process.state and not always:
             self._process.wait(name)
+        actions = self._actions.get(name)
+        if actions:
+            with self._lock:
+                due = [each for each in actions if each.count()]
+            for each in due:  # without the lock: they make calls, or wait for other threads
+                each.action()
         scheduled = self._schedule.get(name)
         if scheduled:
             with self._lock:
-                due = [fault for fault in scheduled if fault.count()]
-                if due:
-                    raise due[0].strike()
+                faults = [fault for fault in scheduled if fault.count()]
+                if faults:
+                    raise faults[0].strike()
 
     def _device(self, handle: CUdevice) -> DeviceState:
         return self._device_at(int(handle))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
@@ -43,12 +43,14 @@ from .calls.unified_addressing import UnifiedAddressingCalls
 from .calls.virtual_memory import VirtualMemoryCalls
 from .checks import CheckName, chosen_checks
 from .device_state import DeviceState
-from .fault_injection import BadDevice, MemoryLimit, ScheduledFault, result_named
+from .fault_injection import BadDevice, MemoryLimit, ScheduledAction, ScheduledFault, result_named
 from .profiles import EmulatedDevice, given_devices
 from .timeline.schedule import OrderName, chosen_schedule
 
 if TYPE_CHECKING:
     from .counters import Counters
+
+_T = TypeVar("_T")
 
 # Newer than any compiler of its major version, so that only tests get PTX rejected.
 NEWEST_DRIVER: Final = (13, 9)
@@ -189,30 +191,98 @@ class Emulator(
             ValueError: no such function, or a number out of range.
         """
         self.reject_if_ended("Emulator.fail")
-        border.instance("Emulator.fail: function", function, str)
-        if not (function.startswith("cu") and hasattr(self, function)):
-            raise ArgumentValueError(f"{function!r} is no driver function that the emulator has")
-        nth = border.integer("Emulator.fail: nth", nth)
-        times = None if times is None else border.integer("Emulator.fail: times", times)
-        if nth < 1 or (times is not None and times < 1):
-            raise ArgumentValueError("nth and times count from 1")
+        names, nth, times = self._planned_calls("Emulator.fail", function, nth, times)
         code = result_named("Emulator.fail: with_", with_)
         border.text("Emulator.fail: text", text)
-        names = (function, *_ALSO.get(function, ()))
         message = text or result_text(code)
 
         def remove() -> None:
-            with self._lock:
-                for name in names:
-                    planned = self._schedule.get(name, [])
-                    if fault in planned:
-                        planned.remove(fault)
+            self._unplan(self._schedule, names, fault)
 
         fault = ScheduledFault(remove, function, nth, times, (code, message))
+        self._plan(self._schedule, names, fault)
+        return fault
+
+    def on_call(
+        self,
+        function: str,
+        action: Callable[[], object],
+        *,
+        nth: int = 1,
+        times: int | None = 1,
+    ) -> ScheduledAction:
+        """Run an action in calls of a driver function, before they do anything.
+
+        It stands for a garbage collection, a signal or another thread in the middle of a call. An
+        exception of the action leaves the call. Functions with variants are as for `fail`.
+
+        Args:
+            function: its name, such as "cuMemAlloc".
+            action: a function without arguments, called in the calling thread.
+            nth: the first call that runs it, from now on, of any thread.
+            times: the number of calls that run it; None for all from the nth on.
+
+        Raises:
+            ValueError: no such function, or a number out of range.
+        """
+        self.reject_if_ended("Emulator.on_call")
+        names, nth, times = self._planned_calls("Emulator.on_call", function, nth, times)
+
+        def remove() -> None:
+            self._unplan(self._actions, names, planned)
+
+        planned = ScheduledAction(remove, function, nth, times, action)
+        self._plan(self._actions, names, planned)
+        return planned
+
+    def _planned_calls(
+        self, where: str, function: str, nth: int, times: int | None
+    ) -> tuple[tuple[str, ...], int, int | None]:
+        """Return the function with its variants, and the checked numbers of its calls."""
+        border.instance(f"{where}: function", function, str)
+        if not (function.startswith("cu") and hasattr(self, function)):
+            raise ArgumentValueError(f"{function!r} is no driver function that the emulator has")
+        nth = border.integer(f"{where}: nth", nth)
+        times = None if times is None else border.integer(f"{where}: times", times)
+        if nth < 1 or (times is not None and times < 1):
+            raise ArgumentValueError("nth and times count from 1")
+        return (function, *_ALSO.get(function, ())), nth, times
+
+    def _plan(self, planned: dict[str, list[_T]], names: tuple[str, ...], item: _T) -> None:
         with self._lock:
             for name in names:
-                self._schedule.setdefault(name, []).append(fault)
-        return fault
+                planned.setdefault(name, []).append(item)
+
+    def _unplan(self, planned: dict[str, list[_T]], names: tuple[str, ...], item: _T) -> None:
+        with self._lock:
+            for name in names:
+                if item in planned.get(name, []):
+                    planned[name].remove(item)
+
+    def live_objects(self) -> dict[str, int]:
+        """Return how many objects exist, by kind; kinds without objects are included.
+
+        Default streams are not counted, nor are graphs, nodes and functions without a handle.
+        Textures and surfaces are one kind. Device memory is counted by allocations.
+        """
+        tables: dict[str, Sized] = {
+            "context": self._contexts,
+            "stream": self._streams,
+            "capture": self._captures,
+            "event": self._events,
+            "module": self._modules,
+            "library": self._libraries,
+            "graph": self._graphs,
+            "executable graph": self._executables,
+            "condition": self._conditions,
+            "user object": self._user_objects,
+            "array": self._arrays,
+            "mipmapped array": self._mipmapped_arrays,
+            "texture or surface": self._texture_owners,
+            "resource description": self._descriptions,
+        }
+        memory = sum(len(device.pieces) for device in self._devices)
+        return {kind: len(table) for kind, table in tables.items()} | {"device memory": memory}
 
     def limit_memory(self, nbytes: int, *, ordinal: int = 0) -> MemoryLimit:
         """Let no more than `nbytes` of a device's memory be in use at once.

@@ -37,7 +37,31 @@ class Planned:
         self.remove()
 
 
-class ScheduledFault(Planned):
+class ScheduledCall(Planned):
+    """Some calls of a driver function: from the `nth` on, `times` calls.
+
+    Attributes:
+        calls: calls of the function since it was planned.
+        hits: how many of them were chosen.
+    """
+
+    def __init__(
+        self, remove: Callable[[], None], function: str, nth: int, times: int | None
+    ) -> None:
+        super().__init__(remove)
+        self.function = function
+        self.calls: int = 0
+        self.hits: int = 0
+        self._nth = nth
+        self._times = times
+
+    def count(self) -> bool:
+        """Count a call. Return True if this one is due."""
+        self.calls += 1
+        return self.calls >= self._nth and (self._times is None or self.hits < self._times)
+
+
+class ScheduledFault(ScheduledCall):
     """A driver function that fails, from its `nth` call on, `times` times.
 
     Attributes:
@@ -53,23 +77,39 @@ class ScheduledFault(Planned):
         times: int | None,
         error: tuple[CUresult, str],
     ) -> None:
-        super().__init__(remove)
-        self.function = function
-        self.calls: int = 0
-        self.hits: int = 0
-        self._nth = nth
-        self._times = times
+        super().__init__(remove, function, nth, times)
         self._code, self._text = error
-
-    def count(self) -> bool:
-        """Count a call. Return True if this one must fail."""
-        self.calls += 1
-        return self.calls >= self._nth and (self._times is None or self.hits < self._times)
 
     def strike(self) -> CallError:
         """Count a failure and return the error to raise."""
         self.hits += 1
         return CallError(self._code, self._text)
+
+
+class ScheduledAction(ScheduledCall):
+    """A Python function that runs in calls of a driver function, before they do anything.
+
+    Attributes:
+        calls: calls of the driver function since the action was planned.
+        hits: how many of them ran it.
+    """
+
+    def __init__(
+        self,
+        remove: Callable[[], None],
+        function: str,
+        nth: int,
+        times: int | None,
+        action: Callable[[], object],
+    ) -> None:
+        super().__init__(remove, function, nth, times)
+        self.action = action
+
+    def count(self) -> bool:
+        """Count a call. Return True if this one runs the action, and count that."""
+        is_due = super().count()
+        self.hits += is_due
+        return is_due
 
 
 class MemoryLimit(Planned):

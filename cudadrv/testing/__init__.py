@@ -295,7 +295,7 @@ def emulator(_cuda_emulator: Emulator) -> Emulator:
 
 @pytest.fixture
 def fault_injection(_cuda_emulator: Emulator) -> Emulator:
-    """The emulator of this test, for planning faults: `fail`, `limit_memory`, `break_device`."""
+    """The emulator of this test, for planning faults, as by `fail`, `on_call`, `limit_memory`."""
     return _cuda_emulator
 
 

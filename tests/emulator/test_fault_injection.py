@@ -62,6 +62,54 @@ def test_a_planned_text_is_reported(ready: Emulator) -> None:
     assert ok(ready.cuGetErrorString(result)) == b"no more events today"
 
 
+def test_an_action_runs_in_the_calls_that_were_chosen(ready: Emulator) -> None:
+    done: list[int] = []
+    planned = ready.on_call("cuMemAllocAsync", lambda: done.append(planned.calls), nth=2, times=2)
+    assert codes(ready, 5) == [0] * 5
+    assert (done, planned.calls, planned.hits) == ([2, 3], 5, 2)
+    with ready.on_call("cuMemAllocAsync", lambda: done.append(0), times=None):
+        codes(ready, 3)
+    codes(ready, 2)
+    assert done == [2, 3, 0, 0, 0]
+
+
+def test_an_action_may_make_calls_and_its_error_leaves_the_call(ready: Emulator) -> None:
+    made: list[int] = []
+    ready.on_call("cuEventCreate", lambda: made.append(int(ok(ready.cuEventCreate(0)))))
+    last = int(ok(ready.cuEventCreate(0)))
+    assert len({*made, last}) == 2
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with ready.on_call("cuEventCreate", interrupt), pytest.raises(KeyboardInterrupt):
+        ready.cuEventCreate(0)
+    assert ready.live_objects()["event"] == 2
+    assert code(ready.cuEventCreate(0)) == 0
+
+
+def test_actions_run_before_a_fault_of_the_same_call(ready: Emulator) -> None:
+    done: list[int] = []
+    ready.on_call("cuMemAllocAsync", lambda: done.append(1))
+    ready.fail("cuMemAllocAsync", with_=2)
+    assert codes(ready, 2) == [2, 0]
+    assert done == [1]
+
+
+def test_live_objects_counts_each_kind(ready: Emulator) -> None:
+    before = ready.live_objects()
+    stream, event = ok(ready.cuStreamCreate(0)), ok(ready.cuEventCreate(0))
+    memory, graph = ok(ready.cuMemAlloc(64)), ok(ready.cuGraphCreate(0))
+    more = {"stream": 1, "event": 1, "device memory": 1, "graph": 1}
+    assert ready.live_objects() == {kind: n + more.get(kind, 0) for kind, n in before.items()}
+    for done in (
+        ready.cuStreamDestroy(stream), ready.cuEventDestroy(event), ready.cuMemFree(memory),
+        ready.cuGraphDestroy(graph),
+    ):  # fmt: skip
+        ok(done)
+    assert ready.live_objects() == before
+
+
 def test_faults_of_one_function_add_up(ready: Emulator) -> None:
     ready.fail("cuMemAllocAsync", nth=1, with_=2)
     ready.fail("cuMemAllocAsync", nth=2, with_=700)

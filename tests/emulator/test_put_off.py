@@ -30,37 +30,26 @@ def machine() -> Iterator[emulator.Emulator]:
 
 
 @pytest.mark.slow
-def test_thousands_of_releases_in_one_call_are_all_made(
-    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thousands_of_releases_in_one_call_are_all_made(machine: emulator.Emulator) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
     buffers = [stream.alloc(64) for _ in range(5000)]
-    enter = machine._enter
-
-    def drop(name: str, always: bool) -> None:
-        if name == "cuStreamQuery":
-            buffers.clear()
-        enter(name, always)
-
-    monkeypatch.setattr(machine, "_enter", drop)
-    stream.is_done()
+    with machine.on_call("cuStreamQuery", buffers.clear):
+        stream.is_done()
     assert not buffers
     assert not cudadrv.pool_info(stream.context.device).used
 
 
 def test_releases_are_made_after_a_call_that_an_interrupt_broke_off(
-    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+    machine: emulator.Emulator,
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
     buffer = stream.alloc(64)
 
-    def interrupted(name: str, always: bool) -> None:
+    def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(machine, "_enter", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with machine.on_call("cuStreamQuery", interrupt), pytest.raises(KeyboardInterrupt):
         stream.is_done()
-    monkeypatch.undo()
     buffer.close()
     assert not cudadrv.pool_info(stream.context.device).used
 
@@ -89,22 +78,18 @@ def test_a_finalizer_may_come_while_a_thread_makes_its_first_call(
     assert not cudadrv.pool_info(stream.context.device).used
 
 
-def test_what_broke_a_context_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_broke_a_context_is_reported_once() -> None:
     with emulator.session(order="late") as machine:
         context = cudadrv.cuda_context_for(0)
         stream = context.new_stream()
         module = context.load_module(FAILING)
         module.kernel("fail").launch(stream, cudadrv.LaunchConfig(1, 1))
-        enter = machine._enter
         answers: list[object] = []
 
-        def give_back(name: str, always: bool) -> None:
-            if name == "cuStreamSynchronize":  # as a finalizer would in the middle of it
-                answers.append(machine.cuModuleUnload(module.handle))
-            enter(name, always)
+        def unload() -> None:  # as a finalizer would in the middle of it
+            answers.append(machine.cuModuleUnload(module.handle))
 
-        monkeypatch.setattr(machine, "_enter", give_back)
-        with pytest.raises(CudaError):
+        with machine.on_call("cuStreamSynchronize", unload), pytest.raises(CudaError):
             stream.synchronize()
         # It was put off, and nothing came to sys.unraisablehook, which would fail the test.
         assert answers == [(CUresult.CUDA_SUCCESS,)]
@@ -129,17 +114,14 @@ def test_a_fault_that_was_reported_to_another_thread_is_not_reported_again(
         thread.start()
         thread.join()
         assert len(told) == 1
-        enter = machine._enter
         answers: list[object] = []
 
-        def give_back(name: str, always: bool) -> None:
-            if name == "cuDriverGetVersion":  # as a finalizer would in the middle of it
-                machine.cuCtxPushCurrent(context.handle)
-                answers.append(machine.cuModuleUnload(module.handle))
-                machine.cuCtxPopCurrent()
-            enter(name, always)
+        def unload() -> None:  # as a finalizer would in the middle of it
+            machine.cuCtxPushCurrent(context.handle)
+            answers.append(machine.cuModuleUnload(module.handle))
+            machine.cuCtxPopCurrent()
 
-        monkeypatch.setattr(machine, "_enter", give_back)
+        machine.on_call("cuDriverGetVersion", unload)
         unraisable: list[object] = []
         monkeypatch.setattr("sys.unraisablehook", unraisable.append)
         assert machine.cuDriverGetVersion()[0] == CUresult.CUDA_SUCCESS
@@ -157,7 +139,6 @@ def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
     assert code == CUresult.CUDA_SUCCESS
     code, address = machine.cuMemAllocAsync(64, stream)
     assert code == CUresult.CUDA_SUCCESS
-    enter = machine._enter
     answers: list[object] = []
 
     def destroy() -> None:
@@ -165,16 +146,13 @@ def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
         answers.append(machine.cuStreamDestroy(stream))
         machine.cuCtxPopCurrent()
 
-    def give_back(name: str, always: bool) -> None:
-        if name == "cuStreamQuery":  # as a finalizer would in the middle of it
-            machine._enter = enter  # type: ignore[method-assign]  # once
-            answers.append(machine.cuMemFreeAsync(address, stream))
-            thread = threading.Thread(target=destroy)
-            thread.start()
-            thread.join()
-        enter(name, always)
+    def free() -> None:  # as a finalizer would in the middle of it
+        answers.append(machine.cuMemFreeAsync(address, stream))
+        thread = threading.Thread(target=destroy)
+        thread.start()
+        thread.join()
 
-    monkeypatch.setattr(machine, "_enter", give_back)
+    machine.on_call("cuStreamQuery", free)
     unraisable: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", unraisable.append)
     waiting.is_done()
@@ -185,12 +163,12 @@ def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
 
 @pytest.mark.parametrize("order", ["immediate", "late"])
 def test_a_context_that_another_thread_destroys_takes_what_was_put_off(
-    order: Literal["immediate", "late"], monkeypatch: pytest.MonkeyPatch
+    order: Literal["immediate", "late"],
 ) -> None:
     with emulator.session(order=order) as machine:
         device = cudadrv.list_devices()[0]
         stream = cudadrv.cuda_context_for(0).new_stream()
-        before = len(machine._contexts)
+        before = machine.live_objects()["context"]
         contexts = [cudadrv.Context.create(device)]
         streams = [contexts[0].new_stream()]
         kept = [
@@ -199,21 +177,17 @@ def test_a_context_that_another_thread_destroys_takes_what_was_put_off(
             streams[0].alloc(64),
             contexts[0].default_stream.alloc(64),
         ]
-        enter = machine._enter
-        threads: list[threading.Thread] = []
 
-        def drop(name: str, always: bool) -> None:
-            if name == "cuStreamQuery" and not threads:  # as a collection in the middle of it
-                kept.clear()
-                streams.clear()
-                threads.append(threading.Thread(target=contexts.pop().close))
-                threads[0].start()
-                threads[0].join()
-            enter(name, always)
+        def drop() -> None:  # as a collection in the middle of it
+            kept.clear()
+            streams.clear()
+            thread = threading.Thread(target=contexts.pop().close)
+            thread.start()
+            thread.join()
 
-        monkeypatch.setattr(machine, "_enter", drop)
-        stream.is_done()
-        assert len(threads) == 1
+        with machine.on_call("cuStreamQuery", drop) as planned:
+            stream.is_done()
+        assert planned.hits == 1
         # Nothing came to sys.unraisablehook, which would fail the test.
         assert not cudadrv.pool_info(device).used
-        assert len(machine._contexts) == before
+        assert machine.live_objects()["context"] == before
