@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import ptx
 
 from .. import border
-from ..driver.call_gate import CapturePeriod
+from ..driver.call_gate import CAPTURE_WAIT_S, CapturePeriod, wait_limit
 from ..driver.device import Device
 from ..driver.event import Event
 from ..errors import ClosedError, CudadrvError, InvalidValueError
@@ -383,6 +383,8 @@ class CudaClient:
         outputs: Sequence[object],
         fn: Callable[[CudaClient], object],
         arena_bytes: int | None = None,
+        *,
+        wait_limit_s: float = CAPTURE_WAIT_S,
     ) -> CapturedGraph:
         """Capture the work that `fn` launches on the compute stream, at addresses that stay.
 
@@ -399,10 +401,13 @@ class CudaClient:
             outputs: the objects that the graph writes; kept alive with it.
             fn: launches the work; called once, with this client.
             arena_bytes: the arena's size; None is no arena.
+            wait_limit_s: the seconds that work of another thread waits before it raises
+                StreamCaptureIsolationError.
 
         Raises:
             OutOfMemoryError: the arena does not fit the device, or `fn` does not fit the arena.
-            StreamCaptureIsolationError: the wait for another thread's capture may never end.
+            StreamCaptureIsolationError: the wait for another thread's capture cannot end, or
+                exceeds its limit.
             CudaError: a capture cannot record a call of `fn`.
         """
         border.function("CudaClient.capture_graph: fn", fn, takes=1)
@@ -415,11 +420,11 @@ class CudaClient:
         stream, allocator = self.stream, self.allocator
         if stream.capturing:
             raise InvalidValueError(f"capture_graph within a capture of {stream!r}")
-        period = CapturePeriod()
+        period = CapturePeriod(wait_limit("CudaClient.capture_graph", wait_limit_s))
         try:
             allocator._freeze(period)
             arena = None if arena_bytes is None else self._installed_arena(arena_bytes)
-            with stream.capture() as graph:
+            with stream.capture(wait_limit_s=wait_limit_s) as graph:
                 fn(self)
                 allocator.free_captured()
         except BaseException:

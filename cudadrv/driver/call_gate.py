@@ -10,45 +10,106 @@ Source: "Graph Management" and cuStreamBeginCapture in the CUDA Driver API manua
 
 from __future__ import annotations
 
-import sys
+import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import CodeType, FrameType, FunctionType
-from typing import Any, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
-from ..errors import StreamCaptureIsolationError
+from .. import border
+from ..errors import InvalidValueError, StreamCaptureIsolationError
 from .deferred_release import thread_of
 from .locks import process_lock
 from .registry import Registry
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+CAPTURE_WAIT_S: Final = 30.0
+"""How long work of other threads waits for a capture that states no limit."""
 
 _closing: Final = process_lock()
 _POLL_S: Final = 0.005
-# Shorter waits of the capturing thread do not count: they may be for a thread that needs nothing.
-_LASTING_S: Final = 0.2
-# The capture that a thread waits for, by the identifier of the thread.
-_waits: Final[dict[int, CapturePeriod]] = {}
+
+
+class Awaited(Protocol):
+    """What a thread waits for, and the one thread that can end it."""
+
+    @property
+    def thread_number(self) -> int | None:
+        """The identifier of that thread, of `threading.get_ident`; None if none is known."""
+
+
+class Wait:
+    """A wait of one thread for what another one ends. Each wait has a new object.
+
+    Attributes:
+        awaited: what the thread waits for.
+    """
+
+    __slots__ = ("awaited",)
+
+    def __init__(self, awaited: Awaited) -> None:
+        self.awaited: Awaited = awaited
+
+
+waits: Final[dict[int, Wait]] = {}
+"""The current wait of each thread that waits for a capture or for a tile, by its identifier."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=waits.clear)  # it has none of these threads
+
+
+def _circle(number: int, awaited: Awaited) -> list[Wait]:
+    """Return the waits by which something that a thread waits for waits for that thread."""
+    found: list[Wait] = []
+    while True:
+        awaiting = awaited.thread_number
+        wait = None if awaiting is None else waits.get(awaiting)
+        if wait is None or wait in found:
+            return []
+        found.append(wait)
+        awaited = wait.awaited
+        if awaited.thread_number == number:
+            return found
+
+
+def wait_limit(where: str, seconds: object) -> float:
+    """Return a limit of waits for a capture, which is 0 or more; infinity is none.
+
+    Raises:
+        ArgumentTypeError: it is no number.
+        InvalidValueError: it is negative or NaN.
+    """
+    limit = border.real(f"{where}: wait_limit_s", seconds)
+    if not limit >= 0:
+        raise InvalidValueError(f"{where}: wait_limit_s is {limit}: give 0 or more seconds")
+    return limit
 
 
 class CapturePeriod:
     """The time of one capture, in which other threads wait for its streams.
 
+    Args:
+        wait_limit_s: the seconds after which such a wait raises.
+
     Attributes:
         is_open: whether it is under way.
         is_blocking: whether the legacy stream and one of its streams wait for each other.
+        thread_number: the identifier of the capturing thread.
     """
 
-    __slots__ = ("_ended", "_name", "_number", "_thread", "is_blocking", "is_open")
+    __slots__ = (
+        "_ended",
+        "_thread",
+        "_wait_limit_s",
+        "is_blocking",
+        "is_open",
+        "thread_number",
+    )
 
-    def __init__(self) -> None:
-        self._number: int = threading.get_ident()
-        self._thread: threading.Thread | None = thread_of(self._number)
-        self._name: str = "a thread" if self._thread is None else f"thread {self._thread.name!r}"
+    def __init__(self, wait_limit_s: float = CAPTURE_WAIT_S) -> None:
+        self.thread_number: int = threading.get_ident()
+        self._thread: threading.Thread = threading.current_thread()
         self._ended: threading.Event = threading.Event()
+        self._wait_limit_s: float = wait_limit_s
         self.is_open: bool = True
         self.is_blocking: bool = False
 
@@ -57,7 +118,7 @@ class CapturePeriod:
         """Whether the calling thread is the one that captures."""
         number = threading.get_ident()
         # A new thread may have the number of one that has ended.
-        return number == self._number and thread_of(number) is self._thread
+        return number == self.thread_number and thread_of(number) is self._thread
 
     def become_blocking(self) -> None:
         """Declare that the legacy stream and one of its streams wait for each other."""
@@ -72,86 +133,46 @@ class CapturePeriod:
         """Wait until the capture ends, or returns the passes of a gate.
 
         Raises:
-            StreamCaptureIsolationError: it may never end, as its thread has ended, or waits for
-                this one.
+            StreamCaptureIsolationError: it cannot end, as its thread has ended, or waits for this
+                one; or it did not end within its limit.
         """
         if self._ended.is_set():
             return
-        number, since, former = threading.get_ident(), 0.0, None
-        _waits[number] = self
+        number, end = threading.get_ident(), time.monotonic() + self._wait_limit_s
+        waits[number] = Wait(self)
         try:
             while not self._ended.wait(_POLL_S) and (gate is None or gate.period is self):
                 self._require_end(number)
-                waiting, now = _endless_wait(self._number), time.monotonic()
-                if waiting is None or waiting is not former:
-                    former, since = waiting, now
-                elif now - since >= _LASTING_S:
+                if time.monotonic() >= end:
                     raise self._error(
-                        "that thread waits for another one without a timeout, maybe for this one"
+                        f"the capture has not ended within {self._wait_limit_s:g} s: does that "
+                        "thread wait for this one?",
+                        "\n  a capture that takes longer needs a larger wait_limit_s",
                     )
         finally:
-            del _waits[number]
-            former = waiting = None  # frames hold all variables of the other thread
+            waits.pop(number, None)
 
     def _require_end(self, number: int) -> None:
         """Raise if the capture cannot end while the calling thread waits."""
         if self.is_own:
             raise self._error("this thread captures it")
-        if self._thread is not None and not self._thread.is_alive():
+        if not self._thread.is_alive():
             raise self._error("that thread has ended without an end of the capture")
-        awaited, seen = _waits.get(self._number), {self}
-        while awaited is not None and awaited not in seen:
-            if awaited._number == number:
-                raise self._error("that thread waits for a capture of this one")
-            seen.add(awaited)
-            awaited = _waits.get(awaited._number)
+        circle = _circle(number, self)
+        # The same waits at a second look: all of them were there at one time, in between.
+        if circle and circle == _circle(number, self):
+            for_capture = isinstance(circle[-1].awaited, CapturePeriod)
+            what = "a capture of this one" if for_capture else "a tile that this one runs"
+            by_way = "" if len(circle) == 1 else ", by way of other threads,"
+            raise self._error(f"that thread waits{by_way} for {what}")
 
-    def _error(self, reason: str) -> StreamCaptureIsolationError:
+    def _error(self, reason: str, more: str = "") -> StreamCaptureIsolationError:
         return StreamCaptureIsolationError(
-            f"using a stream that {self._name} captures",
+            f"using a stream that thread {self._thread.name!r} captures",
             text=f"{reason}\n  use the stream in the capturing thread or after the capture, or "
-            "another stream",
+            f"another stream{more}",
             explained=True,
         )
-
-
-def _endless_wait(number: int) -> FrameType | None:
-    """Return the frame in which a thread waits for other threads without a timeout, if it does.
-
-    It is known of waits in `threading`, and of what is made of those: `queue.Queue`,
-    `concurrent.futures`, `DevicePool`. A wait for a lock has no frame.
-    """
-    if not getattr(sys, "_is_gil_enabled", _with_lock)():
-        return None  # frames of running threads must not be read there
-    frame = sys._current_frames().get(number)
-    if frame is None or frame.f_code not in _WAITING:
-        return None
-    timeout = frame.f_locals.get("timeout")
-    return frame if timeout is None or timeout < 0 else None
-
-
-def _with_lock() -> bool:
-    """Return whether threads run one at a time, on Pythons that cannot do without."""
-    return True
-
-
-# The code of functions that wait for other threads: without a timeout, unless they have a variable
-# of this name, which is 0 or more.
-_WAITING: Final[set[CodeType]] = {
-    threading.Condition.wait.__code__,
-    threading.Thread.join.__code__,
-}
-# Until Python 3.12.
-_join: Final[object] = getattr(threading.Thread, "_wait_for_tstate_lock", None)
-if isinstance(_join, FunctionType):
-    _WAITING.add(_join.__code__)
-
-
-def waits_for_threads(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Declare that a function waits for other threads without a timeout."""
-    assert isinstance(function, FunctionType)
-    _WAITING.add(function.__code__)
-    return function
 
 
 class CallPass:
@@ -198,7 +219,7 @@ class CallGate:
         """Return a pass; wait while another thread's capture has the stream.
 
         Raises:
-            StreamCaptureIsolationError: that wait may never end.
+            StreamCaptureIsolationError: that wait cannot end, or has exceeded its limit.
         """
         while True:
             mine = self.try_enter()
@@ -225,7 +246,8 @@ class CallGate:
             hold_back: makes later calls take a pass that would not need one.
 
         Raises:
-            StreamCaptureIsolationError: another capture has the stream, and may never end.
+            StreamCaptureIsolationError: another capture has the stream, and cannot end or exceeds
+                its limit.
         """
         while True:
             with _closing:

@@ -152,7 +152,7 @@ class ContextHandle(Handle[CUcontext]):
         for captures of other threads.
 
         Raises:
-            StreamCaptureIsolationError: that wait may never end.
+            StreamCaptureIsolationError: that wait cannot end, or exceeds its limit.
         """
         return self._call_between(lambda period: True, partial(function, *args, **kwargs))
 
@@ -162,7 +162,7 @@ class ContextHandle(Handle[CUcontext]):
         """As `call_between_captures`, on the legacy stream, which only blocking streams follow.
 
         Raises:
-            StreamCaptureIsolationError: the wait for a capture may never end.
+            StreamCaptureIsolationError: the wait for a capture cannot end, or exceeds its limit.
         """
         return self._call_between(
             lambda period: period.is_blocking, partial(function, *args, **kwargs)

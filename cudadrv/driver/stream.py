@@ -197,7 +197,8 @@ class BaseStream(Closeable):
         """Let a capture record the stream's work from now on, and let other threads wait.
 
         Raises:
-            StreamCaptureIsolationError: another thread's capture has the stream, and may never end.
+            StreamCaptureIsolationError: another thread's capture of it cannot end, or exceeds its
+                limit.
         """
         own: StreamHandle = self._handle
         capture.claim(own, partial(_hold_back_launches, own))

@@ -211,8 +211,7 @@ class StreamHandle(ChildHandle[CUstream]):
         """Call a function that queues work on the stream, once no other thread captures it.
 
         Raises:
-            StreamCaptureIsolationError: the capture may never end, as its thread waits for this
-                one.
+            StreamCaptureIsolationError: the capture cannot end, or has exceeded its limit.
         """
         passes = self.passes
         try:
@@ -584,6 +583,9 @@ def free_cached_blocks(driver: Driver, ordinal: int) -> bool:
 class CaptureState(CapturePeriod):
     """The streams, memory and objects of a capture that is under way.
 
+    Args:
+        wait_limit_s: the seconds after which a wait of another thread for the capture raises.
+
     Attributes:
         before: for the gate of each stream, the event at the point where its capture began.
         uses: memory that the graph will use, and whether it may write it.
@@ -595,8 +597,8 @@ class CaptureState(CapturePeriod):
 
     __slots__ = ("_gates", "_members", "before", "born", "deferred", "keeps", "order", "uses")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, wait_limit_s: float) -> None:
+        super().__init__(wait_limit_s)
         self._gates: dict[CallGate, StreamHandle] = {}
         self._members: list[tuple[Callable[[StreamHandle], None], StreamHandle, StreamHandle]] = []
         self.before: dict[CallGate, EventHandle] = {}
@@ -618,7 +620,8 @@ class CaptureState(CapturePeriod):
                 those under way are done, as a function.
 
         Raises:
-            StreamCaptureIsolationError: another thread's capture has the stream, and may never end.
+            StreamCaptureIsolationError: another thread's capture of it cannot end, or exceeds its
+                limit.
         """
         context, api = own.context, own.api
         self._gates[own.gate] = own  # first: an interrupt may come before the next line ends

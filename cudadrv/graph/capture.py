@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from .. import border, errors
 from ..driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
+from ..driver.call_gate import CAPTURE_WAIT_S, wait_limit
 from ..driver.driver_selection import failure
 from ..driver.once_task import complete
 from ..driver.stream import BaseStream
@@ -43,6 +44,7 @@ class Capture:
         "_mode",
         "_state",
         "_stream",
+        "_wait_limit_s",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +54,7 @@ class Capture:
         mode: CaptureMode = "relaxed",
         into: Graph | None = None,
         after: After = (),
+        wait_limit_s: float = CAPTURE_WAIT_S,
     ) -> None:
         self._state: CaptureState | None = None
         self._stream = stream
@@ -68,6 +71,7 @@ class Capture:
         if into is None and not (isinstance(after, tuple) and after == ()):
             raise errors.InvalidValueError("`after` has nodes of a graph: give the graph as `into`")
         self._after = after
+        self._wait_limit_s = wait_limit("Stream.capture", wait_limit_s)
         self._added: Content | None = None
 
     def __enter__(self) -> Graph:
@@ -77,7 +81,7 @@ class Capture:
             raise errors.InvalidValueError(f"{stream!r} is already capturing")
         self._graph = self._into or Graph._unfilled(stream.context, self._default_stream)
         self._handle = handle
-        self._state = state = CaptureState()
+        self._state = state = CaptureState(self._wait_limit_s)
         try:
             # Before the driver call: from here on no other thread and no collection adds to it.
             stream._join_capture(state)

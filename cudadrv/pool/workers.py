@@ -17,7 +17,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from ..driver.call_gate import waits_for_threads
+from ..driver.call_gate import Wait, waits
 from ..driver.driver_selection import Ending, current
 from ..driver.once_task import OnceTask, complete
 from ..stream import cuda_context_for
@@ -36,9 +36,10 @@ class Job(Generic[_R]):
         result: the call's result; not set if `error` is.
         error: the exception that it raised, or that was set into its thread.
         done: released once a worker is done with it.
+        thread_number: the identifier of the worker's thread, while it runs the job.
     """
 
-    __slots__ = ("_task", "done", "error", "ordinal", "range", "result")
+    __slots__ = ("_task", "done", "error", "ordinal", "range", "result", "thread_number")
 
     result: _R
 
@@ -46,6 +47,7 @@ class Job(Generic[_R]):
         self.ordinal: int = ordinal
         self.range: range = items
         self.error: BaseException | None = None
+        self.thread_number: int | None = None
         # The function sees the caller's context variables, such as decimal's precision.
         self._task = OnceTask(partial(self._run, call, copy_context()))
         self.done: threading.Lock = threading.Lock()
@@ -53,13 +55,21 @@ class Job(Generic[_R]):
 
     def do(self, workplace: Workplace) -> None:
         """On a worker: make the call, unless the caller has cancelled it."""
-        self._task.run(workplace)
+        self.thread_number = threading.get_ident()
+        try:
+            self._task.run(workplace)
+        finally:
+            self.thread_number = None
 
-    @waits_for_threads
     def wait(self) -> None:
         """Wait until a worker is done with it; a signal's handler may interrupt the wait."""
-        with self.done:
-            pass
+        number = threading.get_ident()
+        waits[number] = Wait(self)
+        try:
+            with self.done:
+                pass
+        finally:
+            waits.pop(number, None)  # a handler may have waited too
 
     def cancel(self) -> None:
         """Keep a worker from beginning it; if one has begun, wait until that ends.

@@ -16,6 +16,7 @@ import ptx
 
 from .. import border, errors
 from ..driver._api import CUcontext, CUresult, CUstream, CUstream_flags
+from ..driver.call_gate import CAPTURE_WAIT_S
 from ..driver.context import BaseContext, require_context
 from ..driver.default_stream import DefaultStream
 from ..driver.device import Device, driver_version
@@ -450,7 +451,12 @@ class Stream(BaseStream):
         self._resource = choose("Stream.use_memory: resource", resource)
 
     def capture(
-        self, *, mode: CaptureMode = "relaxed", into: Graph | None = None, after: After = ()
+        self,
+        *,
+        mode: CaptureMode = "relaxed",
+        into: Graph | None = None,
+        after: After = (),
+        wait_limit_s: float = CAPTURE_WAIT_S,
     ) -> Capture:
         """Record the stream's work in the block as a graph: ``with stream.capture() as graph:``.
 
@@ -460,11 +466,13 @@ class Stream(BaseStream):
             into: a graph that receives the recorded work, such as a body of a conditional node;
                 None is a new one.
             after: the nodes of `into` that the recorded work comes after.
+            wait_limit_s: the seconds that work of another thread on the stream waits for the end of
+                the capture before it raises StreamCaptureIsolationError.
         """
         from ..graph.capture import Capture
 
         context = self.context
-        return Capture(self, lambda: context.default_stream, mode, into, after)
+        return Capture(self, lambda: context.default_stream, mode, into, after, wait_limit_s)
 
     def _wait_event(self, event: Event) -> None:
         """Wait for an event, which may make the stream join the capture it was recorded in."""

@@ -383,7 +383,7 @@ class CudaAllocator(NotCopyable):
             wait: whether to wait while another thread has.
 
         Raises:
-            StreamCaptureIsolationError: that wait may never end.
+            StreamCaptureIsolationError: that wait cannot end, or exceeds its limit.
         """
         while True:
             period = self._frozen

@@ -480,9 +480,8 @@ def test_a_slow_worker_keeps_nothing_of_a_scatter_that_is_over(
     gone = weakref.ref(mark)
     with monkeypatch.context() as patched:
         if comes:
-            patched.setattr(
-                workers, "threading", SimpleNamespace(Lock=SlowLock, Thread=threading.Thread)
-            )
+            slow = SimpleNamespace(**{**vars(threading), "Lock": SlowLock})
+            patched.setattr(workers, "threading", slow)
             scatter_batched(rt, np.zeros(10), mark)
         else:
             patched.setattr(workers.Workers, "give", interrupted)
