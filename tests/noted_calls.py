@@ -1,6 +1,7 @@
-"""The calls of the driver in a block, whoever made them: those that failed, or those of some names.
+"""The calls of the driver in a block: those that failed, those of some names, or other functions.
 
-A launcher has the driver's functions built in, so its calls are not seen.
+A launcher that was made before the block has the driver's functions built in, so its calls are not
+seen.
 """
 
 from __future__ import annotations
@@ -18,6 +19,18 @@ Call: TypeAlias = tuple[str, int]
 
 # It is how an event says that it is not there yet, and no error.
 _ANSWERS = (CUresult.CUDA_SUCCESS, CUresult.CUDA_ERROR_NOT_READY)
+
+
+class _Replaced:
+    """The functions of a driver, with others in the place of some."""
+
+    # The functions have no signature in common.
+    def __init__(self, api: DriverApi, functions: dict[str, Callable[..., Any]]) -> None:
+        self.api = api
+        vars(self).update(functions)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.api, name)
 
 
 class _Watched:
@@ -46,14 +59,24 @@ class _Watched:
 
 @contextmanager
 def _noted(is_noted: Callable[[Call], bool]) -> Iterator[list[Call]]:
-    driver = current()
-    former = driver.api
-    watched = _Watched(former, is_noted)
-    driver.api = cast(DriverApi, watched)
-    try:
+    watched = _Watched(current().api, is_noted)
+    with _used(watched):
         yield watched.noted
+
+
+@contextmanager
+def _used(api: object) -> Iterator[None]:
+    driver = current()
+    former, driver.api = driver.api, cast(DriverApi, api)
+    try:
+        yield
     finally:
         driver.api = former
+
+
+def replaced_calls(**functions: Callable[..., Any]) -> AbstractContextManager[None]:
+    """Other functions in the place of the driver's, in the block."""
+    return _used(_Replaced(current().api, functions))
 
 
 def failed_calls() -> AbstractContextManager[list[Call]]:

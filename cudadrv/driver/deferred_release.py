@@ -71,6 +71,11 @@ def retry_destroy(destroy: Callable[[], object]) -> None:
     _rejected.append(destroy)
 
 
+def waiting_count() -> int:
+    """Return how many releases wait for a `run_deferred`."""
+    return len(_rejected) + len(_cells) + len(_parked)
+
+
 def run_deferred() -> bool:
     """Release all deferred objects whose condition holds. Return whether there were some."""
     has_released = bool(_rejected or _cells)

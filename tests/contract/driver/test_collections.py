@@ -89,9 +89,10 @@ def test_objects_that_finalizers_save_twice_are_closed_and_all_goes(
         held.clear()
         gc.collect()
     assert told == []
-    assert len(machine._streams) == len(machine._events) == len(machine._arrays) == 0
+    left = machine.live_objects()
+    assert (left["stream"], left["event"], left["array"]) == (0, 0, 0)
     assert cudadrv.pool_info(cudadrv.Device.get(0)).used == 0
-    assert len(machine._contexts) <= 1  # the primary one
+    assert left["context"] <= 1  # the primary one
 
 
 class Owner:
@@ -218,7 +219,7 @@ def test_memory_of_a_resource_outlives_its_closed_stream_in_a_collection(
     assert told == []
     assert is_ours or len(given) == 60
     context.synchronize()
-    assert len(machine._streams) == 0
+    assert machine.live_objects()["stream"] == 0
 
 
 def test_memory_goes_though_a_collection_has_destroyed_spare_events_of_its_streams(
@@ -254,4 +255,4 @@ def test_memory_goes_though_a_collection_has_destroyed_its_streams(
     assert cudadrv.pool_info(context.device).used == used
     streams.clear()
     del stream, array  # a free-threaded build destroys a stream with the last that refers to it
-    assert len(machine._streams) == 0
+    assert machine.live_objects()["stream"] == 0

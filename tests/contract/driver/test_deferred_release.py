@@ -42,8 +42,7 @@ def machine() -> Iterator[emulator.Emulator]:
     run_deferred()
     with emulator.session() as machine:
         yield machine
-    assert not deferred_release._cells
-    assert not deferred_release._parked
+    assert not deferred_release.waiting_count()
 
 
 def borrowed(stream: cudadrv.Stream) -> tuple[object, weakref.ref[TheirMemory]]:
@@ -155,7 +154,7 @@ def test_memory_in_an_unreported_capture_is_found_by_a_query(
         x = ours.zeros(4, np.int32)
         assert not machine.cuStreamBeginCapture(theirs, relaxed)[0]
         del x
-        assert len(deferred_release._parked) == parked
+        assert deferred_release.waiting_count() == parked
         assert cudadrv.pool_info(context.device).used > used
         assert not machine.cuStreamEndCapture(theirs)[0]
     with machine.fail("cuStreamIsCapturing", with_=INVALID), pytest.raises(InvalidValueError):

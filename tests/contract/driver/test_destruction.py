@@ -23,6 +23,7 @@ from cudadrv.driver import handle
 from cudadrv.driver._api import CUcontext, CUresult
 from cudadrv.errors import IllegalAddressError, InvalidValueError
 from tests.current_context import current_context
+from tests.noted_calls import calls_of, replaced_calls
 from tests.patience import SECONDS
 
 ROOT = Path(__file__).parents[3]
@@ -61,11 +62,6 @@ def circle_of(*things: object) -> None:
     circle.append(circle)
 
 
-def textures_of(machine: emulator.Emulator) -> list[int]:
-    """The textures that the first device has."""
-    return list(machine._devices[0].model.textures)
-
-
 def test_destroying_leaves_the_current_context_as_it_was(machine: emulator.Emulator) -> None:
     primary, other = cudadrv.cuda_context_for(0), cudadrv.cuda_context_for(1)
     own = cudadrv.Context.create(0)
@@ -98,7 +94,7 @@ def test_destroying_leaves_the_current_context_as_it_was(machine: emulator.Emula
 
 
 def test_a_context_that_is_being_destroyed_is_waited_for_no_more(
-    machine: emulator.Emulator, told: list[str], monkeypatch: pytest.MonkeyPatch
+    machine: emulator.Emulator, told: list[str]
 ) -> None:
     pinned = [cudadrv.pinned_empty(64, "u1")]
     destroy = machine.cuCtxDestroy
@@ -108,14 +104,14 @@ def test_a_context_that_is_being_destroyed_is_waited_for_no_more(
         pinned.clear()  # waits for every context there is
         return answer
 
-    monkeypatch.setattr(machine, "cuCtxDestroy", dropping_pinned_memory)
-    cudadrv.Context.create(0).close()
+    with replaced_calls(cuCtxDestroy=dropping_pinned_memory):
+        cudadrv.Context.create(0).close()
     assert not pinned
     assert told == []
 
 
 def test_a_context_that_is_waited_for_is_not_destroyed_meanwhile(
-    machine: emulator.Emulator, told: list[str], monkeypatch: pytest.MonkeyPatch
+    machine: emulator.Emulator, told: list[str]
 ) -> None:
     calls: list[str] = []
     own = [cudadrv.Context.create(0)]
@@ -132,9 +128,8 @@ def test_a_context_that_is_waited_for_is_not_destroyed_meanwhile(
         calls.append("destroyed")
         return destroy(handle)
 
-    monkeypatch.setattr(machine, "cuMemFreeHost", dropping_the_context)
-    monkeypatch.setattr(machine, "cuCtxDestroy", noted)
-    del pinned
+    with replaced_calls(cuMemFreeHost=dropping_the_context, cuCtxDestroy=noted):
+        del pinned
     assert calls[0] == "waited"
     assert calls.count("destroyed") == 1
     assert told == []
@@ -148,11 +143,11 @@ def test_what_a_survivor_refers_to_waits_for_a_later_collection(
     Saver(saved, Texture(array))
     gc.collect()
     assert len(saved) == 1
-    assert len(textures_of(machine)) == 1
+    assert machine.live_objects()["texture or surface"] == 1
     saved.clear()  # the finalizer runs once: the circle waits for a collection again
     gc.collect()
     gc.collect()
-    assert textures_of(machine) == []
+    assert machine.live_objects()["texture or surface"] == 0
 
 
 def test_memory_that_a_survivor_refers_to_stays(machine: emulator.Emulator) -> None:
@@ -173,28 +168,16 @@ def test_memory_that_a_survivor_refers_to_stays(machine: emulator.Emulator) -> N
 
 
 def test_a_collection_destroys_textures_before_what_they_are_over(
-    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+    machine: emulator.Emulator,
 ) -> None:
     context = cudadrv.cuda_context_for(0)
-    destroyed: list[str] = []
-
-    def spy(name: str) -> None:
-        function = getattr(machine, name)
-
-        def call(raw: object) -> object:
-            destroyed.append(name)
-            return function(raw)
-
-        monkeypatch.setattr(machine, name, call)
-
-    spy("cuArrayDestroy")
-    spy("cuTexObjectDestroy")
-    for _ in range(3):
-        array = CudaArray(context, 9, np.float32)
-        circle_of(array, Texture(array))
-        del array
-        gc.collect()
-    assert destroyed == 3 * ["cuTexObjectDestroy", "cuArrayDestroy"]
+    with calls_of("cuArrayDestroy", "cuTexObjectDestroy") as destroyed:
+        for _ in range(3):
+            array = CudaArray(context, 9, np.float32)
+            circle_of(array, Texture(array))
+            del array
+            gc.collect()
+    assert destroyed == 3 * [("cuTexObjectDestroy", 0), ("cuArrayDestroy", 0)]
 
 
 def test_a_collection_reports_every_failure(machine: emulator.Emulator, told: list[str]) -> None:
@@ -427,7 +410,7 @@ def test_what_may_not_call_the_driver_leaves_its_boxes_for_the_next_call_that_ma
 
     def collect() -> None:
         gc.collect()
-        left.append(len(textures_of(machine)))
+        left.append(machine.live_objects()["texture or surface"])
 
     gc.disable()  # otherwise a collection may come where it may call the driver
     try:
@@ -437,7 +420,7 @@ def test_what_may_not_call_the_driver_leaves_its_boxes_for_the_next_call_that_ma
         gc.enable()
     stream.synchronize()
     assert left == [1]
-    assert textures_of(machine) == []
+    assert machine.live_objects()["texture or surface"] == 0
     assert cudadrv.pool_info(Device.get(0)).used == used
     assert told == []
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Final
 
 import numpy as np
 import pytest
@@ -18,16 +20,17 @@ from tests.bump_kernel import PTX
 pytestmark = pytest.mark.slow
 
 ONE = LaunchConfig(1, 1)
+_NEVER: Final = 1 << 40
 # What is left where its own release is refused; a graph keeps what it uses.
-_GRAPHS = {"graphs", "executables", "user objects", "streams", "events", "used"}
+_GRAPHS = {"graph", "executable graph", "user object", "stream", "event", "used"}
 _KEPT = {
-    "cuStreamDestroy": {"streams"},
-    "cuEventDestroy": {"events"},
+    "cuStreamDestroy": {"stream"},
+    "cuEventDestroy": {"event"},
     "cuGraphDestroy": _GRAPHS,
     "cuGraphExecDestroy": _GRAPHS,
-    "cuModuleUnload": {"modules"},
-    "cuArrayDestroy": {"arrays"},
-    "cuCtxPushCurrent": {"arrays", "modules"},  # to release them
+    "cuModuleUnload": {"module"},
+    "cuArrayDestroy": {"array"},
+    "cuCtxPushCurrent": {"array", "module"},  # to release them
     "cuMemFreeAsync": {"used"},
 }
 # Those whose planned failure leaves the driver in the middle of something, which a real one ends.
@@ -108,21 +111,15 @@ def test_a_failing_call_leaves_nothing(
 ) -> None:
     with emulator.session(devices=2) as machine:
         contexts = [cudadrv.cuda_context_for(ordinal) for ordinal in range(2)]
-        calls: dict[str, int] = {}
-        enter = machine._enter
-
-        def count(name: str, always: bool) -> None:
-            calls[name] = calls.get(name, 0) + 1
-            enter(name, always)
-
-        machine._enter = count  # type: ignore[method-assign]
-        run(program, contexts)
-        machine._enter = enter  # type: ignore[method-assign]
+        with ExitStack() as faults:
+            counted = [
+                faults.enter_context(machine.fail(name, nth=_NEVER))
+                for name in dir(machine) if name.startswith("cu") and name not in _NOT_TRIED
+            ]  # fmt: skip
+            run(program, contexts)
         wrong = []
         before = leftovers(machine, contexts)
-        for function, times in calls.items():
-            if function in _NOT_TRIED:
-                continue
+        for function, times in [(each.function, each.calls) for each in counted]:
             for nth in range(1, times + 1):
                 with machine.fail(function, nth=nth):
                     run(program, contexts)
@@ -151,16 +148,20 @@ def leftovers(machine: emulator.Emulator, contexts: list[cudadrv.Context]) -> di
         graph.close()
         assert stream.to_host(stream.zeros(1, "u4")).tolist() == [0]
     deferred_release.run_deferred()
-    return {
-        "streams": len(machine._streams),
-        "events": len(machine._events),
-        "graphs": len(machine._graphs),
-        "executables": len(machine._executables),
-        "modules": len(machine._modules),
-        "user objects": len(machine._user_objects),
-        "arrays": len(machine._arrays),
+    kinds = ("stream", "event", "graph", "executable graph", "module", "user object", "array")
+    existing = machine.live_objects()
+    return {kind: existing[kind] for kind in kinds} | {
         "used": sum(cudadrv.pool_info(context.device).used for context in contexts),
-        "refused": len(deferred_release._rejected),
-        "parked": len(deferred_release._parked),
-        "stack": len(machine._thread.stack),
+        "deferred": deferred_release.waiting_count(),
+        "stack": depth_of_stack(machine),
     }
+
+
+def depth_of_stack(machine: emulator.Emulator) -> int:
+    """Return how many contexts the stack of this thread has."""
+    popped = []
+    while int(machine.cuCtxGetCurrent()[1]):
+        popped.append(machine.cuCtxPopCurrent()[1])
+    for context in reversed(popped):
+        machine.cuCtxPushCurrent(context)
+    return len(popped)

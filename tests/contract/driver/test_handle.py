@@ -27,8 +27,9 @@ def machine() -> Iterator[emulator.Emulator]:
 
 
 def test_an_error_of_close_keeps_no_context_alive(machine: emulator.Emulator) -> None:
+    contexts = machine.live_objects()["context"]
     own = cudadrv.Context.create(0)
-    stream, number = own.new_stream(), int(own.handle)
+    stream = own.new_stream()
     gc.disable()
     try:
         with machine.fail("cuStreamDestroy"):
@@ -37,7 +38,7 @@ def test_an_error_of_close_keeps_no_context_alive(machine: emulator.Emulator) ->
             except CudaError as error:
                 kept = error
         own.close()
-        assert number not in machine._contexts
+        assert machine.live_objects()["context"] == contexts
         assert kept.__traceback__ is not None
     finally:
         gc.enable()
@@ -70,7 +71,6 @@ def test_a_stream_that_two_threads_close_is_closed(
     machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
-    box = stream._handle
     looked: list[Closeable] = []
     errors: list[Exception] = []
     closed = vars(Closeable)["closed"].fget
@@ -90,7 +90,7 @@ def test_a_stream_that_two_threads_close_is_closed(
     except Exception as error:
         errors.append(error)
     assert not errors
-    assert box.is_closed
+    assert machine.live_objects()["stream"] == 0
 
 
 def test_an_emulator_goes_after_its_session() -> None:
@@ -115,15 +115,15 @@ def test_an_emulator_goes_after_its_session() -> None:
 @pytest.mark.slow
 def test_thousands_of_boxes_in_circles_all_go(machine: emulator.Emulator) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
-    streams = len(machine._streams)
+    streams = machine.live_objects()["stream"]
     for _ in range(3000):
         circle: list[object] = [stream.context.new_stream(), stream.record(), stream.alloc(8)]
         circle.append(circle)
     del circle
     gc.collect()
     gc.collect()
-    assert len(machine._streams) == streams
-    assert not machine._events
+    left = machine.live_objects()
+    assert (left["stream"], left["event"]) == (streams, 0)
     assert not cudadrv.pool_info(stream.context.device).used
 
 

@@ -14,10 +14,10 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig, emulator
-from cudadrv.driver._api import CUmodule, CUresult
 from cudadrv.errors import ClosedError
 from cudadrv.launch.launcher import LauncherState
 from tests.bump_kernel import PTX
+from tests.noted_calls import replaced_calls
 
 ONE = LaunchConfig(1, 1)
 
@@ -70,7 +70,7 @@ def test_what_is_closed_while_a_launch_ends_is_released(
     stream, module = context.new_stream(), context.load_module(PTX)
     launcher = module.kernel("bump").bind(stream, ONE)
     x = context.default_stream.zeros(1, np.uint32)
-    handles = len(machine._streams), len(machine._modules)
+    before = machine.live_objects()
     launcher(x)
     is_quick = LauncherState._is_quick
     closers: list[threading.Thread] = []
@@ -89,10 +89,8 @@ def test_what_is_closed_while_a_launch_ends_is_released(
     with pytest.raises(ClosedError):
         launcher(x)
     x.close()
-    gone = (1, 0) if closes == "stream" else (0, 1)
-    assert (len(machine._streams), len(machine._modules)) == (
-        handles[0] - gone[0], handles[1] - gone[1],
-    )  # fmt: skip
+    left = machine.live_objects()
+    assert {kind for kind in ("stream", "module") if left[kind] < before[kind]} == {closes}
 
 
 def test_a_launch_under_way_holds_what_is_closed_no_longer(machine: emulator.Emulator) -> None:
@@ -102,25 +100,25 @@ def test_a_launch_under_way_holds_what_is_closed_no_longer(machine: emulator.Emu
     x = stream.zeros(1, np.uint32)
     for _ in range(3):
         launcher(x)
-    streams = len(machine._streams)
+    streams = machine.live_objects()["stream"]
     scope = cast(FunctionType, launcher).__globals__
     block = scope["pop_1"]()  # as a launch does
     stream.close()
     scope["push_1"](block)
     x.close()
     del block, x
-    assert len(machine._streams) == streams - 1
+    assert machine.live_objects()["stream"] == streams - 1
 
 
 @pytest.mark.parametrize(
     "function", ["cuFuncGetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessor"]
 )
 def test_a_module_closed_during_a_call_about_its_kernel_stays_until_the_call_is_done(
-    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch, function: str
+    machine: emulator.Emulator, function: str
 ) -> None:
     module = cudadrv.cuda_context_for(0).load_module(PTX)
     kernel = module.kernel("bump")
-    called, unload = getattr(machine, function), machine.cuModuleUnload
+    called = getattr(machine, function)
     order: list[str] = []
 
     def call(*args: object) -> object:
@@ -128,13 +126,9 @@ def test_a_module_closed_during_a_call_about_its_kernel_stays_until_the_call_is_
         order.append("asked")
         return called(*args)
 
-    def cuModuleUnload(handle: CUmodule) -> tuple[CUresult]:
-        order.append("unloaded")
-        return unload(handle)
-
-    monkeypatch.setattr(machine, function, call)
-    monkeypatch.setattr(machine, "cuModuleUnload", cuModuleUnload)
-    with contextlib.suppress(ClosedError):  # at the next call of those that the answer needs
+    machine.on_call("cuModuleUnload", lambda: order.append("unloaded"))
+    # The error is that of the next call of those that the answer needs.
+    with replaced_calls(**{function: call}), contextlib.suppress(ClosedError):
         kernel.attributes.registers if "Attribute" in function else kernel.max_active_blocks(32)
     assert order == ["asked", "unloaded"]
 
@@ -142,10 +136,7 @@ def test_a_module_closed_during_a_call_about_its_kernel_stays_until_the_call_is_
 @pytest.mark.parametrize("by_kernel", [True, False])
 @pytest.mark.parametrize("launches_before", [0, 3])
 def test_a_launcher_that_is_dropped_and_collected_while_it_launches_ends_the_launch(
-    machine: emulator.Emulator,
-    monkeypatch: pytest.MonkeyPatch,
-    by_kernel: bool,
-    launches_before: int,
+    machine: emulator.Emulator, by_kernel: bool, launches_before: int
 ) -> None:
     launches = 0
     call: Callable[..., object] = machine.cuLaunchKernelEx
@@ -159,16 +150,16 @@ def test_a_launcher_that_is_dropped_and_collected_while_it_launches_ends_the_lau
             gc.collect()
         return call(*args)
 
-    monkeypatch.setattr(machine, "cuLaunchKernelEx", drop_at_last)  # launchers keep it
     context = cudadrv.cuda_context_for(0)
     stream = context.new_stream()
     x = stream.zeros(1, np.uint32)
     kernel = context.load_module(PTX).kernel("bump")
-    launchers = [] if by_kernel else [kernel.bind(stream, ONE)]
-    for _ in range(launches_before + 1):
-        if by_kernel:
-            kernel.launch(stream, ONE, x)
-        else:
-            launchers[0](x)
+    with replaced_calls(cuLaunchKernelEx=drop_at_last):  # launchers keep it
+        launchers = [] if by_kernel else [kernel.bind(stream, ONE)]
+        for _ in range(launches_before + 1):
+            if by_kernel:
+                kernel.launch(stream, ONE, x)
+            else:
+                launchers[0](x)
     assert launches == launches_before + 1
     assert context.default_stream.to_host(x)[0] == launches

@@ -54,7 +54,7 @@ def test_a_reset_waits_for_other_devices_that_use_its_memory() -> None:
         _, target = parked(near, far)
         near.reset()
         assert (far.new_stream().to_host(target) == 7).all()
-        assert not deferred_release._parked
+        assert not deferred_release.waiting_count()
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_what_waits_for_a_device_that_was_reset_waits_no_more(
         near.reset()
         client = cudadrv.CudaClient(0)
         client.synchronize()
-        assert not deferred_release._parked
+        assert not deferred_release.waiting_count()
         del target
 
 

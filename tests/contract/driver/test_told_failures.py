@@ -14,8 +14,8 @@ import pytest
 import cudadrv
 from cudadrv import Stream, emulator
 from cudadrv.driver import deferred_release
-from cudadrv.driver._api import CUgraph, CUresult, CUstream
 from cudadrv.errors import CudaError, InvalidValueError, NotSupportedError, UnknownError
+from tests.noted_calls import calls_of
 
 INVALID, NOT_SUPPORTED = 1, 801
 
@@ -60,8 +60,8 @@ def test_a_capture_that_rejects_to_end_is_ended(machine: emulator.Emulator, stre
         stream.capture(),
     ):
         stream.fill(array, 1)
-    assert not machine._captures
-    assert not machine._graphs
+    left = machine.live_objects()
+    assert (left["capture"], left["graph"]) == (0, 0)
     with stream.capture() as graph:
         stream.fill(array, 2)
     graph.instantiate().launch(stream)
@@ -69,26 +69,18 @@ def test_a_capture_that_rejects_to_end_is_ended(machine: emulator.Emulator, stre
 
 
 def test_a_capture_is_ended_once_however_it_is_lost(
-    machine: emulator.Emulator, stream: Stream, monkeypatch: pytest.MonkeyPatch
+    machine: emulator.Emulator, stream: Stream
 ) -> None:
-    codes: list[int] = []
-    end = machine.cuStreamEndCapture
-
-    def noted(handle: CUstream) -> tuple[CUresult, CUgraph]:
-        code, graph = end(handle)
-        codes.append(int(code))
-        return code, graph
-
-    monkeypatch.setattr(machine, "cuStreamEndCapture", noted)
-    with pytest.raises(CudaError, match="capturing"), stream.capture():
-        stream.synchronize()
-    with pytest.raises(ZeroDivisionError), stream.capture():
-        raise ZeroDivisionError
-    dropped = stream.capture()
-    dropped.__enter__()
-    del dropped
-    gc.collect()
-    assert codes == [901, 0, 0]
+    with calls_of("cuStreamEndCapture") as ends:
+        with pytest.raises(CudaError, match="capturing"), stream.capture():
+            stream.synchronize()
+        with pytest.raises(ZeroDivisionError), stream.capture():
+            raise ZeroDivisionError
+        dropped = stream.capture()
+        dropped.__enter__()
+        del dropped
+        gc.collect()
+    assert [code for _, code in ends] == [901, 0, 0]
 
 
 @pytest.mark.parametrize("function", ["cuEventRecord", "cuStreamWaitEvent"])
@@ -146,7 +138,7 @@ def test_what_a_trace_cannot_destroy_is_reported(
         stream.fill(array, 1)
     assert len(told) == 1
     assert json.loads(path.read_text())["traceEvents"]
-    assert len(machine._events) == 1  # that of the first trace
+    assert machine.live_objects()["event"] == 1  # that of the first trace
 
 
 def test_an_owner_stays_where_the_driver_does_not_say_whether_work_is_done(
@@ -156,9 +148,9 @@ def test_an_owner_stays_where_the_driver_does_not_say_whether_work_is_done(
     deferred_release.run_deferred()
     with machine.fail("cuStreamQuery", with_=NOT_SUPPORTED):
         del array
-    assert len(deferred_release._parked) == 1
+    assert deferred_release.waiting_count() == 1
     stream.synchronize()
-    assert not deferred_release._parked
+    assert not deferred_release.waiting_count()
 
 
 def test_an_error_of_a_release_keeps_no_stream(
@@ -167,9 +159,7 @@ def test_an_error_of_a_release_keeps_no_stream(
     other = stream.context.new_stream()
     array = stream.zeros(4, np.uint32)
     other.to_host(array)
-    other._handle.spare.clear()
-    stream._handle.spare.clear()
-    with machine.fail("cuEventCreate", with_=INVALID) as fault:
+    with machine.fail("cuEventRecord", with_=INVALID) as fault:
         del array
     assert fault.hits == 1
     (error,) = told
@@ -177,20 +167,14 @@ def test_an_error_of_a_release_keeps_no_stream(
     stream.close()
     other.close()
     gc.collect()
-    assert not machine._streams
+    assert machine.live_objects()["stream"] == 0
 
 
 def test_a_release_in_the_middle_of_another_call_is_reported_as_any(
     machine: emulator.Emulator, stream: Stream, told: list[CudaError]
 ) -> None:
     memory = [stream.zeros(4, np.uint32)]
-    allocate = machine._devices[0].memory.allocate
-
-    def with_a_finalizer(*args: object, **options: object) -> int:
-        memory.clear()
-        return allocate(*args, **options)  # type: ignore[arg-type]  # passed on
-
-    machine._devices[0].memory.allocate = with_a_finalizer  # type: ignore[method-assign]
+    machine.on_call("cuMemAllocAsync", memory.clear)
     with machine.fail("cuMemFreeAsync", with_=INVALID):
         kept = stream.zeros(4, np.uint32)
     assert [(error.call, error.code) for error in told] == [("cuMemFreeAsync", INVALID)]
