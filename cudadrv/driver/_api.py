@@ -51,6 +51,7 @@ from cuda.bindings.driver import (
     CUdriverProcAddressQueryResult as CUdriverProcAddressQueryResult,
     CUevent as CUevent,
     CUevent_flags as CUevent_flags,
+    CUexecAffinityType as CUexecAffinityType,
     CUexternalMemory as CUexternalMemory,
     CUexternalMemoryHandleType as CUexternalMemoryHandleType,
     CUexternalSemaphore as CUexternalSemaphore,

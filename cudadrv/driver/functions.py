@@ -47,6 +47,7 @@ cuDeviceGetByPCIBusId 4010 >int text
 cuDeviceGetCount 2000 >int
 cuDeviceGetDefaultMemPool 11020 >size int
 cuDeviceGetDevResource 12040 int >=144 int
+cuDeviceGetExecAffinitySupport 11040 >int int int
 cuDeviceGetGraphMemAttribute 11040 int int >size
 cuDeviceGetMemPool 11020 >size int
 cuDeviceGetName 2000 >byte int int
@@ -115,6 +116,8 @@ cuDevicePrimaryCtxRelease_v2 11000 int
 cuDevicePrimaryCtxReset 7000 int
 cuDevicePrimaryCtxReset_v2 11000 int ; wait
 cuDevicePrimaryCtxRetain 7000 >size int
+cuDevicePrimaryCtxSetFlags 7000 int uint
+cuDevicePrimaryCtxSetFlags_v2 11000 int uint
 cuGreenCtxCreate 12040 >size size int uint
 cuGreenCtxDestroy 12040 size ; frees
 cuGreenCtxGetDevResource 12040 size >=144 int
@@ -141,6 +144,7 @@ cuStreamAttachMemAsync 6000 stream size size uint
 cuStreamBatchMemOp 8000 stream uint size uint
 cuStreamBatchMemOp_v2 11070 stream uint size uint
 cuStreamBeginCapture_v2 10010 stream int
+cuStreamBeginCapture 10000 stream
 cuStreamBeginCaptureToGraph 12030 stream size size size size int
 cuStreamCopyAttributes 11000 stream stream
 cuStreamCreate 2000 >size uint
@@ -150,6 +154,7 @@ cuStreamDestroy_v2 4000 size ; frees
 cuStreamEndCapture 10000 stream >size
 cuStreamGetAttribute 11000 stream int >=64
 cuStreamGetCaptureInfo_v2 11030 stream >int >?size >?size >?size >?size
+cuStreamGetCaptureInfo 10010 stream >int >?size
 cuStreamGetCaptureInfo_v3 12030 stream >int >?size >?size >?size >?size >?size ; suffixed
 cuStreamGetCtx 9020 stream >size
 cuStreamGetCtx_v2 12050 stream >size >size
@@ -243,7 +248,7 @@ cuMemGetAccess 10020 >size *CUmemLocation size
 cuMemGetAllocationGranularity 10020 >size *CUmemAllocationProp int
 cuMemGetAllocationPropertiesFromHandle 10020 >=32 size
 cuMemGetDefaultMemPool 13000 >size size int
-cuMemGetInfo_v2 3020 >size >size
+cuMemGetInfo_v2 3020 >?size >?size
 cuMemGetMemPool 13000 >size size int
 cuMemHostAlloc 2020 >size bytes uint ; allocation
 cuMemHostGetDevicePointer_v2 3020 >size size uint
@@ -291,11 +296,27 @@ cuImportExternalSemaphore 10000 >size *CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC
 cuSignalExternalSemaphoresAsync 10000 size size uint stream
 cuWaitExternalSemaphoresAsync 10000 size size uint stream
 # OpenGL
+cuGLCtxCreate 2000 >?size uint int
+cuGLCtxCreate_v2 3020 >?size uint int
+cuGLGetDevices 4010 >?uint >?size uint int
+cuGLInit 2000
+cuGLMapBufferObject 2000 >?uint >?uint uint
+cuGLMapBufferObjectAsync 2030 >?uint >?uint uint size
+cuGLMapBufferObjectAsync_v2 3020 >?size >?size uint stream
+cuGLMapBufferObject_v2 3020 >?size >?size uint ; ptds
+cuGLRegisterBufferObject 2000 uint
+cuGLSetBufferObjectMapFlags 2030 uint uint
+cuGLUnmapBufferObject 2000 uint
+cuGLUnmapBufferObjectAsync 2030 uint size
+cuGLUnregisterBufferObject 2000 uint
 cuGLGetDevices_v2 6050 >uint >size uint int
 cuGraphicsGLRegisterBuffer 3000 >size uint uint
 cuGraphicsGLRegisterImage 3000 >size uint uint uint
 cuGraphicsMapResources 3000 uint size stream
 cuGraphicsResourceGetMappedPointer_v2 3020 >size >size size
+cuGraphicsResourceSetMapFlags 3000 size uint
+cuGraphicsResourceSetMapFlags_v2 6050 size uint
+cuGraphicsResourceGetMappedPointer 3000 >?uint >?uint size
 cuGraphicsSubResourceGetMappedArray 3000 >size size uint uint
 cuGraphicsUnmapResources 3000 uint size stream ; frees
 cuGraphicsUnregisterResource 3000 size ; frees
@@ -350,9 +371,12 @@ cuLibraryLoadData 12000 >size &byte size size uint size size uint
 cuLibraryLoadFromFile 12000 >size text size size uint size size uint
 cuLibraryUnload 12000 size ; frees
 cuLinkAddData_v2 6050 size int &byte size ?text uint size size
+cuLinkAddData 5050 size int &byte size ?text uint size size
 cuLinkAddFile_v2 6050 size int text uint size size
+cuLinkAddFile 5050 size int text uint size size
 cuLinkComplete 5050 size >size >?size ; compilation
 cuLinkCreate_v2 6050 uint size size >size
+cuLinkCreate 5050 uint size size >size
 cuLinkDestroy 5050 size
 cuModuleEnumerateFunctions 12040 >size uint size
 cuModuleGetFunction 2000 >size size text
@@ -384,6 +408,7 @@ cuGraphAddEventRecordNode 11010 >size size size size size
 cuGraphAddEventWaitNode 11010 >size size size size size
 cuGraphAddHostNode 10000 >size size size size size
 cuGraphAddKernelNode_v2 12000 >size size size size size
+cuGraphAddKernelNode 10000 >size size size size size
 cuGraphAddMemAllocNode 11040 >size size size size &byte
 cuGraphAddMemFreeNode 11040 >size size size size size
 cuGraphAddMemcpyNode 10000 >size size size size size size
@@ -403,10 +428,12 @@ cuGraphExecDestroy 10000 size ; frees
 cuGraphExecGetId 13010 size >uint
 cuGraphExecHostNodeSetParams 10020 size size size
 cuGraphExecKernelNodeSetParams_v2 12000 size size size
+cuGraphExecKernelNodeSetParams 10010 size size size
 cuGraphExecMemcpyNodeSetParams 10020 size size size size
 cuGraphExecMemsetNodeSetParams 10020 size size size size
 cuGraphExecNodeSetParams 12020 size size size
 cuGraphExecUpdate_v2 12000 size size size
+cuGraphExecUpdate 10020 size size >?size >?uint
 cuGraphGetEdges 10000 size size size &size
 cuGraphGetEdges_v2 12030 size size size size &size ; suffixed
 cuGraphGetId 13010 size >uint
@@ -424,6 +451,7 @@ cuGraphKernelNodeGetParams 10000 size >byte
 cuGraphKernelNodeGetParams_v2 12000 size >byte
 cuGraphKernelNodeSetAttribute 11000 size int *CUkernelNodeAttrValue
 cuGraphKernelNodeSetParams_v2 12000 size size
+cuGraphKernelNodeSetParams 10000 size size
 cuGraphLaunch 10000 size stream ; hot launch
 cuGraphMemAllocNodeGetParams 11040 size >byte
 cuGraphMemFreeNodeGetParams 11040 size >byte
@@ -451,11 +479,49 @@ cuGraphRetainUserObject 11030 size size uint uint
 cuGraphUpload 11010 size stream ; launch
 cuUserObjectCreate 11030 >size size size uint uint
 cuUserObjectRelease 11030 size uint ; frees
+# Forms of CUDA 3.1 and older, whose addresses have 32 bits
+cuArray3DCreate 2000 >?size size
+cuArray3DGetDescriptor 2000 size size
+cuArrayCreate 2000 >?size size
+cuArrayGetDescriptor 2000 size size
+cuDeviceTotalMem 2000 >uint int
+cuMemAlloc 2000 >?uint uint
+cuMemAllocHost 2000 >?size uint
+cuMemAllocPitch 2000 >?uint >?uint uint uint uint
+cuMemFree 2000 uint
+cuMemGetAddressRange 2000 >?uint >?uint uint
+cuMemGetInfo 2000 >?uint >?uint
+cuMemHostGetDevicePointer 2020 >?uint size uint
+cuMemcpy2D 2000 size
+cuMemcpy2DAsync 2000 size size
+cuMemcpy2DUnaligned 2000 size
+cuMemcpy3D 2000 size
+cuMemcpy3DAsync 2000 size size
+cuMemcpyAtoA 2000 size uint size uint uint
+cuMemcpyAtoD 2000 uint size uint uint
+cuMemcpyAtoH 2000 size size uint uint
+cuMemcpyAtoHAsync 2000 size size uint uint size
+cuMemcpyDtoA 2000 size uint uint uint
+cuMemcpyDtoD 2000 uint uint uint
+cuMemcpyDtoDAsync 3000 uint uint uint size
+cuMemcpyDtoH 2000 size uint uint
+cuMemcpyDtoHAsync 2000 size uint uint size
+cuMemcpyHtoA 2000 size uint size uint
+cuMemcpyHtoAAsync 2000 size uint size uint size
+cuMemcpyHtoD 2000 uint size uint
+cuMemcpyHtoDAsync 2000 uint size uint size
+cuMemsetD16 2000 uint short uint
+cuMemsetD2D16 2000 uint uint short uint uint
+cuMemsetD2D32 2000 uint uint uint uint uint
+cuMemsetD2D8 2000 uint uint byte uint uint
+cuMemsetD32 2000 uint uint uint
+cuMemsetD8 2000 uint byte uint
+cuModuleGetGlobal 2000 >?uint >?uint size ?text
+cuTexRefGetAddress 2000 >?uint size
+cuTexRefSetAddress 2000 >?uint size uint uint
+cuTexRefSetAddress2D 2020 size size uint uint
+cuTexRefSetAddress2D_v2 3020 size size size size
 # Functions that the emulator lacks
-cuArray3DCreate 2000 size size ; absent
-cuArray3DGetDescriptor 2000 size size ; absent
-cuArrayCreate 2000 size size ; absent
-cuArrayGetDescriptor 2000 size size ; absent
 cuArrayGetMemoryRequirements 11060 size size int ; absent
 cuArrayGetPlane 11020 size size uint ; absent
 cuArrayGetSparseProperties 11010 size size ; absent
@@ -477,7 +543,6 @@ cuCtxSetSharedMemConfig 4020 int ; absent
 cuCtxWaitEvent 12050 size size ; absent
 cuDeviceGetCliqueCount 13040 size int ; absent
 cuDeviceGetCliqueInfo 13040 size size int ; absent
-cuDeviceGetExecAffinitySupport 11040 size int int ; absent
 cuDeviceGetFabricClusterUuid 13040 size int ; absent
 cuDeviceGetHostAtomicCapabilities 13000 size size uint int ; absent
 cuDeviceGetLuid 10000 size size int ; absent
@@ -486,11 +551,18 @@ cuDeviceGetP2PAtomicCapabilities 13000 size size uint int int ; absent
 cuDeviceGetP2PAttribute 8000 size int int int ; absent
 cuDeviceGetProperties 2000 size int ; absent
 cuDeviceGetTexture1DLinearMaxWidth 11010 size size uint int ; absent
-cuDevicePrimaryCtxSetFlags 7000 int uint ; absent
-cuDevicePrimaryCtxSetFlags_v2 11000 int uint ; absent
 cuDeviceRegisterAsyncNotification 12040 int size size size ; absent
-cuDeviceTotalMem 2000 size int ; absent
 cuDeviceUnregisterAsyncNotification 12040 int size ; absent
+cuEGLApiInit 7000 size ; absent
+cuEGLStreamConsumerAcquireFrame 7000 size size size uint ; absent
+cuEGLStreamConsumerConnect 7000 size size ; absent
+cuEGLStreamConsumerConnectWithFlags 8000 size size uint ; absent
+cuEGLStreamConsumerDisconnect 7000 size ; absent
+cuEGLStreamConsumerReleaseFrame 7000 size size size ; absent
+cuEGLStreamProducerConnect 7000 size size int int ; absent
+cuEGLStreamProducerDisconnect 7000 size ; absent
+cuEGLStreamProducerPresentFrame 7000 size size size ; absent
+cuEGLStreamProducerReturnFrame 7000 size size size ; absent
 cuExternalMemoryGetMappedMipmappedArray 10000 size size size ; absent
 cuFabricCpyBatchAsync 13050 size size size stream ; absent
 cuFlushGPUDirectRDMAWrites 11030 int int ; absent
@@ -500,7 +572,6 @@ cuFuncSetSharedMemConfig 4020 size int ; absent
 cuGraphAddBatchMemOpNode 11070 size size size size size ; absent
 cuGraphAddExternalSemaphoresSignalNode 11020 size size size size size ; absent
 cuGraphAddExternalSemaphoresWaitNode 11020 size size size size size ; absent
-cuGraphAddKernelNode 10000 size size size size size ; absent
 cuGraphAddNode_v3 13040 size size size size size size ; absent
 cuGraphBatchMemOpNodeGetParams 11070 size size ; absent
 cuGraphBatchMemOpNodeSetParams 11070 size size ; absent
@@ -513,18 +584,16 @@ cuGraphExecEventWaitNodeSetEvent 11010 size size size ; absent
 cuGraphExecExternalSemaphoresSignalNodeSetParams 11020 size size size ; absent
 cuGraphExecExternalSemaphoresWaitNodeSetParams 11020 size size size ; absent
 cuGraphExecGetFlags 12000 size size ; absent
-cuGraphExecKernelNodeSetParams 10010 size size size ; absent
-cuGraphExecUpdate 10020 size size size size ; absent
 cuGraphExternalSemaphoresSignalNodeGetParams 11020 size size ; absent
 cuGraphExternalSemaphoresSignalNodeSetParams 11020 size size ; absent
 cuGraphExternalSemaphoresWaitNodeGetParams 11020 size size ; absent
 cuGraphExternalSemaphoresWaitNodeSetParams 11020 size size ; absent
-cuGraphKernelNodeSetParams 10000 size size ; absent
 cuGraphNodeSetParams_v2 13040 size size ; absent
+cuGraphicsEGLRegisterImage 7000 size size uint ; absent
+cuGraphicsResourceGetMappedEglFrame 7000 size size uint uint ; absent
 cuGraphicsResourceGetMappedMipmappedArray 5000 size size ; absent
-cuGraphicsResourceGetMappedPointer 3000 size size size ; absent
-cuGraphicsResourceSetMapFlags 3000 size uint ; absent
-cuGraphicsResourceSetMapFlags_v2 6050 size uint ; absent
+cuGraphicsVDPAURegisterOutputSurface 3010 size uint uint ; absent
+cuGraphicsVDPAURegisterVideoSurface 3010 size uint uint ; absent
 cuGreenCtxGetId 12090 size size ; absent
 cuGreenCtxRecordEvent 12040 size size ; absent
 cuGreenCtxWaitEvent 12040 size size ; absent
@@ -532,9 +601,6 @@ cuKernelGetParamCount 13020 size size ; absent
 cuLaunchCooperativeKernelMultiDevice 9000 size uint uint ; absent
 cuLibraryGetManaged 12000 size size size size ; absent
 cuLibraryGetUnifiedFunction 12000 size size size ; absent
-cuLinkAddData 5050 size int size size size uint size size ; absent
-cuLinkAddFile 5050 size int size uint size size ; absent
-cuLinkCreate 5050 uint size size size ; absent
 cuLogicalEndpointAddDevice 13030 uint int ; absent
 cuLogicalEndpointBindAddr 13030 uint int size size size size ; absent
 cuLogicalEndpointBindMem 13030 uint int size size size size size ; absent
@@ -547,44 +613,12 @@ cuLogicalEndpointIdReserve 13030 size uint ; absent
 cuLogicalEndpointImport 13030 uint size int ; absent
 cuLogicalEndpointQuery 13030 uint uint size ; absent
 cuLogicalEndpointUnbind 13030 uint int size size ; absent
-cuMemAlloc 2000 size uint ; absent
-cuMemAllocHost 2000 size uint ; absent
-cuMemAllocPitch 2000 size size uint uint uint ; absent
 cuMemBatchDecompressAsync 12060 size size uint size stream ; absent
-cuMemFree 2000 uint ; absent
-cuMemGetAddressRange 2000 size size uint ; absent
 cuMemGetHandleForAddressRange 11070 size size size int size ; absent
-cuMemGetInfo 2000 size size ; absent
 cuMemGetLocationInfo 13040 size size size size size ; absent
-cuMemHostGetDevicePointer 2020 size size uint ; absent
 cuMemMapArrayAsync 11010 size uint stream ; absent
-cuMemcpy2D 2000 size ; absent
-cuMemcpy2DAsync 2000 size size ; absent
-cuMemcpy2DUnaligned 2000 size ; absent
-cuMemcpy3D 2000 size ; absent
-cuMemcpy3DAsync 2000 size size ; absent
-cuMemcpyAtoA 2000 size uint size uint uint ; absent
-cuMemcpyAtoD 2000 uint size uint uint ; absent
-cuMemcpyAtoH 2000 size size uint uint ; absent
-cuMemcpyAtoHAsync 2000 size size uint uint size ; absent
-cuMemcpyDtoA 2000 size uint uint uint ; absent
-cuMemcpyDtoD 2000 uint uint uint ; absent
-cuMemcpyDtoDAsync 3000 uint uint uint size ; absent
-cuMemcpyDtoH 2000 size uint uint ; absent
-cuMemcpyDtoHAsync 2000 size uint uint size ; absent
-cuMemcpyHtoA 2000 size uint size uint ; absent
-cuMemcpyHtoAAsync 2000 size uint size uint size ; absent
-cuMemcpyHtoD 2000 uint size uint ; absent
-cuMemcpyHtoDAsync 2000 uint size uint size ; absent
-cuMemsetD16 2000 uint short uint ; absent
-cuMemsetD2D16 2000 uint uint short uint uint ; absent
-cuMemsetD2D32 2000 uint uint uint uint uint ; absent
-cuMemsetD2D8 2000 uint uint byte uint uint ; absent
-cuMemsetD32 2000 uint uint uint ; absent
-cuMemsetD8 2000 uint byte uint ; absent
 cuMipmappedArrayGetMemoryRequirements 11060 size size int ; absent
 cuMipmappedArrayGetSparseProperties 11010 size size ; absent
-cuModuleGetGlobal 2000 size size size size ; absent
 cuModuleGetSurfRef 3000 size size size ; absent
 cuModuleGetTexRef 2000 size size size ; absent
 cuMulticastBindAddr_v2 13010 size int size size size size ; absent
@@ -592,11 +626,9 @@ cuMulticastBindMem_v2 13010 size int size size size size size ; absent
 cuParamSetTexRef 2000 size int size ; absent
 cuPointerSetAttribute 6000 &byte int size
 cuProfilerInitialize 4000 text text int ; absent
-cuStreamBeginCapture 10000 stream ; absent
 cuStreamBeginCaptureToCig 13010 stream size ; absent
 cuStreamBeginRecaptureToGraph 13030 stream int size size size ; absent
 cuStreamEndCaptureToCig 13010 stream ; absent
-cuStreamGetCaptureInfo 10010 stream size size ; absent
 cuStreamGetGreenCtx 12040 size size ; absent
 cuSurfObjectGetResourceDesc 5000 size size ; absent
 cuSurfRefGetArray 3000 size size ; absent
@@ -607,7 +639,6 @@ cuTexObjectGetResourceViewDesc 5000 size size ; absent
 cuTexObjectGetTextureDesc 5000 size size ; absent
 cuTexRefCreate 2000 size ; absent
 cuTexRefDestroy 2000 size ; absent
-cuTexRefGetAddress 2000 size size ; absent
 cuTexRefGetAddressMode 2000 size size int ; absent
 cuTexRefGetAddress_v2 3020 size size ; absent
 cuTexRefGetArray 2000 size size ; absent
@@ -620,9 +651,6 @@ cuTexRefGetMipmapFilterMode 5000 size size ; absent
 cuTexRefGetMipmapLevelBias 5000 size size ; absent
 cuTexRefGetMipmapLevelClamp 5000 size size size ; absent
 cuTexRefGetMipmappedArray 5000 size size ; absent
-cuTexRefSetAddress 2000 size size uint uint ; absent
-cuTexRefSetAddress2D 2020 size size uint uint ; absent
-cuTexRefSetAddress2D_v2 3020 size size size size ; absent
 cuTexRefSetAddress2D_v3 4010 size size size size ; absent
 cuTexRefSetAddressMode 2000 size int int ; absent
 cuTexRefSetAddress_v2 3020 size size size size ; absent
@@ -637,6 +665,9 @@ cuTexRefSetMipmapLevelBias 5000 size float ; absent
 cuTexRefSetMipmapLevelClamp 5000 size float float ; absent
 cuTexRefSetMipmappedArray 5000 size size uint ; absent
 cuUserObjectRetain 11030 size uint ; absent
+cuVDPAUCtxCreate 3010 size uint int uint size ; absent
+cuVDPAUCtxCreate_v2 3020 size uint int uint size ; absent
+cuVDPAUGetDevice 3010 size uint size ; absent
 """
 
 

@@ -276,12 +276,14 @@ class DeviceState:
         teams: the devices that ever bound memory to a multicast object with this one.
         note_fault: called with each fault of a kernel.
         keeps_faults: whether a fault makes later calls fail, as on a GPU.
+        primary_flags: flags of its next primary context.
     """
 
     def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
         self.profile = profile
         self.ordinal = ordinal
         self.number: int = ordinal
+        self.primary_flags: int = 0
         self.attributes: dict[int, int] = device_attributes(profile, ordinal)
         self.lock: threading.RLock = threading.RLock()
         self.memory: DeviceMemory = DeviceMemory(base, profile.total_memory)

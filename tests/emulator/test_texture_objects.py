@@ -155,13 +155,20 @@ def test_the_emulator_holds_textures_to_their_allocation(emulator: Emulator) -> 
     assert code(emulator.cuTexObjectCreate(pageable, reading(), None)) == 801
 
 
-def test_surfaces_take_arrays_made_for_them(emulator: Emulator) -> None:
-    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    plain = ok(emulator.cuArray3DCreate(described(16, 8)))
-    result, _ = emulator.cuSurfObjectCreate(over_array(plain))
-    assert int(result) == 1
-    said = ok(emulator.cuGetErrorString(result))
-    assert said == b"the array was made without CUDA_ARRAY3D_SURFACE_LDST"
+def test_surfaces_are_of_any_array(api: OpenApi, context: CUcontext) -> None:
+    """As on an H200, though the manual requires CUDA_ARRAY3D_SURFACE_LDST."""
+    layered, gather = 1, 8
+    for extents, flags in (
+        ((16, 0, 0), 0), ((16, 8, 0), 0), ((16, 8, 0), gather), ((16, 8, 0), SURFACE | gather),
+        ((16, 8, 4), 0), ((16, 8, 4), layered), ((8, 8, 6), CUBEMAP),
+    ):  # fmt: skip
+        array = ok(api.cuArray3DCreate(described(*extents, flags)))
+        surface = ok(api.cuSurfObjectCreate(over_array(array)))
+        ok(api.cuSurfObjectDestroy(surface))
+        described_so = over_array(array)
+        described_so.flags = 1
+        assert code(api.cuSurfObjectCreate(described_so)) == 1, (extents, flags)
+        ok(api.cuArrayDestroy(array))
 
 
 def test_mipmapped_arrays_and_their_levels(api: OpenApi, context: CUcontext) -> None:

@@ -16,11 +16,12 @@ from ...driver._api import (
     CUctxCreateParams,
     CUdevice,
     CUdevice_attribute,
+    CUexecAffinityType,
     CUfunc_cache,
     CUlimit,
     CUresult,
 )
-from ..call_error import OK, SUCCESS, CallError, invalid_value
+from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import DeviceState, Piece
@@ -60,14 +61,14 @@ class ContextCalls(CallRules):
     def cuCtxCreate(
         self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /
     ) -> tuple[CUresult, CUcontext]:
-        """Create a context and make it current, without execution affinity or interception."""
+        """Create a context and make it current.
+
+        No device supports execution affinity; the codes are those of an H200 (driver 580).
+        """
         device = self._device(dev)
-        if flags & ~_FLAGS or flags & _SCHED_MASK not in _SCHEDULES:
-            raise invalid_value(f"invalid context flags {flags:#x}")
+        _reject_flags(flags)
         if ctx_create_params is not None:
-            raise CallError(
-                CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
-            )
+            _reject_parameters(ctx_create_params)
         device.reject_if_broken()
         with self._lock:
             context = Context(self._context_handle(), device, flags=flags, primary=False)
@@ -239,9 +240,30 @@ class ContextCalls(CallRules):
     @call
     def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
         """Return the primary context's flags, and whether it is active."""
-        context = self._primaries.get(self._device(dev).ordinal)
+        device = self._device(dev)
+        context = self._primaries.get(device.ordinal)
         is_active = context is not None and not context.destroyed
-        return SUCCESS, context.flags if context is not None else 0, int(is_active)
+        flags = context.flags if is_active and context is not None else device.primary_flags
+        return SUCCESS, flags, int(is_active)
+
+    @call
+    def cuDevicePrimaryCtxSetFlags(self, dev: CUdevice, flags: int, /) -> tuple[CUresult]:
+        """Set the primary context's flags, also of an active one."""
+        device = self._device(dev)
+        _reject_flags(flags)
+        device.primary_flags = flags
+        context = self._primaries.get(device.ordinal)
+        if context is not None:
+            context.flags = flags
+        return OK
+
+    @call
+    def cuDeviceGetExecAffinitySupport(
+        self, typename: CUexecAffinityType, dev: CUdevice, /
+    ) -> tuple[CUresult, int]:
+        """Return that no device supports execution affinity, as without MPS (measured)."""
+        self._device(dev)
+        return SUCCESS, 0
 
     @call
     def cuCtxGetFlags(self) -> tuple[CUresult, int]:
@@ -324,6 +346,24 @@ class ContextCalls(CallRules):
         return OK
 
 
+def _reject_flags(flags: int) -> None:
+    if flags & ~_FLAGS or flags & _SCHED_MASK not in _SCHEDULES:
+        raise invalid_value(f"invalid context flags {flags:#x}")
+
+
+def _reject_parameters(params: CUctxCreateParams) -> None:
+    """Reject parameters of a context that ask for something."""
+    if params.cigParams:
+        raise not_supported("no device shares its work with graphics (cigParams)")
+    if params.numExecAffinityParams <= 0:
+        return
+    if not params.execAffinityParams:
+        raise invalid_value("numExecAffinityParams counts parameters, and there are none")
+    raise CallError(
+        CUresult.CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, "no device supports execution affinity"
+    )
+
+
 def retain_primary(driver: CallRules, device: DeviceState) -> Context:
     """Return a device's primary context, retained once more, and made active if necessary."""
     with driver._lock:
@@ -331,7 +371,7 @@ def retain_primary(driver: CallRules, device: DeviceState) -> Context:
         if context is None or context.destroyed:
             device.reject_if_broken()
             handle = context.handle if context is not None else driver._context_handle()
-            context = Context(handle, device, flags=0, primary=True)
+            context = Context(handle, device, flags=device.primary_flags, primary=True)
             driver._contexts[handle] = driver._primaries[device.ordinal] = context
         context.retained += 1
         return context

@@ -85,7 +85,7 @@ class StreamMemoryOperationCalls(CallRules):
     ) -> tuple[CUresult]:
         """Run several operations in order."""
         structures = list(param_array or ())[:count]
-        if flags or not 0 < count <= _MOST_OPERATIONS or len(structures) < count:
+        if flags or not 0 <= count <= _MOST_OPERATIONS or len(structures) < count:
             raise invalid_value(f"a batch of {count} operations with flags {flags:#x}")
         self._run_operations(stream, [_operation(structure) for structure in structures])
         return OK

@@ -26,7 +26,7 @@ from ...driver._api import (
     CUsurfObject,
     CUtexObject,
 )
-from ..arrays import FORMATS, ArrayFlags, read_format
+from ..arrays import FORMATS, read_format
 from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
@@ -76,16 +76,15 @@ class TextureCalls(CallRules):
     def cuSurfObjectCreate(
         self, res_desc: CUDA_RESOURCE_DESC | None, /
     ) -> tuple[CUresult, CUsurfObject]:
-        """Create a surface of the current context, over an array that was made for it.
+        """Create a surface of the current context, over an array.
 
-        The manual requires CUDA_ARRAY3D_SURFACE_LDST; driver 580 accepts any array on an H100.
+        The manual requires CUDA_ARRAY3D_SURFACE_LDST; driver 580 accepts any array on an H200.
         """
         context = self._current()
-        if res_desc is None or res_desc.resType != CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
+        kind, images = self._resource(res_desc, context)
+        if kind != CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
             raise invalid_value("a surface is over a CUDA array")
-        _, (image,) = self._resource(res_desc, context)
-        if ArrayFlags.SURFACE_LDST not in self._array(res_desc.res.array.hArray).layout.flags:
-            raise invalid_value("the array was made without CUDA_ARRAY3D_SURFACE_LDST")
+        (image,) = images
         self._reject_unsafe()
         handle = next(self._handles)
         context.device.model.surfaces[handle] = image

@@ -81,7 +81,7 @@ def _handle(value: int) -> bytes:
     return struct.pack("<Q", value)
 
 
-class _Kind:
+class NodeKind:
     """The functions of one kind of node.
 
     Args:
@@ -122,14 +122,14 @@ class _Kind:
         return change_step(api, executable, node, ctypes.addressof(memory))
 
 
-_KERNEL: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_KERNEL, _kernel)
-_COPY: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_MEMCPY, _copy)
-_FILL: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_MEMSET, _fill)
-_HOST: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_HOST, _host)
-_CHILD: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_GRAPH, _handle)
-_RECORD: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _handle)
-_WAIT: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _handle)
-_FREE: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_MEM_FREE, _handle)
+_KERNEL: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_KERNEL, _kernel)
+_COPY: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_MEMCPY, _copy)
+_FILL: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_MEMSET, _fill)
+_HOST: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_HOST, _host)
+_CHILD: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_GRAPH, _handle)
+_RECORD: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _handle)
+_WAIT: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _handle)
+_FREE: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_MEM_FREE, _handle)
 
 for _symbol, _function in (
     ("cuGraphAddKernelNode_v2", _KERNEL.add),
@@ -155,7 +155,7 @@ for _symbol, _function in (
 @GRAPHS("cuGraphAddEmptyNode")
 def add_empty_node(api: Emulator, result: int, graph: int, dependencies: int, count: int) -> int:
     """Add a node that does nothing."""
-    kind = _Kind(_Type.CU_GRAPH_NODE_TYPE_EMPTY, bytes)
+    kind = NodeKind(_Type.CU_GRAPH_NODE_TYPE_EMPTY, bytes)
     return kind.add(api, result, graph, dependencies, count)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from types import SimpleNamespace
 from typing import Final
 
 from ...driver._api import CUgraph, CUgraphExec, CUlaunchAttribute, CUresult
 from ..emulator import Emulator
-from .handlers import Handlers, call, passed_on, put_size, put_uint, structures_at
+from .handlers import Handlers, bytes_at, call, passed_on, put_size, put_uint, structures_at
 
 LAUNCHING: Final = Handlers()
 # The nodes and edges that cuStreamGetCaptureInfo returned, by stream.
 _NODES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _EDGES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
+_CONTEXT_PARAMS: Final = struct.Struct("<Qi4xQ")  # CUctxCreateParams
 _ATTRIBUTE_BYTES: Final = 72  # sizeof(CUlaunchAttribute)
 
 
@@ -92,16 +94,28 @@ def create_context(api: Emulator, result: int, flags: int, device: int) -> int:
 def create_context_with_affinity(
     api: Emulator, result: int, params: int, count: int, flags: int, device: int
 ) -> int:
-    """Create a context; the emulator rejects parameters."""
-    return passed_on(api, "cuCtxCreate", (object() if count else None, flags, device), result)
+    """Create a context with CUexecAffinityParam, of which the devices support none."""
+    native = _context_params(params, count, 0)
+    return passed_on(api, "cuCtxCreate", (native, flags, device), result)
 
 
 @LAUNCHING("cuCtxCreate_v4")
 def create_context_with_parameters(
     api: Emulator, result: int, params: int, flags: int, device: int
 ) -> int:
-    """Create a context; the emulator rejects parameters."""
-    return passed_on(api, "cuCtxCreate", (object() if params else None, flags, device), result)
+    """Create a context with CUctxCreateParams."""
+    if not params:
+        native = None
+    else:
+        native = _context_params(*_CONTEXT_PARAMS.unpack(bytes_at(params, _CONTEXT_PARAMS.size)))
+    return passed_on(api, "cuCtxCreate", (native, flags, device), result)
+
+
+def _context_params(affinities: int, count: int, cig: int) -> SimpleNamespace:
+    """Return a CUctxCreateParams; the bindings' view of it does not know its arrays."""
+    return SimpleNamespace(
+        execAffinityParams=affinities, numExecAffinityParams=count, cigParams=cig
+    )
 
 
 @LAUNCHING("cuCtxSynchronize_v2")
@@ -166,13 +180,18 @@ def exchange_capture_mode(api: Emulator, mode: int) -> int:
     return int(code)
 
 
+def update_result(api: Emulator, executable: int, graph: int) -> int:
+    """Return why an update failed, a CUgraphExecUpdateResult."""
+    why = api._executable(CUgraphExec(executable)).why_not(api._graph(CUgraph(graph)))
+    return int(why.result) if why is not None else 0
+
+
 @LAUNCHING("cuGraphExecUpdate_v2")
 def update_executable(api: Emulator, executable: int, graph: int, result: int) -> int:
     """Update an executable from a graph; CUgraphExecUpdateResultInfo begins with the outcome."""
     code, _ = call(api, "cuGraphExecUpdate", executable, graph)
     if code == CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
-        why = api._executable(CUgraphExec(executable)).why_not(api._graph(CUgraph(graph)))
-        put_uint(result, int(why.result) if why is not None else 0)
+        put_uint(result, update_result(api, executable, graph))
     elif not code:
         put_uint(result, 0)
     return int(code)

@@ -23,6 +23,7 @@ from .launching import LAUNCHING
 from .library_files import LIBCUDA, library_images
 from .loading import LOADING
 from .memory import MEMORY
+from .old_forms import OLD_FORMS
 from .queries import QUERIES
 from .shared_object import SharedObject, guarded
 from .signature import Argument, Signature, signature
@@ -36,7 +37,7 @@ _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
 HANDLERS: Final[dict[str, Handler]] = {**FUNCTIONS}
 """By symbol; the other functions of the table only pass their arguments on."""
-for _table in (QUERIES, LOADING, LAUNCHING, MEMORY, GRAPHS, GREEN_CONTEXTS):
+for _table in (QUERIES, LOADING, LAUNCHING, MEMORY, GRAPHS, GREEN_CONTEXTS, OLD_FORMS):
     HANDLERS.update(_table.by_symbol)
 
 

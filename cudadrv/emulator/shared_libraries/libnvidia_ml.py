@@ -43,11 +43,14 @@ _TEXTS_OF: Final = {
 _DRIVER_VERSION: Final = "580.00"
 """The driver whose behaviour the emulator has."""
 _MEMORY_V2: Final = 0x02000028  # the version of nvmlMemory_v2_t, whose size is 40
+_SHORT_ID, _LONG_ID = 16, 36  # the fields after busIdLegacy, and busId, in nvmlPciInfo_t
 _FIRST_HANDLE: Final = 0x1000
 _EARLY: Final = ("nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString")
 _METHODS: Final = {
     "nvmlDeviceGetMemoryInfo_v2": "DeviceGetMemoryInfoV2",
     "nvmlDeviceGetMinorNumber": "DeviceGetIndex",
+    "nvmlDeviceGetPciInfo_v2": "DeviceGetPciInfoV2",
+    "nvmlDeviceGetPciInfo_v3": "DeviceGetPciInfoV3",
 }
 """Forms with methods of their own."""
 _UNMEASURED: Final = frozenset({
@@ -303,16 +306,34 @@ class LibnvidiaMl:
         return _OK
 
     def DeviceGetPciInfo(self, handle: int, result: int) -> int:
-        """Return the PCI address, as numbers and in two texts."""
+        """Return the PCI address as a text and as numbers, and the number of the device's kind."""
+        return self._put_pci(handle, result, 4)
+
+    def DeviceGetPciInfoV2(self, handle: int, result: int) -> int:
+        """Same, and the number of the board's kind."""
+        return self._put_pci(handle, result, 5)
+
+    def DeviceGetPciInfoV3(self, handle: int, result: int) -> int:
+        """Same, and the address as a text with a domain of eight digits."""
+        code = self._put_pci(handle, result, 5)
+        device = self._device(handle)
+        if device is not None:
+            put_bytes(result + _LONG_ID, f"0000{_pci_of(device)[0]}\0".encode())
+        return code
+
+    def _put_pci(self, handle: int, result: int, count: int) -> int:
+        """Write the text and the first numbers, as many as a version has.
+
+        As an H200 does (driver 580), it leaves reserved fields, and the bytes after texts.
+        """
         device = self._device(handle)
         if device is None:
             return _INVALID_ARGUMENT
-        address = pci_address(device.pci_bus_id) or (0, 0, 0, 0)
-        domain, bus, number, function = address
-        short = f"{domain:04X}:{bus:02X}:{number:02X}.{function:X}".encode()
-        long = f"{domain:08X}:{bus:02X}:{number:02X}.{function:X}".encode()
-        words = (domain, bus, number, 0, 0)
-        put_bytes(result, struct.pack("<16s5I32s", short, *words, long))
+        text, domain, bus, number = _pci_of(device)
+        put_bytes(result, f"{text}\0".encode())
+        put_bytes(
+            result + _SHORT_ID, struct.pack(f"<{count}I", *(domain, bus, number, 0, 0)[:count])
+        )
         return _OK
 
 
@@ -322,6 +343,12 @@ def _put_text(result: int, length: int, text: str) -> int:
         return _INSUFFICIENT_SIZE
     put_bytes(result, data)
     return _OK
+
+
+def _pci_of(device: DeviceState) -> tuple[str, int, int, int]:
+    """Return the PCI address as a text with a domain of four digits, and as numbers."""
+    domain, bus, number, function = pci_address(device.pci_bus_id) or (0, 0, 0, 0)
+    return f"{domain:04X}:{bus:02X}:{number:02X}.{function:X}", domain, bus, number
 
 
 def _uuid_of(device: DeviceState) -> str:

@@ -95,7 +95,7 @@ def create_flat_array(api: Emulator, result: int, descriptor: int) -> int:
 @MEMORY("cuStreamBatchMemOp_v2")
 def run_memory_operations(api: Emulator, stream: int, count: int, params: int, flags: int) -> int:
     """Write values, and wait for them."""
-    if not params or count > _MOST_OPERATIONS:
+    if (count and not params) or count > _MOST_OPERATIONS:
         return INVALID_VALUE
     operations = [
         CUstreamBatchMemOpParams(_ptr=at) for at in structures_at(params, _OPERATION_BYTES, count)

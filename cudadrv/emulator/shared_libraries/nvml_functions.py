@@ -25,6 +25,7 @@ nvmlDeviceGetHandleByPciBusId 4000 text >size
 nvmlDeviceGetHandleByPciBusId_v2 4000 text >size
 nvmlDeviceGetHandleByUUID 4000 text >size
 nvmlDeviceGetIndex 4000 size >uint
+nvmlDeviceGetMPSComputeRunningProcesses 4000 size &uint size
 nvmlDeviceGetMPSComputeRunningProcesses_v2 4000 size &uint size
 nvmlDeviceGetMPSComputeRunningProcesses_v3 4000 size &uint size
 nvmlDeviceGetMaxClockInfo 4000 size int >uint
@@ -199,6 +200,11 @@ nvmlVgpuTypeGetGpuInstanceProfileId nvmlVgpuTypeGetGspHeapSize nvmlVgpuTypeGetLi
 nvmlVgpuTypeGetMaxInstances nvmlVgpuTypeGetMaxInstancesPerGpuInstance
 nvmlVgpuTypeGetMaxInstancesPerVm nvmlVgpuTypeGetName nvmlVgpuTypeGetNumDisplayHeads
 nvmlVgpuTypeGetResolution
+nvmlComputeInstanceGetInfo nvmlDeviceGetAttributes nvmlDeviceGetGpuInstancePossiblePlacements
+nvmlDeviceGetGraphicsRunningProcesses nvmlDeviceGetGridLicensableFeatures
+nvmlDeviceGetGridLicensableFeatures_v2 nvmlDeviceGetGridLicensableFeatures_v3
+nvmlDeviceGetNvLinkRemotePciInfo nvmlEventSetWait nvmlGetBlacklistDeviceCount
+nvmlGetBlacklistDeviceInfoByIndex nvmlVgpuInstanceGetLicenseInfo
 """
 ABSENT_NVML_FUNCTIONS: Final = tuple(_ABSENT.split())
 """The others, which return NVML_ERROR_NOT_SUPPORTED."""
