@@ -130,6 +130,7 @@ def told(context: cudadrv.Context, cases: list[tuple[str, str, int]]) -> set[str
     return set(lines)
 
 
+@pytest.mark.slow
 def test_a_box_between_16_bytes_of_a_row_is_an_illegal_instruction(
     context: cudadrv.Context,
 ) -> None:

@@ -228,7 +228,7 @@ def implies(steps: Sequence[Step], order: tuple[int, int], other: tuple[int, int
 @pytest.mark.parametrize("order", ["immediate", "late", "random"])
 def test_the_reported_orders_are_the_fewest_that_imply_all_missing_ones(order: OrderName) -> None:
     numbers, reported = random.Random(7), 0
-    for _ in range(25):
+    for _ in range(9):
         steps = random_program(numbers, numbers.choice((4, 7, 10)))
         seed = numbers.randrange(99) if order == "random" else None
         missing = unordered_pairs(steps)
@@ -244,7 +244,7 @@ def test_the_reported_orders_are_the_fewest_that_imply_all_missing_ones(order: O
         ]  # fmt: skip
         assert reported_pairs(mended, order, seed) == set()
         reported += len(pairs)
-    assert reported > 30
+    assert reported > 10
 
 
 def test_a_read_that_comes_too_early_is_one_finding_the_race() -> None:

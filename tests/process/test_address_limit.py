@@ -80,6 +80,7 @@ def test_a_script_runs_with_checks_within_the_limit(tmp_path: Path) -> None:
     assert (status, lines[:2]) == (0, ["1 True True", "True"]), errors
 
 
+@pytest.mark.slow
 def test_sessions_are_fitted_alike_and_the_last_resort_is_a_typed_error(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("print('ran')")

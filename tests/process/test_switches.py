@@ -213,9 +213,7 @@ EXPECTED: Final[Mapping[str, Mapping[str, Outcome]]] = {
 }
 FEW: Final = (
     ("CUDADRV_CHECK", "falls off its end"),
-    ("CUDADRV_CHECK", "leaves at once"),
     ("a block of session", "exits with 0"),
-    ("check --checks", "falls off its end"),
     ("emulate --checks", "falls off its end"),
 )
 """The cells that run with the tests that are not slow."""

@@ -11,6 +11,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.rooms import drawings, import_graph
 from tools.draw_pictures import FOLDER, PICTURES
 
@@ -130,6 +132,7 @@ def test_every_link_of_a_document_leads_somewhere() -> None:
     assert missing == []
 
 
+@pytest.mark.slow
 def test_the_pictures_of_the_rooms_are_up_to_date() -> None:
     for path, drawn in drawings(import_graph()).items():
         assert path.read_text() == drawn, "python -m tests.rooms --write"

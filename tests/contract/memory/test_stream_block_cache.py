@@ -255,6 +255,7 @@ def test_a_forked_child_has_nothing_of_what_its_parent_kept(machine: emulator.Em
     assert any(stream._handle.block_cache.values())
 
 
+@pytest.mark.slow
 def test_no_block_is_handed_out_twice_after_an_interrupt_at_any_point(
     machine: emulator.Emulator,
 ) -> None:

@@ -249,6 +249,7 @@ def capture_once(lab: Lab, stream: cudadrv.Stream, other: cudadrv.Stream, x: Int
     assert graph.node_count == 1
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_point_of_a_capture_leaves_its_streams_usable(lab: Lab) -> None:
     context = lab.contexts[0]
     stream, other = context.new_stream(), context.new_stream()

@@ -571,6 +571,7 @@ def test_tiles_are_awaited_though_each_step_that_awaits_them_is_interrupted(
     assert items.all()
 
 
+@pytest.mark.slow
 def test_no_tile_runs_after_an_interrupt_at_any_point(rt: GpuRuntime) -> None:
     items = np.zeros(10)
     running: set[int] = set()

@@ -42,6 +42,7 @@ def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_count_prints_every_launch_as_json(tmp_path: Path) -> None:
     done = run(tmp_path, "--json", "script.py", "2", "0")
     assert done.returncode == 0, done.stderr

@@ -130,6 +130,7 @@ def test_the_exit_status_is_the_worst_finding(capsys: pytest.CaptureFixture[str]
     assert "compiler" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_looking_finds_the_compiler_that_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDADRV_CACHE_DIR", "/proc/no/such")
     machine = look()

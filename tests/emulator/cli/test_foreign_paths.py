@@ -73,7 +73,7 @@ def targets(tmp_path: Path) -> list[Path]:
     (tmp_path / "link").symlink_to(tmp_path / "secret.txt")
     os.mkfifo(tmp_path / "fifo")
     return [tmp_path / "secret.txt", tmp_path / "link", tmp_path / "fifo", Path("/dev/zero"),
-            tmp_path]  # fmt: skip
+            tmp_path, Path("secret.txt")]  # fmt: skip
 
 
 @pytest.fixture
@@ -103,13 +103,14 @@ def lines_by(folder: Path, finding: Mapping[str, Any], target: Path) -> Iterator
     yield ["sass", str(folder / "k.ptx"), "--arch", "sm_80"]
 
 
+@pytest.mark.parametrize("turns", [(0, 2), pytest.param((1, 3, 4, 5), marks=pytest.mark.slow)])
 def test_no_command_opens_a_path_that_a_file_names(
-    run: Command, tmp_path: Path, targets: list[Path], finding: Mapping[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    turns: tuple[int, ...], run: Command, tmp_path: Path, targets: list[Path],
+    finding: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     wrong = []
-    for target in (*targets, Path("secret.txt")):
+    for target in (targets[turn] for turn in turns):
         for words in lines_by(tmp_path, finding, target):
             done = run(*words)
             named = target.name in done.stdout or words[1].endswith("name.json")

@@ -25,6 +25,7 @@ def _install(folder: Path) -> None:
     (metadata / "RECORD").write_text(_RECORD)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_a_suite_whose_warnings_are_errors_runs_under_emulate(
     tmp_path: Path, options: tuple[str, ...]

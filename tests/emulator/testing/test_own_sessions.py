@@ -145,6 +145,7 @@ def test_tests_that_call_no_driver_load_no_emulator(runs: Runs) -> None:
     result.assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_findings_on_objects_older_than_the_tests_fail_the_test(runs: Runs) -> None:
     result = runs.apart(
         IMPORTS
@@ -178,6 +179,7 @@ def test_stream(stream):
     result.stdout.fnmatch_lines(["the fixture 'stream' of scope 'session' made what belongs to*"])
 
 
+@pytest.mark.slow
 def test_an_interrupted_test_reports_its_findings(runs: Runs) -> None:
     result = runs.apart(
         IMPORTS

@@ -76,6 +76,7 @@ def test_an_ini_file_requests_seeds(runs: Runs) -> None:
     runs.here(SHOW, "--cuda-seeds=1").assert_outcomes(passed=1 + 1 + 4 + 1)
 
 
+@pytest.mark.slow
 def test_a_race_that_the_order_of_a_lock_hides_fails_with_some_seeds(runs: Runs) -> None:
     runs.here(LOCK, "--cuda=emulator", "--cuda-check=race").assert_outcomes(passed=1)
     result = runs.here(LOCK, "--cuda=emulator", "--cuda-check=race", "--cuda-seeds=6")

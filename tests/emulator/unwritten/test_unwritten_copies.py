@@ -378,6 +378,7 @@ def test_one_allocation_is_reported_once_and_the_kernel_that_reads_it_first() ->
         assert len(machine.findings) == 2
 
 
+@pytest.mark.slow
 def test_a_large_copy_in_parts_is_one_finding_of_all_its_elements() -> None:
     count = (17 << 20) // 12
     dtype = np.dtype([("a", "f4"), ("b", "f4"), ("c", "f4")])

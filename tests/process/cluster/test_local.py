@@ -267,6 +267,7 @@ def test_an_image_is_compiled_once_for_all_workers(
     assert (counts.compiled, counts.hits) == (1, 1)
 
 
+@pytest.mark.slow
 def test_progress_is_reported_for_each_tile(local: GpuExecutor) -> None:
     told: list[Progress] = []
     local.policy = TilePolicy(items=4, progress=told.append)

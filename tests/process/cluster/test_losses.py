@@ -28,6 +28,7 @@ Losing = Callable[[str, int, int, int, npt.NDArray[np.int64]], None]
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("losing", few([jobs.dying, jobs.hanging, jobs.breaking], 1))
 def test_a_tile_of_a_lost_worker_is_done_again_by_another(
     local: GpuExecutor, tmp_path: Path, losing: Losing

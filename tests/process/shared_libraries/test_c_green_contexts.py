@@ -62,6 +62,7 @@ def _told(program: str) -> list[str]:
     return run_program(_C + textwrap.dedent(program)).splitlines()
 
 
+@pytest.mark.slow
 def test_a_kernel_runs_in_a_green_context_that_c_made() -> None:
     assert _told("""
         with stand_in():

@@ -157,6 +157,7 @@ extern "C" __global__ void k(float* x, double* y, int32_t* i, uint64_t* u, bool*
 """
 
 
+@pytest.mark.slow
 def test_nvcc_has_the_hosts_headers_and_functions_of_mixed_types(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(_HOST_CODE)
     options = ("-lcudart", "-L", "/lib", "-l", "m", "-lineinfo", "-Wno-deprecated-gpu-targets")

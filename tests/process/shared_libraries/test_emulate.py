@@ -151,6 +151,7 @@ def test_kernel(module, memory, name):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["immediate", pytest.param("late", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("policy", "outcome"),

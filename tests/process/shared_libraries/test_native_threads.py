@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from .native import calling
 from .process import run_program
 
@@ -63,6 +65,7 @@ def test_a_thread_that_gets_the_identifier_of_an_ended_one_begins_without_a_cont
     """) == ["{'none'} True"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_threads_that_run_together_have_contexts_of_their_own(tmp_path: Path) -> None:
     assert _lines(tmp_path, """
         found = slots(600)
@@ -78,6 +81,7 @@ def test_threads_that_run_together_have_contexts_of_their_own(tmp_path: Path) ->
     """) == ["{0}", str([{"first"}, {"second"}] * 3)]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_native_thread_keeps_its_capture_mode_and_its_own_stream(tmp_path: Path) -> None:
     assert _lines(tmp_path, """
         modes, streams = [C.c_int(2), C.c_int(0), C.c_int(0)], [C.c_uint64() for _ in range(2)]

@@ -55,6 +55,7 @@ def test_without_numba_each_line_reports_it(monkeypatch: pytest.MonkeyPatch) -> 
     assert "not measured: Numba is not installed" in report.table(rows)
 
 
+@pytest.mark.slow
 def test_numbas_simulator_gives_equal_results(
     done: dict[str, tuple[Case, list[Argument]]],
 ) -> None:

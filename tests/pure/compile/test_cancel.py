@@ -119,6 +119,7 @@ def test_a_compilation_that_nothing_stops_gives_the_same_image(tmp_path: Path) -
     assert hit.origin is ptx.ImageOrigin.MEMORY  # there is nothing to stop
 
 
+@pytest.mark.slow
 def test_a_cancelled_compilation_is_not_cached_and_the_next_thread_makes_the_image(
     tmp_path: Path,
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_cancelled_compilation_is_not_cached_and_the_next_thread_makes_the_ima
     assert cache.stats().process.compiled == 2
 
 
+@pytest.mark.slow
 def test_a_program_is_destroyed_once_when_its_compilation_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -172,6 +174,7 @@ def test_a_program_is_destroyed_once_when_its_compilation_is_left(
     assert destroyed == [1, 1]
 
 
+@pytest.mark.slow
 def test_nvrtc_itself_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """NVRTC 13.5 ends the process if its flow callback stops it between optimizer and code."""
     used: list[str] = []

@@ -23,6 +23,7 @@ def distance(one: int, other: int) -> int:
     return (one != other) + sum(one >> bits != other >> bits for bits in (WARP_SHIFT, BLOCK_SHIFT))
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("seed", range(40))
 def test_the_last_access_is_kept_and_the_farthest_other_thread(seed: int) -> None:

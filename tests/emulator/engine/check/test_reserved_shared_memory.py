@@ -63,6 +63,7 @@ def test_the_words_at_which_warps_of_a_group_meet_are_zero_when_a_block_begins(
     assert [str(each) for each in findings.found if not each.benign] == []
 
 
+@pytest.mark.slow
 def test_shared_memory_of_the_kernel_beside_them_is_not() -> None:
     runner = KernelRunner(_text())
     o = runner.put(np.zeros(2, dtype=np.int32))

@@ -50,6 +50,7 @@ def require_report(program: Program, order: LaunchOrder | None) -> None:
         assert all(place.line is not None for place in each.places)
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("program", few(RIGHT, 5), ids=named)
 def test_a_right_program_is_not_reported(program: Program) -> None:

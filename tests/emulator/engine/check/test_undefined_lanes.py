@@ -311,6 +311,7 @@ def _selected(yes: Known, no: Known, by: Known) -> Known:
     return yes if by.value else no
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("seed", range(25))
 def test_a_random_program_needs_just_the_values_that_a_model_of_each_lane_specifies(

@@ -130,6 +130,7 @@ def test_one_that_nobody_needs_is_none(name: str, threads: int, debug: bool) -> 
     assert found == _result(f"{name}_right", threads, debug, Limits())
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("name", _PROGRAMS)
 def test_the_same_where_threads_run_apart(name: str) -> None:

@@ -30,6 +30,7 @@ def as_dict(known: VectorClock) -> SparseClock:
     return {number: epoch for number, epoch in every.items() if epoch}
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("seed", range(30))
 def test_what_is_joined_has_the_later_epoch_of_each(seed: int) -> None:

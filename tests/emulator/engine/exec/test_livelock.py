@@ -147,6 +147,7 @@ def test_a_wait_whose_turns_are_of_several_blocks_is_endless_too(blocks: int) ->
         runner.launch("k", 1, 32, runner.put(np.zeros(8, np.uint32)))
 
 
+@pytest.mark.slow
 def test_the_look_for_an_endless_loop_costs_little_for_threads_with_many_registers() -> None:
     few_registers, many_registers = (
         min(_seconds_of_loops(count) for _ in range(3)) for count in (2, 40)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 import numpy as np
+import pytest
 
 from ptx.emulate.memory.device_memory import (
     GRANULE,
@@ -148,6 +149,7 @@ def failures(event: Callable[[Lab], Event], *, may_lose: int) -> tuple[int, list
     return count, wrong
 
 
+@pytest.mark.slow
 def test_an_exception_at_any_line_loses_at_most_the_memory_of_its_call() -> None:
     for error in (KeyboardInterrupt, MemoryError):
         count, wrong = failures(always(raising(error)), may_lose=8)

@@ -187,6 +187,7 @@ def zeros(runner: KernelRunner, count: int = 1, dtype: str = "i4") -> int:
 
 @pytest.mark.parametrize("target", few(["compute_75", "compute_90", "compute_120"], 1))
 class TestWaiting:
+    @pytest.mark.slow
     def test_the_maximum_of_floats_by_swaps(self, target: str) -> None:
         runner, x = loops(target), np.random.default_rng(0).standard_normal(5000).astype("f4")
         out = zeros(runner)

@@ -58,6 +58,7 @@ def test_instructions_agree_with_the_reference_bit_by_bit() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_uniform_operands_give_the_same_as_varying_ones() -> None:
     rows = sample_rows(ROWS)
     for start in (0, 5, 77):

@@ -60,12 +60,14 @@ def test_blocks_that_arrive_late_at_the_grid_are_waited_for(runner: KernelRunner
     assert runner.get(seen, 36, np.uint32).reshape(3, 12).tolist() == expected
 
 
+@pytest.mark.slow
 def test_a_grid_that_was_not_launched_cooperatively_traps(newest: KernelRunner) -> None:
     a = newest.put(np.zeros(64, np.int32))
     with pytest.raises(Trap):
         newest.launch("stencil", 1, 64, a, a, 64, 1)
 
 
+@pytest.mark.slow
 def test_tiles_reduce_scan_and_vote_by_themselves(
     runner: KernelRunner, rng: np.random.Generator
 ) -> None:

@@ -31,6 +31,7 @@ def test_a_block_scan(runner: KernelRunner, x: Rows) -> None:
     assert runner.get(out, x.size, np.int32).tolist() == expected.reshape(-1).tolist()
 
 
+@pytest.mark.slow
 def test_a_block_reduction(runner: KernelRunner, x: Rows) -> None:
     out = runner.put(np.zeros(3, np.float32))
     runner.launch("cub_reduce", 3, 128, runner.put(x.astype(np.float32)), out)

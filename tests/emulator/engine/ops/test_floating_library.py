@@ -186,6 +186,7 @@ def test_special_values_come_out_as_in_c() -> None:
             np.testing.assert_allclose(got[number], want[number], rtol=1e-14, err_msg=name)
 
 
+@pytest.mark.slow
 def test_inverses_undo_their_functions() -> None:
     x = np.linspace(-0.99, 0.99, 256)
     on = runner("compute_90")
@@ -229,6 +230,7 @@ def test_half_arithmetic_is_that_of_numpy(target: str) -> None:
     np.testing.assert_array_equal(packed[14], (a < b).astype(np.float16))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS[1:])
 def test_bfloat_arithmetic_rounds_the_exact_result(target: str) -> None:
     rng = np.random.default_rng(9)
@@ -245,6 +247,7 @@ def test_bfloat_arithmetic_rounds_the_exact_result(target: str) -> None:
         assert difference.max() <= 1, row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_eight_bit_floats_come_back(target: str) -> None:
     a = np.array([0.0, 1.0, -1.5, 448.0, 1000.0, 0.0625, -0.1, 3.3], np.float32)

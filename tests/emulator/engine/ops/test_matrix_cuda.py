@@ -63,6 +63,7 @@ def test_a_product_that_is_summed_in_halves(any_runner: KernelRunner) -> None:
     assert np.array_equal(found, 2 * (a @ b.T) - c / 2)
 
 
+@pytest.mark.slow
 def test_a_product_of_bytes(any_runner: KernelRunner) -> None:
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-128, 128, size).astype(np.int8) for size in ((M, K), (N, K)))
@@ -81,6 +82,7 @@ def test_a_product_of_bfloats(runner: KernelRunner) -> None:
     assert np.array_equal(found, 2 * (a @ b.T) - 0.5)
 
 
+@pytest.mark.slow
 def test_products_of_other_types(runner: KernelRunner) -> None:
     rng = np.random.default_rng(5)
     a, b = rng.integers(-9, 10, (16, 8)), rng.integers(-9, 10, (16, 8))

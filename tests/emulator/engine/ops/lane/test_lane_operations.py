@@ -13,6 +13,7 @@ from ptx.isa.instruction_facts import TYPE_BYTES
 from tests.emulator.engine.few_threads import ALWAYS, NEVER, drawn
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
 from tests.rows import all_rows
+from tests.short_cases import few
 
 _WORDS = {
     2: [0, 1, 2, 0x7FFF, 0x8000, 0xFFFF, 0x1234],
@@ -129,7 +130,10 @@ _MANY_FORMS = ("cvt", "set", "setp")
 @all_rows
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(each, marks=pytest.mark.slow) if each in _MANY_FORMS else each for each in _PURE],
+    [
+        *few([each for each in _PURE if each not in _MANY_FORMS], 30),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in _MANY_FORMS),
+    ],
 )
 def test_code_for_single_threads_gives_the_bits_of_numpy(name: str) -> None:
     suffixes = [suffix for each, suffix in lane_operations() if each == name and suffix != "pred"]
