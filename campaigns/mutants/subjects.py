@@ -64,6 +64,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
                 "tests/contract", "test_launch", "test_arguments", "test_repeated_launches",
                 "test_readers", "test_repeated_readers", "test_texture_arguments",
             ),
+            "tests/contract/arguments",
         ),
     ),
     "argument_checks": Subject(
@@ -77,6 +78,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
                 "test_wrong_objects", "test_texture_arguments", "test_foreign_arrays",
                 "test_element_types", "test_peers",
             ),
+            "tests/contract/arguments",
         ),
     ),
     "race_rules": Subject(
@@ -120,10 +122,13 @@ SUBJECTS: Final[dict[str, Subject]] = {
     ),
     "launch_arguments": Subject(
         _in("cudadrv/launch", "host_arguments", "signatures", "config"),
-        _in(
-            "tests/contract", "test_arguments", "test_host_arguments", "test_launch",
-            "test_launch_attributes", "test_asked_signatures", "test_kernel_forms",
-            "test_given_values",
+        (
+            *_in(
+                "tests/contract", "test_arguments", "test_host_arguments", "test_launch",
+                "test_launch_attributes", "test_asked_signatures", "test_kernel_forms",
+                "test_given_values",
+            ),
+            "tests/contract/arguments",
         ),
     ),
     "foreign_arrays": Subject(
