@@ -18,6 +18,7 @@ from ptx.errors import ImageFormatError, PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
 from ptx.isa.directives import required_cluster
 from ptx.isa.fatbin import MAGIC, fatbin_ptx
+from ptx.isa.forms.check import check_forms
 from ptx.isa.signature import signature_of
 from ptx.signature import KernelSignature
 
@@ -163,7 +164,8 @@ def check_target(
         )
     try:
         check_requirements(module)
-    except UnsupportedTarget as error:
+        check_forms(module)
+    except (UnsupportedTarget, PtxSyntaxError) as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
 
 

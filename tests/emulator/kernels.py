@@ -67,8 +67,9 @@ MISALIGNED = """
 SPIN = """
 .visible .entry spins() { .reg .b32 %r<2>; mov.u32 %r1, 0;
 L: add.s32 %r1, %r1, 1; bra L; }"""
+# PTX has it, and the emulator does not execute it.
 UNKNOWN_OPCODE = """
 .visible .entry unknown() { .reg .b32 %r<2>;
-  wobble.u32 %r1, %r1;
+  alloca.u32 %r1, 8;
   ret; }"""
 VARIABLE = ".visible .global .align 4 .u32 gv[4] = {1, 2, 3, 4};"

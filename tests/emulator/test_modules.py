@@ -230,18 +230,24 @@ def test_no_module_is_an_invalid_handle(api: OpenApi, context: CUcontext) -> Non
     assert code(launch(api, CUfunction(0))) == 400
 
 
-def test_an_unknown_opcode_rejects_its_kernel_and_no_other(emulator: Emulator) -> None:
+def test_an_opcode_that_ptx_does_not_have_rejects_its_module(emulator: Emulator) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    wrong = UNKNOWN_OPCODE.replace("alloca", "wobble")
+    assert code(emulator.cuModuleLoadData(text(EMPTY, wrong))) == 218
+
+
+def test_an_opcode_that_is_not_executed_rejects_its_kernel_and_no_other(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     module = load(emulator, EMPTY, UNKNOWN_OPCODE)
     result, _ = emulator.cuModuleGetFunction(module, b"unknown")
     assert int(result) == 801
     fault = emulator.last_fault
     assert isinstance(fault, UnsupportedInstruction)
-    assert fault.opcode.startswith("wobble")
+    assert fault.opcode.startswith("alloca")
     assert fault.line == 7
     said = ok(emulator.cuGetErrorString(result))
     assert said is not None
-    assert b"wobble" in said
+    assert b"alloca" in said
     (empty,) = functions(emulator, module, "empty")
     assert code(launch(emulator, empty)) == 0
     assert ok(emulator.cuModuleGetFunctionCount(module)) == 2

@@ -24,7 +24,9 @@ template <typename T> __global__ void unset(T* x)
     __shared__ T s[64];
     x[threadIdx.x] = s[threadIdx.x];
 }
-template <typename T> __global__ void strange(T* x) { asm volatile("wobble.u32 %0;" : "+r"(*x)); }
+template <typename T> __global__ void strange(T* x) {
+    asm volatile("alloca.u64 %0, 8;" : "=l"(*(long long*)x));
+}
 }
 """
 STOPS, RACY, UNSET = "deep::stops<int, 3>", "deep::racy<int>", "deep::unset<int>"
@@ -63,7 +65,7 @@ def test_a_finding_names_the_kernel_as_its_expression_does() -> None:
 
 
 def test_a_kernel_that_is_not_executed_is_named_as_its_expression_does() -> None:
-    with emulator.session(), pytest.raises(CudaError, match=f"kernel {STRANGE}: wobble") as raised:
+    with emulator.session(), pytest.raises(CudaError, match=f"kernel {STRANGE}: alloca") as raised:
         launch(STRANGE)
     assert "_Z" not in str(raised.value)
 

@@ -14,7 +14,7 @@ from ptx.emulate.requirements.needs import (
 )
 from ptx.errors import PtxError
 from ptx.isa.directives import DIRECTIVES
-from ptx.isa.instruction_facts import opcodes
+from ptx.isa.instruction_facts import TYPE_BYTES, opcodes
 from ptx.isa.model import Linkage, SymbolValue
 from ptx.isa.module import PtxModule
 
@@ -34,6 +34,9 @@ bra call exit ld ret st tex trap | | sm_10 1.0
 atom bar red vote | | sm_11 1.0
 addc subc brkpt | | sm_10 1.2
 membar pmevent | | sm_10 1.4
+membar | sys | sm_20 2.0
+membar | proxy | sm_70 7.5
+membar | proxy async | sm_90 8.0
 bfe bfi bfind brev clz copysign isspacep ldu popc prefetch prefetchu prmt testp | | sm_20 2.0
 cvta txq vabsdiff vadd vmad vmax vmin vset vshl vshr vsub | | sm_20 2.0
 suld suq sured sust | | sm_20 2.0
@@ -87,7 +90,8 @@ ld st | L1::* | sm_70 7.4
 ld st | L2::64B/L2::128B | sm_75 7.4
 ld st | L2::256B/L2::cache_hint | sm_80 7.4
 ld st | b128 | sm_70 8.3
-ld st | v8/v4.b64/v4.u64/v4.s64/v4.f64 | sm_100 8.8
+ld st | v8 b32/u32/s32/f32 | sm_100 8.8
+ld st | v4 b64/u64/s64/f64 | sm_100 8.8
 ld | local volatile | sm_30 9.1
 mov | b128 | sm_70 8.3
 st | async | sm_90 8.1
@@ -141,6 +145,7 @@ fence | cluster | sm_90 7.8
 fence | proxy alias | sm_70 7.5
 fence | proxy async/async.global/async.shared::cta/async.shared::cluster | sm_90 8.0
 fence | mbarrier_init | sm_90 8.0
+fence | sync_restrict::shared::cluster::read | sm_90 9.4
 fence | tensormap::generic | sm_90 8.3
 fence | acquire/release !mbarrier_init !tensormap::generic | sm_90 8.6
 griddepcontrol | | sm_90 7.8
@@ -157,7 +162,8 @@ tcgen05 | scale_vec::* | sm_100a sm_103a sm_110a 8.6, sm_107a 9.4
 tcgen05 | block16/block32 | sm_100f sm_110f 8.8
 tcgen05 | block_scale !scale_vec::* | sm_100a 8.6, sm_100f sm_110f 8.8
 tcgen05 | sp kind::mxf4/kind::mxf4nvf4 | sm_100a sm_103a sm_110a 8.6, sm_107a 9.4
-tensormap | replace | sm_90a 8.3, {_RECENT} 8.6
+tensormap | replace !swizzle_atomicity | sm_90a 8.3, {_RECENT} 8.6
+tensormap | replace swizzle_atomicity | {_RECENT} 8.6
 tensormap | cp_fenceproxy | sm_90 8.3
 
 cvt | pack | sm_72 6.5
@@ -193,6 +199,7 @@ mma | sp | sm_80 7.1
 mma | sp::ordered_metadata | sm_80 8.5
 mma | e4m3/e5m2 | sm_89 8.4
 mma | e4m3/e5m2 m16n8k16/f16 | sm_89 8.7
+mma | sp/sp::ordered_metadata e4m3/e5m2 f16 !kind::f8f6f4 | sm_120a 8.7, sm_120f 8.8
 mma | kind::f8f6f4 | {_RECENT} 8.6
 mma | kind::f8f6f4 e2m1/e2m3/e3m2 | sm_120f 8.7
 mma | block_scale | sm_120f 8.7
@@ -204,7 +211,7 @@ wmma | | sm_70 6.0
 wmma | aligned | sm_70 6.3
 wmma | s8/u8/s32 | sm_72 6.3
 wmma | m8n8k32/m8n8k128 | sm_75 6.3
-wmma | bf16/tf32/f64 | sm_80 7.0
+wmma | bf16/tf32/f64/m16n16k8 | sm_80 7.0
 wmma | b1 and | sm_80 7.1
 """
 
@@ -252,7 +259,8 @@ def _has(modifiers: tuple[str, ...], word: str) -> bool:
     if word.endswith("*"):
         return any(modifier.startswith(word[:-1]) for modifier in modifiers)
     if "." in word:
-        return f".{word}." in f".{'.'.join(modifiers)}."
+        types = [modifier for modifier in modifiers if modifier in TYPE_BYTES]
+        return any(f".{word}." in f".{'.'.join(each)}." for each in (modifiers, types))
     return word in modifiers
 
 

@@ -1,0 +1,1 @@
+"""The forms of instructions that PTX has: opcodes with their modifiers, types and operands."""

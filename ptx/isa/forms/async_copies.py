@@ -1,0 +1,83 @@
+"""Forms of asynchronous copies, stores and reductions, of multimem, and of matrix loads.
+
+PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy", "... Bulk copy", "...
+Tensor copy". `ptx.isa.forms.grammar` has the notation.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_COMPLETE: Final = "mbarrier::complete_tx::bytes"
+_SHARED: Final = "shared/shared::cta"
+_PREFETCH: Final = "[L2::64B/L2::128B/L2::256B]"
+_SIZES: Final = "=4/=8/=16"
+_HINT: Final = "L2::cache_hint"
+_BYTES: Final = "N/=0..1048560%16"
+
+COPIES: Final = f"""
+cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:anywhere {_SIZES}
+cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:anywhere =4 N/P/=0..4 ; m:shared m:anywhere =8 N/P/=0..8 ; m:shared m:anywhere =16 N/P/=0..16
+cp.async | ca {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:anywhere {_SIZES} h
+cp.async | ca {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:anywhere =4 N/P/=0..4 h ; m:shared m:anywhere =8 N/P/=0..8 h ; m:shared m:anywhere =16 N/P/=0..16 h
+cp.async | cg {_PREFETCH} | shared.global shared::cta.global | m:shared m:anywhere =16
+cp.async | cg {_PREFETCH} | shared.global shared::cta.global | m:shared m:anywhere =16 N/P/=0..16
+cp.async | cg {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:anywhere =16 h
+cp.async | cg {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:anywhere =16 N/P/=0..16 h
+cp.async.commit_group cp.async.wait_all cp.async.bulk.commit_group | | - |
+cp.async.wait_group | | - | i
+cp.async.bulk.wait_group | [read] | - | i
+cp.async.bulk | {_COMPLETE} | shared::cluster.global | m:shared m:bulk {_BYTES} m:shared
+cp.async.bulk | {_COMPLETE} {_HINT} | shared::cluster.global | m:shared m:bulk {_BYTES} m:shared h
+cp.async.bulk | {_COMPLETE} multicast::cluster | shared::cluster.global | m:shared m:bulk {_BYTES} m:shared r:u16
+cp.async.bulk | {_COMPLETE} multicast::cluster {_HINT} | shared::cluster.global | m:shared m:bulk {_BYTES} m:shared r:u16 h
+cp.async.bulk | {_COMPLETE} | shared::cta.global | m:shared m:bulk {_BYTES} m:shared
+cp.async.bulk | {_COMPLETE} {_HINT} | shared::cta.global | m:shared m:bulk {_BYTES} m:shared h
+cp.async.bulk | {_COMPLETE} | shared::cluster.shared::cta | m:shared m:shared {_BYTES} m:shared
+cp.async.bulk | bulk_group | global.shared::cta | m:bulk m:shared {_BYTES}
+cp.async.bulk | bulk_group {_HINT} | global.shared::cta | m:bulk m:shared {_BYTES} h
+cp.async.bulk | bulk_group cp_mask | global.shared::cta | m:bulk m:shared {_BYTES} r:u16
+cp.async.bulk | bulk_group {_HINT} cp_mask | global.shared::cta | m:bulk m:shared {_BYTES} h r:u16
+cp.async.bulk.prefetch | L2 | global | m:bulk {_BYTES}
+cp.async.bulk.prefetch | L2 {_HINT} | global | m:bulk {_BYTES} h
+cp.reduce.async.bulk | bulk_group and/or/xor | global.shared::cta.b32 global.shared::cta.b64 | m:bulk m:shared {_BYTES}
+cp.reduce.async.bulk | bulk_group inc/dec | global.shared::cta.u32 | m:bulk m:shared {_BYTES}
+cp.reduce.async.bulk | bulk_group min/max | global.shared::cta.u32 global.shared::cta.s32 global.shared::cta.u64 global.shared::cta.s64 global.shared::cta.f16 global.shared::cta.bf16 | m:bulk m:shared {_BYTES}
+cp.reduce.async.bulk | bulk_group add | global.shared::cta.u32 global.shared::cta.s32 global.shared::cta.u64 global.shared::cta.f32 global.shared::cta.f64 | m:bulk m:shared {_BYTES}
+cp.reduce.async.bulk | bulk_group add noftz | global.shared::cta.f16 global.shared::cta.bf16 | m:bulk m:shared {_BYTES}
+cp.reduce.async.bulk | bulk_group {_HINT} and/or/xor | global.shared::cta.b32 global.shared::cta.b64 | m:bulk m:shared {_BYTES} h
+cp.reduce.async.bulk | bulk_group {_HINT} inc/dec | global.shared::cta.u32 | m:bulk m:shared {_BYTES} h
+cp.reduce.async.bulk | bulk_group {_HINT} min/max | global.shared::cta.u32 global.shared::cta.s32 global.shared::cta.u64 global.shared::cta.s64 global.shared::cta.f16 global.shared::cta.bf16 | m:bulk m:shared {_BYTES} h
+cp.reduce.async.bulk | bulk_group {_HINT} add | global.shared::cta.u32 global.shared::cta.s32 global.shared::cta.u64 global.shared::cta.f32 global.shared::cta.f64 | m:bulk m:shared {_BYTES} h
+cp.reduce.async.bulk | bulk_group {_HINT} add noftz | global.shared::cta.f16 global.shared::cta.bf16 | m:bulk m:shared {_BYTES} h
+cp.reduce.async.bulk | {_COMPLETE} and/or/xor | shared::cluster.shared::cta.b32 | m:shared m:shared {_BYTES} m:shared
+cp.reduce.async.bulk | {_COMPLETE} inc/dec | shared::cluster.shared::cta.u32 | m:shared m:shared {_BYTES} m:shared
+cp.reduce.async.bulk | {_COMPLETE} min/max | shared::cluster.shared::cta.u32 shared::cluster.shared::cta.s32 | m:shared m:shared {_BYTES} m:shared
+cp.reduce.async.bulk | {_COMPLETE} add | shared::cluster.shared::cta.u32 shared::cluster.shared::cta.s32 shared::cluster.shared::cta.u64 | m:shared m:shared {_BYTES} m:shared
+st.async | [weak] [shared::cluster] {_COMPLETE} [v2/v4] | b32 u32 s32 f32 | m:sharedword *a m:shared
+st.async | [weak] [shared::cluster] {_COMPLETE} [v2] | b64 u64 s64 f64 | m:sharedword *a m:shared
+st.bulk | [weak] [shared::cta] | - | M N/H/=0..16777216%8 =0
+red.async | relaxed cluster {_COMPLETE} [shared::cluster] inc/dec | u32 | m:sharedword a m:shared
+red.async | relaxed cluster {_COMPLETE} [shared::cluster] min/max | u32 s32 | m:sharedword a m:shared
+red.async | relaxed cluster {_COMPLETE} [shared::cluster] add | u32 s32 u64 | m:sharedword a m:shared
+red.async | relaxed cluster {_COMPLETE} [shared::cluster] and/or/xor | b32 | m:sharedword a m:shared
+createpolicy.range | [global] L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged | b64 | H m:globalword n n
+createpolicy.range | [global] L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged L2::evict_first/L2::evict_unchanged | b64 | H m:globalword n n
+createpolicy.fractional | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged | b64 | H ; H a:f32
+createpolicy.fractional | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged L2::evict_first/L2::evict_unchanged | b64 | H ; H a:f32
+createpolicy.cvt | L2 | b64 | H h
+ldmatrix | sync aligned m8n8 x1 [trans] [{_SHARED}] | b16 | {{1d:b32}} M:matrix
+ldmatrix | sync aligned m8n8 x2 [trans] [{_SHARED}] | b16 | {{2d:b32}} M:matrix
+ldmatrix | sync aligned m8n8 x4 [trans] [{_SHARED}] | b16 | {{4d:b32}} M:matrix
+ldmatrix | sync aligned m8n16 x1 [{_SHARED}] | b8x16.b6x16_p32 b8x16.b4x16_p64 | {{1d:b32}} M:matrix
+ldmatrix | sync aligned m8n16 x2 [{_SHARED}] | b8x16.b6x16_p32 b8x16.b4x16_p64 | {{2d:b32}} M:matrix
+ldmatrix | sync aligned m8n16 x4 [{_SHARED}] | b8x16.b6x16_p32 b8x16.b4x16_p64 | {{4d:b32}} M:matrix
+ldmatrix | sync aligned m16n16 x1 trans [{_SHARED}] | b8 b8x16.b6x16_p32 b8x16.b4x16_p64 | {{2d:b32}} M:matrix
+ldmatrix | sync aligned m16n16 x2 trans [{_SHARED}] | b8 b8x16.b6x16_p32 b8x16.b4x16_p64 | {{4d:b32}} M:matrix
+stmatrix | sync aligned m8n8 x1 [trans] [{_SHARED}] | b16 | M:matrix {{1d:b32}}
+stmatrix | sync aligned m8n8 x2 [trans] [{_SHARED}] | b16 | M:matrix {{2d:b32}}
+stmatrix | sync aligned m8n8 x4 [trans] [{_SHARED}] | b16 | M:matrix {{4d:b32}}
+stmatrix | sync aligned m16n8 x1 trans [{_SHARED}] | b8 | M:matrix {{1d:b32}}
+stmatrix | sync aligned m16n8 x2 trans [{_SHARED}] | b8 | M:matrix {{2d:b32}}
+stmatrix | sync aligned m16n8 x4 trans [{_SHARED}] | b8 | M:matrix {{4d:b32}}
+"""

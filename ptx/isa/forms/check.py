@@ -1,0 +1,77 @@
+"""Check that the instructions of a module are of PTX, as NVIDIA's assembler does at the load."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ptx.isa.errors import PtxSyntaxError
+from ptx.isa.forms.operand_kinds import Shape
+from ptx.isa.forms.shapes import Shapes
+from ptx.isa.instruction_facts import InstructionFacts, opcodes
+from ptx.isa.model import Function, Instruction, Register
+from ptx.isa.module import PtxModule
+
+NEWEST: Final = (9, 5)
+"""The version of PTX whose forms the table has. Modules of later ones are not checked."""
+
+NOT_EXECUTED: Final = frozenset({"alloca", "clusterlaunchcontrol", "stackrestore", "stacksave"})
+"""Opcodes that PTX has, and that the emulator does not execute."""
+
+# Forms that were found right, of all modules: the facts of an opcode with its modifiers, which are
+# one object, and the shapes of the operands.
+_RIGHT: Final = set[tuple[InstructionFacts | Shape, ...]]()
+_MOST_FORMS: Final = 1 << 16
+
+
+def check_forms(module: PtxModule) -> None:
+    """Check every instruction of every function.
+
+    Raises:
+        PtxSyntaxError: at the first one that PTX does not have.
+    """
+    major, _, minor = module.version.partition(".")
+    if (int(major), int(minor)) > NEWEST:
+        return
+    if len(_RIGHT) > _MOST_FORMS:
+        _RIGHT.clear()
+    for function in module.functions.values():
+        if function.span is not None:
+            _check_function(module, function)
+
+
+def _check_function(module: PtxModule, function: Function) -> None:
+    shapes = Shapes(module, function)
+    statements = [
+        statement
+        for statement in module.body(function.name).statements
+        if statement.__class__ is Instruction
+    ]
+    # The parser makes one object for operands of one text, so there are few.
+    operands = {id(operand): operand for each in statements for operand in each.operands}
+    shape_of = {
+        number: operand.ptx_type if operand.__class__ is Register else shapes.shape(operand)
+        for number, operand in operands.items()
+    }
+    shape, names = shape_of.__getitem__, opcodes()
+    for statement in statements:
+        form = (statement.facts, *map(shape, map(id, statement.operands)))
+        if form in _RIGHT:
+            continue
+        if statement.opcode not in names and statement.opcode not in NOT_EXECUTED:
+            raise _error(module, statement, "PTX has no such instruction")
+        fault = shapes.fault(statement)
+        if fault:
+            raise _error(module, statement, fault)
+        if not shapes.has_values(statement):
+            _RIGHT.add(form)
+
+
+def _error(module: PtxModule, instruction: Instruction, fault: str) -> PtxSyntaxError:
+    line = module.text.split("\n")[instruction.line - 1]
+    return PtxSyntaxError(
+        f"{fault}: {instruction.text}",
+        line=instruction.line,
+        column=len(line) - len(line.lstrip()) + 1,
+        source_line=line,
+        width=len(line.strip()),
+    )

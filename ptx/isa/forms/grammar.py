@@ -1,0 +1,186 @@
+"""The table of forms: its lines as values, and the lines that an instruction matches.
+
+A line is `opcodes | modifiers | types | operands`.
+
+- An opcode may have words that stand directly behind it: `mul.lo`, `cvta.to`.
+- Of modifiers `a/b` one must be there, of `[a/b]` one may; all may stand in any order, also among
+  the types, as NVIDIA's assembler takes them.
+- Types are alternatives, each with dots between several: `f32.s32`. `-` is none.
+- Operands are kinds (`ptx.isa.forms.operand_kinds`); ` ; ` stands between alternatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from ptx.isa.forms.operand_kinds import Operands, Shape, fits
+from ptx.isa.instruction_facts import TYPE_BYTES
+
+_VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
+_SPACES: Final = frozenset({
+    "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param",
+    "param::entry", "param::func",
+})  # fmt: skip
+_LAYOUTS: Final = frozenset({"row", "col"})  # of A and of B, in this order
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One line for one opcode.
+
+    Attributes:
+        words: the opcode's own, after it.
+        required, optional: groups of modifiers, of each of which one must or may be there.
+        types: the sequences of types.
+        patterns: the kinds of operands, by alternative.
+    """
+
+    words: tuple[str, ...]
+    required: tuple[frozenset[str], ...]
+    optional: tuple[frozenset[str], ...]
+    types: frozenset[tuple[str, ...]]
+    patterns: tuple[tuple[str, ...], ...]
+
+    def match(self, modifiers: tuple[str, ...]) -> Operands | None:
+        """What the operands of these modifiers depend on; None if they are not of this form."""
+        if modifiers[: len(self.words)] != self.words:
+            return None
+        types: list[str] = []
+        missing, allowed = list(self.required), list(self.optional)
+        width, space = 1, ""
+        for word in modifiers[len(self.words) :]:
+            group = next((each for each in missing if word in each), None)
+            if group is not None:
+                if group <= _LAYOUTS and group is not next(g for g in missing if g <= _LAYOUTS):
+                    return None
+                missing.remove(group)
+            else:
+                group = next((each for each in allowed if word in each), None)
+                if group is None:
+                    types.append(word)
+                    continue
+                allowed.remove(group)
+            width = _VECTORS.get(word, width)
+            space = word if word in _SPACES else space
+        if missing or tuple(types) not in self.types:
+            return None
+        if width > 1 and types and width * TYPE_BYTES[types[0]] > self._most_bytes(types[0], space):
+            return None
+        return Operands(tuple(types), width, space)
+
+    def _most_bytes(self, ptx_type: str, space: str) -> int:
+        """The bytes of a vector: 16, or 32 of global memory."""
+        is_wide = any("v8" in group for group in (*self.required, *self.optional))
+        return 32 if is_wide and TYPE_BYTES[ptx_type] <= 8 and space in ("", "global") else 16
+
+
+def _form(words: tuple[str, ...], line: str) -> Form:
+    """The form of a line without its opcodes."""
+    modifiers, types, operands = (part.strip() for part in line.split("|", 2))
+    groups = modifiers.split()
+    return Form(
+        words,
+        tuple(frozenset(g.split("/")) for g in groups if g[0] != "["),
+        tuple(frozenset(g[1:-1].split("/")) for g in groups if g[0] == "["),
+        frozenset(() if each == "-" else tuple(each.split(".")) for each in types.split()),
+        tuple(tuple(each.split()) for each in operands.split(" ; ")),
+    )
+
+
+class FormTable:
+    """The forms of each opcode, read from their lines when the opcode is first used.
+
+    Attributes:
+        opcodes: those that have forms here.
+    """
+
+    def __init__(
+        self, chapters: Iterable[str], later: Mapping[str, Callable[[], Iterable[str]]]
+    ) -> None:
+        """`later`: what makes the lines of opcodes that have many."""
+        self._lines: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+        self._later = later
+        self._read("\n".join(chapters).split("\n"))
+        self.opcodes = frozenset(self._lines.keys() | later.keys())
+
+    def _read(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            if line.strip():
+                opcodes, _, rest = line.partition("|")
+                for opcode in opcodes.split():
+                    name, *words = opcode.split(".")
+                    self._lines.setdefault(name, []).append((tuple(words), rest))
+
+    def _lines_of(self, opcode: str) -> list[tuple[tuple[str, ...], str]]:
+        if opcode not in self._lines:
+            self._read(self._later[opcode]())
+        return self._lines[opcode]
+
+    @lru_cache(maxsize=512)  # noqa: B019  # one table, which lives as long as the process
+    def forms(self, opcode: str) -> tuple[Form, ...]:
+        """The forms of an opcode."""
+        return tuple(_form(words, line) for words, line in self._lines_of(opcode))
+
+    @lru_cache(maxsize=512)  # noqa: B019  # as above
+    def has_values(self, opcode: str) -> bool:
+        """Return whether an opcode has operands that are certain numbers."""
+        return any("=" in line.rpartition("|")[2] for _, line in self._lines_of(opcode))
+
+    @lru_cache(maxsize=512)  # noqa: B019  # as above
+    def _by_types(self, opcode: str) -> dict[tuple[str, ...], list[Form]]:
+        found: dict[tuple[str, ...], list[Form]] = {}
+        for form in self.forms(opcode):
+            for types in form.types:
+                found.setdefault(types, []).append(form)
+        return found
+
+    @lru_cache(maxsize=512)  # noqa: B019  # as above
+    def _types(self, opcode: str) -> frozenset[str]:
+        return frozenset(word for types in self._by_types(opcode) for word in types)
+
+    @lru_cache(maxsize=4096)  # noqa: B019  # as above
+    def matching(
+        self, opcode: str, modifiers: tuple[str, ...]
+    ) -> tuple[tuple[Form, Operands], ...]:
+        """The forms with these modifiers. An opcode with more words of its own is another one."""
+        names = self._types(opcode)
+        types = tuple([word for word in modifiers if word in names])
+        found = [
+            (form, operands)
+            for form in self._by_types(opcode).get(types, ())
+            if (operands := form.match(modifiers)) is not None
+        ]
+        most = max((len(form.words) for form, _ in found), default=0)
+        return tuple(each for each in found if len(each[0].words) == most)
+
+    @lru_cache(maxsize=8192)  # noqa: B019  # as above
+    def fault(self, opcode: str, modifiers: tuple[str, ...], shapes: tuple[Shape, ...]) -> str:
+        """Why an instruction is none of PTX, "" if it is one."""
+        candidates = self.matching(opcode, modifiers)
+        if not candidates:
+            return "PTX has no such combination of modifiers and types"
+        best = -1
+        for form, operands in candidates:
+            for pattern in form.patterns:
+                if pattern[-1:] == ("...",):
+                    return ""
+                if len(pattern) != len(shapes):
+                    continue
+                pairs = zip(pattern, shapes, strict=True)
+                wrong = next(
+                    (
+                        at
+                        for at, (spec, shape) in enumerate(pairs)
+                        if not fits(spec, operands)(shape)
+                    ),
+                    None,
+                )
+                if wrong is None:
+                    return ""
+                best = max(best, wrong)
+        if best < 0:
+            return f"it does not take {len(shapes)} operands"
+        return f"operand {best + 1} has a wrong kind or type"

@@ -1,0 +1,242 @@
+"""Forms of the products of matrices of a warp. PTX ISA, "mma", "mma.sp", "wmma".
+
+`ptx.isa.forms.grammar` has the notation. `...` are any operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+_WARP: Final = 32
+_BITS: Final = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "f32": 32, "s32": 32, "u8": 8, "s8": 8, "u4": 4,
+    "s4": 4, "b1": 1, "e4m3": 8, "e5m2": 8,
+}  # fmt: skip
+_HALF: Final = ["f16.f16.f16.f16", "f32.f16.f16.f32"]
+_BYTES: Final = [f"s32.{a}.{b}.s32" for a in ("u8", "s8") for b in ("u8", "s8")]
+_NIBBLES: Final = [f"s32.{a}.{b}.s32" for a in ("u4", "s4") for b in ("u4", "s4")]
+_MINI: Final = [
+    f"{d}.{a}.{b}.{d}" for d in ("f16", "f32") for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")
+]
+_BF16: Final = ["f32.bf16.bf16.f32"]
+_TF32: Final = ["f32.tf32.tf32.f32"]
+_F64: Final = ["f64.f64.f64.f64"]
+
+# Shapes with the modifiers that they may have, and their types.
+_DENSE: Final = (
+    ("m16n8k8", "", [*_HALF, *_BF16, *_TF32]), ("m16n8k16", "", [*_HALF, *_BF16]),
+    ("m16n8k4", "", _TF32), ("m16n8k16", "", _MINI), ("m16n8k32", "", _MINI),
+    ("m8n8k16", "[satfinite]", _BYTES), ("m16n8k16", "[satfinite]", _BYTES),
+    ("m16n8k32", "[satfinite]", [*_BYTES, *_NIBBLES]), ("m8n8k32", "[satfinite]", _NIBBLES),
+    ("m16n8k64", "[satfinite]", _NIBBLES),
+)  # fmt: skip
+_SPARSE: Final = (
+    ("m16n8k16", "", [*_HALF, *_BF16]), ("m16n8k32", "", [*_HALF, *_BF16]),
+    ("m16n8k8", "", _TF32), ("m16n8k16", "", _TF32), ("m16n8k64", "", _MINI),
+    ("m16n8k32", "[satfinite]", _BYTES), ("m16n8k64", "[satfinite]", [*_BYTES, *_NIBBLES]),
+    ("m16n8k128", "[satfinite]", _NIBBLES),
+)  # fmt: skip
+_ROUND: Final = "[rn/rz/rm/rp]"
+
+
+def _fragment(elements: int, kind: str, letter: str) -> str:
+    """The registers of one thread for a matrix."""
+    bits = _BITS[kind]
+    if kind == "f64":
+        return f"{{{elements // _WARP}{letter}:f64}}"
+    held = {"f32": f"{letter}:f32", "f16": f"{letter}:f16x2"}.get(kind, "N")
+    return f"{{{elements * bits // 32 // _WARP}{held}}}"
+
+
+def _packed(elements: int, kind: str) -> str:
+    """The same of a factor, whose elements are packed into registers of 32 bits."""
+    held = {"f16": "f16x2", "bf16": "bf16x2", "tf32": "tf32"}.get(kind, "b32")
+    return f"{{{elements * _BITS[kind] // 32 // _WARP}r:{held}}}"
+
+
+def _selector(kind: str, k: int) -> str:
+    """The metadata, and which threads have it: fewer may, the more elements a row has."""
+    most = 512 // (_BITS[kind] * k) * (2 if _BITS[kind] > 8 else 1) - 1
+    return f"N =0..{most}"
+
+
+def _sizes(shape: str) -> tuple[int, int, int]:
+    m, rest = shape[1:].split("n")
+    n, k = rest.split("k")
+    return int(m), int(n), int(k)
+
+
+def _products() -> Iterator[str]:
+    for shape, words, sequences in _DENSE:
+        m, n, k = _sizes(shape)
+        for types in sequences:
+            d, a, b, c = types.split(".")
+            operands = " ".join((
+                _fragment(m * n, d, "d"), _packed(m * k, a), _packed(n * k, b),
+                _fragment(m * n, c, "r"),
+            ))  # fmt: skip
+            yield f"mma | sync aligned {shape} row col {words} | {types} | {operands}"
+    for shape in ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"):
+        m, n, k = _sizes(shape)
+        d, a, b = (_fragment(size, "f64", "d") for size in (m * n, m * k, n * k))
+        yield f"mma | sync aligned {shape} row col {_ROUND} | f64.f64.f64.f64 | {d} {a} {b} {d}"
+    for types in (*_HALF, "f32.f16.f16.f16"):
+        of_d = "{4d:f16x2}" if types.startswith("f16") else "{8d:f32}"
+        of_c = "{4r:f16x2}" if types.endswith("f16") else "{8r:f32}"
+        operands = f"{of_d} {{2r:f16x2}} {{2r:f16x2}} {of_c}"
+        yield f"mma | sync aligned m8n8k4 row/col row/col | {types} | {operands}"
+    for shape in ("m8n8k128", "m16n8k128", "m16n8k256"):
+        m, n, k = _sizes(shape)
+        operands = " ".join(
+            _fragment(size, kind, "r")
+            for size, kind in ((m * n, "s32"), (m * k, "b1"), (n * k, "b1"), (m * n, "s32"))
+        )
+        yield f"mma | sync aligned {shape} row col xor/and popc | s32.b1.b1.s32 | {operands}"
+    for shape, words, sequences in _SPARSE:
+        m, n, k = _sizes(shape)
+        for types in sequences:
+            d, a, b, c = types.split(".")
+            operands = " ".join((
+                _fragment(m * n, d, "d"), _packed(m * k // 2, a), _packed(n * k, b),
+                _fragment(m * n, c, "r"), _selector(a, k),
+            ))  # fmt: skip
+            # Of 8-bit floats with sums of 16 bits, only the target sm_120a has sparse products.
+            is_ordered = d == "f16" and a not in ("f16", "bf16")
+            for sparse in ("mma.sp", "mma.sp::ordered_metadata")[is_ordered:]:
+                yield f"{sparse} | sync aligned {shape} row col {words} | {types} | {operands}"
+
+
+_SMALL: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+
+
+def _scaled_products() -> Iterator[str]:
+    """Products of Blackwell's types, with factors for blocks of elements or without."""
+    pairs = [(a, b) for a in _SMALL for b in _SMALL]
+    plain = " ".join(f"{d}.{a}.{b}.{d}" for d in ("f16", "f32") for a, b in pairs)
+    scaled = " ".join(f"f32.{a}.{b}.f32.ue8m0" for a, b in pairs)
+    for name, shapes in (("mma", "m16n8k32"), ("mma.sp::ordered_metadata", "m16n8k64")):
+        head = f"{name} | sync aligned {shapes} row col"
+        yield f"{head} kind::f8f6f4 | {plain} | ..."
+        yield f"{head} kind::mxf8f6f4 block_scale [scale_vec::1X] | {scaled} | ..."
+    fours = "f32.e2m1.e2m1.f32.ue8m0 f32.e2m1.e2m1.f32.ue4m3"
+    for name, shapes in (("mma", "m16n8k64"), ("mma.sp::ordered_metadata", "m16n8k128")):
+        head = f"{name} | sync aligned {shapes} row col"
+        yield f"{head} kind::mxf4 block_scale [scale_vec::2X] | {fours.split()[0]} | ..."
+        yield f"{head} kind::mxf4nvf4 block_scale scale_vec::2X/scale_vec::4X | {fours} | ..."
+
+
+PRODUCTS: Final = "\n".join((*_products(), *_scaled_products()))
+
+_PLACES: Final = (
+    ("", "m:word"), ("global", "m:globalword"), ("shared/shared::cta", "m:sharedword"),
+)  # fmt: skip
+_OPAQUE_SHAPES: Final = ("m16n16k16", "m8n32k16", "m32n8k16")
+
+
+_HELD: Final = {
+    "f64": "d:f64", "f32": "d:f32", "f16": "d:f16x2", "bf16": "d:bf16x2", "tf32": "d:tf32",
+    "s32": "N", "u8": "N", "s8": "N",
+}  # fmt: skip
+
+
+def _opaque(number: int, kind: str) -> str:
+    """The registers of an opaque fragment."""
+    letter = _HELD.get(kind, "d:b32")
+    return f"{{{number}{letter}}}"
+
+
+def _opaque_factors() -> Iterator[tuple[str, str, int, int]]:
+    """The shapes and types of factors, and the registers of A and of B."""
+    for shape in _OPAQUE_SHAPES:
+        m, n, _ = _sizes(shape)
+        yield shape, "f16", 8, 8
+        yield shape, "bf16", m // 4, n // 4
+        for kind in ("u8", "s8"):
+            yield shape, kind, m // 8, n // 8
+    yield "m16n16k8", "tf32", 4, 4
+    yield "m8n8k4", "f64", 1, 1
+    for kind in ("u4", "s4"):
+        yield "m8n8k32", kind, 1, 1
+    yield "m8n8k128", "b1", 1, 1
+
+
+def _opaque_sums() -> Iterator[tuple[str, str, int]]:
+    """The shapes and types of C and D, and their registers."""
+    for shape in _OPAQUE_SHAPES:
+        yield from ((shape, "f16", 4), (shape, "f32", 8), (shape, "s32", 8))
+    yield from (("m16n16k8", "f32", 8), ("m8n8k4", "f64", 2))
+    yield from (("m8n8k32", "s32", 2), ("m8n8k128", "s32", 2))
+
+
+def opaque_products() -> Iterator[str]:
+    """The forms of `wmma`."""
+    factors = {(shape, kind): (a, b) for shape, kind, a, b in _opaque_factors()}
+    for space, place in _PLACES:
+        for (shape, kind), (a, b) in factors.items():
+            of_a, of_b = ("row", "col") if _BITS[kind] < 8 else ("row/col", "row/col")
+            for letter, number, order in (("a", a, of_a), ("b", b, of_b)):
+                head = f"wmma.load.{letter} | sync aligned {order} {shape} {space} | {kind} |"
+                operands = f"{_opaque(number, kind)} {place}"
+                yield f"{head} {operands} ; {operands} n"
+        for shape, kind, number in _opaque_sums():
+            registers = _opaque(number, kind)
+            words = f"sync aligned row/col {shape} {space} | {kind} |"
+            yield f"wmma.load.c | {words} {registers} {place} ; {registers} {place} n"
+            yield f"wmma.store.d | {words} {place} {registers} ; {place} {registers} n"
+    sums = {(shape, kind): number for shape, kind, number in _opaque_sums()}
+    for (shape, kind), (a, b) in factors.items():
+        if kind == "f16":
+            products = [(d, c, f"{d}.{c}") for d in ("f16", "f32") for c in ("f16", "f32")]
+        else:
+            d = "f64" if kind == "f64" else "s32" if kind[0] in "us" or kind == "b1" else "f32"
+            products = [(d, d, f"{d}.{kind}.{kind}.{d}")]
+        word_of = {"f64": "[rn/rz/rm/rp]", "b1": "xor/and popc"}
+        word = word_of.get(kind, "[satfinite]" if kind[0] in "us" else "")
+        orders = "row col" if _BITS[kind] < 8 else "row/col row/col"
+        for d, c, types in products:
+            operands = " ".join((
+                _opaque(sums[shape, d], d), _opaque(a, kind), _opaque(b, kind),
+                _opaque(sums[shape, c], c),
+            )).replace("d:b32", "N")  # fmt: skip
+            yield (f"wmma.mma | sync aligned {orders} {shape} {word} | {types} | {operands}")
+
+
+_GROUP_FLOATS: Final = (
+    # k, the types, what A has in registers, the numbers behind the scale of D
+    (16, "f32.f16.f16", "f16x2", True), (16, "f16.f16.f16", "f16x2", True),
+    (16, "f32.bf16.bf16", "bf16x2", True), (8, "f32.tf32.tf32", "tf32", False),
+    *((32, f"{d}.{a}.{b}", "bf16x2", False)
+      for d in ("f16", "f32") for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")),
+)  # fmt: skip
+_SIGN: Final = "=-1/=1"
+
+
+def group_products() -> Iterator[str]:
+    """The forms of `wgmma`."""
+    yield "wgmma.fence wgmma.commit_group | sync [aligned] | - |"
+    yield "wgmma.wait_group | sync [aligned] | - | =0..2147483647"
+    for n in range(8, 257, 8):
+        for k, types, held, is_turned in _GROUP_FLOATS:
+            d = f"{{{n // 2}d:f32}}" if types.startswith("f32") else f"{{{n // 4}d:f16x2}}"
+            of_a, of_b = ("=0..1 =0..1", "=0..1") if is_turned else ("", "")
+            for sparse, metadata in ((False, ""), (True, _selector(types.split(".")[1], 2 * k))):
+                shape = f"m64n{n}k{2 * k if sparse else k}"
+                tail = f"h {metadata} P/=0..1 {_SIGN} {_SIGN}"
+                yield (
+                    f"wgmma.mma_async | {'sp ' * sparse}sync [aligned] {shape} | {types} | "
+                    f"{d} h {tail} {of_a} ; {d} {{4r:{held}}} {tail} {of_b}"
+                )
+        if n % 16 and n > 24:
+            continue
+        d = f"{{{n // 2}N}}"
+        for sparse, k, metadata in ((False, 32, ""), (True, 64, "N =0")):
+            yield (
+                f"wgmma.mma_async | {'sp ' * sparse}sync [aligned] m64n{n}k{k} [satfinite] | "
+                f"s32.u8.u8 s32.u8.s8 s32.s8.u8 s32.s8.s8 | "
+                f"{d} h h {metadata} P/=0..1 ; {d} {{4N}} h {metadata} P/=0..1"
+            )
+        yield (
+            f"wgmma.mma_async | sync [aligned] m64n{n}k256 and popc | s32.b1.b1 | "
+            f"{d} h h P/=0..1 ; {d} {{4N}} h P/=0..1"
+        )

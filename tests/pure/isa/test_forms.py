@@ -1,0 +1,83 @@
+"""The forms of instructions: which combinations of modifiers, types and operands are PTX."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptx.isa import PtxSyntaxError, parse
+from ptx.isa.forms.check import NOT_EXECUTED, check_forms
+from ptx.isa.forms.table import UNCHECKED, form_table
+from ptx.isa.instruction_facts import opcodes
+
+HEADER = (
+    ".version {}\n.target sm_90\n.address_size 64\n"
+    ".global .align 16 .b8 g[64];\n.shared .b8 s[64];\n"
+)
+REGISTERS = " ".join(
+    f".reg .{kind} %{kind}<4>;"
+    for kind in ("b8", "b16", "u16", "b32", "u32", "s32", "b64", "u64", "f16", "f32", "f64", "pred")
+)
+# As ptxas of CUDA 13.0 and 13.5 has them.
+ACCEPTED = (
+    "add.rn.ftz.f32 %f321, %f322, 1.5;", "add.f32.ftz.rn %f321, %b322, 0f3F800000;",
+    "mov.b64 {%b320, %b321}, %b641;", "mov.b64 {_, %b321}, %b641;",
+    "mov.b32 %b321, {%b161, %b162};",
+    "mov.u64 %u641, g+4;", "mov.u32 %u321, %tid.x;", "cvt.u8.u32 %u321, %u322;",
+    "cvt.rni.f16.f16 %f161, %b162;", "cvt.sat.u8.s32 %b161, %s321;", "ld.global.u8 %u641, [g];",
+    "st.global.b32 [g], {%b321};", "ld.global.v2.f32 {%f321, %b322}, [%u641+8];",
+    "setp.lt.and.f32 %pred1|%pred2, %f321, %f322, !%pred3;", "selp.b32 %b321, 5, %u322, %pred1;",
+    "atom.global.u32.add %u321, [g], 1;", "atom.add.u32 _, [%u641], 1;", "bar.sync 0, 64;",
+    "shfl.sync.idx.b32 %b321|%pred1, %b322, 0, 31, -1;", "shl.b64 %b641, %b642, %b321;",
+    "vadd.u32.u32.s32 %u321.b0, %u322.h1, %s321, %u323;", "bra L;", "red.shared.add.u32 [s], 1;",
+)  # fmt: skip
+REJECTED = (
+    "cvt.sat.u8.u8 %b161, %b162;", "cvt.rn.f16.f16 %b161, %b162;", "mov.b32 %b161, %b321;",
+    "mov.u32 %u321, %f321;", "mov.u32 %u321, 1.5;", "mov.f32 %f321, 1;", "add.u32 %u321, %u322;",
+    "add.u32 %u321, %f321, %u322;", "add.rn.s32 %s321, %s321, %s321;", "add.f16 %f161, %f162, 1.5;",
+    "setp.lt.and.f16 %pred1|%pred2, %f161, %f162, %pred3;", "setp.lo.s32 %pred1, %s321, 0;",
+    "cvt.rni.u8.bf16 %b161, %b161;", "cvt.f32.s32 %f321, %s321;", "ld.global.u32 %u161, [g];",
+    "ld.shared.u32 %u321, [g];", "ld.global.u32 %u321, [%f641];", "ld.global.u32 %u321, [1024];",
+    "st.const.u32 [g], 1;", "ld.global.v2.u32 {%u321, %f321}, [g];", "bar.sync 16;",
+    "bar.sync 0, 33;", "atom.add.s64 %b641, [g], 1;", "frobnicate.u32 %u321;", "bra g;",
+    "mul.u32.lo %u321, %u322, %u323;", "prmt.b32 %b321, %b322, %b323;", "mov.u32 %u321, nowhere;",
+    "shl.b64 %b641, %b642, %b643;", "vadd.u32.u32.u32 %u321.b0, %u322, %u323;", "exit 5;",
+)  # fmt: skip
+
+
+def fault_of(instruction: str, version: str = "9.0") -> str:
+    body = f"{{ {REGISTERS}\n{instruction}\nL: ret; }}"
+    module = parse(HEADER.format(version) + f".visible .entry k()\n{body}\n")
+    try:
+        check_forms(module)
+    except PtxSyntaxError as error:
+        return error.reason
+    return ""
+
+
+def test_forms_that_the_assembler_accepts_are_accepted() -> None:
+    faults = {each: fault_of(each) for each in ACCEPTED}
+    assert {each: fault for each, fault in faults.items() if fault} == {}
+
+
+def test_forms_that_the_assembler_rejects_are_rejected() -> None:
+    assert [each for each in REJECTED if not fault_of(each)] == []
+
+
+def test_an_error_names_the_instruction_and_its_line() -> None:
+    text = HEADER.format("9.0") + ".entry k() {\n.reg .b16 h;\n  cvt.sat.u8.u8 h, h;\nret; }\n"
+    with pytest.raises(PtxSyntaxError, match=r"PTX has no such .*: cvt\.sat\.u8\.u8") as caught:
+        check_forms(parse(text))
+    assert (caught.value.line, caught.value.column) == (8, 3)
+
+
+def test_every_opcode_has_forms_or_a_reason_for_none() -> None:
+    table = form_table()
+    assert opcodes() <= table.opcodes | UNCHECKED.keys()
+    assert not table.opcodes & (UNCHECKED.keys() | NOT_EXECUTED)
+    for opcode in table.opcodes:  # a line that cannot be read raises
+        assert table.forms(opcode)
+
+
+def test_modules_of_a_later_version_than_the_table_are_not_checked() -> None:
+    assert fault_of("cvt.sat.u8.u8 %b161, %b162;", "9.5")
+    assert not fault_of("cvt.sat.u8.u8 %b161, %b162;", "9.6")
