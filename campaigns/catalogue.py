@@ -37,6 +37,7 @@ class Campaign:
 
 _GPU: Final = "a GPU and Nsight Compute (ncu)"
 CAMPAIGNS: Final[dict[str, Campaign]] = {
+    "assembled_ptx": Campaign("compares random modules of PTX with NVIDIA's assembler", True),
     "cache": Campaign("attacks the cache folder: links, FIFOs, locks, damage, toggled headers"),
     "checked_corpus": Campaign("runs the differential corpus under all checks", True),
     "counted": Campaign("compares the emulator's counts with Nsight Compute", True, _GPU),

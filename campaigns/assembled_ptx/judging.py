@@ -1,0 +1,142 @@
+"""The verdicts of both sides, and their comparison."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from campaigns.assembled_ptx.declarations import DeclaredModule
+from campaigns.assembled_ptx.known import KNOWN
+from campaigns.assembled_ptx.sampling import REGISTERS
+from campaigns.assembled_ptx.values import differing_values
+from campaigns.report import Report
+from cudadrv.emulator.call_error import CallError
+from cudadrv.emulator.module_loading import check_target, checked_signatures, read_image
+from ptx.assembler import Assembler
+from ptx.errors import LinkError, NvJitLinkNotFoundError
+from ptx.isa import PtxModule
+
+_HEADER: Final = ".version 9.0\n.target {}\n.address_size 64\n"
+_GLOBALS: Final = ".global .align 16 .b8 gmem[64]; .const .align 16 .b8 cmem[64]; "
+_LOCALS: Final = ".shared .align 128 .b8 mem[1024]; .local .align 16 .b8 lmem[64]; L: "
+_DECLARED: Final = " ".join(f".reg .{kind} %{kind}_<10>;" for kind in REGISTERS)
+_PLANTED: Final = "add.planted;"
+_WRONG: Final = re.compile(r"line (\d+); (error|fatal)\s*: (.*)")
+_DRIVER: Final = (13, 0)
+
+
+def _kernel(lines: Sequence[str], target: str) -> str:
+    """A module with a kernel of these instructions, from line 5 on."""
+    head = (
+        f"{_HEADER.format(target)}{_GLOBALS}.visible .entry k(.param .align 16 .b8 parameter[16])"
+    )
+    return "\n".join((f"{head} {{ {_DECLARED} {_LOCALS}", *lines, "ret; }\n"))
+
+
+def emulators_error(
+    text: str, capability: tuple[int, int] = (9, 0)
+) -> tuple[str, PtxModule | None]:
+    """Why the emulator rejects a module, "" and the module if it accepts it."""
+    try:
+        module = read_image(text.encode(), capability)
+        check_target(module, capability, _DRIVER)
+        checked_signatures(module)
+    except CallError as error:
+        return str(error), None
+    return "", module
+
+
+class Judge:
+    """Compares modules, and counts and reports what differs."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._assembler = Assembler(None)
+        self.modules = 0
+
+    @property
+    def is_available(self) -> bool:
+        """Whether nvJitLink is installed."""
+        try:
+            return bool(self._assembler.build)
+        except NvJitLinkNotFoundError:
+            return False
+
+    def compare_forms(self, forms: Sequence[str], target: str = "sm_90a") -> None:
+        """Compare instructions, which are assembled together and, where they differ, alone."""
+        rejected = self._rejected(forms, target)
+        digits = target.removeprefix("sm_").rstrip("af")
+        capability = int(digits[:-1]), int(digits[-1])
+        for form in forms:
+            self.modules += 1
+            text = _kernel([form], target)
+            error, _ = emulators_error(text, capability)
+            if bool(error) == (form in rejected):
+                self._report.count("instructions that agree")
+                continue
+            # What only the generation of machine code finds is not among the errors of a list.
+            assembly = self._assembler.assemble(text, target)
+            if assembly.skipped:
+                self._report.count(f"skipped: {assembly.skipped}")
+            elif bool(error) == bool(assembly.errors):
+                self._report.count("instructions that agree")
+            else:
+                self._differ(form, error, assembly.errors)
+
+    def _rejected(self, forms: Sequence[str], target: str) -> set[str]:
+        """The instructions that the assembler rejects, by the lines of its errors.
+
+        A planted error keeps it from making code. After a fatal error it reads no further.
+        """
+        found, left = set[str](), list(forms)
+        while left:
+            assembly = self._assembler.assemble(_kernel([*left, _PLANTED], target), target)
+            if assembly.skipped:  # it crashed: the instructions are assembled one by one
+                middle = len(left) // 2
+                if not middle:
+                    return found
+                halves = left[:middle], left[middle:]
+                return found.union(*(self._rejected(half, target) for half in halves))
+            fatal = None
+            for line, kind, _ in _WRONG.findall(assembly.errors):
+                place = int(line) - 5
+                if 0 <= place < len(left):
+                    found.add(left[place])
+                    fatal = place if kind == "fatal" else fatal
+            if fatal is None:
+                return found
+            left = left[fatal + 1 :]
+        return found
+
+    def compare_module(self, module: DeclaredModule) -> None:
+        """Compare one module; where both accept it, also the values of its variables."""
+        self.modules += 1
+        error, parsed = emulators_error(module.text)
+        assembly = self._assembler.assemble(module.text, module.arch)
+        if assembly.skipped:
+            self._report.count(f"skipped: {assembly.skipped}")
+        elif bool(error) != bool(assembly.errors):
+            self._differ(module.text, error, assembly.errors)
+        elif parsed is None:
+            self._report.count("modules that both reject")
+        else:
+            self._report.count("modules that both accept")
+            self._compare_values(module, parsed)
+
+    def _compare_values(self, module: DeclaredModule, parsed: PtxModule) -> None:
+        try:
+            wrong = differing_values(parsed, module.text, module.arch)
+        except LinkError as error:
+            self._differ(module.text, "", str(error))
+            return
+        self._report.count("variables with equal values", len(parsed.variables) - len(wrong))
+        self._report.failures += [f"{each}\n{module.text}" for each in wrong]
+
+    def _differ(self, text: str, error: str, log: str) -> None:
+        for known in KNOWN:
+            if known.is_accepted == bool(error) and known.matches(text, error or log):
+                self._report.count(f"known: {known.reason}")
+                return
+        side = f"the emulator rejects it: {error}" if error else f"ptxas rejects it: {log}"
+        self._report.failures.append(f"{text.strip()}\n  {side.splitlines()[0]}")

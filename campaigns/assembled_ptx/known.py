@@ -1,0 +1,153 @@
+"""The classes of modules for which the emulator and the assembler differ, with their reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ptx.isa.forms.table import UNCHECKED, form_table
+
+# ptxas accepts these beside any modifiers of some opcodes, and repeated, without a meaning.
+_IGNORED: Final = frozenset({
+    "finite", "infinite", "number", "notanumber", "normal", "subnormal", "pred", "rank",
+    "fill_mode", "global_stride", "box_dim", "elemtype", "swizzle_mode", "global_dim",
+    "global_address", "interleave_layout", "swizzle_atomicity", "element_stride", "acc::f32",
+    "b8x16", "b6x16_p32", "b4x16_p64", "texref", "samplerref", "surfref", "s2",
+})  # fmt: skip
+_IGNORED_BY: Final = {
+    "wmma": frozenset({"tf32", "v2", "v4"}), "tex": frozenset({"uni"}),
+    **dict.fromkeys(("wgmma", "ldmatrix", "stmatrix", "movmatrix"), frozenset({"row", "col"})),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDifference:
+    """One class.
+
+    Attributes:
+        reason: why it stays.
+        is_accepted: whether the assembler accepts what the emulator rejects, or the reverse.
+        matches: the test of a text, and of the log or the error of the side that rejects.
+    """
+
+    reason: str
+    is_accepted: bool
+    matches: Callable[[str, str], bool]
+
+
+def _opcode(text: str) -> str:
+    return text.partition(" ")[0].partition(".")[0].rstrip(";")
+
+
+def _has_ignored_words(text: str, _: str) -> bool:
+    words = text.partition(" ")[0].rstrip(";").split(".")[1:]
+    ignored = _IGNORED | _IGNORED_BY.get(_opcode(text), frozenset())
+    return len(set(words)) < len(words) or not ignored.isdisjoint(words)
+
+
+def _has_unchecked_operands(text: str, _: str) -> bool:
+    opcode, *modifiers = text.partition(" ")[0].rstrip(";").split(".")
+    if opcode in UNCHECKED:
+        return True
+    table = form_table()
+    forms = table.matching(opcode, tuple(modifiers)) if opcode in table.opcodes else ()
+    return any(pattern[-1:] == ("...",) for form, _ in forms for pattern in form.patterns)
+
+
+KNOWN: Final = (
+    KnownDifference(
+        "a variable of another module rejects the kernels that use it, when they are taken",
+        False,
+        lambda text, log: ".extern" in text and "Undefined reference" in log,
+    ),
+    KnownDifference(
+        "ptxas ignores repeated modifiers, and some of other instructions: no compiler writes them",
+        True, _has_ignored_words,
+    ),
+    KnownDifference(
+        "the operands of these instructions are checked where a kernel is taken from its module",
+        False, _has_unchecked_operands,
+    ),
+    KnownDifference(
+        "ptxas of CUDA 13.5 gives a variable its own address as value, the one of driver 580 not",
+        True, lambda text, error: "is not declared before" in error,
+    ),
+    KnownDifference(
+        "ptxas takes st.async and red.async without their mbarrier, or scalar types with vectors",
+        True,
+        lambda text, error: _opcode(text) in ("st", "red") and ".async" in text
+        and re.search("does not take 2 operands|operand 2 has a wrong kind", error) is not None,
+    ),
+    KnownDifference(
+        "ptxas takes predicates as matrices of movmatrix and ldmatrix",
+        True,
+        lambda text, error: _opcode(text) in ("movmatrix", "ldmatrix") and "%pred" in text,
+    ),
+    KnownDifference(
+        "ptxas takes addresses in narrow registers for some instructions that need 64 bits",
+        True,
+        lambda text, error: re.search(r"\[%[usb](?:8|16)_", text) is not None,
+    ),
+    KnownDifference(
+        "the values of tensormap fields are those of all targets, of which some have fewer",
+        False,
+        lambda text, log: _opcode(text) == "tensormap" and "expected to be in range" in log,
+    ),
+    KnownDifference(
+        "ptxas takes registers of 32 bits as addresses of all memory below sm_90 only",
+        True,
+        lambda text, error: re.search(r"\[%[usb]32_", text) is not None
+        and "has a wrong kind" in error,
+    ),
+    KnownDifference(
+        "ptxas takes the type of cp.reduce between its state spaces",
+        True,
+        lambda text, error: text.startswith("cp.reduce.") and "no such combination" in error,
+    ),
+    KnownDifference(
+        "ptxas takes testp without a property, which means nothing",
+        True,
+        lambda text, error: _opcode(text) == "testp" and "no such combination" in error,
+    ),
+    KnownDifference(
+        "needs that depend on the number of operands are not looked for",
+        False,
+        lambda text, log: (_opcode(text) in ("min", "max") and "3 input operands" in log)
+        or (text.startswith("mbarrier.arrive") and "requires .target sm_90" in log),
+    ),
+    KnownDifference(
+        "ptxas takes registers of type .f16x2 where it takes no other type of that size",
+        True,
+        lambda text, error: "%f16x2_" in text and "has a wrong kind" in error,
+    ),
+    KnownDifference(
+        "ptxas rejects `.popc` where it stands far from the operation of bits",
+        False,
+        lambda text, log: _opcode(text) == "mma" and "Illegal reduction operation" in log,
+    ),
+    KnownDifference(
+        "ptxas takes a vector as the count of mbarrier.arrive",
+        True,
+        lambda text, error: text.startswith("mbarrier.arrive") and "{" in text
+        and "has a wrong kind" in error,
+    ),
+    KnownDifference(
+        "ptxas takes addresses apart in a move, or cuts them",
+        True,
+        lambda text, error: re.match(r"mov\.b\d+ .*mem", text) is not None
+        and "has a wrong kind" in error,
+    ),
+    KnownDifference(
+        "the numbers of cache policies are not compared with each other, as they have no effect",
+        False,
+        lambda text, log: _opcode(text) == "createpolicy" and "value '" in log,
+    ),
+    KnownDifference(
+        "ptxas takes a number or `_` for some destinations and addresses, and writes nowhere",
+        True,
+        lambda text, error: re.search(r"operand \d+ has a wrong kind", error) is not None
+        and re.search(r"[ {](?:[-\d]|_|WARP_SZ)", text) is not None,
+    ),
+)  # fmt: skip
