@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cudadrv import Context
 from cudadrv.driver._api import CUresult
 from cudadrv.driver.driver_selection import current
 
@@ -16,3 +20,14 @@ def current_context() -> int:
     (code,) = api.cuCtxPushCurrent(raw)
     assert code == CUresult.CUDA_SUCCESS
     return int(raw)
+
+
+@contextmanager
+def within(context: Context) -> Iterator[None]:
+    """Let a context be current in the block."""
+    api = current().api
+    assert api.cuCtxPushCurrent(context.handle) == (0,)
+    try:
+        yield
+    finally:
+        assert not api.cuCtxPopCurrent()[0]

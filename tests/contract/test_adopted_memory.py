@@ -10,11 +10,12 @@ import pytest
 import cudadrv
 from cudadrv import DeviceArray, DeviceBuffer, DriverMemory, MemoryStream
 from cudadrv.errors import ClosedError
+from tests.memory_place import place_on
 
 
 def allocated(stream: cudadrv.Stream, nbytes: int) -> int:
     """The address of memory that nobody owns."""
-    return DriverMemory().allocate(nbytes, MemoryStream(stream, stream._handle))
+    return DriverMemory().allocate(nbytes, place_on(stream))
 
 
 def test_adopted_memory_is_freed_once_after_its_uses(context: cudadrv.Context) -> None:

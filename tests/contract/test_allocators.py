@@ -14,6 +14,7 @@ import cudadrv
 from cudadrv import CountedMemory, DriverMemory, allocators, using_memory
 from cudadrv.errors import ArgumentTypeError
 from cudadrv.memory.resource import MemoryStream
+from tests.memory_place import place_on
 
 _Install = Callable[..., None]
 
@@ -52,7 +53,7 @@ class CupyPool:
         (_, device), (_, number) = self.current
         self.streams.append(number)
         stream = cudadrv.cuda_context_for(device).external_stream(number)
-        return CupyPointer(self, nbytes, MemoryStream(stream, stream._handle))
+        return CupyPointer(self, nbytes, place_on(stream))
 
 
 class CupyPointer:

@@ -21,6 +21,7 @@ from cudadrv.errors import (
     UnsupportedError,
     WrongDeviceError,
 )
+from tests.noted_calls import calls_of, replaced_calls
 
 COUNT = 20
 
@@ -85,9 +86,7 @@ def test_small_and_large_copies_go_together(stream: Stream) -> None:
     assert same(stream, targets, sources)
 
 
-def test_a_kernel_makes_many_small_copies_of_one_device(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_makes_many_small_copies_of_one_device(stream: Stream) -> None:
     def unwanted(*_: object) -> None:
         raise DriverSymbolMissingError("it is not in the installed driver")
 
@@ -95,12 +94,12 @@ def test_a_kernel_makes_many_small_copies_of_one_device(
     targets = [stream.zeros(each.shape, np.uint32) for each in sources]
     stream.synchronize()
     pairs = list(zip(targets, sources, strict=True))
-    monkeypatch.setattr(current().api, "cuMemcpyBatchAsync", unwanted)
-    stream.copy_batch(pairs)
-    assert same(stream, targets, sources)
-    for arguments in ({"source_order": "call"}, {"target_location": 0}):
-        with pytest.raises(UnsupportedError, match="copy_batch needs"):
-            stream.copy_batch(pairs, **cast(Any, arguments))  # as keywords of any type
+    with replaced_calls(cuMemcpyBatchAsync=unwanted):
+        stream.copy_batch(pairs)
+        assert same(stream, targets, sources)
+        for arguments in ({"source_order": "call"}, {"target_location": 0}):
+            with pytest.raises(UnsupportedError, match="copy_batch needs"):
+                stream.copy_batch(pairs, **cast(Any, arguments))  # as keywords of any type
 
 
 @pytest.mark.parametrize("order", ["stream", "call"])
@@ -150,13 +149,13 @@ def test_a_batch_waits_for_the_work_of_other_streams(
         sources, targets = parts(stream), parts(stream, 5)
         expected = [stream.to_host(each) for each in sources]
         other.copy_batch(zip(targets, sources, strict=True))
-        for each in sources:
-            stream.fill(each, 0)  # after the other stream's reads
-        assert same(stream, targets, expected)
-        writers = {each._memory.accesses.writer for each in targets[1:]}
-        assert writers == {other._handle}
-        readers = {each._memory.accesses.writer for each in sources[1:]}
-        assert readers == {stream._handle}
+        with calls_of("cuStreamWaitEvent") as waits:
+            for each in sources:
+                stream.fill(each, 0)  # after the other stream's reads
+        assert waits
+        with calls_of("cuStreamWaitEvent") as waits:
+            assert same(stream, targets, expected)  # after its writes
+        assert waits
 
 
 def test_memory_may_be_closed_after_the_call(stream: Stream) -> None:
@@ -288,30 +287,25 @@ def test_only_managed_arrays_are_moved(stream: Stream) -> None:
         stream.prefetch_batch([], "gpu")
 
 
-def test_the_copy_that_failed_is_one_more_result_of_older_bindings(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api = current().api
-    copy_batch = api.cuMemcpyBatchAsync
+def test_the_copy_that_failed_is_one_more_result_of_older_bindings(stream: Stream) -> None:
+    copy_batch = current().api.cuMemcpyBatchAsync
 
     def of_12_9(*given: Any) -> tuple[Any, int]:
         return copy_batch(*given)[0], 2**64 - 1
 
-    monkeypatch.setattr(api, "cuMemcpyBatchAsync", of_12_9)
     a, b = stream.zeros(4, np.uint32), stream.to_device(np.ones(4, np.uint32))
-    stream.copy_batch([(a, b)])
+    with replaced_calls(cuMemcpyBatchAsync=of_12_9):
+        stream.copy_batch([(a, b)])
     assert stream.to_host(a).tolist() == [1] * 4
 
 
-def test_an_older_driver_is_named(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_driver_is_named(stream: Stream) -> None:
     def lacked(*_: object) -> None:
         raise DriverSymbolMissingError("it is not in the installed driver")
 
-    api = current().api
     managed = managed_empty(4, np.uint32)
     a, b = stream.zeros(4, np.uint32), stream.zeros(4, np.uint32)
-    for name in ("cuMemcpyBatch", "cuMemPrefetchBatch", "cuMemDiscardBatch"):
-        monkeypatch.setattr(api, f"{name}Async", lacked)
+    names = ("cuMemcpyBatchAsync", "cuMemPrefetchBatchAsync", "cuMemDiscardBatchAsync")
     version = ".".join(map(str, cudadrv.driver_version()))
     calls: list[tuple[str, Callable[[], None]]] = [
         ("copy_batch needs .* 12.8", lambda: stream.copy_batch([(a, b)])),
@@ -319,7 +313,11 @@ def test_an_older_driver_is_named(stream: Stream, monkeypatch: pytest.MonkeyPatc
         ("discard_batch needs .* 13.0", lambda: stream.discard_batch([managed])),
     ]
     for needed, call in calls:
-        with pytest.raises(UnsupportedError, match=f"{needed}: the driver has CUDA {version}"):
+        match = f"{needed}: the driver has CUDA {version}"
+        with (
+            replaced_calls(**dict.fromkeys(names, lacked)),
+            pytest.raises(UnsupportedError, match=match),
+        ):
             call()
 
 

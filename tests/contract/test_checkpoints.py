@@ -26,6 +26,7 @@ from cudadrv.errors import (
     NotSupportedError,
     UnsupportedError,
 )
+from tests.noted_calls import replaced_calls
 from tests.patience import SECONDS
 
 from .peer import KEPT, Peer
@@ -128,12 +129,14 @@ def test_wrong_processes_are_rejected() -> None:
         ProcessCheckpoint().restore(wrong)
 
 
-def test_an_older_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_driver_is_named() -> None:
     def missing(*_: object) -> None:
         raise DriverSymbolMissingError("cuCheckpointProcessGetState")
 
-    monkeypatch.setattr(current().api, "cuCheckpointProcessGetState", missing, raising=False)
-    with pytest.raises(UnsupportedError, match=r"ProcessCheckpoint.state needs .* CUDA 12\.8"):
+    with (
+        replaced_calls(cuCheckpointProcessGetState=missing),
+        pytest.raises(UnsupportedError, match=r"ProcessCheckpoint.state needs .* CUDA 12\.8"),
+    ):
         ProcessCheckpoint().state()
 
 
@@ -179,15 +182,14 @@ def test_calls_wait_while_the_process_is_locked(stream: cudadrv.Stream) -> None:
         ("restore_thread_id", "cuCheckpointProcessGetRestoreThreadId"),
     ],
 )
-def test_each_step_is_one_call_that_an_older_driver_lacks(
-    step: str, call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_step_is_one_call_that_an_older_driver_lacks(step: str, call: str) -> None:
     def missing(*_: object) -> None:
         raise DriverSymbolMissingError(call)
 
     asked: list[int] = []
-    monkeypatch.setattr(current().api, "cuCheckpointProcessGetState", asked.append, raising=False)
-    monkeypatch.setattr(current().api, call, missing, raising=False)
-    with pytest.raises(UnsupportedError, match=rf"ProcessCheckpoint.{step} needs .* CUDA 12\.8"):
+    with (
+        replaced_calls(cuCheckpointProcessGetState=asked.append, **{call: missing}),
+        pytest.raises(UnsupportedError, match=rf"ProcessCheckpoint.{step} needs .* CUDA 12\.8"),
+    ):
         getattr(ProcessCheckpoint(), step)()
     assert asked == []

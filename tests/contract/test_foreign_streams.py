@@ -19,6 +19,7 @@ from cudadrv.errors import (
     InvalidValueError,
     WrongDeviceError,
 )
+from tests.current_context import within
 
 from .conftest import compile_module
 
@@ -76,7 +77,8 @@ def test_memory_that_was_used_on_a_stream_outlives_it_once_that_is_closed(
     errors: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", errors.append)
     api = current().api
-    code, theirs = context._handle.call(api.cuStreamCreateWithPriority, 1, 0)
+    with within(context):
+        code, theirs = api.cuStreamCreateWithPriority(1, 0)
     assert not code
     needed: list[object] = []
     with context.external_stream(int(theirs)) as borrowed:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import LaunchConfig
+from cudadrv import DeviceArray, DeviceBuffer, LaunchConfig
 from cudadrv.errors import (
     ArgumentError,
     ClosedError,
@@ -534,12 +534,14 @@ def test_a_graph_keeps_what_its_nodes_use(context: cudadrv.Context, stream: cuda
 
 
 def test_a_removed_node_s_memory_is_released(graph: cudadrv.Graph, stream: cudadrv.Stream) -> None:
-    array = stream.zeros(4, np.int32)
+    base = stream.zeros(4, np.int32)
+    owner = set("an owner")
+    memory = weakref.ref(owner)
+    array = DeviceArray(DeviceBuffer.borrowed(stream, base.ptr, base.nbytes, owner), 4, np.int32)
     stream.synchronize()
     node = graph.add_fill(array, 1)
     kept = graph.add_fill(array, 2)
-    memory = weakref.ref(array._memory)
-    del array
+    del array, owner
     graph.instantiate().close()
     node.remove()
     graph.instantiate().close()

@@ -18,6 +18,8 @@ from cudadrv import (
     MemoryStatistics,
     using_memory,
 )
+from cudadrv.driver._api import CUdeviceptr
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import ArgumentError, ArgumentTypeError, StreamCaptureUnsupportedError
 from cudadrv.memory.resource import MemoryStream
 from tests.patience import wait_until
@@ -260,8 +262,7 @@ class Scribbling(DriverMemory):
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         self.kept.append(address)
-        pointer = cudadrv.driver._api.CUdeviceptr(address)
-        stream._handle.api.cuMemsetD8Async(pointer, 0xFF, nbytes, stream.handle)
+        current().api.cuMemsetD8Async(CUdeviceptr(address), 0xFF, nbytes, stream.handle)
 
 
 def test_memory_goes_back_after_every_stream_that_used_it() -> None:

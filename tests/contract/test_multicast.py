@@ -22,7 +22,7 @@ from cudadrv.errors import (
     NotSupportedError,
     UnsupportedError,
 )
-from tests.noted_calls import calls_of
+from tests.noted_calls import calls_of, replaced_calls
 
 from .conftest import compile_module
 
@@ -282,9 +282,7 @@ def test_a_reduction_changes_the_memory_of_all_devices(
     assert [int(found[0]) for found in team.get(1, np.uint32)] == [605, 700]
 
 
-def test_an_object_is_released_though_memory_cannot_be_unbound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_object_is_released_though_memory_cannot_be_unbound() -> None:
     team = MulticastObject(1, [0, 1])
     for device in team.devices:
         with PhysicalMemory(team.nbytes, device) as memory:
@@ -293,7 +291,10 @@ def test_an_object_is_released_though_memory_cannot_be_unbound(
     def refused(*_: object) -> tuple[CUresult]:
         return (CUresult.CUDA_ERROR_NOT_SUPPORTED,)
 
-    monkeypatch.setattr(current().api, "cuMulticastUnbind", refused)
-    with calls_of("cuMemRelease") as calls, pytest.raises(NotSupportedError, match="unbinding"):
+    with (
+        replaced_calls(cuMulticastUnbind=refused),
+        calls_of("cuMemRelease") as calls,
+        pytest.raises(NotSupportedError, match="unbinding"),
+    ):
         team.close()
     assert len(calls) == 3

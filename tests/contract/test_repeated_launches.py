@@ -6,7 +6,6 @@ import itertools
 import random
 import struct
 import sys
-import weakref
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
@@ -19,6 +18,7 @@ import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.driver.handle import Closeable
 from cudadrv.errors import ArgumentError, ClosedError
+from tests.noted_calls import calls_of
 from tests.several_threads import all_at_once
 
 from .conftest import compile_module
@@ -191,10 +191,12 @@ def test_memory_of_a_peer_is_ordered_at_every_launch(second_context: cudadrv.Con
         out, a = other.zeros(4, "f4"), other.zeros(4, "f4")
         repeated(launcher, out, a, 1.0, 4)
         other.fill(out, 0)
-        assert out._memory.accesses.writer is other._handle
-        launcher(out, a, 1.0, 4)
-        assert out._memory.accesses.writer is stream._handle
-        assert other.to_host(out).tolist() == [1.0] * 4
+        with calls_of("cuStreamWaitEvent") as waits:
+            launcher(out, a, 1.0, 4)
+        assert waits
+        with calls_of("cuStreamWaitEvent") as waits:
+            assert other.to_host(out).tolist() == [1.0] * 4
+        assert waits
 
 
 @pytest.mark.parametrize("make", ["borrowed", "adopted"])
@@ -213,8 +215,12 @@ def test_memory_at_an_address_that_other_memory_has_is_ordered_as_its_own(
     repeated(add, out, here, 1.0, 4)
     with context.new_stream() as other:
         there = over(other)
-        add(out, there, 1.0, 4)
-        assert there._memory.ordered_on is stream._handle
+        with calls_of("cuStreamWaitEvent") as waits:
+            add(out, there, 1.0, 4)
+        assert waits
+        with calls_of("cuStreamWaitEvent") as waits:
+            add(out, there, 0.0, 4)
+        assert not waits  # it is ordered on this stream now
     assert stream.to_host(out).tolist() == [6.0] * 4
 
 
@@ -226,19 +232,31 @@ def test_a_launch_that_orders_nothing_notes_its_use_of_memory_however_often(
     with context.new_stream() as other:
         a = other.zeros(4, "f4")
         other.synchronize()
-        repeated(free, out, a, 1.0, 4)
-        assert a._memory.ordered_on is other._handle
-        assert stream._handle in a._memory.all_users()
+        with calls_of("cuStreamWaitEvent") as waits:
+            repeated(free, out, a, 1.0, 4)
+        assert not waits
+        with calls_of("cuStreamWaitEvent") as waits:
+            a.close()
+        assert waits  # it is freed after the launches
 
 
 def test_a_dropped_array_gives_its_memory_back_at_once(
     stream: cudadrv.Stream, add: cudadrv.Launcher
 ) -> None:
-    out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
-    box = weakref.ref(a._memory)
+    freed: list[int] = []
+
+    class Resource(cudadrv.DriverMemory):
+        def deallocate(self, address: int, nbytes: int, stream: cudadrv.MemoryStream) -> None:
+            freed.append(address)
+            super().deallocate(address, nbytes, stream)
+
+    out = stream.zeros(4, "f4")
+    with cudadrv.using_memory(Resource()):
+        a = stream.zeros(4, "f4")
+    address = a.ptr
     repeated(add, out, a, 1.0, 4)
     del a
-    assert box() is None
+    assert freed == [address]
 
 
 def test_an_array_that_was_used_on_another_stream_is_waited_for(
@@ -250,10 +268,12 @@ def test_an_array_that_was_used_on_another_stream_is_waited_for(
         there = kernels.kernel("add").bind(other, ONE)
         for _ in range(5):
             repeated(here, out, a, 1.0, 4)
-            there(a, out, 0.0, 4)
-            assert a._memory.ordered_on is other._handle
-            here(out, a, 1.0, 4)
-            assert a._memory.ordered_on is stream._handle
+            with calls_of("cuStreamWaitEvent") as waits:
+                there(a, out, 0.0, 4)
+            assert waits
+            with calls_of("cuStreamWaitEvent") as waits:
+                here(out, a, 1.0, 4)
+            assert waits
     total = taken = 0.0
     for _ in range(5):
         total += 5 * (taken + 1)

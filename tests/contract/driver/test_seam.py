@@ -23,6 +23,7 @@ from cudadrv.errors import (
     DriverSymbolMissingError,
     InvalidDeviceError,
 )
+from tests.noted_calls import replaced_calls
 
 
 def cuInit(flags: int) -> Never:
@@ -109,11 +110,8 @@ main(["doctor"])
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, -1])
-def test_an_absurd_number_of_devices_is_an_error(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with emulator.session() as machine:
-        monkeypatch.setattr(machine, "cuDeviceGetCount", lambda: (0, count))
+def test_an_absurd_number_of_devices_is_an_error(count: int) -> None:
+    with emulator.session(), replaced_calls(cuDeviceGetCount=lambda: (0, count)):
         with pytest.raises(DriverAnswerError, match=f"cuDeviceGetCount returned {count} devices"):
             cudadrv.list_devices()
         with pytest.raises(DriverAnswerError, match="update or reinstall the NVIDIA driver"):

@@ -14,6 +14,7 @@ import ptx
 from cudadrv import LaunchConfig, emulator
 from cudadrv.interop import Reader, register
 from cudadrv.memory.array import AnyDeviceArray
+from tests.current_context import within
 
 SOURCE = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
 
@@ -52,8 +53,8 @@ def fill_on_legacy(context: cudadrv.Context, array: AnyDeviceArray) -> None:
     """Let the legacy stream set all elements to 5."""
     fill = context.device.driver.api.cuMemsetD32Async
     five = int.from_bytes(struct.pack("<f", 5), "little")
-    (code,) = context._handle.call(fill, CUdeviceptr(array.ptr), five, array.size, CUstream(0))
-    assert not code
+    with within(context):
+        assert fill(CUdeviceptr(array.ptr), five, array.size, CUstream(0)) == (0,)
 
 
 @pytest.fixture

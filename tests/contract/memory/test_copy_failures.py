@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver._api import CUresult
 from cudadrv.errors import CudaError, InvalidValueError
 from tests.current_context import current_context
+from tests.noted_calls import calls_of
 
 _REFUSED = 1  # CUDA_ERROR_INVALID_VALUE
 _SMALL, _MIDDLE, _STAGED = 16, 20_000, 1 << 20  # float32: handed over at once, not, by staging
 
 
 @pytest.mark.parametrize("count", [_SMALL, _MIDDLE, _STAGED])
-def test_no_copy_is_rejected_while_another_devices_context_is_current(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_copy_is_rejected_while_another_devices_context_is_current(count: int) -> None:
     host = np.arange(count, dtype=np.float32)
-    answers: list[int] = []
-
-    def told(function: Callable[..., tuple[CUresult]]) -> Callable[..., tuple[CUresult]]:
-        def call(*args: object) -> tuple[CUresult]:
-            answer = function(*args)
-            answers.append(int(answer[0]))
-            return answer
-
-        return call
-
-    with emulator.session(devices=2) as machine:
-        for name in ("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync"):
-            monkeypatch.setattr(machine, name, told(getattr(machine, name)))
+    copies = ("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync")
+    with emulator.session(devices=2), calls_of(*copies) as calls:
         contexts = [cudadrv.cuda_context_for(ordinal) for ordinal in (0, 1)]
         for own, other in (contexts, contexts[::-1]):
             stream = own.new_stream()
@@ -44,8 +29,8 @@ def test_no_copy_is_rejected_while_another_devices_context_is_current(
             stream.copy(twin, array)
             assert np.array_equal(stream.to_host(twin), host)
             assert current_context() == int(other.handle)
-    assert len(answers) >= 6
-    assert not any(answers)
+    assert len(calls) >= 6
+    assert not any(code for _, code in calls)
 
 
 @pytest.mark.parametrize("count", [_SMALL, _MIDDLE])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from functools import partial
 from weakref import ref
@@ -12,14 +13,14 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import LaunchConfig, Stream, Texture, emulator
+from cudadrv import DeviceBuffer, LaunchConfig, Stream, Texture, emulator
 from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUstreamCaptureMode
 from cudadrv.driver.handle import InvalidatedHandle, living
 from cudadrv.errors import ClosedError, CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
-from cudadrv.memory.buffer import BorrowedMemory
 from tests.bump_kernel import PTX
+from tests.noted_calls import calls_of, replaced_calls
 from tests.several_threads import all_at_once
 
 _RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -226,14 +227,14 @@ def test_borrowed_memory_used_in_another_librarys_capture_spoils_it_not(
 ) -> None:
     elsewhere = Elsewhere(machine)
     owner: list[Owner] = [Owner()]
-    context = elsewhere.stream.context._handle
-    memory = BorrowedMemory(context, 1 << 20, elsewhere.stream._handle, owner)
+    gone = weakref.ref(owner[0])
+    memory = DeviceBuffer.borrowed(elsewhere.stream, 1 << 20, 16, owner.pop())
     with elsewhere:
         del memory
         deferred_release.run_deferred()
-        assert any(cell[0] is owner for _, cell in deferred_release._parked)
+        assert gone() is not None
     deferred_release.run_deferred()
-    assert not any(owner in cell for _, cell in deferred_release._parked)
+    assert gone() is None
 
 
 def test_what_is_parked_survives_a_test_that_fails() -> None:
@@ -262,7 +263,7 @@ def test_what_is_parked_survives_a_test_that_fails() -> None:
 
 @pytest.mark.parametrize("function", ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"])
 def test_a_release_that_cannot_order_waits_for_the_users(
-    machine: emulator.Emulator, function: str, monkeypatch: pytest.MonkeyPatch
+    machine: emulator.Emulator, function: str
 ) -> None:
     a, b = streams(2)
     array = a.zeros(4, "u4")
@@ -274,9 +275,12 @@ def test_a_release_that_cannot_order_waits_for_the_users(
         waited.append(int(stream))  # type: ignore[call-overload]
         return wait(stream)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(machine, "cuStreamSynchronize", synchronize)
     a._handle.spare.clear()
-    with machine.fail(function), pytest.raises(CudaError):
+    with (
+        replaced_calls(cuStreamSynchronize=synchronize),
+        machine.fail(function),
+        pytest.raises(CudaError),
+    ):
         array.close()
     assert waited == [int(a.handle)]
     assert not used()
@@ -294,20 +298,12 @@ def test_an_array_is_exported_in_a_capture_after_what_came_before_it(
 
 
 def test_an_array_whose_streams_all_capture_is_still_exported_in_order(
-    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+    machine: emulator.Emulator,
 ) -> None:
     a, b = streams(2)
     array = a.zeros(4, "u4")
     b.to_host(array)  # no home
-    waits: list[object] = []
-    wait = machine.cuStreamWaitEvent
-
-    def noted(*args: object) -> object:
-        waits.append(args)
-        return wait(*args)  # type: ignore[arg-type]
-
-    with a.capture(), b.capture():
-        monkeypatch.setattr(machine, "cuStreamWaitEvent", noted)
+    with a.capture(), b.capture(), calls_of("cuStreamWaitEvent") as waits:
         array.__dlpack__()
         assert array.__cuda_array_interface__["stream"] is None
     assert len(waits) == 2
@@ -350,9 +346,7 @@ def test_memory_left_in_a_capture_that_fails_is_no_garbage(machine: emulator.Emu
     assert not used()
 
 
-def test_an_interrupt_while_a_capture_begins_ends_it(
-    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_while_a_capture_begins_ends_it(machine: emulator.Emulator) -> None:
     (a,) = streams(1)
     begin = machine.cuStreamBeginCapture
 
@@ -360,8 +354,11 @@ def test_an_interrupt_while_a_capture_begins_ends_it(
         begin(*args)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(machine, "cuStreamBeginCapture", interrupted)
-    with pytest.raises(KeyboardInterrupt), a.capture():
+    with (
+        replaced_calls(cuStreamBeginCapture=interrupted),
+        pytest.raises(KeyboardInterrupt),
+        a.capture(),
+    ):
         pass
     assert not a.capturing
     assert a.to_host(a.zeros(4, "u4")).tolist() == [0] * 4
@@ -385,7 +382,7 @@ def test_memory_of_a_graph_whose_launch_failed_is_not_released(
 
 
 def test_an_executable_of_a_graph_that_closes_meanwhile_is_usable(
-    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+    machine: emulator.Emulator,
 ) -> None:
     (a,) = streams(1)
     array = a.zeros(4, "u4")
@@ -399,8 +396,8 @@ def test_an_executable_of_a_graph_that_closes_meanwhile_is_usable(
         thread.join()
         return instantiate(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(machine, "cuGraphInstantiateWithParams", close_first)
-    executable = graph.instantiate()
+    with replaced_calls(cuGraphInstantiateWithParams=close_first):
+        executable = graph.instantiate()
     assert graph.closed
     executable.launch(a)
     assert a.to_host(array).tolist() == [7] * 4

@@ -7,15 +7,31 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver._api import CUresult
+from cudadrv.driver._api import (
+    CUdevice,
+    CUmemAccess_flags,
+    CUmemLocation,
+    CUmemLocationType,
+    CUresult,
+)
 from cudadrv.emulator import Emulator
 from cudadrv.emulator.profiles import H100, T4
 from cudadrv.errors import OutOfMemoryError, PeerAccessUnsupportedError
 
+READ_WRITE = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
 
 def opened(machine: Emulator) -> list[set[int]]:
     """To which devices each device's pool was opened."""
-    return [device.pool.peers for device in machine._devices]
+    ordinals = range(len(machine.devices))
+
+    def is_open(ordinal: int, peer: int) -> bool:
+        location = CUmemLocation()
+        location.type, location.id = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, peer
+        _, pool = machine.cuDeviceGetDefaultMemPool(CUdevice(ordinal))
+        return machine.cuMemPoolGetAccess(pool, location)[1] == READ_WRITE
+
+    return [{peer for peer in ordinals if peer != own and is_open(own, peer)} for own in ordinals]
 
 
 def copied() -> list[int]:

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import threading
 import weakref
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
+from cudadrv.driver._api import CUresult
 from cudadrv.driver.context import BaseContext
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import staging
@@ -26,6 +28,7 @@ from cudadrv.memory.staging import (
     under_way,
     usable_threads,
 )
+from tests.noted_calls import replaced_calls
 from tests.patience import SECONDS, wait_until
 
 LIMIT = 4 << 20
@@ -197,14 +200,12 @@ def test_a_ring_goes_with_its_context() -> None:
     assert ring() is None
 
 
-def test_where_nothing_can_be_pinned_it_is_reported_once_and_copies_are_direct(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def reject(*_: object) -> None:
-        raise OutOfMemoryError("pinning", call="cuMemHostAlloc")
+def pins_nothing() -> AbstractContextManager[None]:
+    return replaced_calls(cuMemHostAlloc=lambda *_: (CUresult.CUDA_ERROR_OUT_OF_MEMORY, None))
 
-    monkeypatch.setattr(staging, "pinned_in", reject)
-    with cudadrv.Context.create(0) as context, context.new_stream() as stream:
+
+def test_where_nothing_can_be_pinned_it_is_reported_once_and_copies_are_direct() -> None:
+    with cudadrv.Context.create(0) as context, context.new_stream() as stream, pins_nothing():
         source = np.arange(LEAST_STAGED_BYTES, dtype=np.uint16)
         with pytest.warns(RuntimeWarning, match="go unstaged and slow"):
             device = stream.to_device(source)
@@ -218,9 +219,7 @@ def test_nothing_is_pinned_before_it_is_needed() -> None:
         assert ring_of(context).pairs
 
 
-def test_a_copy_that_fails_waits_before_it_gives_its_buffers_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_copy_that_fails_waits_before_it_gives_its_buffers_back() -> None:
     with emulator.session() as machine:
         stream = cudadrv.cuda_context_for(0).new_stream()
         device = stream.empty(LEAST_STAGED_BYTES, "u1")
@@ -231,8 +230,11 @@ def test_a_copy_that_fails_waits_before_it_gives_its_buffers_back(
             waited.append(int(handle))  # type: ignore[call-overload]
             return wait(handle)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(machine, "cuStreamSynchronize", synchronize)
-        with machine.fail("cuEventRecord"), pytest.raises(cudadrv.CudaError):
+        with (
+            replaced_calls(cuStreamSynchronize=synchronize),
+            machine.fail("cuEventRecord"),
+            pytest.raises(cudadrv.CudaError),
+        ):
             stream.copy(device, np.ones(LEAST_STAGED_BYTES, np.uint8))
         assert waited == [int(stream.handle)]
 
@@ -258,9 +260,9 @@ def test_a_transfer_of_unknown_end_is_waited_for_before_its_buffer_is_used_again
             waited.append(int(handle))  # type: ignore[call-overload]
             return wait(handle)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(machine, "cuStreamSynchronize", synchronize)
-        second.copy(devices[1], source)
-        second.copy(devices[1], source)
+        with replaced_calls(cuStreamSynchronize=synchronize):
+            second.copy(devices[1], source)
+            second.copy(devices[1], source)
         assert waited == [int(first.handle)]
 
 
@@ -317,22 +319,19 @@ def test_a_copy_goes_on_though_all_buffers_of_the_ring_are_lost() -> None:
 def test_a_copy_that_cannot_pin_more_waits_for_the_buffers_of_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def reject(*_: object) -> None:
-        raise OutOfMemoryError("pinning", call="cuMemHostAlloc")
-
     context = cudadrv.cuda_context_for(0)
     ring = ring_of(context)
     pair = ring.pairs[-1]
     others = list(ring.pairs)
     ring.pairs.clear()
-    monkeypatch.setattr(staging, "pinned_in", reject)
     timer = threading.Timer(0.05, ring.pairs.append, [pair])
-    timer.start()
-    assert ring.new_pair() is pair
-    timer.join()
-    monkeypatch.setattr(staging, "_TIMEOUT_SECONDS", 0.0)
-    with pytest.raises(OutOfMemoryError, match="pinning"):
-        ring.new_pair()
+    with pins_nothing():
+        timer.start()
+        assert ring.new_pair() is pair
+        timer.join()
+        monkeypatch.setattr(staging, "_TIMEOUT_SECONDS", 0.0)
+        with pytest.raises(OutOfMemoryError, match="pinning"):
+            ring.new_pair()
     ring.pairs.extend(others)
 
 
@@ -340,8 +339,8 @@ def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with emulator.session() as machine:
+        contexts = machine.live_objects()["context"]
         own = cudadrv.Context.create(0)
-        number = int(own.handle)
         make = StagingRing.__init__
 
         def close_first(ring: StagingRing, context: BaseContext) -> None:
@@ -352,4 +351,4 @@ def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
         with own.new_stream() as stream, pytest.raises(ClosedError):
             stream.to_device(np.ones(LEAST_STAGED_BYTES, np.uint8))
         gc.collect()
-        assert number not in machine._contexts
+        assert machine.live_objects()["context"] == contexts

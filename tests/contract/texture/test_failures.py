@@ -103,14 +103,14 @@ def test_a_rejected_texture_leaves_nothing() -> None:
         array = CudaArray(context, 9, np.float32)
         with machine.fail("cuTexObjectCreate"), pytest.raises(CudaError):
             Texture(array)
-        model = machine._devices[0].model
-        assert not model.textures
+        assert machine.live_objects()["texture or surface"] == 0
         Texture(array)
-        assert not model.textures
+        assert machine.live_objects()["texture or surface"] == 0
         kept = Texture(array)
-        assert list(model.textures) == [kept.handle]
+        assert machine.live_objects()["texture or surface"] == 1
         array.close()
-        assert not model.textures
+        assert kept.closed
+        assert machine.live_objects()["texture or surface"] == 0
 
 
 def test_a_mipmapped_array_closes_whatever_a_texture_of_a_level_raises() -> None:
