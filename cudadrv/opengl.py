@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, Type
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from . import border
 from .driver._api import CUGLDeviceList, CUgraphicsResource, CUresult
 from .driver.context import BaseContext, require_context
@@ -159,7 +161,11 @@ class _MappedImage(_Mapped, CudaArray[Any]):
 class _Registered(Closeable):
     """A buffer or an image of OpenGL, registered with CUDA."""
 
-    __slots__ = ("access", "context", "name")
+    __slots__ = ("_access", "_context", "_name")
+
+    access: ReadOnly[Access] = ReadOnly("_access")
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
+    name: ReadOnly[int] = ReadOnly("_name")
 
     _handle: _ResourceHandle
     _kind: ClassVar[str]
@@ -169,13 +175,13 @@ class _Registered(Closeable):
     ) -> tuple[_ResourceHandle, int]:
         """Check and set what both kinds have; return a handle to fill, and the driver's flags."""
         require_context(f"{where}: context", context)
-        self.context: BaseContext = context
-        self.name: int = border.whole(f"{where}: name", name, 1, _LARGEST_NAME)
+        self._context: BaseContext = context
+        self._name: int = border.whole(f"{where}: name", name, 1, _LARGEST_NAME)
         value: object = access
         if not (isinstance(value, str) and value in _FLAGS):
             given = 'give "read_write", "read_only" or "write_discard"'
             raise border.wrong_type(f"{where}: access", access, given)
-        self.access: Access = access
+        self._access: Access = access
         handle = _ResourceHandle(context._handle)
         _require_opengl(handle.api, self._registering)
         return handle, _FLAGS[access]

@@ -14,8 +14,8 @@ _OWN_FILES: Final = frozenset((
     "compile_report.py", "compiling.py", "diagnostics.py", "disassembler.py", "emulate",
     "errors.py", "fatbin.py", "headers.py", "image.py", "image_cache.py", "isa", "kernel_types.py",
     "linker.py", "linking.py", "nvrtc_build.py", "nvvm.py", "options.py", "precompiled_headers.py",
-    "prewarming.py", "py.typed", "signature.py", "source_text.py", "standard_streams.py",
-    "target.py", "visible_text.py",
+    "prewarming.py", "py.typed", "read_only.py", "signature.py", "source_text.py",
+    "standard_streams.py", "target.py", "visible_text.py",
 ))  # fmt: skip
 _MODULES: Final = (".py", ".so", ".pyd")
 

@@ -15,6 +15,8 @@ from enum import IntEnum
 from math import prod
 from typing import Any, Final, NamedTuple
 
+from ptx.read_only import ReadOnly
+
 from . import border
 from .driver._api import CUresult
 from .driver.attributes import DeviceAttribute
@@ -534,8 +536,21 @@ class TensorMap(NotCopyable, KernelObject):
     """
 
     __slots__ = (
-        "_array", "_encoded", "_modes", "box", "box_nbytes", "buffer", "context", "element_strides",
-    )  # fmt: skip
+        "_array",
+        "_box",
+        "_box_nbytes",
+        "_buffer",
+        "_context",
+        "_element_strides",
+        "_encoded",
+        "_modes",
+    )
+
+    box: ReadOnly[tuple[int, ...]] = ReadOnly("_box")
+    box_nbytes: ReadOnly[int] = ReadOnly("_box_nbytes")
+    buffer: ReadOnly[DeviceData] = ReadOnly("_buffer")
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
+    element_strides: ReadOnly[tuple[int, ...]] = ReadOnly("_element_strides")  # fmt: skip
 
     def __init__(
         self,
@@ -555,7 +570,7 @@ class TensorMap(NotCopyable, KernelObject):
         steps = checked_steps(array, element_strides, modes)
         extents = checked_box(array, box, modes)
         self._set(array, modes, extents, steps)
-        self.box_nbytes: int = modes.element.nbytes * prod(map(_copied, extents, steps))
+        self._box_nbytes: int = modes.element.nbytes * prod(map(_copied, extents, steps))
         copied = map(words, map(modes.driver_axes, (extents, steps)))
         arguments = (*_tensor(array, modes), *copied, *modes.numbers)
         self._encoded = self._made(TILED, arguments)
@@ -652,7 +667,7 @@ class TensorMap(NotCopyable, KernelObject):
         """Return a map of images; `arguments` are the encoder's after the strides."""
         tensor_map = cls.__new__(cls)
         tensor_map._set(array, modes, box, steps)
-        tensor_map.box_nbytes = modes.element.nbytes * prod(box)
+        tensor_map._box_nbytes = modes.element.nbytes * prod(box)
         tensor_map._encoded = tensor_map._made(encoder, (*_tensor(array, modes), *arguments))
         return tensor_map
 
@@ -660,13 +675,13 @@ class TensorMap(NotCopyable, KernelObject):
         self, array: AnyDeviceArray, modes: TensorModes, box: tuple[int, ...],
         steps: tuple[int, ...],
     ) -> None:  # fmt: skip
-        self.context: BaseContext = array.context
+        self._context: BaseContext = array.context
         self._array = array
         # Its `_handle` owns the memory: a launch compares it first.
-        self.buffer: DeviceData = array._root
+        self._buffer: DeviceData = array._root
         self._modes = modes
-        self.box: tuple[int, ...] = box
-        self.element_strides: tuple[int, ...] = steps
+        self._box: tuple[int, ...] = box
+        self._element_strides: tuple[int, ...] = steps
 
     def _made(self, encoder: Encoder, arguments: Sequence[object], before: bytes = b"") -> bytes:
         return encoded(self.context._handle, encoder, arguments, f"making {self!r}", before)
@@ -725,7 +740,7 @@ class TensorMap(NotCopyable, KernelObject):
         check_tensor(array, self._modes)
         tensor_map = object.__new__(type(self))
         tensor_map._set(array, self._modes, self.box, self.element_strides)
-        tensor_map.box_nbytes = self.box_nbytes
+        tensor_map._box_nbytes = self.box_nbytes
         tensor_map._encoded = tensor_map._made(REPLACE, (array.ptr,), self._encoded)
         return tensor_map
 

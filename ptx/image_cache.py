@@ -47,6 +47,8 @@ class ImageCache:
     be called from any thread.
     """
 
+    __slots__ = ("__weakref__", "_counter", "_fault", "_keys", "_memory", "_store")
+
     def __init__(
         self,
         directory: str | os.PathLike[str] | None = None,

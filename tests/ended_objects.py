@@ -334,7 +334,8 @@ DESCRIBES: Final[Mapping[str, str]] = {
     "GraphExec": "context", "KernelNode": "graph", "CopyNode": "graph", "FillNode": "graph",
     "HostNode": "graph", "EventNode": "graph", "AllocNode": "array graph",
     "ConditionalNode": "bodies body graph", "GraphNode": "graph", "GraphCondition": "graph",
-    "Graph": "allocates context", "CapturedGraph": "launch_count",
+    "Graph": "allocates context",
+    "CapturedGraph": "arena inputs launch_count node_count outputs stream",
     "Texture": "buffer context reading resource", "Surface": "buffer context resource",
     "TensorMap": "array box box_nbytes buffer context element element_strides shared_nbytes "
     "swizzle",
@@ -348,10 +349,10 @@ DESCRIBES: Final[Mapping[str, str]] = {
     "GrowingBuffer": "buffer capacity context granularity is_contiguous nbytes stream",
     "MappedBuffer": "buffer context is_contiguous nbytes stream",
     "PhysicalMemory": "device handle_type nbytes numa_node", "MemoryPool": "deallocate device",
-    "DeviceArena": "statistics trim", "PinnedPool": "empty statistics trim",
+    "DeviceArena": "dtype statistics trim", "PinnedPool": "empty statistics trim",
     "RegisteredArray": "array",
     "CudaAllocator": "clear_arena deallocate forget_captured free_captured has_arena is_frozen "
-    "statistics unfreeze",
+    "statistics stream unfreeze",
     "Event": "context interprocess timing", "DefaultStream": "context handle is_per_thread",
     "CudaClient": "allocator blas context copy_stream destroy_event device is_capturing raw_handle "
     "sobol_dv_cache stream",
@@ -360,7 +361,7 @@ DESCRIBES: Final[Mapping[str, str]] = {
     "SmResource": "coscheduled_alignment device min_partition_size sm_count",
     "GpuRuntime": "calibration device device_count device_ordinals devices memory_budget_bytes "
     "memory_budget_for policy selected_device",
-    "CachedBackend": "get_or_probe", "Stream": "capturing context",
+    "CachedBackend": "get_or_probe", "LinearAlgebra": "stream", "Stream": "capturing context",
     "Context": "capability device is_primary ordinal target",
     "Device": "compute_capability default_pool driver forget_primary handle is_emulated name "
     "ordinal properties",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver.handle import NotCopyable
 from ..driver.stream import require_stream
@@ -120,9 +122,13 @@ class LinearAlgebra(NotCopyable):
         RuntimeDependencyUnavailable: at the first operation, where the extra is not installed.
     """
 
+    __slots__ = ("__weakref__", "_routines", "_stream")
+
+    stream: ReadOnly[Stream] = ReadOnly("_stream")
+
     def __init__(self, stream: Stream) -> None:
         require_stream("LinearAlgebra: stream", stream)
-        self.stream = stream
+        self._stream = stream
         self._routines = _routines_for(stream)
 
     @classmethod

@@ -75,7 +75,11 @@ def add_to(commands: Commands) -> None:
     )  # fmt: skip
     add = parser.add_argument
     add_checks_option(parser)
-    add("--order", metavar="ORDER", help="immediate, late (finds missing waits) or random")
+    add(
+        "--order",
+        metavar="ORDER",
+        help="immediate, late (finds missing waits), random or random:SEED",
+    )
     add("--seed", type=int, metavar="N", help="the seed of --order random")
     add("--devices", type=positive, default=1, metavar="N", help="default: 1")
     add("--json", action="store_true", help="print the findings as JSON")

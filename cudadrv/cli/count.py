@@ -177,6 +177,7 @@ def _avoidable_costs(counts: Counts) -> str:
 def _launch(launch: CountedLaunch) -> dict[str, Any]:
     return {
         "kernel": launch.kernel,
+        "symbol": launch.symbol,
         "device": launch.device,
         "grid": launch.grid,
         "block": launch.block,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import ptx
+from ptx.read_only import ReadOnly
 
 from .. import border
 from ..driver.call_gate import CAPTURE_WAIT_S, CapturePeriod, wait_limit
@@ -63,6 +64,8 @@ class _RegisteredModule:
 
 class ModuleRegistry:
     """Sources by name; each is compiled once and loaded once a context."""
+
+    __slots__ = ("__weakref__", "_entries")
 
     def __init__(self) -> None:
         self._entries: dict[str, _RegisteredModule] = {}
@@ -143,6 +146,25 @@ class CapturedGraph:
         node_count: the number of captured operations.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_arena",
+        "_executable",
+        "_graph",
+        "_inputs",
+        "_launch_count",
+        "_lock",
+        "_node_count",
+        "_outputs",
+        "_stream",
+    )
+
+    stream: ReadOnly[Stream] = ReadOnly("_stream")
+    inputs: ReadOnly[tuple[object, ...]] = ReadOnly("_inputs")
+    outputs: ReadOnly[tuple[object, ...]] = ReadOnly("_outputs")
+    arena: ReadOnly[DeviceBuffer | None] = ReadOnly("_arena")
+    node_count: ReadOnly[int] = ReadOnly("_node_count")
+
     def __init__(
         self,
         graph: Graph,
@@ -151,11 +173,11 @@ class CapturedGraph:
         outputs: tuple[object, ...],
         arena: DeviceBuffer | None,
     ) -> None:
-        self.stream = stream
-        self.inputs: tuple[object, ...] = inputs
-        self.outputs: tuple[object, ...] = outputs
-        self.arena = arena
-        self.node_count: int = graph.node_count
+        self._stream = stream
+        self._inputs: tuple[object, ...] = inputs
+        self._outputs: tuple[object, ...] = outputs
+        self._arena = arena
+        self._node_count: int = graph.node_count
         self._graph = graph
         self._executable: GraphExec | None = graph.instantiate()
         self._launch_count = 0
@@ -202,9 +224,9 @@ class CapturedGraph:
         if executable is not None:
             executable.close()
             self._graph.close()
-            self.inputs = self.outputs = ()
+            self._inputs = self._outputs = ()
             # In the order of the stream that the launches are in.
-            self.arena = None
+            self._arena = None
 
 
 _POOL_RELEASE_THRESHOLD_MB: Final = "CUDADRV_POOL_RELEASE_THRESHOLD_MB"
@@ -253,17 +275,24 @@ class CudaClient:
     """
 
     __slots__ = (
-        "__weakref__", "_algebra", "allocator", "context", "copy_stream", "device", "raw_handle",
-        "sobol_dv_cache", "stream",
+        "__weakref__", "_algebra", "_allocator", "_context", "_copy_stream", "_device",
+        "_raw_handle", "_sobol_dv_cache", "_stream",
     )  # fmt: skip
 
-    device: Device
-    context: Context
-    stream: Stream
-    copy_stream: Stream
-    allocator: CudaAllocator
-    raw_handle: CudaRawHandle
-    sobol_dv_cache: SobolDvCache
+    _device: Device
+    device: ReadOnly[Device] = ReadOnly("_device")
+    _context: Context
+    context: ReadOnly[Context] = ReadOnly("_context")
+    _stream: Stream
+    stream: ReadOnly[Stream] = ReadOnly("_stream")
+    _copy_stream: Stream
+    copy_stream: ReadOnly[Stream] = ReadOnly("_copy_stream")
+    _allocator: CudaAllocator
+    allocator: ReadOnly[CudaAllocator] = ReadOnly("_allocator")
+    _raw_handle: CudaRawHandle
+    raw_handle: ReadOnly[CudaRawHandle] = ReadOnly("_raw_handle")
+    _sobol_dv_cache: SobolDvCache
+    sobol_dv_cache: ReadOnly[SobolDvCache] = ReadOnly("_sobol_dv_cache")
     _algebra: LinearAlgebra | None
 
     def __new__(cls, device: Device | int = 0) -> CudaClient:
@@ -281,16 +310,16 @@ class CudaClient:
         return client
 
     def _open(self, device: Device) -> None:
-        self.device = device
-        self.context = context = cuda_context_for(device.ordinal)
-        self.stream = stream = context.new_stream()
-        self.copy_stream = context.new_stream()
+        self._device = device
+        self._context = context = cuda_context_for(device.ordinal)
+        self._stream = stream = context.new_stream()
+        self._copy_stream = context.new_stream()
         threshold = _mebibytes(_POOL_RELEASE_THRESHOLD_MB, DEFAULT_POOL_RELEASE_THRESHOLD_BYTES)
         set_release_threshold(device, threshold)
         cap = _mebibytes(_FREE_LIST_CAP_MB, DEFAULT_CAP_BYTES)
-        self.allocator = CudaAllocator(stream, cap_bytes=cap)
-        self.raw_handle = CudaRawHandle(context, stream)
-        self.sobol_dv_cache = SobolDvCache(stream)
+        self._allocator = CudaAllocator(stream, cap_bytes=cap)
+        self._raw_handle = CudaRawHandle(context, stream)
+        self._sobol_dv_cache = SobolDvCache(stream)
         self._algebra = None
 
     def __repr__(self) -> str:

@@ -46,6 +46,8 @@ class SobolDvCache(NotCopyable):
     that stays, and copies nothing from host memory that is gone when it is launched.
     """
 
+    __slots__ = ("__weakref__", "_arrays", "_lock", "_stream")
+
     def __init__(self, stream: Stream) -> None:
         require_stream("SobolDvCache: stream", stream)
         self._stream = stream

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from ptx.read_only import Guarded
+
 from .. import border
 from ..driver.handle import NotCopyable
 from ..driver.once_task import complete
@@ -38,7 +40,7 @@ _T = TypeVar("_T")
 _TILES_A_WORKER: Final = 8
 
 
-class GpuExecutor(NotCopyable, Executor, TileExecutor):
+class GpuExecutor(Guarded, NotCopyable, Executor, TileExecutor):
     """An executor over processes with a GPU each; `local` and `dask` make one.
 
     `submit` and `map` are those of `concurrent.futures`. `cudadrv.scatter_batched` and
@@ -50,17 +52,23 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
     the policy allows; then they fail with `WorkerLostError`. A call that raises is not repeated,
     unless the policy allows it. An interrupt in a scatter, or in a ``with`` block, ends all
     processes of this host at once.
-
-    Attributes:
-        policy: the policy for tiles and calls that are started from now on.
     """
 
     def __init__(self, engine: Engine, policy: TilePolicy | None = None) -> None:
         border.optional("GpuExecutor: policy", policy, TilePolicy)
-        self.policy: TilePolicy = policy or TilePolicy()
+        self._policy = policy or TilePolicy()
         self._engine = border.instance("GpuExecutor: engine", engine, Engine)
         # An executor without references ends when its calls are done.
         weakref.finalize(self, engine.close, wait=False, cancel=False).atexit = False
+
+    @property
+    def policy(self) -> TilePolicy:
+        """The policy for tiles and calls that are started from now on."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: TilePolicy) -> None:
+        self._policy = border.instance("GpuExecutor: policy", policy, TilePolicy)
 
     @classmethod
     def local(

@@ -81,6 +81,8 @@ class TerminalBar:
         RuntimeDependencyUnavailable: rich is not installed.
     """
 
+    __slots__ = ("__weakref__", "_console", "_drawn", "_title")
+
     def __init__(self, title: str = "tiles", *, console: Console | None = None) -> None:
         if find_spec("rich") is None:
             words = 'a progress bar needs rich: pip install "cudadrv[cli]"'

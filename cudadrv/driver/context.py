@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ._api import CUcontext, CUfunc_cache, CUlimit
 from .context_handle import ContextHandle
@@ -132,13 +134,16 @@ class BaseContext(Closeable):
         closed: whether it was closed.
     """
 
-    __slots__ = ("_kept", "_loading", "_resource", "device", "is_primary")
+    __slots__ = ("_device", "_is_primary", "_kept", "_loading", "_resource")
+
+    device: ReadOnly[Device] = ReadOnly("_device")
+    is_primary: ReadOnly[bool] = ReadOnly("_is_primary")
 
     _handle: ContextHandle
 
     def __init__(self, device: Device, handle: CUcontext | None, *, is_primary: bool) -> None:
-        self.device: Final = device
-        self.is_primary: bool = is_primary
+        self._device: Device = device
+        self._is_primary: bool = is_primary
         self._kept: dict[type, object] = {}
         # Functions called with each module that is loaded; the type is above this layer.
         self._loading: list[Callable[[Any], object]] = []

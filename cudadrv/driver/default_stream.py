@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ._api import CUresult, CUstream
 from .context import BaseContext
@@ -33,11 +35,14 @@ class DefaultStream(NotCopyable):
         is_per_thread: whether it is the calling thread's instead of the legacy one.
     """
 
-    __slots__ = ("_raw", "context", "is_per_thread")
+    __slots__ = ("_context", "_is_per_thread", "_raw")
+
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
+    is_per_thread: ReadOnly[bool] = ReadOnly("_is_per_thread")
 
     def __init__(self, context: BaseContext, *, is_per_thread: bool) -> None:
-        self.context: BaseContext = context
-        self.is_per_thread: bool = is_per_thread
+        self._context: BaseContext = context
+        self._is_per_thread: bool = is_per_thread
         self._raw = CUstream(2 if is_per_thread else 1)
 
     def __repr__(self) -> str:

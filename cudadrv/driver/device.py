@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ptx.read_only import Guarded
+
 from .. import border, errors
 from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
 from .context_handle import ContextHandle
@@ -56,7 +58,7 @@ class DeviceProperties:
             ) from error
 
 
-class Device:
+class Device(Guarded):
     """A CUDA device; one object per ordinal and driver, from `Device.get`."""
 
     def __init__(self, driver: Driver, ordinal: int, handle: CUdevice) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..errors import ArgumentValueError, WrongDeviceError
 from ._api import (
@@ -52,7 +54,11 @@ class Event(Closeable):
         closed: whether it was closed.
     """
 
-    __slots__ = ("context", "interprocess", "timing")
+    __slots__ = ("_context", "_interprocess", "_timing")
+
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
+    interprocess: ReadOnly[bool] = ReadOnly("_interprocess")
+    timing: ReadOnly[bool] = ReadOnly("_timing")
 
     _handle: EventHandle
     _remedy = (
@@ -81,9 +87,9 @@ class Event(Closeable):
     def _adopt_handle(
         self, context: BaseContext, handle: EventHandle, timing: bool, interprocess: bool
     ) -> None:
-        self.context: BaseContext = context
-        self.timing: bool = timing
-        self.interprocess: bool = interprocess
+        self._context: BaseContext = context
+        self._timing: bool = timing
+        self._interprocess: bool = interprocess
         self._own(handle)
         context._adopt(self)
 

@@ -222,6 +222,8 @@ class NvmlDevice:
         NvmlError: the call failed.
     """
 
+    __slots__ = ("__weakref__", "_handle", "_library")
+
     def __init__(self, library: Nvml, handle: object) -> None:
         self._library, self._handle = library, handle
 

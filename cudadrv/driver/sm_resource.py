@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ptx.read_only import ReadOnly
+
 from .. import border, errors
 from ._api import CUdevResource, CUdevResourceDesc, CUdevResourceType
 from .device import Device
@@ -28,12 +30,15 @@ class SmResource(NotCopyable):
         sm_count: their number.
     """
 
-    __slots__ = ("_native", "device", "sm_count")
+    __slots__ = ("_device", "_native", "_sm_count")
+
+    device: ReadOnly[Device] = ReadOnly("_device")
+    sm_count: ReadOnly[int] = ReadOnly("_sm_count")
 
     def __init__(self, device: Device, native: CUdevResource) -> None:
-        self.device: Device = border.instance("SmResource: device", device, Device)
+        self._device: Device = border.instance("SmResource: device", device, Device)
         self._native = border.instance("SmResource: native", native, CUdevResource)
-        self.sm_count: int = int(native.sm.smCount)
+        self._sm_count: int = int(native.sm.smCount)
 
     def __repr__(self) -> str:
         return f"<SmResource of {self.sm_count} multiprocessors of device {self.device.ordinal}>"

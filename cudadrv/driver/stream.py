@@ -12,6 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakValueDictionary, ref
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..errors import WrongDeviceError
 from ._api import CUresult, CUstream, CUstream_flags
@@ -37,15 +39,16 @@ class BaseStream(Closeable):
         closed: whether it was closed.
     """
 
-    __slots__ = ("_is_default", "_launchers", "_resource", "context")
+    __slots__ = ("_context", "_is_default", "_launchers", "_resource")
 
-    context: BaseContext
+    _context: BaseContext
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
     _handle: StreamHandle
 
     def __init__(
         self, context: BaseContext, handle: StreamHandle, *, is_default: bool = False
     ) -> None:
-        self.context = context
+        self._context = context
         self._is_default = is_default
         # Launchers whose code refers to the stream's handle, and allocators on the stream.
         self._launchers: Registry[StreamDependent] = Registry()

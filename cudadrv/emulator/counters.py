@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptx.emulate.count.counts import Counts, Line
+from ptx.read_only import ReadOnly
 
 from .. import border
 from ..errors import KernelNotFoundError
@@ -42,9 +43,9 @@ class CountedLaunch:
     """One launch.
 
     Attributes:
-        kernel: its name in the PTX; `device`: the ordinal.
+        kernel: its name expression if the module has one, else its name; `device`: the ordinal.
         total: its total; `lines`: by line.
-        ptx: the PTX of its module.
+        ptx: the PTX of its module; `symbol`: the kernel's name there.
     """
 
     kernel: str
@@ -56,29 +57,58 @@ class CountedLaunch:
     total: Counts
     lines: Mapping[Line, Counts]
     ptx: str = field(repr=False)
+    symbol: str = field(repr=False)
 
 
-@dataclass(slots=True)
 class Counters:
     """The counted launches, in the order in which they ran.
 
+    ``counters["scale<float>"]`` is the sum of a kernel's launches, and iterating yields the
+    kernels' names.
+
     Attributes:
+        launches: the launches that ended.
         failed: launches that a fault ended, with their counts up to the fault; they are not among
             `launches`, nor in any sum.
-        access_log: records accesses of further launches, too; None records none.
     """
 
-    launches: list[CountedLaunch] = field(default_factory=list)
-    failed: list[CountedLaunch] = field(default_factory=list)
-    access_log: AccessLog | None = field(default=None, repr=False)
+    __slots__ = ("__weakref__", "_access_log", "_failed", "_launches")
+
+    launches: ReadOnly[list[CountedLaunch]] = ReadOnly("_launches")
+    failed: ReadOnly[list[CountedLaunch]] = ReadOnly("_failed")
+
+    def __init__(self) -> None:
+        self._launches: list[CountedLaunch] = []
+        self._failed: list[CountedLaunch] = []
+        self._access_log: AccessLog | None = None
+
+    def __repr__(self) -> str:
+        return f"Counters(launches={self._launches!r}, failed={self._failed!r})"
+
+    @property
+    def access_log(self) -> AccessLog | None:
+        """Record accesses of further launches, too; None records none."""
+        return self._access_log
+
+    @access_log.setter
+    def access_log(self, log: AccessLog | None) -> None:
+        from ptx.emulate.count.access_log import AccessLog  # only if accesses are recorded
+
+        self._access_log = border.optional("Counters.access_log", log, AccessLog)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the launched kernels, each once."""
+        return iter(self.kernels)
 
     def __getitem__(self, kernel: str) -> Counts:
-        """Return the sum of all launches of a kernel.
+        """Return the sum of all launches of a kernel, by its name, name expression or symbol.
 
         Raises:
             KernelNotFoundError: there is none.
         """
-        totals = [launch.total for launch in self.launches if launch.kernel == kernel]
+        totals = [
+            launch.total for launch in self.launches if kernel in (launch.kernel, launch.symbol)
+        ]
         if not totals:
             names = tuple(self.kernels)
             text = f"no launch of {border.shown(kernel)} was counted, but of {list(names)}"

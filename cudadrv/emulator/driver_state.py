@@ -47,6 +47,7 @@ from ptx.emulate.check.findings import Found
 from ptx.emulate.memory.mapped_memory import MappedHostMemory
 from ptx.emulate.threads.limits import Limits
 from ptx.errors import PtxError
+from ptx.read_only import Guarded, ReadOnly
 
 from .. import border
 from ..driver._api import (
@@ -101,8 +102,16 @@ if TYPE_CHECKING:
 _WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
 
 
-class DriverState:
+class DriverState(Guarded):
     """State and look-ups that the groups of driver functions share."""
+
+    # Tests replace functions of the driver.
+    _settable = ("_", "cu")
+
+    checks: ReadOnly[Checks] = ReadOnly("_checks")
+    limits: ReadOnly[Limits] = ReadOnly("_limits")
+    copy_watch: ReadOnly[UnwrittenCopies | None] = ReadOnly("_copy_watch")
+    memory_watch: ReadOnly[LentMemory | None] = ReadOnly("_memory_watch")
 
     _serials: ClassVar[Iterator[int]] = itertools.count()
 
@@ -154,8 +163,8 @@ class DriverState:
         self._all_devices = self._devices
         self._follows_environment = False
         self._driver_version = driver_version
-        self.checks = checks
-        self.limits: Limits = checks.limits
+        self._checks = checks
+        self._limits: Limits = checks.limits
         self._thread = CallingThread()
         self._thread.states = ThreadStates()
         # Whether addresses of callers are checked before they are read. Our own are always right.
@@ -171,7 +180,7 @@ class DriverState:
         self._launches = itertools.count()
         self._pid: int | None = None
         # Called after each call, to report what it found.
-        self.reporter: Callable[[], object] | None = None
+        self._reporter: Callable[[], object] | None = None
         # The reason why every call raises; "" while none does.
         self._ended = ""
         self._schedule: dict[str, list[ScheduledFault]] = {}
@@ -180,10 +189,10 @@ class DriverState:
         self._host = HostMemory()
         self._host_pools = HostPools(self._handles)
         self._accesses = self._concurrent_accesses()
-        self.copy_watch: UnwrittenCopies | None = self._unwritten_copies()
+        self._copy_watch: UnwrittenCopies | None = self._unwritten_copies()
         self._connect_devices()
         watches = "bounds" in checks.names and self._is_immediate
-        self.memory_watch: LentMemory | None = LentMemory(self._devices) if watches else None
+        self._memory_watch: LentMemory | None = LentMemory(self._devices) if watches else None
         self._leaks = self._watch() if "leak" in checks.names else None
 
     def _concurrent_accesses(self) -> ConcurrentAccesses | None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import CUresult
 from ..errors import ArgumentValueError
@@ -17,6 +19,8 @@ from .call_error import CallError
 
 class Planned:
     """An injected fault or limit, in force until it is removed."""
+
+    __slots__ = ("__weakref__", "_remove")
 
     def __init__(self, remove: Callable[[], None]) -> None:
         self._remove = remove
@@ -45,19 +49,25 @@ class ScheduledCall(Planned):
         hits: how many of them were chosen.
     """
 
+    __slots__ = ("_calls", "_function", "_hits", "_nth", "_times")
+
+    function: ReadOnly[str] = ReadOnly("_function")
+    calls: ReadOnly[int] = ReadOnly("_calls")
+    hits: ReadOnly[int] = ReadOnly("_hits")
+
     def __init__(
         self, remove: Callable[[], None], function: str, nth: int, times: int | None
     ) -> None:
         super().__init__(remove)
-        self.function = function
-        self.calls: int = 0
-        self.hits: int = 0
+        self._function = function
+        self._calls: int = 0
+        self._hits: int = 0
         self._nth = nth
         self._times = times
 
     def count(self) -> bool:
         """Count a call. Return True if this one is due."""
-        self.calls += 1
+        self._calls += 1
         return self.calls >= self._nth and (self._times is None or self.hits < self._times)
 
 
@@ -68,6 +78,8 @@ class ScheduledFault(ScheduledCall):
         calls: calls of the function since the fault was planned.
         hits: how many of them failed because of it.
     """
+
+    __slots__ = ("_code", "_text")
 
     def __init__(
         self,
@@ -82,7 +94,7 @@ class ScheduledFault(ScheduledCall):
 
     def strike(self) -> CallError:
         """Count a failure and return the error to raise."""
-        self.hits += 1
+        self._hits += 1
         return CallError(self._code, self._text)
 
 
@@ -94,6 +106,10 @@ class ScheduledAction(ScheduledCall):
         hits: how many of them ran it.
     """
 
+    __slots__ = ("_action",)
+
+    action: ReadOnly[Callable[[], object]] = ReadOnly("_action")
+
     def __init__(
         self,
         remove: Callable[[], None],
@@ -103,21 +119,25 @@ class ScheduledAction(ScheduledCall):
         action: Callable[[], object],
     ) -> None:
         super().__init__(remove, function, nth, times)
-        self.action = action
+        self._action = action
 
     def count(self) -> bool:
         """Count a call. Return True if this one runs the action, and count that."""
         is_due = super().count()
-        self.hits += is_due
+        self._hits += is_due
         return is_due
 
 
 class MemoryLimit(Planned):
     """A device with less usable memory than it reports."""
 
+    __slots__ = ()
+
 
 class BadDevice(Planned):
     """A device on which all calls return one error, as after a kernel's fault."""
+
+    __slots__ = ()
 
 
 def result_named(where: str, code: int) -> CUresult:

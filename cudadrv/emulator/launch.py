@@ -486,7 +486,7 @@ def _counted(
     warps = -(-(x * y * z) // device.model.warp_size)
     blocks = resident_blocks(function, device, x * y * z, shape.shared_bytes)
     return CountedLaunch(
-        function.name,
+        function.shown,
         device.ordinal,
         function.blocks_of(shape.grid),
         shape.block,
@@ -500,6 +500,7 @@ def _counted(
         sum(lines.values(), Counts()),
         lines,
         function.module.program.module.text,
+        function.name,
     )
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import CUgraph, CUresult, CUuserObject
 from ..driver.context import BaseContext
@@ -44,12 +46,14 @@ class BaseGraph(Closeable):
         closed: True once it was closed.
     """
 
-    __slots__ = ("_content", "_held", "_is_filled", "_needs", "_root", "context")
+    __slots__ = ("_content", "_context", "_held", "_is_filled", "_needs", "_root")
+
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
 
     _handle: GraphHandle
 
     def __init__(self, context: BaseContext) -> None:
-        self.context: BaseContext = context
+        self._context: BaseContext = context
         self._is_filled = False
         self._content = Content()
         # The objects that the driver holds for the graph since the last `_retain_needs`.

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import (
     CUDA_GRAPH_INSTANTIATE_PARAMS,
@@ -104,7 +106,9 @@ class GraphExec(Closeable):
         closed: True once it was closed.
     """
 
-    __slots__ = ("_changed", "_epoch", "_stream", "context")
+    __slots__ = ("_changed", "_context", "_epoch", "_stream")
+
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
 
     _handle: ExecHandle
 
@@ -134,7 +138,7 @@ class GraphExec(Closeable):
         if code:
             doing = f"instantiating a graph {_where(graph, params)}"
             raise failure(context._api, code, "cuGraphInstantiateWithParams", doing)
-        self.context: BaseContext = context
+        self._context: BaseContext = context
         # The stream for which all memory was ordered, and the epoch when it was.
         self._stream: StreamHandle | None = None
         self._epoch: int | None = None

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import (
     CUdeviceptr,
@@ -107,10 +109,12 @@ class GraphCondition(NotCopyable):
         handle: the CUgraphConditionalHandle.
     """
 
-    __slots__ = ("_raw", "graph")
+    __slots__ = ("_graph", "_raw")
+
+    graph: ReadOnly[BaseGraph] = ReadOnly("_graph")
 
     def __init__(self, graph: BaseGraph, handle: CUgraphConditionalHandle) -> None:
-        self.graph: BaseGraph = graph
+        self._graph: BaseGraph = graph
         self._raw = handle
 
     @property
@@ -547,11 +551,13 @@ class ConditionalNode(GraphNode):
         body: the first one.
     """
 
-    __slots__ = ("bodies",)
+    __slots__ = ("_bodies",)
+
+    bodies: ReadOnly[tuple[Graph, ...]] = ReadOnly("_bodies")
 
     def __init__(self, graph: BaseGraph, handle: CUgraphNode, bodies: tuple[Graph, ...]) -> None:
         super().__init__(graph, handle)
-        self.bodies: tuple[Graph, ...] = bodies
+        self._bodies: tuple[Graph, ...] = bodies
 
     @property
     def body(self) -> Graph:

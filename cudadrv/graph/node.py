@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final, TypeAlias
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import CUgraphNode, CUgraphNodeType as _Type, CUresult
 from ..driver.driver_selection import failure
@@ -57,10 +59,12 @@ class GraphNode(NotCopyable):
         handle: the CUgraphNode.
     """
 
-    __slots__ = ("_raw", "graph")
+    __slots__ = ("_graph", "_raw")
+
+    graph: ReadOnly[BaseGraph] = ReadOnly("_graph")
 
     def __init__(self, graph: BaseGraph, handle: CUgraphNode) -> None:
-        self.graph: BaseGraph = graph
+        self._graph: BaseGraph = graph
         self._raw: CUgraphNode | None = handle
 
     def __repr__(self) -> str:

@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import CUgraphNode, CUresult
 from ..driver.event import Event
@@ -164,8 +166,10 @@ class AllocNode(GraphNode, Generic[_ScalarT]):
         array: the memory.
     """
 
-    __slots__ = ("array",)
+    __slots__ = ("_array",)
+
+    array: ReadOnly[DeviceArray[_ScalarT]] = ReadOnly("_array")
 
     def __init__(self, graph: BaseGraph, handle: CUgraphNode, array: DeviceArray[_ScalarT]) -> None:
         super().__init__(graph, handle)
-        self.array: DeviceArray[_ScalarT] = array
+        self._array: DeviceArray[_ScalarT] = array

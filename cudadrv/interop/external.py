@@ -9,6 +9,8 @@ import os
 from contextlib import suppress
 from typing import Final
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import (
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC,
@@ -98,7 +100,10 @@ class ExternalMemory(Closeable):
         OSError: the descriptor is not open in this process.
     """
 
-    __slots__ = ("context", "nbytes")
+    __slots__ = ("_context", "_nbytes")
+
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
+    nbytes: ReadOnly[int] = ReadOnly("_nbytes")
 
     _handle: _MemoryHandle
     _remedy = "send the descriptor"
@@ -108,8 +113,8 @@ class ExternalMemory(Closeable):
     ) -> None:
         require_context("ExternalMemory: context", context)
         number = border.descriptor("ExternalMemory: descriptor", descriptor)
-        self.context: BaseContext = context
-        self.nbytes: int = border.whole("ExternalMemory: nbytes", nbytes, 1)
+        self._context: BaseContext = context
+        self._nbytes: int = border.whole("ExternalMemory: nbytes", nbytes, 1)
         handle = _MemoryHandle(context._handle)
         description = CUDA_EXTERNAL_MEMORY_HANDLE_DESC()
         description.type, description.size = _OPAQUE, self.nbytes
@@ -208,7 +213,10 @@ class ExternalSemaphore(Closeable):
         OSError: the descriptor is not open in this process.
     """
 
-    __slots__ = ("context", "timeline")
+    __slots__ = ("_context", "_timeline")
+
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
+    timeline: ReadOnly[bool] = ReadOnly("_timeline")
 
     _handle: _SemaphoreHandle
     _remedy = "send the descriptor"
@@ -216,8 +224,8 @@ class ExternalSemaphore(Closeable):
     def __init__(self, context: BaseContext, descriptor: int, *, timeline: bool = False) -> None:
         require_context("ExternalSemaphore: context", context)
         number = border.descriptor("ExternalSemaphore: descriptor", descriptor)
-        self.context: BaseContext = context
-        self.timeline: bool = border.instance("ExternalSemaphore: timeline", timeline, bool)
+        self._context: BaseContext = context
+        self._timeline: bool = border.instance("ExternalSemaphore: timeline", timeline, bool)
         handle = _SemaphoreHandle(context._handle)
         description = CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC()
         description.type = _TIMELINE if timeline else _BINARY

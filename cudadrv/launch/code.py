@@ -126,11 +126,11 @@ def memory_checks(i: int, kind: Word) -> list[str]:
         conditions.append(f"(t{i} := a{i}._handle).number is not None")
     elif kind in ("array", "vectors"):
         # Only for our own memory: another object's dtype may be of any type.
-        conditions.append(f"(a{i}.dtype is usual_{i} or a{i}.dtype in taken_{i})")
+        conditions.append(f"(a{i}._dtype is usual_{i} or a{i}._dtype in taken_{i})")
     elif kind == "buffer":
         conditions.append(f"a{i}.__class__ is DeviceBuffer")
     if kind == "vectors":
-        conditions.append(f"not a{i}.nbytes % nbytes_{i}")
+        conditions.append(f"not a{i}._nbytes % nbytes_{i}")
     return conditions
 
 

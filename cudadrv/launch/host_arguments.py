@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver.stream import BaseStream
 from ..errors import CopyError, StreamCaptureUnsupportedError
@@ -29,12 +31,14 @@ class HostArgument:
         array: the host array.
     """
 
-    __slots__ = ("array",)
+    __slots__ = ("_array",)
+
+    array: ReadOnly[AnyArray] = ReadOnly("_array")
 
     _goes, _comes = False, False
 
     def __init__(self, array: AnyArray) -> None:
-        self.array: AnyArray = array
+        self._array: AnyArray = array
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(host array {self.array.shape} {self.array.dtype})"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
 import ptx
+from ptx.read_only import ReadOnly
 
 from .. import border, errors
 from ..driver._api import (
@@ -174,13 +175,39 @@ class Kernel(NotCopyable):
     """
 
     __slots__ = (
-        "__weakref__", "_attributes", "_function", "_launchers", "_packing", "_shared_allowed",
-        "launch", "module", "name", "parameter_bytes", "parameters", "signature",
-    )  # fmt: skip
+        "__weakref__",
+        "_attributes",
+        "_function",
+        "_launchers",
+        "_module",
+        "_name",
+        "_packing",
+        "_parameter_bytes",
+        "_parameters",
+        "_shared_allowed",
+        "_signature",
+        "launch",
+    )
+
+    module: ReadOnly[Module] = ReadOnly("_module")
+    name: ReadOnly[str] = ReadOnly("_name")
+    parameter_bytes: ReadOnly[int] = ReadOnly("_parameter_bytes")
+    parameters: ReadOnly[tuple[KernelParameter, ...]] = ReadOnly("_parameters")
+    signature: ReadOnly[ptx.KernelSignature] = ReadOnly("_signature")  # fmt: skip
 
     # An attribute, so that it can be a function generated for the stream and configuration of the
     # last call.
     launch: KernelLaunch
+
+    if not TYPE_CHECKING:  # a property over a private slot would slow down each launch
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "launch":
+                raise AttributeError("launch of a Kernel cannot be set")
+            object.__setattr__(self, name, value)
+
+        def __delattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"{name} of a Kernel cannot be deleted")
 
     def __init__(
         self,
@@ -189,19 +216,19 @@ class Kernel(NotCopyable):
         function: CUfunction,
         signature: ptx.KernelSignature | None,
     ) -> None:
-        self.module: Module = module
-        self.name: str = name
+        self._module: Module = module
+        self._name: str = name
         self._function = function
-        self.signature: ptx.KernelSignature = signature or signature_by_driver(
+        self._signature: ptx.KernelSignature = signature or signature_by_driver(
             module._handle, name, function
         )
         self._packing = KernelParameters(name, self.signature)
-        self.parameters: tuple[KernelParameter, ...] = self._packing.each
-        self.parameter_bytes: int = self._packing.nbytes
+        self._parameters: tuple[KernelParameter, ...] = self._packing.each
+        self._parameter_bytes: int = self._packing.nbytes
         self._attributes: dict[int, int] = {}
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
         self._launchers: dict[tuple[BaseStream, LaunchConfig], Launcher] = {}
-        self.launch = self._launch_cached
+        _set_launch(self, self._launch_cached)
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({self.describe_parameters()})>"
@@ -438,7 +465,7 @@ class Kernel(NotCopyable):
                 self._launchers.clear()
             self._launchers[stream, config] = launcher
         launcher(*args)
-        self.launch = launcher.kernel_launch
+        _set_launch(self, launcher.kernel_launch)
 
     # For `help(kernel.launch)`.
     _launch_cached.__name__ = "launch"
@@ -446,7 +473,7 @@ class Kernel(NotCopyable):
 
     def _forget(self, launcher: object) -> None:
         """Drop a launcher, as its stream or the module was closed."""
-        self.launch = self._launch_cached
+        _set_launch(self, self._launch_cached)
         for key, cached in self._launchers.copy().items():
             if cached is launcher:
                 self._launchers.pop(key, None)
@@ -626,14 +653,17 @@ class Module(Closeable):
 
     __slots__ = (
         "_closing",
+        "_context",
         "_default_stream",
+        "_image",
         "_kernels",
         "_names",
         "_variables",
         "_written",
-        "context",
-        "image",
     )
+
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
+    image: ReadOnly[ptx.Image | None] = ReadOnly("_image")
 
     _handle: ModuleHandle
 
@@ -645,8 +675,8 @@ class Module(Closeable):
         jit: JitOptions | None = None,
     ) -> None:
         image = as_loadable(image)
-        self.context: BaseContext = context
-        self.image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
+        self._context: BaseContext = context
+        self._image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
         self._default_stream = default_stream
         self._kernels: dict[str, Kernel] = {}
         self._names: tuple[str, ...] | None = None
@@ -841,3 +871,7 @@ def _known_attribute(number: int, doing: str) -> _OfKernel:
         raise errors.InvalidValueError(
             f"{doing}, which is missing in the installed cuda-bindings"
         ) from error
+
+
+# The slot itself, which `__setattr__` keeps from users.
+_set_launch: Final = vars(Kernel)["launch"].__set__

@@ -20,6 +20,8 @@ from typing import (
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from .. import border, errors
 from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
@@ -78,10 +80,12 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         is_read_only: whether another library exported the memory as read-only.
     """
 
-    __slots__ = ("dtype", "shape")
+    __slots__ = ("_dtype", "_shape")
 
-    dtype: np.dtype[_ScalarT]
-    shape: tuple[int, ...]
+    _dtype: np.dtype[_ScalarT]
+    dtype: ReadOnly[np.dtype[_ScalarT]] = ReadOnly("_dtype")
+    _shape: tuple[int, ...]
+    shape: ReadOnly[tuple[int, ...]] = ReadOnly("_shape")
 
     @overload
     def __new__(
@@ -307,16 +311,21 @@ class StridedArray(ArrayView[_ScalarT]):
     instead of reading wrong elements.
     """
 
-    __slots__ = ("_start", "strides")
+    __slots__ = ("_start", "_strides")
 
     _start: int
-    strides: tuple[int, ...]
+    _strides: tuple[int, ...]
 
     if not TYPE_CHECKING:  # the slot of another class, which the type checker sees
 
         @property
         def _address(self) -> NoReturn:
             raise AttributeError("the elements of a strided view do not lie together")
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return self._strides
 
     @property
     def ptr(self) -> int:
@@ -348,11 +357,11 @@ def view_of(
         view._address = address
     else:
         view = strided = _new(StridedArray)
-        strided._start, strided.strides = address, strides
+        strided._start, strided._strides = address, strides
     view._base = data._root
-    view._pointer, view.nbytes = None, math.prod(shape) * dtype.itemsize
-    view.shape, view.dtype = shape, dtype
-    if not view.nbytes:
+    view._pointer, view._nbytes = None, math.prod(shape) * dtype.itemsize
+    view._shape, view._dtype = shape, dtype
+    if not view._nbytes:
         require_countable(shape)
     return view
 
@@ -392,10 +401,10 @@ def empty(self: BaseStream, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
         if not nbytes:
             require_countable(extents)
     array: AnyDeviceArray = _new(DeviceArray)
-    array.shape, array.dtype = extents, kind
+    array._shape, array._dtype = extents, kind
     array._allocate(self, nbytes)
     if order is not C_ORDER and is_fortran(order):
-        array.shape = extents[::-1]
+        array._shape = extents[::-1]
         return owning(array.T)
     return array
 

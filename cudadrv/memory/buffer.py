@@ -9,6 +9,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, TypeVar
 
+from ptx.read_only import ReadOnly
+
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import BaseContext
@@ -307,7 +309,7 @@ class DeviceData(Closeable):
     """
 
     # `_pointer` is the address as the driver's functions take it, once one was made.
-    __slots__ = ("_address", "_base", "_pointer", "nbytes", "stream")
+    __slots__ = ("_address", "_base", "_nbytes", "_pointer", "_stream")
 
     _remedy = (
         "only multiprocessing sends it, to a process of the host, if its memory is of a "
@@ -316,8 +318,10 @@ class DeviceData(Closeable):
     _handle: AnyMemory | ClosedHandle
     _address: int
     _pointer: CUdeviceptr | None
-    nbytes: int
-    stream: BaseStream
+    _nbytes: int
+    nbytes: ReadOnly[int] = ReadOnly("_nbytes")
+    _stream: BaseStream
+    stream: ReadOnly[BaseStream] = ReadOnly("_stream")
     # The owner of the handle, of a view.
     _base: DeviceData
 
@@ -396,10 +400,10 @@ class DeviceData(Closeable):
         try:
             queue = stream._handle
             cached = queue.block_cache.get(nbytes)
-            self.stream = stream
+            self._stream = stream
         except AttributeError:
             raise border.wrong_type("allocating: stream", stream, "give a Stream") from None
-        self.nbytes = nbytes
+        self._nbytes = nbytes
         self._dependents = None
         # Streams of other libraries, and those of captures, cache no blocks.
         if (cached or (queue.keeps is None and nbytes > 0)) and (
@@ -468,7 +472,7 @@ class DeviceData(Closeable):
 
     def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Own memory that already has a handle."""
-        self.stream, self.nbytes = stream, nbytes
+        self._stream, self._nbytes = stream, nbytes
         self._dependents = self._pointer = None
         self._address = address + 0
         self._have(memory)
@@ -532,7 +536,7 @@ class View(DeviceData):
     if not TYPE_CHECKING:  # slots of the other class, which the type checker sees
         # In C, as launches read the handle.
         _handle = property(attrgetter("_base._handle"))
-        stream = property(attrgetter("_base.stream"))
+        _stream = property(attrgetter("_base._stream"))
 
     @property
     def _root(self) -> DeviceData:
@@ -558,7 +562,7 @@ class View(DeviceData):
 
     def _mark_closed(self, cause: str = "") -> None:
         closed = _new(DeviceBuffer)
-        closed._handle, closed.stream, closed.nbytes = _closed_handle(cause), self.stream, 0
+        closed._handle, closed._stream, closed._nbytes = _closed_handle(cause), self._stream, 0
         closed._address, closed._pointer, closed._dependents = 0, None, None
         stream: StreamHandle | None = self._handle.ordered_on
         if stream is not None:
@@ -677,7 +681,7 @@ class BufferView(View, DeviceBuffer):
 
     def __init__(self, base: DeviceData, address: int, nbytes: int) -> None:
         self._base = base
-        self.nbytes: int = nbytes
+        self._nbytes = nbytes
         self._address, self._pointer = address, None
 
 

@@ -66,7 +66,7 @@ def copy(
     # Ordered by speed: `isinstance` is faster when it succeeds, and most dtypes are one object, for
     # which identity is faster than equality. Subclasses of arrays may have masks.
     if type(src) is _ndarray and isinstance(dst, DeviceArray):
-        if dst.shape != src.shape or dst.dtype is not src.dtype:
+        if dst._shape != src.shape or dst._dtype is not src.dtype:
             check_alike(dst, src)
         if src.base is not None and is_managed(src):
             copy_of_host(self, dst, src, wait)
@@ -75,7 +75,7 @@ def copy(
         else:
             upload(self, dst, src, wait)
     elif type(dst) is _ndarray and isinstance(src, DeviceArray):
-        if dst.shape != src.shape or dst.dtype is not src.dtype:
+        if dst.shape != src._shape or dst.dtype is not src._dtype:
             check_alike(dst, src)
         download_any(self, dst, src, wait)
     else:
@@ -217,7 +217,7 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
         raise WrongDeviceError(
             f"{stream!r} copies from {src!r} to {dst!r}: use a stream of one of the two devices"
         )
-    target_memory, source_memory, nbytes = dst._memory, src._memory, dst.nbytes
+    target_memory, source_memory, nbytes = dst._memory, src._memory, dst._nbytes
     dst._require_writable()
     if nbytes == 0:
         return

@@ -50,7 +50,7 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer | AnyArray, value: object) -> No
     if type(dst) is not DeviceArray:
         border.instance("Stream.fill: dst", dst, (DeviceArray, DeviceBuffer))
     memory = ready(stream, dst, writes=True)
-    if dst.nbytes == 0:
+    if dst._nbytes == 0:
         return
     pattern = pattern_of(dst, value)
     if isinstance(dst, StridedArray) and dst._layout.overlaps_itself(dst.dtype.itemsize):
@@ -58,7 +58,7 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer | AnyArray, value: object) -> No
     if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
-        fill_dense(stream._handle, dst._address, dst.nbytes, pattern)
+        fill_dense(stream._handle, dst._address, dst._nbytes, pattern)
     del memory  # held until here, whichever thread closes the array meanwhile
 
 
@@ -88,7 +88,7 @@ def _without_repetition(array: AnyDeviceArray) -> AnyDeviceArray:
 
 def pattern_of(dst: ArrayOrBuffer, value: object) -> bytes:
     """Return the bytes of one element."""
-    dtype = dst.dtype if isinstance(dst, DeviceArray) else _BYTE
+    dtype = dst._dtype if isinstance(dst, DeviceArray) else _BYTE
     try:
         if type(value) is int:
             pack = _PACK_WHOLE.get(dtype)

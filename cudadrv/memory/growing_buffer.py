@@ -9,6 +9,8 @@ import os
 import secrets
 from typing import Any
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import CUmemAllocationHandleType, CUresult
 from ..driver.context import BaseContext
@@ -42,12 +44,15 @@ class GrowingBuffer(DeviceBuffer):
         capacity: the size of the range.
     """
 
-    __slots__ = ("capacity", "granularity")
+    __slots__ = ("_capacity", "_granularity")
 
     _remedy = "make it with shareable=True, and give it to multiprocessing"
-    nbytes: int
-    capacity: int
-    granularity: int
+    _nbytes: int
+    nbytes: ReadOnly[int] = ReadOnly("_nbytes")
+    _capacity: int
+    capacity: ReadOnly[int] = ReadOnly("_capacity")
+    _granularity: int
+    granularity: ReadOnly[int] = ReadOnly("_granularity")
 
     def __init__(
         self, stream: BaseStream, capacity: int, nbytes: int = 0, *, shareable: bool = False
@@ -59,8 +64,8 @@ class GrowingBuffer(DeviceBuffer):
             require_descriptors("GrowingBuffer: shareable")
         context = stream._handle.context
         properties = device_memory(context.ordinal, _handle_types(shareable))
-        self.granularity = unit = granularity(context, properties)
-        self.capacity = -(-capacity // unit) * unit
+        self._granularity = unit = granularity(context, properties)
+        self._capacity = -(-capacity // unit) * unit
         identity = secrets.token_bytes(16) if shareable else b""
         reserved = ReservedRange.reserved(stream._handle, self.capacity, identity)
         self._hold(stream, reserved, int(reserved.raw), 0)
@@ -100,7 +105,7 @@ class GrowingBuffer(DeviceBuffer):
         if nbytes > self.capacity:
             raise InvalidValueError(f"{self!r} cannot grow to {nbytes} bytes: reserve more")
         reserved = self._range
-        self.nbytes = sum(reserved.mapped)
+        self._nbytes = sum(reserved.mapped)
         growth = -(-(nbytes - self.nbytes) // self.granularity) * self.granularity
         if growth <= 0:
             return
@@ -112,7 +117,7 @@ class GrowingBuffer(DeviceBuffer):
             raise out_of_memory(self.context, growth, call)
         if code:
             raise failure(reserved.api, code, call, f"growing {self!r} to {nbytes} bytes")
-        self.nbytes = sum(reserved.mapped)
+        self._nbytes = sum(reserved.mapped)
 
 
 def _handle_types(shareable: bool) -> CUmemAllocationHandleType:
@@ -173,7 +178,7 @@ def _received(
             os.close(number)
     _register_reductions()
     buffer = GrowingBuffer.__new__(GrowingBuffer)
-    buffer.capacity, buffer.granularity = capacity, unit
+    buffer._capacity, buffer._granularity = capacity, unit
     buffer._hold(stream, reserved, int(reserved.raw), sum(reserved.mapped))
     return buffer
 

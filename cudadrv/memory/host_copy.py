@@ -55,7 +55,7 @@ def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
     """
     queue = stream._handle
     memory = dst._handle
-    nbytes = dst.nbytes
+    nbytes = dst._nbytes
     if memory.ordered_on is not queue:
         memory = ready(stream, dst, writes=True)
     if nbytes == 0:
@@ -98,7 +98,7 @@ def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     memory = src._handle
     if memory.ordered_on is not queue:
         memory = ready(stream, src, writes=False)
-    nbytes = src.nbytes
+    nbytes = src._nbytes
     if nbytes == 0:
         _require_writeable(dst)
         return

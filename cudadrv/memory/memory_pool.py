@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from ptx.read_only import ReadOnly
+
 from .. import border, errors
 from ..driver._api import (
     CUdeviceptr,
@@ -69,9 +71,10 @@ class MemoryPool(Closeable):
         closed: whether it was closed.
     """
 
-    __slots__ = ("device",)
+    __slots__ = ("_device",)
 
-    device: Device
+    _device: Device
+    device: ReadOnly[Device] = ReadOnly("_device")
     _handle: PoolHandle
     _remedy = "make it with shareable=True, and give it to multiprocessing or send its descriptor"
 
@@ -83,7 +86,7 @@ class MemoryPool(Closeable):
         release_threshold: int = 0,
         shareable: bool = False,
     ) -> None:
-        self.device = Device.get(device)
+        self._device = Device.get(device)
         limit = border.whole("MemoryPool: max_bytes", max_bytes)
         threshold = border.whole("MemoryPool: release_threshold", release_threshold, most=_LARGEST)
         properties = CUmemPoolProps()
@@ -138,7 +141,7 @@ class MemoryPool(Closeable):
     @classmethod
     def _over(cls, handle: PoolHandle) -> MemoryPool:
         self = cls.__new__(cls)
-        self.device = Device.get(handle.context.ordinal)
+        self._device = Device.get(handle.context.ordinal)
         self._own(handle)
         return self
 

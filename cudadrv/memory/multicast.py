@@ -115,8 +115,8 @@ class MulticastObject(Mappable):
         size = len(team)
         if team_size is not None:
             size = border.whole("MulticastObject: team_size", team_size, len(team), 2**31 - 1)
-        self.device: Device = team[0]
-        self.handle_type: HandleType | None = handle_type
+        self._device: Device = team[0]
+        self._handle_type: HandleType | None = handle_type
         kind = checked_handle_type("MulticastObject: handle_type", handle_type, self.device)
         handle = MulticastHandle(self.device)
         properties = CUmulticastObjectProp()
@@ -130,7 +130,7 @@ class MulticastObject(Mappable):
                 handle.context.call(query, properties, _RECOMMENDED),
                 "querying the granularity of a multicast object",
             )
-            self.nbytes: int = -(-requested // unit) * unit
+            self._nbytes: int = -(-requested // unit) * unit
             properties.size = self.nbytes
             code = handle.make(handle.api.cuMulticastCreate, properties)
         if code:
@@ -185,9 +185,9 @@ class MulticastObject(Mappable):
         exported: int | bytes,
     ) -> MulticastObject:
         self = cls.__new__(cls)
-        self.nbytes = border.whole(f"{where}: nbytes", nbytes, 1)
+        self._nbytes = border.whole(f"{where}: nbytes", nbytes, 1)
         team = _checked_team(f"{where}: devices", devices)
-        self.device = team[0]
+        self._device = team[0]
         handle = MulticastHandle(self.device)
         self._open_in(handle, where, exported, handle_type)
         self._add_all(handle, team)

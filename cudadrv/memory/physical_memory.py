@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, Self, TypeAlias
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import (
     OPAQUE_BYTES,
@@ -78,12 +80,15 @@ class Mappable(Closeable):
         handle_type: how other processes may open it: "posix_fd", "fabric" or None.
     """
 
-    __slots__ = ("device", "handle_type", "nbytes")
+    __slots__ = ("_device", "_handle_type", "_nbytes")
 
     _remedy = "send export_descriptor() or export_fabric() to the other process"
-    device: Device
-    nbytes: int
-    handle_type: HandleType | None
+    _device: Device
+    device: ReadOnly[Device] = ReadOnly("_device")
+    _nbytes: int
+    nbytes: ReadOnly[int] = ReadOnly("_nbytes")
+    _handle_type: HandleType | None
+    handle_type: ReadOnly[HandleType | None] = ReadOnly("_handle_type")
     _handle: AllocationHandle
 
     @property
@@ -138,7 +143,7 @@ class Mappable(Closeable):
         self, handle: AllocationHandle, where: str, exported: int | bytes, handle_type: HandleType
     ) -> None:
         """Open in a handle what another process has exported: a descriptor or a fabric handle."""
-        self.handle_type = handle_type
+        self._handle_type = handle_type
         function, kind = handle.api.cuMemImportFromShareableHandle, _HANDLE_TYPES[handle_type]
         if handle_type == "fabric":
             content = border.instance(f"{where}: handle", exported, bytes)
@@ -181,9 +186,10 @@ class PhysicalMemory(Mappable):
         UnsupportedError: the device or the driver has no memory, or no handles, of this kind.
     """
 
-    __slots__ = ("numa_node",)
+    __slots__ = ("_numa_node",)
 
-    numa_node: int | None
+    _numa_node: int | None
+    numa_node: ReadOnly[int | None] = ReadOnly("_numa_node")
 
     def __init__(
         self,
@@ -194,13 +200,13 @@ class PhysicalMemory(Mappable):
         handle_type: HandleType | None = None,
     ) -> None:
         requested = border.whole("PhysicalMemory: nbytes", nbytes, 1)
-        self.device: Device = Device.get(device)
-        self.numa_node = numa_node
-        self.handle_type: HandleType | None = handle_type
+        self._device: Device = Device.get(device)
+        self._numa_node = numa_node
+        self._handle_type: HandleType | None = handle_type
         properties = allocation_properties("PhysicalMemory", self.device, numa_node, handle_type)
         handle = AllocationHandle(context_of(self.device))
         unit = granularity(handle.context, properties)
-        self.nbytes: int = -(-requested // unit) * unit
+        self._nbytes: int = -(-requested // unit) * unit
         code = handle.make(handle.api.cuMemCreate, self.nbytes, properties, 0)
         if code:
             raise creation_error(self.device, code, self.nbytes)
@@ -248,8 +254,8 @@ class PhysicalMemory(Mappable):
         handle_type: HandleType,
     ) -> Self:
         self = cls.__new__(cls)
-        self.device, self.numa_node = Device.get(device), None
-        self.nbytes = border.whole(f"{where}: nbytes", nbytes, 1)
+        self._device, self._numa_node = Device.get(device), None
+        self._nbytes = border.whole(f"{where}: nbytes", nbytes, 1)
         handle = AllocationHandle(context_of(self.device))
         self._open_in(handle, where, exported, handle_type)
         self._own(handle)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import CUresult
 from ..driver.context_handle import ContextHandle
@@ -86,9 +88,10 @@ class RegisteredArray(Closeable):
         closed: whether its memory is no longer pinned.
     """
 
-    __slots__ = ("array",)
+    __slots__ = ("_array",)
 
-    array: AnyArray
+    _array: AnyArray
+    array: ReadOnly[AnyArray] = ReadOnly("_array")
     _handle: HostHandle[int]
 
     def __init__(self, array: AnyArray) -> None:
@@ -97,7 +100,7 @@ class RegisteredArray(Closeable):
             raise CopyError("RegisteredArray: the host array is not C-contiguous")
         if array.nbytes == 0:
             raise InvalidValueError("RegisteredArray: the host array has no bytes")
-        self.array = array
+        self._array = array
         handle = registered_in(host_context(), array)
         self._own_unrooted(handle, handle.context)
 

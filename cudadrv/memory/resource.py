@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, Protocol, cast
 
+from ptx.read_only import ReadOnly
+
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUstream
 from ..driver.deferred_release import release_when
@@ -31,10 +33,12 @@ class MemoryStream(NotCopyable):
         owner: the public stream object.
     """
 
-    __slots__ = ("_handle", "owner")
+    __slots__ = ("_handle", "_owner")
+
+    owner: ReadOnly[BaseStream] = ReadOnly("_owner")
 
     def __init__(self, owner: BaseStream, handle: StreamHandle) -> None:
-        self.owner: BaseStream = owner
+        self._owner: BaseStream = owner
         self._handle = handle
 
     def __cuda_stream__(self) -> tuple[int, int]:
@@ -93,6 +97,8 @@ class MemoryResource(Protocol):
 class DriverMemory:
     """The driver's pool of each device, the source of new memory if nothing is chosen."""
 
+    __slots__ = ("__weakref__",)
+
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Allocate from the pool of the stream's device.
 
@@ -121,6 +127,8 @@ _DRIVER_MEMORY: Final = DriverMemory()
 
 class Released(DriverMemory):
     """The resource of adopted memory: its user's function frees; the driver's pool allocates."""
+
+    __slots__ = ("_release",)
 
     def __init__(self, release: Callable[[int, int, MemoryStream], object]) -> None:
         self._release = release

@@ -41,6 +41,8 @@ class CountedMemory(NotCopyable):
         resource: the other resource; the driver's pool if None.
     """
 
+    __slots__ = ("__weakref__", "_counted", "_events", "_lock", "_resource")
+
     def __init__(self, resource: MemoryResource | None = None) -> None:
         self._resource: MemoryResource = DriverMemory()
         if resource is not None:
@@ -97,6 +99,8 @@ class HookedMemory:
             garbage collection: it must not wait for another thread. An error that it raises reaches
             `sys.unraisablehook`.
     """
+
+    __slots__ = ("__weakref__", "_allocated", "_released", "_resource")
 
     def __init__(
         self,

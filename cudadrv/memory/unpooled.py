@@ -24,6 +24,8 @@ class UnpooledMemory:
     "Interprocess Communication").
     """
 
+    __slots__ = ("__weakref__",)
+
     def __init__(self) -> None:
         register_memory_reductions()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver.device import Device
 from ..driver.driver_selection import failure
@@ -31,6 +33,10 @@ class VirtualMemoryResource:
         open_devices: the ordinals of the other devices.
     """
 
+    __slots__ = ("__weakref__", "_handle_type", "_numa_node", "_open_devices", "_ranges")
+
+    open_devices: ReadOnly[frozenset[int]] = ReadOnly("_open_devices")
+
     def __init__(
         self,
         *,
@@ -39,7 +45,7 @@ class VirtualMemoryResource:
         handle_type: HandleType | None = None,
     ) -> None:
         other_devices = border.instance("VirtualMemoryResource: open_to", open_to, Sequence)
-        self.open_devices: frozenset[int] = frozenset(
+        self._open_devices: frozenset[int] = frozenset(
             Device.get(device).ordinal for device in other_devices
         )
         self._numa_node, self._handle_type = numa_node, handle_type

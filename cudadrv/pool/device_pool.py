@@ -28,6 +28,8 @@ class DevicePool:
         InvalidValueError: `devices` is empty.
     """
 
+    __slots__ = ("__weakref__", "_closed", "_entries", "_lock", "_owned", "_turn")
+
     def __init__(
         self, devices: Sequence[Device] | None = None, *, flags: ContextFlags | None = None
     ) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
+from ptx.read_only import ReadOnly
+
 from ..errors import ClosedError, CudadrvError
 from ..stream import Context, Stream
 
@@ -159,12 +161,18 @@ class Tile:
         context: the device's primary context, current on this thread.
     """
 
-    __slots__ = ("_workplace", "context", "ordinal", "range")
+    __slots__ = ("_context", "_ordinal", "_range", "_workplace")
 
-    def __init__(self, ordinal: int, items: range, context: Context, workplace: Workplace) -> None:
-        self.ordinal: int = ordinal
-        self.range: range = items
-        self.context: Context = context
+    context: ReadOnly[Context] = ReadOnly("_context")
+    ordinal: ReadOnly[int] = ReadOnly("_ordinal")
+    range: ReadOnly[builtins.range] = ReadOnly("_range")
+
+    def __init__(
+        self, ordinal: int, items: builtins.range, context: Context, workplace: Workplace
+    ) -> None:
+        self._ordinal: int = ordinal
+        self._range: builtins.range = items
+        self._context: Context = context
         self._workplace: Workplace | None = workplace
 
     def __repr__(self) -> str:

@@ -57,6 +57,8 @@ class CachedBackend(NotCopyable, Generic[_T]):
     probe is cached too, and raised again by each call.
     """
 
+    __slots__ = ("__weakref__", "_is_probing", "_lock", "_without_driver")
+
     def __init__(self) -> None:
         # Re-entrant: a probe that calls its own holder gets an error instead of waiting for itself.
         self._lock = process_lock()

@@ -67,6 +67,8 @@ class PtxModuleCache:
         name_expressions: template instances by which kernels are found.
     """
 
+    __slots__ = ("__weakref__", "_held", "_images", "_lock", "_name_expressions", "_options")
+
     def __init__(
         self,
         options: ptx.CompileOptions | None = None,
@@ -237,6 +239,8 @@ class KeyedPtxModuleCache:
         options: how to compile; a target left open is the context's.
         name_expressions: template instances by which each source's kernels are found.
     """
+
+    __slots__ = ("__weakref__", "_caches", "_name_expressions", "_options")
 
     def __init__(
         self,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, NoReturn, TypeAlias, overload
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver import driver_selection
 from ..driver.capability import GpuDeviceInfo
@@ -107,7 +109,11 @@ class GpuRuntime(NotCopyable):
         ValueError: neither a device nor devices are given.
     """
 
-    __slots__ = ("_calibration", "_lock", "device", "devices", "memory_budget_bytes")
+    __slots__ = ("_calibration", "_device", "_devices", "_lock", "_memory_budget_bytes")
+
+    device: ReadOnly[GpuDeviceInfo] = ReadOnly("_device")
+    devices: ReadOnly[tuple[GpuDeviceInfo, ...]] = ReadOnly("_devices")
+    memory_budget_bytes: ReadOnly[int] = ReadOnly("_memory_budget_bytes")
 
     def __init__(
         self,
@@ -117,16 +123,16 @@ class GpuRuntime(NotCopyable):
         policy: GpuDispatchPolicy | None = None,
         memory_budget_bytes: int | None = None,
     ) -> None:
-        self.devices: tuple[GpuDeviceInfo, ...] = border.several(
+        self._devices: tuple[GpuDeviceInfo, ...] = border.several(
             "GpuRuntime: devices", devices, GpuDeviceInfo
         )
         if device is None:
             if not self.devices:
                 raise ArgumentValueError("a GpuRuntime needs a device: give one, or several")
             device = self.devices[0]
-        self.device: GpuDeviceInfo = border.instance("GpuRuntime: device", device, GpuDeviceInfo)
+        self._device: GpuDeviceInfo = border.instance("GpuRuntime: device", device, GpuDeviceInfo)
         border.optional("GpuRuntime: policy", policy, GpuDispatchPolicy)
-        self.memory_budget_bytes: int = (
+        self._memory_budget_bytes: int = (
             device.memory_budget_bytes()
             if memory_budget_bytes is None
             else border.whole(

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Unpack
 
 from ptx.emulate.threads.limits import Limits
+from ptx.read_only import Guarded, ReadOnly
 
 from ..driver.driver_selection import (
     Driver,
@@ -59,12 +60,14 @@ class _Substitutes:
 _SUBSTITUTES: Final = _Substitutes()
 
 
-class StandIn(AbstractContextManager[Emulator]):
+class StandIn(Guarded, AbstractContextManager[Emulator]):
     """The emulator in the place of the driver, from when it is made until `close`.
 
     Attributes:
         emulator: what executes.
     """
+
+    emulator: ReadOnly[Emulator] = ReadOnly("_emulator")
 
     def __init__(self, emulated: _Emulated) -> None:
         with _SUBSTITUTES.lock, ExitStack() as stack:
@@ -80,7 +83,7 @@ class StandIn(AbstractContextManager[Emulator]):
             _SUBSTITUTES.libnvrtc = _SUBSTITUTES.libnvrtc or LibNvrtc.make()
             block = stack.enter_context(ExitStack())
             self._emulated = emulated
-            self.emulator: Emulator = block.enter_context(emulated.standing())
+            self._emulator: Emulator = block.enter_context(emulated.standing())
             stack.callback(self._leave, libcuda, libnvjitlink)
             libcuda.use(self.emulator)
             own_nvml = folder and folder / LIBNVIDIA_ML

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import CUcheckpointLockArgs, CUprocessState, restore_arguments
 from ..driver.device import list_devices, needs_version
@@ -56,11 +58,13 @@ class ProcessCheckpoint:
         pid: the process.
     """
 
-    __slots__ = ("pid",)
+    __slots__ = ("_pid",)
+
+    pid: ReadOnly[int] = ReadOnly("_pid")
 
     def __init__(self, pid: int | None = None) -> None:
         process_id = os.getpid() if pid is None else pid
-        self.pid: int = border.whole("ProcessCheckpoint: pid", process_id, 1, 2**31 - 1)
+        self._pid: int = border.whole("ProcessCheckpoint: pid", process_id, 1, 2**31 - 1)
 
     def __repr__(self) -> str:
         return f"<ProcessCheckpoint of process {self.pid}>"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 import numpy as np
 
 import ptx
+from ptx.read_only import ReadOnly
 
 from .. import border, errors
 from ..driver._api import CUcontext, CUresult, CUstream, CUstream_flags
@@ -91,7 +92,7 @@ class Stream(BaseStream):
 
     __slots__ = ()
 
-    context: Context
+    context: ReadOnly[Context]
 
     def record(self, *, timing: bool = True) -> Event:
         """Return a new event at this point of the stream."""
@@ -169,7 +170,7 @@ class Stream(BaseStream):
         if order is not C_ORDER and is_fortran(order):
             return owning(self.zeros(checked_shape(shape)[::-1], dtype).T)
         array = self.empty(shape, dtype)
-        if array.nbytes:
+        if array._nbytes:
             handle, pointer = self._handle, array._pointer or array._make_pointer()
             function, passes = handle.context._driver.api.cuMemsetD8Async, handle.passes
             try:
@@ -177,7 +178,7 @@ class Stream(BaseStream):
             except IndexError:
                 mine, passes = handle.gate.enter(), handle.passes
             try:
-                (code,) = function(pointer, 0, array.nbytes, handle.raw)
+                (code,) = function(pointer, 0, array._nbytes, handle.raw)
             finally:
                 passes.append(mine)
             if code:
@@ -238,13 +239,15 @@ class Stream(BaseStream):
             require_plain(border.instance("Stream.to_host: out", out, np.ndarray))
         if out is None:
             try:
-                if array.nbytes < LEAST_STAGED_BYTES or not self._handle.driver.keeps_blocks:
-                    out = np.empty(array.shape, array.dtype)
+                if array._nbytes < LEAST_STAGED_BYTES or not self._handle.driver.keeps_blocks:
+                    out = np.empty(array._shape, array._dtype)
                 else:
                     out = host_result(array.shape, array.dtype, array.nbytes)
             except ValueError as error:  # NumPy has fewer axes
                 raise CopyError(f"{array!r} has no counterpart on the host: {error}") from None
-        elif out.shape != array.shape or not (out.dtype is array.dtype or out.dtype == array.dtype):
+        elif out.shape != array._shape or not (
+            out.dtype is array._dtype or out.dtype == array._dtype
+        ):
             raise CopyError(
                 f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}: "
                 "both must have one shape and dtype"

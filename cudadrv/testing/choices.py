@@ -79,7 +79,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--cuda-order",
         metavar="ORDER",
-        help="when the emulator's work runs: immediate, late, random",
+        help="when the emulator's work runs: immediate, late, random or random:SEED",
     )
     group.addoption(
         "--cuda-seed",

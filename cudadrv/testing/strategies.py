@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ptx.read_only import ReadOnly
+
 from ..emulator.timeline.schedule import Schedule
 from ..errors import ArgumentTypeError, ArgumentValueError, RuntimeDependencyUnavailable
 from ..launch.config import (
@@ -83,8 +85,12 @@ class Size:
         strategy: draws it; within one example always the same number.
     """
 
+    __slots__ = ("__weakref__", "_strategy")
+
+    strategy: ReadOnly[SearchStrategy[int]] = ReadOnly("_strategy")
+
     def __init__(self, strategy: SearchStrategy[int]) -> None:
-        self.strategy = strategy
+        self._strategy = strategy
 
     def _combined(self, function: Callable[[int, int], int], other: int | Size) -> Size:
         if isinstance(other, Size):
@@ -179,9 +185,14 @@ class DrawnArray:
 class NumberInput:
     """A number that a kernel takes by value; made by `numbers`."""
 
+    __slots__ = ("__weakref__", "_dtype", "_values")
+
+    dtype: ReadOnly[np.dtype[Any]] = ReadOnly("_dtype")
+    values: ReadOnly[Values] = ReadOnly("_values")
+
     def __init__(self, dtype: npt.DTypeLike, values: Values) -> None:
-        self.dtype: np.dtype[Any] = np.dtype(dtype)  # of any kind of number
-        self.values = _checked_values("numbers", values)
+        self._dtype: np.dtype[Any] = np.dtype(dtype)  # of any kind of number
+        self._values = _checked_values("numbers", values)
 
     @property
     def strategy(self) -> SearchStrategy[np.generic]:
@@ -199,13 +210,20 @@ class ArrayInput:
         is_written: False if nothing writes it before the kernel.
     """
 
+    __slots__ = ("__weakref__", "_dtype", "_is_written", "_shape", "_values")
+
+    dtype: ReadOnly[np.dtype[Any]] = ReadOnly("_dtype")
+    shape: ReadOnly[tuple[Extent, ...]] = ReadOnly("_shape")
+    values: ReadOnly[Values] = ReadOnly("_values")
+    is_written: ReadOnly[bool] = ReadOnly("_is_written")
+
     def __init__(
         self, dtype: npt.DTypeLike, shape: Extents, values: Values, *, is_written: bool
     ) -> None:
-        self.dtype: np.dtype[Any] = np.dtype(dtype)  # of any kind of number
-        self.shape: tuple[Extent, ...] = extents_of("the shape of an array", shape)
-        self.values = _checked_values("arrays", values)
-        self.is_written = is_written
+        self._dtype: np.dtype[Any] = np.dtype(dtype)  # of any kind of number
+        self._shape: tuple[Extent, ...] = extents_of("the shape of an array", shape)
+        self._values = _checked_values("arrays", values)
+        self._is_written = is_written
 
     @property
     def strategy(self) -> SearchStrategy[DrawnArray]:

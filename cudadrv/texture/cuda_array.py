@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import (
     CUDA_MEMCPY3D,
@@ -67,11 +69,14 @@ class MipmapMemory(Memory[CUmipmappedArray]):
 class Texels(Closeable, Generic[_ScalarT]):
     """The properties that a CUDA array and a mipmapped one share."""
 
-    __slots__ = ("context", "extents", "texel")
+    __slots__ = ("_context", "_extents", "_texel")
 
-    context: BaseContext
-    extents: ArrayExtents
-    texel: Texel
+    _context: BaseContext
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
+    _extents: ArrayExtents
+    extents: ReadOnly[ArrayExtents] = ReadOnly("_extents")
+    _texel: Texel
+    texel: ReadOnly[Texel] = ReadOnly("_texel")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -204,9 +209,9 @@ class CudaArray(Texels[_ScalarT]):
         handle: CUarray,
         memory: AnyMemory,
     ) -> None:
-        self.context = context
-        self.extents = extents
-        self.texel = texel
+        self._context = context
+        self._extents = extents
+        self._texel = texel
         self._array = handle
         self._own(memory)
         context._adopt(self)

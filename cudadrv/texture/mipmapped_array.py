@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import CUmipmappedArray
 from ..driver.context import BaseContext, require_context
@@ -48,7 +50,9 @@ class MipmappedArray(Texels[_ScalarT]):
     Source: CUDA Driver API, cuMipmappedArrayCreate.
     """
 
-    __slots__ = ("_levels", "levels")
+    __slots__ = ("_levels", "_of_levels")
+
+    levels: ReadOnly[int] = ReadOnly("_levels")
 
     _handle: MipmapMemory
     # Added to the error of a kernel argument.
@@ -103,16 +107,16 @@ class MipmappedArray(Texels[_ScalarT]):
             raise TextureError(
                 f"{levels} levels of a CUDA array of shape {extents.shape}: use 1 to {most}"
             )
-        self.levels: int = most if levels is None else levels
+        self._levels: int = most if levels is None else levels
         box = require_context("MipmappedArray: context", context)._handle
         memory, descriptor = MipmapMemory(box, None, None), descriptor_of(extents, texel)
         code = memory.make(box.api.cuMipmappedArrayCreate, descriptor, self.levels)
         if code:
             raise creation_error(context, extents, texel, code, "cuMipmappedArrayCreate")
-        self.context = context
-        self.extents = extents
-        self.texel = texel
-        self._levels: list[CudaArray[_ScalarT]] = []
+        self._context = context
+        self._extents = extents
+        self._texel = texel
+        self._of_levels: list[CudaArray[_ScalarT]] = []
         self._own(memory)
         memory.public = self._key
         context._adopt(self)
@@ -126,7 +130,7 @@ class MipmappedArray(Texels[_ScalarT]):
             handle = checked(box.api, "cuMipmappedArrayGetLevel", outcome, doing)
             level = CudaArray.of_level(self.context, extents, self.texel, handle, box)
             self._adopt(level)
-            self._levels.append(level)
+            self._of_levels.append(level)
             extents = extents.halved()
 
     @property
@@ -152,7 +156,7 @@ class MipmappedArray(Texels[_ScalarT]):
     @property
     def nbytes(self) -> int:
         """Size of the texels of all levels."""
-        return sum(level.nbytes for level in self._levels)
+        return sum(level.nbytes for level in self._of_levels)
 
     def level(self, number: int) -> CudaArray[_ScalarT]:
         """Return a level; 0 is the largest. The same number gives the same object.
@@ -165,7 +169,7 @@ class MipmappedArray(Texels[_ScalarT]):
         number = border.integer("MipmappedArray.level: number", number)
         if not 0 <= number < self.levels:
             raise TextureError(f"{self!r} has no level {number}")
-        return self._levels[number]
+        return self._of_levels[number]
 
     def close(self) -> None:
         """Free the texels, and the levels and the textures over them. Idempotent.

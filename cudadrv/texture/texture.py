@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, ClassVar, Final, TypeAlias
 
+from ptx.read_only import ReadOnly
+
 from .. import border
 from ..driver._api import (
     CUDA_RESOURCE_DESC,
@@ -112,17 +114,20 @@ class TexelView(Closeable, KernelObject):
         closed: True once it or its array was closed.
     """
 
-    __slots__ = ("_resource", "buffer", "context")
+    __slots__ = ("_buffer", "_context", "_resource")
+
+    buffer: ReadOnly[CudaArray[Any] | MipmappedArray[Any] | DeviceData] = ReadOnly("_buffer")
+    context: ReadOnly[BaseContext] = ReadOnly("_context")
 
     _handle: ViewHandle
     # True if kernels may write the array.
     _is_written: ClassVar[bool]
 
     def __init__(self, resource: Resource, box: ViewHandle) -> None:
-        self.context: BaseContext = resource.context
+        self._context: BaseContext = resource.context
         self._resource: Resource | None = resource
         # Its `_handle` owns the memory: a launch compares it first.
-        self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceData = (
+        self._buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceData = (
             resource._root if isinstance(resource, DeviceArray) else resource
         )
         if box.memory.public is not None:
@@ -478,7 +483,9 @@ class Texture(TexelView):
     Source: CUDA Driver API, cuTexObjectCreate; CUDA Programming Guide, "Texture Memory".
     """
 
-    __slots__ = ("reading",)
+    __slots__ = ("_reading",)
+
+    reading: ReadOnly[Reading] = ReadOnly("_reading")
 
     _is_written = False
 
@@ -503,7 +510,7 @@ class Texture(TexelView):
         texel = texel_of(resource, channels)
         if isinstance(address_mode, AddressMode):
             address_mode = (address_mode,)
-        self.reading: Reading = Reading(
+        self._reading: Reading = Reading(
             address_modes=border.several("Texture: address_mode", address_mode, AddressMode),
             filter_mode=border.instance("Texture: filter_mode", filter_mode, FilterMode),
             read_mode=border.instance("Texture: read_mode", read_mode, ReadMode),

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO, cast
 
 import ptx
+from ptx.read_only import ReadOnly
 
 from .. import border
 from ..driver._api import CUfunction, CUmodule, CUresult, CUstream
@@ -49,15 +50,29 @@ class Trace:
         OSError: it is entered, and the file cannot be written.
     """
 
-    _begun: _Recording | None = None
-    # The object in place of the driver's functions, while there is one.
-    _traced: TracedApi | None = None
+    __slots__ = (
+        "__weakref__",
+        "_begun",
+        "_device_spans",
+        "_path",
+        "_symbols",
+        "_traced",
+        "_untimed",
+    )
+
+    path: ReadOnly[Path | None] = ReadOnly("_path")
+    device_spans: ReadOnly[tuple[DeviceSpan, ...]] = ReadOnly("_device_spans")
+    untimed: ReadOnly[Mapping[int, int]] = ReadOnly("_untimed")
+    symbols: ReadOnly[Mapping[str, str]] = ReadOnly("_symbols")
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        self.path: Path | None = None if path is None else border.path("trace: path", path)
-        self.device_spans: tuple[DeviceSpan, ...] = ()
-        self.untimed: Mapping[int, int] = {}
-        self.symbols: Mapping[str, str] = {}
+        self._begun: _Recording | None = None
+        # The object in place of the driver's functions, while there is one.
+        self._traced: TracedApi | None = None
+        self._path: Path | None = None if path is None else border.path("trace: path", path)
+        self._device_spans: tuple[DeviceSpan, ...] = ()
+        self._untimed: Mapping[int, int] = {}
+        self._symbols: Mapping[str, str] = {}
 
     def __enter__(self) -> Trace:
         if self._begun is not None:
@@ -101,16 +116,17 @@ class Trace:
                     recording.recorder.devices.finish()
                 finally:
                     devices = recording.recorder.devices
-                    self.device_spans, self.untimed = tuple(devices.spans()), devices.untimed()
-                    self.symbols = traced.symbols
+                    self._device_spans, self._untimed = tuple(devices.spans()), devices.untimed()
+                    self._symbols = traced.symbols
                     if recording.file is not None:
                         _write(recording.recorder, recording.file)
                     self._begun = self._traced = None
 
     def __del__(self) -> None:
         # An interrupt can come before the first line of `__exit__`, and several can come.
-        if self._traced is not None:
-            complete(self._traced.remove)
+        traced: TracedApi | None = getattr(self, "_traced", None)
+        if traced is not None:
+            complete(traced.remove)
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """Show a `with` block on the thread that runs it."""

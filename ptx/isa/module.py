@@ -28,6 +28,7 @@ from ptx.isa.directives import (
 from ptx.isa.errors import shortened, syntax_error
 from ptx.isa.lexer import TOKEN_OR_TABLE, Cursor, LineIndex, without_comments
 from ptx.isa.model import Body, Function, Linkage, Space, SymbolValue, Variable
+from ptx.read_only import Guarded, ReadOnly
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
 _SECTION = re.compile(r"(?m)^[ \t]*\.section\b[^\n{]*(?:\s*\{)?")
@@ -63,7 +64,7 @@ class NamesUsed:
     shared: tuple[Variable, ...]
 
 
-class PtxModule:
+class PtxModule(Guarded):
     """One PTX text: its declarations, and each function's body on demand.
 
     Attributes:
@@ -74,19 +75,28 @@ class PtxModule:
         variables: module-scope variables by name.
     """
 
+    text: ReadOnly[str] = ReadOnly("_text")
+    version: ReadOnly[str] = ReadOnly("_version")
+    target: ReadOnly[str] = ReadOnly("_target")
+    address_size: ReadOnly[int] = ReadOnly("_address_size")
+    functions: ReadOnly[dict[str, Function]] = ReadOnly("_functions")
+    variables: ReadOnly[dict[str, Variable]] = ReadOnly("_variables")
+    aliases: ReadOnly[dict[str, str]] = ReadOnly("_aliases")
+    files: ReadOnly[dict[int, str]] = ReadOnly("_files")
+
     def __init__(self, text: str) -> None:
-        self.text: str = checks.instance_of("PTX", text, str)
-        self.version = ""
-        self.target = ""
-        self.address_size = 64
-        self.functions: dict[str, Function] = {}
-        self.variables: dict[str, Variable] = {}
-        self.aliases: dict[str, str] = {}
+        self._text: str = checks.instance_of("PTX", text, str)
+        self._version = ""
+        self._target = ""
+        self._address_size = 64
+        self._functions: dict[str, Function] = {}
+        self._variables: dict[str, Variable] = {}
+        self._aliases: dict[str, str] = {}
         self._clean = without_comments(text)
         self._lines = LineIndex(text)
         self._bodies: dict[str, Body] = {}
         self._uses: dict[str, NamesUsed] = {}
-        self.files: dict[int, str] = {
+        self._files: dict[int, str] = {
             int(match[1]): match[2] for match in _FILE.finditer(self._clean)
         }
         _ModuleReader(self, self._clean, self._lines).read()
@@ -392,7 +402,7 @@ class _ModuleReader:
         while cursor.word == ".target":
             self._target(cursor)
         if self._module.target and cursor.accept(".address_size"):
-            self._module.address_size = integer_literal(cursor)
+            self._module._address_size = integer_literal(cursor)
             if self._module.address_size not in (32, 64):
                 raise cursor.error(".address_size takes 32 or 64", cursor.index - 1)
         for name, value in ((".version", self._module.version), (".target", self._module.target)):
@@ -411,7 +421,7 @@ class _ModuleReader:
             return
         if not _VERSION.fullmatch(cursor.word):
             cursor.fail(f".version takes a version such as 8.0{cursor.found}")
-        self._module.version = cursor.advance()
+        self._module._version = cursor.advance()
 
     def _target(self, cursor: Cursor) -> None:
         """`.target architecture {, option}`, where the last architecture counts."""
@@ -420,7 +430,7 @@ class _ModuleReader:
         while True:
             option = cursor.word
             if _TARGET.fullmatch(option):
-                self._module.target = option.replace("compute_", "sm_")
+                self._module._target = option.replace("compute_", "sm_")
             elif option not in _OF_TARGETS or not self._module.target:
                 option = shortened(option, 40)
                 cursor.fail(

@@ -57,8 +57,8 @@ def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
             if not depth:
                 if thread.put_off:
                     thread.make_up()
-                if self.reporter is not None:
-                    self.reporter()
+                if self._reporter is not None:
+                    self._reporter()
 
     return checked
 

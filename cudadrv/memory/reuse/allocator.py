@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ptx.read_only import ReadOnly
+
 from ... import border
 from ...driver._api import CUdeviceptr
 from ...driver.call_gate import CapturePeriod
@@ -227,12 +229,27 @@ class CudaAllocator(NotCopyable):
         cap_bytes: the most bytes that free blocks may take.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_captures",
+        "_dependent",
+        "_free",
+        "_frozen",
+        "_lists",
+        "_live",
+        "_lock",
+        "_queue",
+        "_stream",
+    )
+
+    stream: ReadOnly[BaseStream] = ReadOnly("_stream")
+
     def __init__(self, stream: BaseStream, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
         require_stream("CudaAllocator: stream", stream)
         cap_bytes = border.integer("CudaAllocator: cap_bytes", cap_bytes)
         if cap_bytes < 0:
             raise InvalidValueError(f"an allocator's cap of {cap_bytes} bytes: 0 or more")
-        self.stream = stream
+        self._stream = stream
         self._lists: FreeLists[int] = FreeLists(cap_bytes, MOST_BLOCKS_OF_A_SIZE)
         self._free = self._lists.by_size
         # Address to size of blocks in use; dict assignment and pop are atomic.

@@ -12,6 +12,8 @@ from typing import Any, Final, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from ptx.read_only import ReadOnly
+
 from ... import border
 from ...driver.driver_selection import forked_error
 from ...driver.handle import NotCopyable
@@ -117,12 +119,16 @@ class ArenaSlab(DeviceArray[_ScalarT]):
     arena owns it, and closing does nothing. Dropping it without a release frees it.
     """
 
-    __slots__ = ("arena", "bucket", "lease", "shelf")
+    __slots__ = ("_arena", "_bucket", "_lease", "_shelf")
 
-    arena: DeviceArena[_ScalarT]
-    bucket: int
-    shelf: FreeList[ArenaSlab[_ScalarT]]
-    lease: Lease
+    _arena: DeviceArena[_ScalarT]
+    arena: ReadOnly[DeviceArena[_ScalarT]] = ReadOnly("_arena")
+    _bucket: int
+    bucket: ReadOnly[int] = ReadOnly("_bucket")
+    _shelf: FreeList[ArenaSlab[_ScalarT]]
+    shelf: ReadOnly[FreeList[ArenaSlab[_ScalarT]]] = ReadOnly("_shelf")
+    _lease: Lease
+    lease: ReadOnly[Lease] = ReadOnly("_lease")
 
     def close(self) -> None:
         """Free the memory, unless the slab was released to its arena. Idempotent."""
@@ -169,6 +175,13 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
             largest are freed first.
     """
 
+    __slots__ = (
+        "__weakref__", "_dtype", "_ended", "_ended_uses", "_fresh_count", "_held_bytes",
+        "_high_water_bytes", "_leases", "_lists", "_lock", "_shelves",
+    )  # fmt: skip
+
+    dtype: ReadOnly[np.dtype[_ScalarT]] = ReadOnly("_dtype")
+
     @overload
     def __init__(self: DeviceArena[np.float64], *, max_cached_bytes: int | None = None) -> None: ...
     @overload
@@ -187,7 +200,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
             max_cached_bytes = border.integer("DeviceArena: max_cached_bytes", max_cached_bytes)
         if max_cached_bytes is not None and max_cached_bytes < 0:
             raise InvalidValueError(f"an arena's cap of {max_cached_bytes} bytes: 0 or more")
-        self.dtype: np.dtype[_ScalarT] = checked_dtype(dtype)
+        self._dtype: np.dtype[_ScalarT] = checked_dtype(dtype)
         self._lists: FreeLists[ArenaSlab[_ScalarT]] = FreeLists(max_cached_bytes)
         # Free slabs by stream, then by bit length of elements - 1.
         self._shelves: dict[BaseStream, dict[int, FreeList[ArenaSlab[_ScalarT]]]] = {}
@@ -316,9 +329,9 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
             slab = self._fresh(
                 stream, bucket, Lease(bucket * self.dtype.itemsize, self._ended), label
             )
-            slab.arena, slab.bucket = self, bucket
+            slab._arena, slab._bucket = self, bucket
             self._enter(slab)
-        slab.shelf = shelf
+        slab._shelf = shelf
         return bucket, slab
 
     def _from(self, shelf: FreeList[ArenaSlab[_ScalarT]]) -> ArenaSlab[_ScalarT] | None:
@@ -450,7 +463,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
 
     def _zeroed(self, stream: BaseStream, bucket: int, lease: Lease) -> ArenaSlab[_ScalarT]:
         slab: ArenaSlab[_ScalarT] = object.__new__(ArenaSlab)
-        slab.shape, slab.dtype, slab.lease = (bucket,), self.dtype, lease
+        slab._shape, slab._dtype, slab._lease = (bucket,), self.dtype, lease
         with without_choices():  # The arena may be the chosen resource.
             slab._allocate(stream, bucket * self.dtype.itemsize)
         watch = stream.context.device.driver.memory_watch
@@ -464,7 +477,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
 
     def _move(self, slab: ArenaSlab[_ScalarT], former: BaseStream, stream: BaseStream) -> None:
         order_access(slab._memory, stream._handle)
-        slab.stream = stream
+        slab._stream = stream
 
     def _discard(self, slab: ArenaSlab[_ScalarT]) -> None:
         slab.close()
@@ -482,8 +495,14 @@ class ArenaMemory(NotCopyable):
         arena: the arena, with its statistics.
     """
 
+    __slots__ = ("__weakref__", "_allocations", "_arena")
+
+    arena: ReadOnly[DeviceArena[np.uint8]] = ReadOnly("_arena")
+
     def __init__(self, max_cached_bytes: int | None = None) -> None:
-        self.arena: DeviceArena[np.uint8] = DeviceArena(np.uint8, max_cached_bytes=max_cached_bytes)
+        self._arena: DeviceArena[np.uint8] = DeviceArena(
+            np.uint8, max_cached_bytes=max_cached_bytes
+        )
         # With the handle, which a closing context would take from the slab too early.
         self._allocations: dict[int, tuple[int, DeviceArray[np.uint8], AnyMemory]] = {}
 

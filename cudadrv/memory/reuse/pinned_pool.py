@@ -103,6 +103,8 @@ class PinnedPool(NotCopyable):
         UnsupportedError: `numa_node` was given, and the driver has no pools of NUMA nodes.
     """
 
+    __slots__ = ("__weakref__", "_blocks", "_lock", "_most", "_pin", "_pinned", "_reused")
+
     def __init__(
         self, max_cached_bytes: int | None = None, *, numa_node: int | None = None
     ) -> None:

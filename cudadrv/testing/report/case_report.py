@@ -176,7 +176,7 @@ def report_case(
     block, warp = _chosen_warp(verdict, example)
     run = compiled.measure(example, block, warp)
     extent = next(
-        (launch.block for launch in run.launches if launch.kernel == compiled.kernel),
+        (launch.block for launch in run.launches if launch.symbol == compiled.kernel),
         example.config.block,
     )
     signatures = compiled.image.signatures
@@ -273,7 +273,7 @@ def _ptx_by_line(compiled: CompiledCase, run: MeasuredRun) -> dict[tuple[str, in
     """Return the instructions of each line of source, of the kernels that ran."""
     text = compiled.image.data.decode()
     module, lines = parse(text), text.split("\n")
-    kernels = dict.fromkeys([launch.kernel for launch in run.launches] or [compiled.kernel])
+    kernels = dict.fromkeys([launch.symbol for launch in run.launches] or [compiled.kernel])
     reached = dict.fromkeys(
         name for kernel in kernels for name in reachable_functions(module, kernel)
     )

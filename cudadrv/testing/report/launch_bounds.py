@@ -162,7 +162,7 @@ def launch_bounds(
     ended = {id(launch) for launch in launches[len(launches) - failed :]}
     return tuple(
         _bounds_of(
-            group[0], len(group), device, static_shared.get(group[0].kernel, 0),
+            group[0], len(group), device, static_shared.get(group[0].symbol, 0),
             is_failed=id(group[0]) in ended,
         )
         for group in groups
@@ -172,7 +172,7 @@ def launch_bounds(
 def _is_same(launch: CountedLaunch, other: CountedLaunch) -> bool:
     return all(
         getattr(launch, name) == getattr(other, name)
-        for name in ("kernel", "grid", "block", "shared_bytes", "total")
+        for name in ("symbol", "grid", "block", "shared_bytes", "total")
     )
 
 

@@ -18,6 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 import ptx
 from ptx.emulate.check.findings import demangled
+from ptx.read_only import ReadOnly
 from ptx.source_text import SourceText
 
 from ... import border
@@ -77,6 +78,23 @@ class KernelCase:
         ArgumentError: an argument of the case has the wrong type.
     """
 
+    __slots__ = (
+        "__weakref__", "_arguments", "_assume", "_folder", "_kernel", "_launch", "_name",
+        "_options", "_program", "_reference", "_source", "_source_name", "_tolerance",
+    )  # fmt: skip
+
+    name: ReadOnly[str] = ReadOnly("_name")
+    source_name: ReadOnly[str] = ReadOnly("_source_name")
+    source: ReadOnly[str | Path] = ReadOnly("_source")
+    arguments: ReadOnly[dict[str, Input | SearchStrategy[object]]] = ReadOnly("_arguments")
+    launch: ReadOnly[LaunchConfigs] = ReadOnly("_launch")
+    reference: ReadOnly[Callable[..., object]] = ReadOnly("_reference")
+    kernel: ReadOnly[str] = ReadOnly("_kernel")
+    program: ReadOnly[HostProgram | None] = ReadOnly("_program")
+    assume: ReadOnly[Callable[..., object] | None] = ReadOnly("_assume")
+    tolerance: ReadOnly[Tolerance | Mapping[str, Tolerance]] = ReadOnly("_tolerance")
+    options: ReadOnly[ptx.CompileOptions] = ReadOnly("_options")
+
     def __init__(
         self,
         source: str | Path,
@@ -90,25 +108,25 @@ class KernelCase:
         tolerance: Tolerance | Mapping[str, Tolerance] | None = None,
         options: ptx.CompileOptions | None = None,
     ) -> None:
-        self.name = ""
-        self.source_name = ""  # of a text that was a file
+        self._name = ""
+        self._source_name = ""  # of a text that was a file
         file = user_call_site().rpartition(":")[0]
         self._folder = Path(file).resolve().parent if file else None  # of the Python file
-        self.source = source
-        self.arguments: dict[str, Input | SearchStrategy[object]] = dict(arguments)
-        self.launch: LaunchConfigs = _checked_launch(launch)
-        self.reference: Callable[..., object] = _with_named_arguments(
+        self._source = source
+        self._arguments: dict[str, Input | SearchStrategy[object]] = dict(arguments)
+        self._launch: LaunchConfigs = _checked_launch(launch)
+        self._reference: Callable[..., object] = _with_named_arguments(
             "reference", reference, self.arguments
         )
-        self.kernel = kernel
-        self.program = program
-        self.assume: Callable[..., object] | None = (
+        self._kernel = kernel
+        self._program = program
+        self._assume: Callable[..., object] | None = (
             None if assume is None else _with_named_arguments("assume", assume, self.arguments)
         )
-        self.tolerance: Tolerance | Mapping[str, Tolerance] = (
+        self._tolerance: Tolerance | Mapping[str, Tolerance] = (
             Tolerance() if tolerance is None else tolerance
         )
-        self.options: ptx.CompileOptions = options or ptx.CompileOptions()
+        self._options: ptx.CompileOptions = options or ptx.CompileOptions()
         for name, argument in self.arguments.items():
             _check_input(name, argument)
 
@@ -117,7 +135,7 @@ class KernelCase:
         if self.name or not name:
             return self
         case = copy.copy(self)
-        case.name = name
+        case._name = name
         return case
 
     def located(self, folder: Path) -> KernelCase:
@@ -129,7 +147,7 @@ class KernelCase:
         if isinstance(self.source, Path):
             own = self.source if self._folder is None else self._folder / self.source
             is_other = self._folder not in (None, folder.resolve()) and own.is_file()
-            case.source = _from_working_folder(own) if is_other else folder / self.source
+            case._source = _from_working_folder(own) if is_other else folder / self.source
         return case
 
     @property

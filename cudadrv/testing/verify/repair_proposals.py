@@ -111,8 +111,8 @@ def source_barriers(compiled: CompiledCase, fault: Fault) -> Iterator[Proposal]:
         old = lines[index]
         new = f"{_BARRIER[0]}; {old}" if side == "before" else f"{old} {_BARRIER[0]};"
         case = copy(compiled.case)
-        case.source_name = case.source_file
-        case.source = "\n".join([*lines[:index], new, *lines[index + 1 :]])
+        case._source_name = case.source_file
+        case._source = "\n".join([*lines[:index], new, *lines[index + 1 :]])
         try:
             image, _ = case.compile()
         except CannotVerifyError:

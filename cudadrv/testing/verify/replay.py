@@ -152,7 +152,7 @@ class SavedFinding:
             kernel=self.kernel,
             tolerance=self.tolerances,
         )
-        case.source_name = self.source_file
+        case._source_name = self.source_file
         return CompiledCase(
             case, image, self.kernel, self.checks, SourceText(self.source_file, self.source)
         )

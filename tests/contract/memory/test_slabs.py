@@ -24,6 +24,7 @@ from cudadrv.memory.reuse.arena import (
     bucket_of,
 )
 from cudadrv.memory.reuse.free_lists import FreeList
+from ptx.read_only import ReadOnly
 from tests.several_threads import running
 
 ITEM = 8
@@ -52,13 +53,16 @@ class FakeSlab:
     """A slab without memory."""
 
     closed = False
-    arena: object
-    bucket: int
-    shelf: FreeList[Any]  # of FakeSlab: the arena's own type
-    lease: Lease
+    # As in `ArenaSlab`, whose users read the attributes.
+    _arena: object
+    arena: ReadOnly[object] = ReadOnly("_arena")
+    _bucket: int
+    bucket: ReadOnly[int] = ReadOnly("_bucket")
+    _shelf: FreeList[Any]  # of FakeSlab: the arena's own type
+    shelf: ReadOnly[FreeList[Any]] = ReadOnly("_shelf")
 
     def __init__(self, lease: Lease) -> None:
-        self.lease = lease
+        self.lease: Lease = lease
 
 
 @dataclass

@@ -41,8 +41,7 @@ def verdict() -> tuple[KernelCase, Verdict]:
         arguments={"x": np.arange(8, dtype=np.int32), "out": st.unwritten(np.int32, 8)},
         launch=st.launch_configs(blocks=1, block=8),
         reference=lambda x: {"out": x[[1, 0, 3, 2, 5, 4, 7, 6]]},
-    )
-    case.name = "shift"
+    ).named("shift")
     options = VerifyOptions(("race",), examples=2, database=None)
     return case, verify(case, options, name="shift.py::shift")
 

@@ -53,6 +53,27 @@ def test_launches_add_up_by_kernel(context: cudadrv.Context) -> None:
     assert {line.file for line in launch.lines} == {""}
 
 
+def test_kernels_are_counted_by_their_name_expressions_and_symbols(
+    context: cudadrv.Context,
+) -> None:
+    source = "template <typename T> __global__ void k(T* x) { *x = 1; }"
+    names = ["k<float>", "k<int>"]
+    module = context.compile(source, name_expressions=names)
+    assert module.image is not None
+    symbols = [module.image.lowered_names[name] for name in names]
+    stream = context.new_stream()
+    x = stream.zeros(1, np.int32)
+    with emulator.counting() as counters:
+        module.kernel("k<float>").launch(stream, cudadrv.LaunchConfig(1, 1), x.view(np.float32))
+        module.kernel(symbols[1]).launch(stream, cudadrv.LaunchConfig(1, 32), x)
+    assert [*counters] == [*counters.kernels] == names
+    assert {kernel for kernel, _ in counters.lines} == {*names}
+    for name, symbol in zip(names, symbols, strict=True):
+        assert counters[name] == counters[symbol] == counters.kernels[name]
+    assert [each.symbol for each in counters.launches] == symbols
+    assert counters["k<float>"].executed.threads < counters["k<int>"].executed.threads
+
+
 def test_occupancy_is_that_of_the_driver(context: cudadrv.Context) -> None:
     body = "__shared__ float s[8192]; s[t] = x[i]; __syncthreads(); y[i] = s[127 - t];"
     (launch,) = count(context, kernel(body)).launches

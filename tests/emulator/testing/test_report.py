@@ -85,9 +85,9 @@ class Page(HTMLParser):
             each.text += data
 
 
-def saxpy(guard: str) -> KernelCase:
+def saxpy(guard: str, comment: str = "// </style>") -> KernelCase:
     return KernelCase(
-        SAXPY.replace("GUARD", guard),
+        SAXPY.replace("GUARD", guard).replace("// </style>", comment),
         arguments={
             "n": N, "a": st.numbers(np.float32), "x": st.arrays(np.float32, N),
             "y": st.arrays(np.float32, N),
@@ -158,8 +158,7 @@ def test_a_finding_has_its_tried_repairs(found: CaseReport) -> None:
 
 def test_control_characters_of_a_source_are_escaped() -> None:
     mark = "\u202e\x1b[2J\u2066"
-    case = saxpy("i <= n")
-    case.source = str(case.source).replace("// </style>", f"// {mark}</style>")
+    case = saxpy("i <= n", f"// {mark}</style>")
     text = page_of(Report((reported(case, name=f"{mark}::saxpy"),), ((mark, mark),)))
     assert not set(mark) - set("[2J") & set(text)
     assert text.count("\\u202e\\x1b[2J\\u2066") >= 4
