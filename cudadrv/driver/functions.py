@@ -271,7 +271,7 @@ cuMemPoolSetAttribute 11020 size int &byte
 cuMemPoolTrimTo 11020 size size
 cuMemPrefetchAsync 8000 size size int stream
 cuMemPrefetchAsync_v2 12020 size bytes size uint stream ; suffixed copy
-cuMemPrefetchBatchAsync 12080 size size size size size size size stream ; copy
+cuMemPrefetchBatchAsync 13000 size size size size size size size stream ; copy
 cuMemRangeGetAttribute 8000 >byte size int size size
 cuMemRangeGetAttributes 8000 &size &size &int size size size
 cuMemRelease 10020 size ; frees
@@ -322,10 +322,10 @@ cuGraphicsUnmapResources 3000 uint size stream ; frees
 cuGraphicsUnregisterResource 3000 size ; frees
 # Arrays, textures, surfaces and tensor maps
 cuArray3DCreate_v2 3020 >size *CUDA_ARRAY3D_DESCRIPTOR
-cuArray3DGetDescriptor_v2 3020 >byte size
+cuArray3DGetDescriptor_v2 3020 >=40 size
 cuArrayCreate_v2 3020 >size &byte
 cuArrayDestroy 2000 size ; frees
-cuArrayGetDescriptor_v2 3020 >byte size
+cuArrayGetDescriptor_v2 3020 >=24 size
 cuMipmappedArrayCreate 5000 >size *CUDA_ARRAY3D_DESCRIPTOR uint
 cuMipmappedArrayDestroy 5000 size ; frees
 cuMipmappedArrayGetLevel 5000 >size size uint
@@ -422,8 +422,8 @@ cuGraphCreate 10000 >size uint
 cuGraphDebugDotPrint 11030 size text uint
 cuGraphDestroy 10000 size ; frees
 cuGraphDestroyNode 10000 size
-cuGraphEventRecordNodeGetEvent 11010 size >byte
-cuGraphEventWaitNodeGetEvent 11010 size >byte
+cuGraphEventRecordNodeGetEvent 11010 size >size
+cuGraphEventWaitNodeGetEvent 11010 size >size
 cuGraphExecDestroy 10000 size ; frees
 cuGraphExecGetId 13010 size >uint
 cuGraphExecHostNodeSetParams 10020 size size size
@@ -439,7 +439,7 @@ cuGraphGetEdges_v2 12030 size size size size &size ; suffixed
 cuGraphGetId 13010 size >uint
 cuGraphGetNodes 10000 size size &size
 cuGraphGetRootNodes 10000 size size &size
-cuGraphHostNodeGetParams 10000 size >byte
+cuGraphHostNodeGetParams 10000 size >=16
 cuGraphHostNodeSetParams 10000 size size
 cuGraphInstantiate 10000 >size size size size size
 cuGraphInstantiate_v2 11000 >size size size size size
@@ -447,17 +447,17 @@ cuGraphInstantiateWithFlags 11040 >size size size ; name=cuGraphInstantiate
 cuGraphInstantiateWithParams 12000 >size size &size ; ptsz compilation
 cuGraphKernelNodeCopyAttributes 11000 size size
 cuGraphKernelNodeGetAttribute 11000 size int >=64
-cuGraphKernelNodeGetParams 10000 size >byte
-cuGraphKernelNodeGetParams_v2 12000 size >byte
+cuGraphKernelNodeGetParams 10000 size >=56
+cuGraphKernelNodeGetParams_v2 12000 size >=72
 cuGraphKernelNodeSetAttribute 11000 size int *CUkernelNodeAttrValue
 cuGraphKernelNodeSetParams_v2 12000 size size
 cuGraphKernelNodeSetParams 10000 size size
 cuGraphLaunch 10000 size stream ; hot launch
-cuGraphMemAllocNodeGetParams 11040 size >byte
-cuGraphMemFreeNodeGetParams 11040 size >byte
-cuGraphMemcpyNodeGetParams 10000 size >byte
+cuGraphMemAllocNodeGetParams 11040 size >=120
+cuGraphMemFreeNodeGetParams 11040 size >size
+cuGraphMemcpyNodeGetParams 10000 size >=200
 cuGraphMemcpyNodeSetParams 10000 size size
-cuGraphMemsetNodeGetParams 10000 size >byte
+cuGraphMemsetNodeGetParams 10000 size >=40
 cuGraphMemsetNodeSetParams 10000 size size
 cuGraphNodeFindInClone 10000 >size size size
 cuGraphNodeGetContainingGraph 13010 size >size
@@ -550,7 +550,7 @@ cuDeviceGetNvSciSyncAttributes 10020 size int int ; absent
 cuDeviceGetP2PAtomicCapabilities 13000 size size uint int int ; absent
 cuDeviceGetP2PAttribute 8000 size int int int ; absent
 cuDeviceGetProperties 2000 size int ; absent
-cuDeviceGetTexture1DLinearMaxWidth 11010 size size uint int ; absent
+cuDeviceGetTexture1DLinearMaxWidth 11010 size int uint int ; absent
 cuDeviceRegisterAsyncNotification 12040 int size size size ; absent
 cuDeviceUnregisterAsyncNotification 12040 int size ; absent
 cuEGLApiInit 7000 size ; absent
@@ -658,7 +658,7 @@ cuTexRefSetArray 2000 size size uint ; absent
 cuTexRefSetBorderColor 8000 size size ; absent
 cuTexRefSetFilterMode 2000 size int ; absent
 cuTexRefSetFlags 2000 size uint ; absent
-cuTexRefSetFormat 2000 size size int ; absent
+cuTexRefSetFormat 2000 size int int ; absent
 cuTexRefSetMaxAnisotropy 5000 size uint ; absent
 cuTexRefSetMipmapFilterMode 5000 size int ; absent
 cuTexRefSetMipmapLevelBias 5000 size float ; absent
