@@ -43,8 +43,6 @@ class _Reading(threading.local):
 
 
 reading: Final = _Reading()
-replaced: Final[dict[str, str]] = {}
-"""The files of real libraries that such a process has replaced, by their names in pathfinder."""
 
 _OK = 0
 _INVALID_OPTION = 5
@@ -305,8 +303,6 @@ def library_path(name: str) -> str | None:
 
     None if it cannot be determined.
     """
-    if name in replaced:
-        return replaced[name]
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
     try:

@@ -96,7 +96,7 @@ def environment(options: argparse.Namespace) -> dict[str, str]:
 
 def _libraries() -> dict[str, str]:
     """Return where programs look for the files of the driver's libraries."""
-    from ..emulator.shared_libraries.library_files import SEARCH_PATH, library_folder
+    from ..emulator.shared_libraries.library_files import SEARCH_PATH, library_folder, nvrtc_folder
 
     try:
         folder = library_folder()
@@ -106,7 +106,10 @@ def _libraries() -> dict[str, str]:
         print_error("cudadrv: no folder for the files of the driver's libraries")
         return {}
     # Triton searches the system's folders otherwise.
-    return {SEARCH_PATH: _first(folder, SEARCH_PATH), "TRITON_LIBCUDA_PATH": str(folder)}
+    folders = filter(None, (folder, nvrtc_folder(), os.environ.get(SEARCH_PATH)))
+    return {
+        SEARCH_PATH: os.pathsep.join(map(str, folders)), "TRITON_LIBCUDA_PATH": str(folder),
+    }  # fmt: skip
 
 
 def _pytest_plugins(fault: str | None) -> dict[str, str]:

@@ -42,7 +42,7 @@ class _Substitutes:
     Attributes:
         libcuda, libnvjitlink: made for the first stand-in; others keep their addresses.
         libnvidia_ml: same, unless the process had loaded the driver's before.
-        libnvrtc: the same; None also where NVRTC is not installed, or was loaded before.
+        libnvrtc: changes of the real libraries.
         runtime: what is replaced in `cuda.bindings.runtime`.
         standing: the stand-in there is, which nobody else may hold.
     """
@@ -52,7 +52,7 @@ class _Substitutes:
         self.libcuda: Libcuda | None = None
         self.libnvjitlink: LibnvJitLink | None = None
         self.libnvidia_ml: LibnvidiaMl | None = None
-        self.libnvrtc: LibNvrtc | None = None
+        self.libnvrtc = LibNvrtc()
         self.runtime = RuntimeModule()
         self.standing: StandIn | None = None
 
@@ -80,7 +80,6 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
                 folder and folder / LIBCUDA
             )
             libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink()
-            _SUBSTITUTES.libnvrtc = _SUBSTITUTES.libnvrtc or LibNvrtc.make()
             block = stack.enter_context(ExitStack())
             self._emulated = emulated
             self._emulator: Emulator = block.enter_context(emulated.standing())
@@ -92,8 +91,7 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
             if _SUBSTITUTES.libnvidia_ml is not None:
                 _SUBSTITUTES.libnvidia_ml.use(self.emulator)
             libnvjitlink.use()
-            if _SUBSTITUTES.libnvrtc is not None:
-                _SUBSTITUTES.libnvrtc.is_used = True
+            _SUBSTITUTES.libnvrtc.use()
             _SUBSTITUTES.runtime.use(self.emulator)
             self._stack = stack.pop_all()
             self._block = block
@@ -102,8 +100,7 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
     @staticmethod
     def _leave(libcuda: Libcuda, libnvjitlink: LibnvJitLink) -> None:
         _SUBSTITUTES.runtime.leave()
-        if _SUBSTITUTES.libnvrtc is not None:
-            _SUBSTITUTES.libnvrtc.is_used = False
+        _SUBSTITUTES.libnvrtc.is_used = False
         libcuda.leave()
         libnvjitlink.leave()
         if _SUBSTITUTES.libnvidia_ml is not None:

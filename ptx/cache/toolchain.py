@@ -159,7 +159,7 @@ def _loaded_from_elsewhere(library: Library, path: str) -> bool:
         return False
     if mark not in maps:  # as at most starts, with a thousand lines of other files
         return False
-    # A library without a file passes calls on to the real one (`_nvrtc.replaced`).
+    # A library without a file passes calls on to the real one.
     lines = [line for line in maps.split(b"\n") if mark in line and b"/memfd:" not in line]
     paths = {os.fsdecode(line.split(maxsplit=5)[-1].strip()) for line in lines}
     real = os.path.realpath(path)

@@ -43,6 +43,11 @@ _ADDRESS_X86: Final = 1  # R_X86_64_64
 _HASH, _STRTAB, _SYMTAB, _STRSZ, _SYMENT, _SONAME = 4, 5, 6, 10, 11, 14
 _VERSYM, _VERDEF, _VERDEFNUM = 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD
 _GLOBAL_OBJECT, _GLOBAL_FUNCTION = 0x11, 0x12
+_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+_SECTIONS_AT, _SECTION_COUNT = struct.Struct("<Q"), struct.Struct("<HH")  # e_shoff; e_shnum and on
+_WRITE, _ALLOC, _EXECUTE = 1, 2, 4
+_VERSYM_SECTION, _VERDEF_SECTION = 0x6FFFFFFF, 0x6FFFFFFD
+_TEXT, _DATA = 1, 2  # numbers of sections
 _PAGE: Final = 0x10000  # the largest page that Linux has on either machine
 _CODE: Final = 32  # bytes of a function
 _COMMON_CODE: Final = 256
@@ -308,6 +313,20 @@ MACHINES: Final = {
 """By the name that `os.uname()` returns."""
 
 
+class _Section(NamedTuple):
+    """A section; `link` is the number of another one, as the System V ABI has it ("Sections")."""
+
+    name: str
+    kind: int
+    flags: int
+    offset: int
+    nbytes: int
+    link: int = 0
+    info: int = 0
+    entry: int = 0
+    alignment: int = 1
+
+
 class _Layout(NamedTuple):
     """Where the parts of a file begin, in bytes from its start."""
 
@@ -398,7 +417,43 @@ def elf_image(
     if version:
         pointers += [(_VERSYM, at.numbers), (_VERDEF, at.versions), (_VERDEFNUM, 2)]
     _put(image, at.dynamic, b"".join(_ENTRY.pack(*words) for words in (*pointers, (0, 0))))
+    _put_sections(image, at, count, len(strings), len(pointers) + 1, has_version=bool(version))
     return bytes(image)
+
+
+def _put_sections(
+    image: bytearray, at: _Layout, symbols: int, strings: int, entries: int, *, has_version: bool
+) -> None:
+    """Add section headers after the content.
+
+    The loader does not need them. `ld` and `objdump` do, which `ctypes.util.find_library` runs.
+    """
+    sections = [
+        _Section("", 0, 0, 0, 0),
+        _Section(".text", 1, _ALLOC | _EXECUTE, at.code, at.hashes - at.code, alignment=_CODE),
+        _Section(".data", 1, _ALLOC | _WRITE, at.table, at.end - at.table, alignment=8),
+        _Section(".dynsym", 11, _ALLOC, at.symbols, _SYMBOL.size * symbols, 4, 1, _SYMBOL.size, 8),
+        _Section(".dynstr", 3, _ALLOC, at.strings, strings),
+        _Section(".hash", 5, _ALLOC, at.hashes, 4 * (3 + symbols), 3, entry=4, alignment=4),
+        _Section(".dynamic", 6, _ALLOC | _WRITE, at.dynamic, _ENTRY.size * entries, 4, 0, 16, 8),
+    ]
+    if has_version:
+        versions = at.relocations - at.versions
+        sections += [
+            _Section(".gnu.version", _VERSYM_SECTION, _ALLOC, at.numbers, 2 * symbols, 3, 0, 2, 2),
+            _Section(".gnu.version_d", _VERDEF_SECTION, _ALLOC, at.versions, versions, 4, 2, 0, 8),
+        ]
+    names, name_offsets = _strings([*(section.name for section in sections), ".shstrtab"])
+    sections.append(_Section(".shstrtab", 3, 0, len(image), len(names)))
+    image += names + bytes(-(len(image) + len(names)) % 8)
+    _SECTIONS_AT.pack_into(image, 40, len(image))
+    _SECTION_COUNT.pack_into(image, 60, len(sections), len(sections) - 1)
+    for section, name in zip(sections, name_offsets, strict=True):
+        address = section.offset if section.flags else 0
+        image += _SECTION.pack(
+            name, section.kind, section.flags, address, section.offset, section.nbytes,
+            section.link, section.info, section.alignment, section.entry,
+        )  # fmt: skip
 
 
 def _put_code(
@@ -425,10 +480,10 @@ def _put_symbols(
 ) -> None:
     """Write the symbols: the table, the functions of the file, and the starters of Python."""
     table, *others = name_offsets
-    symbols = [bytes(_SYMBOL.size), _SYMBOL.pack(table, _GLOBAL_OBJECT, 0, 1, at.table, 16)]
+    symbols = [bytes(_SYMBOL.size), _SYMBOL.pack(table, _GLOBAL_OBJECT, 0, _DATA, at.table, 16)]
     for index, name_at in enumerate(others[:functions]):
         entry = at.code + _CODE * index
-        symbols.append(_SYMBOL.pack(name_at, _GLOBAL_FUNCTION, 0, 1, entry, _CODE))
+        symbols.append(_SYMBOL.pack(name_at, _GLOBAL_FUNCTION, 0, _TEXT, entry, _CODE))
     for index, name_at in enumerate(others[functions:]):
         target = _ADDRESS_X86 | len(symbols) << 32
         symbols.append(_SYMBOL.pack(name_at, _WEAK, 0, 0, 0, 0))

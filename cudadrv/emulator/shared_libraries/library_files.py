@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,9 @@ from .nvml_functions import NVML_NAMES
 LIBCUDA: Final = "libcuda.so.1"
 LIBNVIDIA_ML: Final = "libnvidia-ml.so.1"
 SEARCH_PATH: Final = "LD_LIBRARY_PATH"
+_IN_PACKAGES: Final = ("nvidia/cu{0}/lib", "nvidia/cuda_nvrtc/lib")
+_IN_TOOLKIT: Final = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
+_TOOLKITS: Final = ("CONDA_PREFIX", "CUDA_PATH", "CUDA_HOME")
 _DEINITIALIZED: Final = 4  # CUDA_ERROR_DEINITIALIZED
 _DRIVER_NOT_LOADED: Final = 9  # NVML_ERROR_DRIVER_NOT_LOADED
 _START: Final = """
@@ -83,6 +87,31 @@ def library_images() -> Mapping[str, bytes]:
     }
 
 
+def nvrtc_file() -> Path | None:
+    """Return the file of NVRTC that cuda-pathfinder would load; None if there is none."""
+    major = metadata.version("cuda-bindings").partition(".")[0]
+    folders = [
+        Path(search_path, part.format(major)) for search_path in sys.path for part in _IN_PACKAGES
+    ]
+    folders += map(Path, filter(None, os.environ.get(SEARCH_PATH, "").split(os.pathsep)))
+    roots = [*filter(None, map(os.environ.get, _TOOLKITS)), "/usr/local/cuda"]
+    folders += [Path(root, part) for root in roots for part in _IN_TOOLKIT]
+    files = (folder / f"libnvrtc.so.{major}" for folder in folders)
+    return next((file for file in files if file.is_file()), None)
+
+
+def nvrtc_folder() -> Path | None:
+    """Return a folder where NVRTC has its name without a version, as in a toolkit; None as above.
+
+    It is the real file, so that whoever opens it by this name has the library of the process.
+    """
+    file = nvrtc_file()
+    if file is None:
+        return None
+    name = f"nvrtc-{sha256(os.fsencode(file)).hexdigest()[:16]}"
+    return _written(name, {}, {"libnvrtc.so": str(file.absolute())})
+
+
 def library_folder() -> Path | None:
     """Return the folder with the libraries, which is made if it is missing.
 
@@ -97,10 +126,10 @@ def library_folder() -> Path | None:
     for folder in os.environ.get(SEARCH_PATH, "").split(os.pathsep):
         if Path(folder).name == name:
             return Path(folder)
-    return _written(name, images)
+    return _written(name, images, {soname.removesuffix(".1"): soname for soname in images})
 
 
-def _written(name: str, images: Mapping[str, bytes]) -> Path | None:
+def _written(name: str, images: Mapping[str, bytes], links: Mapping[str, str]) -> Path | None:
     folder_name = f"cudadrv-{os.getuid()}"
     for parent_of in (folder_from_environment, lambda: Path(tempfile.gettempdir(), folder_name)):
         try:
@@ -109,7 +138,8 @@ def _written(name: str, images: Mapping[str, bytes]) -> Path | None:
             for soname, image in images.items():
                 if folder.read(soname) != image:
                     folder.write(soname, image)
-                _link(folder.path / soname.removesuffix(".1"), soname)
+            for link, target in links.items():
+                _link(folder.path / link, target)
         except OSError:
             continue
         return folder.path.absolute()

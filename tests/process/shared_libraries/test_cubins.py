@@ -12,6 +12,7 @@ import pytest
 import ptx
 from cudadrv.cli import emulate
 from cudadrv.emulator.emulator import NEWEST_DRIVER
+from cudadrv.emulator.shared_libraries.library_files import nvrtc_file
 from tests.emulator.fatbins import fatbin
 from tests.patience import SECONDS
 
@@ -48,6 +49,35 @@ print(built(b"-arch=sm_80")[:4])
 """
     )
     assert printed == "True True 0\n0\nb'\\x7fELF'\nb'\\x7fELF'\n"
+
+
+OPENED = """
+import ctypes as C, os, sys
+real, link = sys.argv[1:]
+os.symlink(real, link)
+source = b'extern "C" __global__ void k() {}'
+option = (C.c_char_p * 1)(b"-arch=sm_90")
+for name in ("libnvrtc.so", os.path.basename(real), real, link):
+    library, program, size = C.CDLL(name), C.c_void_p(), C.c_size_t()
+    library.nvrtcCreateProgram(C.byref(program), source, None, 0, None, None)
+    assert library.nvrtcCompileProgram(program, 1, option) == 0
+    assert library.nvrtcGetCUBINSize(program, C.byref(size)) == 0
+    image = C.create_string_buffer(size.value)
+    assert library.nvrtcGetCUBIN(program, image) == 0
+    print(b".target sm_90" in image.raw, image.raw[:4] == b"\\x7fELF")
+"""
+
+
+@pytest.mark.slow
+def test_nvrtc_returns_ptx_under_each_name_and_path(tmp_path: Path) -> None:
+    file = nvrtc_file()
+    if file is None:
+        pytest.skip("needs NVRTC")
+    link = str(tmp_path / "libnvrtc_of_mine.so")
+    for start in (("-c", OPENED), ("-c", "import cuda.bindings.nvrtc\n" + OPENED)):
+        ended = run("-m", "cudadrv", "emulate", "python", *start, str(file), link)
+        assert (ended.status, ended.out) == (0, "True False\n" * 4), ended.err
+        Path(link).unlink()
 
 
 @pytest.mark.slow

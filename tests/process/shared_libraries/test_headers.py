@@ -84,12 +84,8 @@ def c_types(folder: Path, scratch: Path) -> dict[tuple[str, int], list[CType]]:
             lines.append(f'printf(" %zu/%zu", sizeof({each}), {target});')
     source = scratch / "sizes.c"
     # The name brings the types of old forms.
-    source.write_text(
-        "#define __CUDA_API_VERSION_INTERNAL\n#include <stdio.h>\n"
-        "#include <cuda.h>\n#include <cudaTypedefs.h>\nint main(void) {\n"
-        + "\n".join(lines)
-        + "\nreturn 0;\n}\n"
-    )
+    head = "#define __CUDA_API_VERSION_INTERNAL\n#include <stdio.h>\n#include <cudaTypedefs.h>\n"
+    source.write_text(head + "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
     program = scratch / "sizes"
     subprocess.run([compiler, "-w", f"-I{folder}", str(source), "-o", str(program)], check=True)
     out = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout

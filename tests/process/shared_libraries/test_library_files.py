@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,21 @@ if len(sys.argv) == 2:
 
 
 @pytest.mark.slow
+def test_programs_find_and_link_the_files(cache: Path, tmp_path: Path) -> None:
+    """`find_library` runs ld and objdump, which read sections; the loader does not."""
+    program = "import ctypes.util as u; print(u.find_library('cuda'), u.find_library('nvidia-ml'))"
+    folder, tool = library_folder(), shutil.which("cc")
+    if folder is None or tool is None or not (shutil.which("ld") and shutil.which("objdump")):
+        pytest.skip("needs cc, ld and objdump")
+    ended = run(*EMULATE, "python", "-c", program)
+    assert (ended.status, ended.out) == (0, "libcuda.so.1 libnvidia-ml.so.1\n"), ended.err
+    (tmp_path / "calls.c").write_text("int cuInit(unsigned);\nint main(void) { return cuInit(0); }")
+    command = (tool, str(tmp_path / "calls.c"), f"-L{folder}", "-lcuda", "-o", str(tmp_path / "a"))
+    subprocess.run(command, check=True)
+    native = subprocess.run([tmp_path / "a"], env={"LD_LIBRARY_PATH": str(folder)}, check=False)
+    assert native.returncode == 4
+
+
 def test_nvml_describes_the_emulated_devices() -> None:
     pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
     out = run_program("""
