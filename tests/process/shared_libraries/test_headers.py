@@ -91,8 +91,8 @@ def c_types(folder: Path, scratch: Path) -> dict[tuple[str, int], list[CType]]:
     out = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
     found = {}
     for line in out.split("\n")[1:]:
-        name, since, *sizes = line.split()
-        found[name, int(since)] = [CType(*map(int, each.split("/"))) for each in sizes]
+        form, version, *sizes = line.split()
+        found[form, int(version)] = [CType(*map(int, each.split("/"))) for each in sizes]
     return found
 
 
