@@ -481,6 +481,7 @@ def _read_verdict(value: JsonValue) -> Verdict:
         value.field("seed").integer(), value.field("examples").integer(0),
         value.field("seconds").finite(0), value.field("is_complete").boolean(),
         value.field("ptx").text(),
+        tuple(map(_read_line, value.field("contractions").items())),
     )  # fmt: skip
 
 
@@ -499,6 +500,8 @@ class Verdict:
         seconds: how long it took.
         is_complete: False if the limit of seconds ended it early.
         ptx: the PTX that ran, with its source lines.
+        contractions: the sums and differences that ptxas may fuse with a product, so that a GPU can
+            round otherwise than the emulator (docs/hardware.md).
     """
 
     case: str
@@ -511,6 +514,7 @@ class Verdict:
     seconds: float
     is_complete: bool
     ptx: str
+    contractions: tuple[SourceLine, ...] = ()
 
     @property
     def is_verified(self) -> bool:
@@ -526,7 +530,11 @@ class Verdict:
         """Return it as JSON."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         findings = [finding.to_json() for finding in self.findings]
-        return {**plain, "format": FORMAT, "findings": findings, "checks": list(self.checks)}
+        contractions = [asdict(line) for line in self.contractions]
+        return {
+            **plain, "format": FORMAT, "findings": findings, "checks": list(self.checks),
+            "contractions": contractions,
+        }  # fmt: skip
 
     @classmethod
     def from_json(cls, fields: object) -> Verdict:
@@ -541,8 +549,24 @@ class Verdict:
     def __str__(self) -> str:
         early = "" if self.is_complete else ", ended by the limit of seconds"
         effort = f"{_counted(self.examples, 'example')}, {self.seconds:.1f} s{early}"
+        fused = [f"  {text}" for text in self._contracted()]
         if self.is_verified:
-            return f"{self.case}: verified ({effort}; {', '.join(self.checks)})"
+            return "\n".join(
+                [f"{self.case}: verified ({effort}; {', '.join(self.checks)})", *fused]
+            )
         names = ", ".join(finding.check for finding in self.findings)
         findings = [_indented(str(finding), 2) for finding in self.findings]
-        return "\n".join([f"{self.case}: found {names}", *findings, f"  {effort}"])
+        return "\n".join([f"{self.case}: found {names}", *findings, *fused, f"  {effort}"])
+
+    def _contracted(self) -> Iterator[str]:
+        """Yield a line about the sums that may be fused."""
+        if self.contractions:
+            places = dict.fromkeys(
+                f"PTX line {line.ptx_line}" if line.file is None
+                else f"{Path(line.file).name}:{line.line}"
+                for line in self.contractions
+            )  # fmt: skip
+            shown = ", ".join(list(places)[:_MOST_SHOWN])
+            more = f" and {len(places) - _MOST_SHOWN} more" if len(places) > _MOST_SHOWN else ""
+            count = _counted(len(self.contractions), "place")
+            yield f"ptxas may contract {count}: {shown}{more}"

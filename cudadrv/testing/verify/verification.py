@@ -19,8 +19,10 @@ from ...emulator.checks import CheckName, default_checks, read_checks
 from ...errors import ArgumentValueError, CudadrvError
 from ...launch.config import LaunchConfig
 from ..strategies import DrawnArray, LaunchConfigs, Size
+from .contraction import Contraction, contractions
 from .example_run import VALUES, CompiledCase, Fault
 from .kernel_case import KernelCase, failed_call
+from .ptx_edit import EditablePtx
 from .repairs import RepairSearch
 from .verdict import Argument, CannotVerifyError, Example, Finding, Verdict
 
@@ -29,6 +31,11 @@ DEFAULT_SECONDS: Final = 60.0
 _FEW_BLOCKS: Final = 2
 _FEW_PASSED: Final = 5
 _MOST_FURTHER: Final = 30
+_MOST_FUSED: Final = 20
+_FUSED: Final = (
+    "it fails if ptxas fuses products and sums, as on a GPU: compile with ptx.NO_FMA, or allow a "
+    "larger tolerance"
+)
 _DATABASE: Final = Path(".hypothesis", "cudadrv")
 
 
@@ -184,6 +191,10 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
             replace(finding, repairs=repairs.repairs(error.fault, error.example))
             for finding, error in zip(findings, errors, strict=True)
         ]
+    editable = EditablePtx(compiled)
+    fused = _contractions(editable)
+    if not errors:
+        findings = _fused_findings(search, editable, fused, name, options)
     kernel = case.kernel or compiled.kernel
     return Verdict(
         case=name or case.name or kernel,
@@ -196,7 +207,34 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
         seconds=time.monotonic() - began,
         is_complete=not search.is_late,
         ptx=compiled.image.data.decode(),
+        contractions=tuple(editable.source(each.total, "sum") for each in fused),
     )
+
+
+def _contractions(editable: EditablePtx) -> Sequence[Contraction]:
+    """Return the sums of a case's kernels that may be fused with a product."""
+    bodies = (editable.module.body(name) for name in editable.functions)
+    return [contraction for body in bodies for contraction in contractions(body)]
+
+
+def _fused_findings(
+    search: _Search, editable: EditablePtx, fused: Sequence[Contraction], name: str,
+    options: VerifyOptions,
+) -> list[Finding]:  # fmt: skip
+    """Run passed examples again as a GPU may execute them; return the first values that differ."""
+    changed = {each.total.line: each.fused_line(editable.lines) for each in fused}
+    lines = {line: text for line, text in changed.items() if text is not None}
+    # The assembler's opinion of the changed text costs more than a run.
+    checks = tuple(check for check in search.compiled.checks if check != "assemble")
+    case = replace(editable.with_lines(lines), checks=checks)
+    for example in search.passed[:_MOST_FUSED] if lines else ():
+        if time.monotonic() > search.deadline:
+            break
+        faults = case.faults(example, search.compiled.case.expected(example))
+        if faults:
+            error = _error_class_of(faults[0].check)(faults[0], example)
+            return [replace(_finding(error, search.compiled, name, options), note=_FUSED)]
+    return []
 
 
 def compiled_case(case: KernelCase, options: VerifyOptions, name: str) -> CompiledCase:
