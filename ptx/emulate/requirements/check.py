@@ -104,6 +104,7 @@ ldmatrix | shared::cta | sm_75 7.8
 ldmatrix | m16n16/m8n16/b8/b8x16 | {_RECENT} 8.6
 movmatrix | | sm_75 7.8
 multimem | | sm_90 8.1
+multimem | acc::f16/e4m3*/e5m2* | sm_100a 8.6, sm_120a 8.7, sm_100f sm_110f 8.8
 tex tld4 | f16x2 | sm_53 4.2
 
 atom red | cta/gpu/sys/f64 | sm_60 5.0

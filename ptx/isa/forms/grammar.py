@@ -67,14 +67,15 @@ class Form:
             space = word if word in _SPACES else space
         if missing or tuple(types) not in self.types:
             return None
-        if width > 1 and types and width * TYPE_BYTES[types[0]] > self._most_bytes(types[0], space):
+        if width > 1 and types and self._is_too_long(width, types[0], space):
             return None
         return Operands(tuple(types), width, space)
 
-    def _most_bytes(self, ptx_type: str, space: str) -> int:
-        """The bytes of a vector: 16, or 32 of global memory."""
+    def _is_too_long(self, width: int, ptx_type: str, space: str) -> bool:
+        """Whether a vector has over 16 bytes, or over 32 of global memory."""
+        size = TYPE_BYTES.get(ptx_type, 1)
         is_wide = any("v8" in group for group in (*self.required, *self.optional))
-        return 32 if is_wide and TYPE_BYTES[ptx_type] <= 8 and space in ("", "global") else 16
+        return width * size > (32 if is_wide and size <= 8 and space in ("", "global") else 16)
 
 
 def _form(words: tuple[str, ...], line: str) -> Form:

@@ -24,7 +24,7 @@ without and with an offset), `.` (a part of a register, whether it is negated), 
 """
 
 _SUB_WORD: Final = {
-    "bf16": "b16", "bf16x2": "b32", "tf32": "b32", "e4m3x2": "b16", "e5m2x2": "b16",
+    "bf16": "b16", "bf16x2": "b32", "tf32": "b32", "e4m3": "b8", "e5m2": "b8", "e4m3x2": "b16", "e5m2x2": "b16",
     "e4m3x4": "b32", "e5m2x4": "b32", "e2m1x2": "b8", "e2m1x4": "b16", "e2m3x2": "b16",
     "e3m2x2": "b16", "e2m3x4": "b32", "e3m2x4": "b32", "ue8m0x2": "b16", "f32x2": "b64",
     "u8x4": "b32", "s8x4": "b32", "s2f6x2": "b16",

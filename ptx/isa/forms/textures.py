@@ -90,30 +90,38 @@ vset4 | {_COMPARE} add | {_TWO} | N f4 f4 N
 """
 
 _SCOPED: Final = "cta/cluster/gpu/sys"
+_MINI: Final = (
+    ("[v2/v4]", "e4m3x4 e5m2x4"), ("v2/v4/v8", "e4m3x2 e5m2x2"), ("v4/v8", "e4m3 e5m2"),
+)  # fmt: skip
 
 
 def _multimem() -> Iterator[str]:
     """`multimem.ld_reduce`, `.st` and `.red` of one value, or of a vector of floats."""
     plain = (
         ("min/max", "u32 s32 u64 s64"), ("add", "u32 s32 u64 f32 f64"), ("and/or/xor", "b32 b64"),
-        ("add", "f16x2 bf16x2"),
     )  # fmt: skip
     for order in ("[weak]", f"relaxed/acquire {_SCOPED}"):
         for operation, types in plain:
             yield f"multimem.ld_reduce | {order} [global] {operation} | {types} | *d M:multimem"
         yield f"multimem.ld_reduce | {order} [global] add v2/v4 | f32 | *d M:multimem"
-        for width, types in (("v2/v4/v8", "f16 bf16"), ("v2/v4", "f16x2 bf16x2")):
+        for width, types in (("v2/v4/v8", "f16 bf16"), ("[v2/v4]", "f16x2 bf16x2")):
             for operation in ("add [acc::f32]", "min/max"):
+                yield f"multimem.ld_reduce | {order} [global] {operation} {width} | {types} | *d M:multimem"
+        for width, types in _MINI:
+            for operation in ("add [acc::f16]", "min/max"):
                 yield f"multimem.ld_reduce | {order} [global] {operation} {width} | {types} | *d M:multimem"
     for order in ("[weak]", f"relaxed/release {_SCOPED}"):
         types = "b32 b64 u32 u64 s32 s64 f32 f64 f16x2 bf16x2"
         yield f"multimem.st | {order} [global] | {types} | M:multimem *a"
         yield f"multimem.st | {order} [global] v2/v4 | f32 f16x2 bf16x2 | M:multimem *a"
         yield f"multimem.st | {order} [global] v2/v4/v8 | f16 bf16 | M:multimem *a"
+        for width, types in _MINI:
+            yield f"multimem.st | {order} [global] {width} | {types} | M:multimem *a"
     for order in ("", f"relaxed/release {_SCOPED}"):
         for operation, types in plain:
             yield f"multimem.red | {order} [global] {operation} | {types} | M:multimem *a"
         yield f"multimem.red | {order} [global] add v2/v4 | f32 | M:multimem *a"
+        yield f"multimem.red | {order} [global] add | f16x2 bf16x2 | M:multimem *a"
         for width, types in (("v2/v4/v8", "f16 bf16"), ("v2/v4", "f16x2 bf16x2")):
             yield f"multimem.red | {order} [global] add/min/max {width} | {types} | M:multimem *a"
 

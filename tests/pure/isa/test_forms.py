@@ -28,6 +28,8 @@ ACCEPTED = (
     "setp.lt.and.f32 %pred1|%pred2, %f321, %f322, !%pred3;", "selp.b32 %b321, 5, %u322, %pred1;",
     "atom.global.u32.add %u321, [g], 1;", "atom.add.u32 _, [%u641], 1;", "bar.sync 0, 64;",
     "shfl.sync.idx.b32 %b321|%pred1, %b322, 0, 31, -1;", "shl.b64 %b641, %b642, %b321;",
+    "multimem.ld_reduce.min.f16x2 %b321, [g];",
+    "multimem.ld_reduce.add.acc::f32.bf16x2 %b321, [g];",
     "vadd.u32.u32.s32 %u321.b0, %u322.h1, %s321, %u323;", "bra L;", "red.shared.add.u32 [s], 1;",
 )  # fmt: skip
 REJECTED = (
