@@ -45,7 +45,10 @@ class Instructions:
     def next(self) -> str:
         """Return another one."""
         source = self._source
-        made = self._sampler.instruction() if source.random() < 0.6 else None
+        way = source.random()
+        if way < 0.4 and (near := self._sampler.neighbour()) is not None:
+            return _text(*near)
+        made = self._sampler.instruction() if way < 0.8 else None
         if made is None:
             word, _, rest = source.choice(_seeds()).partition(" ")
             made = word.split("."), _split(rest)
@@ -55,7 +58,11 @@ class Instructions:
                 _change_modifiers(source, words)
             elif operands:
                 _change_operands(source, operands)
-        return " ".join((".".join(words), ", ".join(operands))).rstrip() + ";"
+        return _text(words, operands)
+
+
+def _text(words: list[str], operands: list[str]) -> str:
+    return " ".join((".".join(words), ", ".join(operands))).rstrip() + ";"
 
 
 def _split(text: str) -> list[str]:

@@ -13,7 +13,8 @@ from ptx.isa.forms.table import UNCHECKED, form_table
 _IGNORED: Final = frozenset({
     "finite", "infinite", "number", "notanumber", "normal", "subnormal", "pred", "rank",
     "fill_mode", "global_stride", "box_dim", "elemtype", "swizzle_mode", "global_dim",
-    "global_address", "interleave_layout", "swizzle_atomicity", "element_stride", "acc::f32",
+    "global_address", "interleave_layout", "swizzle_atomicity", "element_stride",
+    "acc::f32", "acc::f16",
     "b8x16", "b6x16_p32", "b4x16_p64", "texref", "samplerref", "surfref", "s2",
 })  # fmt: skip
 _IGNORED_BY: Final = {
@@ -132,6 +133,12 @@ KNOWN: Final = (
         True,
         lambda text, error: text.startswith("mbarrier.arrive") and "{" in text
         and "has a wrong kind" in error,
+    ),
+    KnownDifference(
+        "a register is no address of an argument: ptxas crashes, or rejects it",
+        False,
+        lambda text, log: text.startswith("st.") and "param" in text.partition(" ")[0]
+        and "Illegal state space for address" in log,
     ),
     KnownDifference(
         "ptxas takes addresses apart in a move, or cuts them",

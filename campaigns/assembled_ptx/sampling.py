@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
+from ptx.isa.forms.grammar import Form
 from ptx.isa.forms.operand_kinds import (
     SPEC,
     Operands,
@@ -46,6 +47,10 @@ _CONSTANTS: Final = {
 }  # fmt: skip
 
 
+def _words_of(form: Form) -> list[str]:
+    return sorted(frozenset[str]().union(*form.required, *form.optional))
+
+
 class Sampler:
     """Makes instructions from one source of chance."""
 
@@ -53,6 +58,9 @@ class Sampler:
         self._source = source
         self._table = form_table()
         self._opcodes = sorted(self._table.opcodes)
+        forms = [form for opcode in self._opcodes for form in self._table.forms(opcode)]
+        self._types = sorted({kind for form in forms for types in form.types for kind in types})
+        self._words = sorted({word for form in forms for word in _words_of(form)})
 
     def instruction(self) -> tuple[list[str], list[str]] | None:
         """An instruction's word in parts, and its operands; None if they are not in the table."""
@@ -70,6 +78,37 @@ class Sampler:
         if pattern[-1:] == ("...",):
             return None
         return [opcode, *modifiers], [self._operand(spec, operands) for spec in pattern]
+
+    def neighbour(self) -> tuple[list[str], list[str]] | None:
+        """The same with other modifiers and types, and operands that would be right for them.
+
+        It finds forms that the table lacks.
+        """
+        source = self._source
+        opcode = source.choice(self._opcodes)
+        forms = self._table.forms(opcode)
+        form = source.choice(forms)
+        words = [source.choice(sorted(g)) for g in form.required if source.random() < 0.95]
+        words += [source.choice(sorted(g)) for g in form.optional if source.random() < 0.3]
+        if source.random() < 0.4:
+            vocabulary = _words_of(source.choice(forms)) if source.random() < 0.8 else self._words
+            words.insert(source.randint(0, len(words)), source.choice(vocabulary or self._words))
+        types = list(source.choice(sorted(form.types)))
+        if source.random() < 0.3:
+            types = list(source.choice(sorted(source.choice(forms).types)))
+        if types and source.random() < 0.5:
+            types[source.randrange(len(types))] = source.choice(self._types)
+        width = max((int(word[1:]) for word in words if word in ("v2", "v4", "v8")), default=1)
+        space = next((word for word in words if word.partition("::")[0] in _SIMPLE_Y), "")
+        pattern = source.choice(source.choice(forms).patterns)
+        if pattern[-1:] == ("...",):
+            return None
+        operands = Operands(tuple(types), width, space)
+        try:
+            made = [self._operand(spec, operands) for spec in pattern]
+        except (IndexError, KeyError, ValueError):  # no such operand of these types
+            return None
+        return [opcode, *form.words, *words, *types], made
 
     def _operand(self, spec: str, operands: Operands) -> str:
         """An operand of a kind."""

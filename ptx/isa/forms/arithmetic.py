@@ -14,6 +14,7 @@ add | | u16x2 s16x2 | d a a
 add sub | [sat] | s32 | d a a
 add sub | cc | u32 u64 s32 s64 | d a a
 addc subc | [cc] | u32 u64 s32 s64 | d a a
+addc subc | | u16 s16 | d a a
 mul.lo mul.hi | | u16 u32 u64 s16 s32 s64 | d a a
 mul.wide | | u16 u32 s16 s32 | d:W a a
 mad.lo | | u16 u32 u64 s16 s32 s64 | d a a a
@@ -22,6 +23,7 @@ mad.hi | [sat] | s32 | d a a a
 mad.wide | | u16 u32 s16 s32 | d:W a a a:W
 mad.lo mad.hi | cc | u32 u64 s32 s64 | d a a a
 madc.lo madc.hi | [cc] | u32 u64 s32 s64 | d a a a
+madc.lo madc.hi | | u16 s16 | d a a a
 mul24.lo mul24.hi | | u32 s32 | d a a
 mad24.lo mad24.hi | | u32 s32 | d a a a
 mad24.hi | sat | s32 | d a a a
@@ -70,7 +72,8 @@ min max | | f64 | d a a
 rcp | approx [ftz] | f32 | d a
 rcp | approx ftz | f64 | d a
 rcp sqrt | rn/rz/rm/rp [ftz] | f32 | d a
-rcp sqrt | rn/rz/rm/rp | f64 | d a
+rcp | rn/rz/rm/rp [ftz] | f64 | d a
+sqrt | rn/rz/rm/rp | f64 | d a
 sqrt rsqrt sin cos lg2 ex2 | approx [ftz] | f32 | d a
 rsqrt | approx [ftz] | f64 | d a
 tanh | approx | f32 f16 f16x2 bf16 bf16x2 | d a

@@ -23,6 +23,8 @@ MOVES: Final = """
 mov | | u16 s16 b16 u32 s32 b32 u64 s64 b64 f32 f64 b128 pred | d a
 mov | | u32 s32 b32 u64 s64 b64 u16 s16 b16 | d s ; d y
 mov | | pred | d X
+mov | | b16 b32 b64 | d {1a} ; {1d} a ; {1d} y ; {1d} s
+mov | | b128 | d {1a} ; {1d} a
 mov | | b16 | d {2a:b8} ; {2d:b8_} a ; {2d:b8_} y
 mov | | b32 | d {2a:b16} ; {2d:b16_} a ; {2d:b16_} y ; d {4a:b8} ; {4d:b8_} a ; {4d:b8_} y
 mov | | b64 | d {2a:b32} ; {2d:b32_} a ; {2d:b32_} y ; d {4a:b16} ; {4d:b16_} a ; {4d:b16_} y
