@@ -125,10 +125,11 @@ SUBJECTS: Final[dict[str, Subject]] = {
         (
             *_in(
                 "tests/contract", "test_arguments", "test_host_arguments", "test_launch",
-                "test_launch_attributes", "test_asked_signatures", "test_kernel_forms",
-                "test_given_values",
+                "test_launch_attributes", "test_launch_values", "test_asked_signatures",
+                "test_kernel_forms", "test_given_values",
             ),
             "tests/contract/arguments",
+            "tests/emulator/test_implied_waits.py",
         ),
     ),
     "foreign_arrays": Subject(

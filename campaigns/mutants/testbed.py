@@ -17,12 +17,15 @@ from .mutant import Mutant
 from .subjects import SUBJECTS
 
 _COPIED: Final = (
+    "benchmarks",
+    "campaigns",
     "cudadrv",
     "ptx",
     "tests",
     "stubs",
     "tools",
     "docs",
+    "examples",
     "pyproject.toml",
     "README.md",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_a_seed_chooses_the_same_mutants_and_another_seed_others() -> None:
 def test_every_file_and_test_of_a_subject_exists() -> None:
     paths = [path for each in SUBJECTS.values() for path in (*each.files, *each.tests)]
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_copy_has_each_package_that_tests_import() -> None:
+    with Testbed(ROOT) as testbed:
+        copied = {path.name for path in testbed.root.iterdir()}
+    text = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE))
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert len(imported & packages) > 4
+    assert imported & packages - copied == set()
 
 
 @pytest.mark.slow

@@ -7,14 +7,22 @@ synchronization behavior" and `cuMemcpyPeer`.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
+import cudadrv
+import ptx
+from cudadrv import InOut, LaunchConfig, Out, emulator
 from cudadrv.driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from cudadrv.emulator import Emulator
 
 from .calls import code, ok
 
+HostArray: TypeAlias = npt.NDArray[Any]  # of any element
 NULL = CUstream(0)
 NBYTES = 64
 
@@ -124,3 +132,21 @@ def copy(
     else:
         result = machine.cuMemcpyDtoDAsync(target, source, NBYTES, NULL)
     assert code(result) == CUresult.CUDA_SUCCESS
+
+
+@pytest.mark.parametrize("make", [np.zeros, cudadrv.pinned_empty], ids=["ordinary", "pinned"])
+def test_host_arrays_have_their_results_when_a_launch_returns(
+    make: Callable[[int, str], HostArray],
+) -> None:
+    source = """extern "C" __global__ void add(float* y, float* sums)
+    { y[threadIdx.x] += 2; sums[threadIdx.x] = 3 * y[threadIdx.x]; }"""
+    with emulator.session(order="late"):
+        context = cudadrv.cuda_context_for(0)
+        module = context.load_module(ptx.compile(source, ptx.CompileOptions(target=context.target)))
+        launcher = module.kernel("add").bind(context.new_stream(), LaunchConfig(1, 32))
+        y, sums = make(32, "f4"), make(32, "f4")
+        y[:] = range(32)
+        launcher(InOut(y), Out(sums))
+        assert (y.tolist(), sums.tolist()) == (
+            [k + 2.0 for k in range(32)], [3 * k + 6.0 for k in range(32)]
+        )  # fmt: skip
