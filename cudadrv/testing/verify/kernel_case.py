@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+import hypothesis
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as hypothesis_strategies
@@ -23,7 +24,12 @@ from ptx.source_text import SourceText
 
 from ... import border
 from ...emulator.call_site import user_call_site
-from ...errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from ...errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    LaunchConfigError,
+)
 from ...launch.config import LaunchConfig
 from ..strategies import (
     ArrayInput,
@@ -302,8 +308,12 @@ def _drawn_examples(draw: DrawFn, case: KernelCase, signature: ptx.KernelSignatu
     for extent in (*case.sizes, *case.launch.extents):
         if isinstance(extent, Size):
             draw(extent.strategy)
-    config = draw(case.launch.strategy(signature))
-    alternatives = draw(case.launch.alternatives(signature))
+    impossible: LaunchConfigError | None = None
+    try:
+        config = draw(case.launch.strategy(signature))
+        alternatives = draw(case.launch.alternatives(signature))
+    except LaunchConfigError as error:  # perhaps for sizes that `assume` skips
+        config, alternatives, impossible = LaunchConfig(1, 1), (), error
     schedule = draw(schedules())
     stream = draw(hypothesis_strategies.sampled_from(_STREAMS))
     arguments: dict[str, Argument] = {}
@@ -312,7 +322,11 @@ def _drawn_examples(draw: DrawFn, case: KernelCase, signature: ptx.KernelSignatu
             arguments[name] = _drawn(draw, argument)
         except ArgumentError as error:
             raise CannotVerifyError(f"argument {name}: {error}") from None
-    return Example(arguments, config, schedule, stream, alternatives)
+    example = Example(arguments, config, schedule, stream, alternatives)
+    if impossible is not None:
+        hypothesis.assume(case.is_allowed(example))
+        raise impossible
+    return example
 
 
 def failed_call(

@@ -224,9 +224,12 @@ def test_names_and_sources_are_escaped(found: CaseReport) -> None:
     assert root.one("article").text.count(name) == 4
 
 
-def test_a_case_that_cannot_be_verified_is_listed() -> None:
-    root = Page(page_of(Report((), (("cases.py::other", "it has no kernel"),)))).root
-    error = root.one("div", **{"class": "finding"})
+def test_a_case_that_cannot_be_verified_stands_in_the_summary(verified: CaseReport) -> None:
+    root = Page(page_of(Report((verified,), (("cases.py::other", "it has no kernel"),)))).root
+    lines = [each.text.split() for each in root.one("nav", **{"aria-label": "Cases"}).all("li")]
+    assert [line[0] for line in lines] == [verified.verdict.case, "cases.py::other"]
+    assert lines[1][1:] == ["▲", "cannot", "be", "verified"]
+    error = root.one("div", id="error-1")
     assert "cases.py::other cannot be verified" in error.text
     assert "it has no kernel" in error.text
 

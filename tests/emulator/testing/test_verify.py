@@ -19,7 +19,7 @@ from hypothesis import strategies as hypothesis_strategies
 import cudadrv
 from cudadrv.emulator.checks import CheckName
 from cudadrv.emulator.timeline.schedule import Schedule
-from cudadrv.errors import ArgumentError
+from cudadrv.errors import ArgumentError, LaunchConfigError
 from cudadrv.testing import strategies as st
 from cudadrv.testing.verify import (
     CannotVerifyError,
@@ -231,6 +231,24 @@ def test_assume_skips_examples() -> None:
     assert n == 3
     with pytest.raises(CannotVerifyError, match="assume= skips almost every example"):
         verify(saxpy(assume=lambda n: False), VerifyOptions(examples=1, database=None, checks=()))
+
+
+def test_assume_protects_the_launch_from_sizes_that_it_skips() -> None:
+    n = st.sizes(1, 300)
+
+    def blocks_of_64(least: int) -> KernelCase:
+        return KernelCase(
+            'extern "C" __global__ void k(int* x, int n) { x[blockIdx.x * 64 + threadIdx.x] = 7; }',
+            arguments={"x": st.unwritten(np.int32, n), "n": n},
+            launch=st.launch_configs(blocks=n // 64, block=64),
+            reference=lambda x: {"x": np.where(np.arange(x.size) < x.size // 64 * 64, 7, x)},
+            assume=lambda n: n >= least,
+        )
+
+    options = VerifyOptions(examples=10, database=None, checks=())
+    assert verify(blocks_of_64(64), options).is_verified
+    with pytest.raises(LaunchConfigError, match=r"grid is \(0, 1, 1\)"):
+        verify(blocks_of_64(1), options)
 
 
 def test_the_limit_of_seconds_ends_a_verification(monkeypatch: pytest.MonkeyPatch) -> None:
