@@ -20,7 +20,7 @@ from .. import border
 from ..driver.call_gate import CAPTURE_WAIT_S, CapturePeriod, wait_limit
 from ..driver.device import Device
 from ..driver.event import Event
-from ..errors import ClosedError, CudadrvError, InvalidValueError
+from ..errors import ClosedError, CudadrvError, CudaError, InvalidValueError
 from ..graph.executable import GraphExec
 from ..graph.graph import Graph
 from ..launch.module_and_kernel import Module
@@ -256,7 +256,8 @@ class CudaClient:
 
     Two environment variables are read when a device's client is made, each in MiB:
     ``CUDADRV_POOL_RELEASE_THRESHOLD_MB`` (512), the limit of the driver's default pool, and
-    ``CUDADRV_FREE_LIST_CAP_MB`` (1024), the limit of the allocator's free lists.
+    ``CUDADRV_FREE_LIST_CAP_MB`` (1024), the limit of the allocator's free lists. A device without
+    memory pools has no first limit: `pool_info` raises `NotSupportedError` there.
 
     Args:
         device: the device or its ordinal.
@@ -315,7 +316,7 @@ class CudaClient:
         self._stream = stream = context.new_stream()
         self._copy_stream = context.new_stream()
         threshold = _mebibytes(_POOL_RELEASE_THRESHOLD_MB, DEFAULT_POOL_RELEASE_THRESHOLD_BYTES)
-        set_release_threshold(device, threshold)
+        _set_threshold(device, threshold)
         cap = _mebibytes(_FREE_LIST_CAP_MB, DEFAULT_CAP_BYTES)
         self._allocator = CudaAllocator(stream, cap_bytes=cap)
         self._raw_handle = CudaRawHandle(context, stream)
@@ -475,6 +476,15 @@ class CudaClient:
         return arena
 
 
+def _set_threshold(device: Device, nbytes: int) -> None:
+    """Set the threshold of the driver's pool; a device without pools has none, as in numr."""
+    try:
+        set_release_threshold(device, nbytes)
+    except CudaError as error:
+        if error.sticky:
+            raise
+
+
 def _mebibytes(name: str, default_bytes: int) -> int:
     """Return the bytes that an environment variable gives in MiB, an integer.
 
@@ -484,10 +494,12 @@ def _mebibytes(name: str, default_bytes: int) -> int:
     text = os.environ.get(name, "").strip()
     if not text:
         return default_bytes
-    if text.isascii() and text.isdecimal() and int(text) <= _MOST_MIB:
-        return int(text) * _MIB
+    number = border.integer_of_text(text, most=_MOST_MIB)
+    if number is not None:
+        return number * _MIB
     warnings.warn(
-        f"{name} is {text!r}, which is not an integer number of MiB: using {default_bytes // _MIB}",
+        f"{name} is {text!r}, which is no number of MiB from 0 to {_MOST_MIB} in digits alone: "
+        f"using {default_bytes // _MIB}",
         RuntimeWarning,
         stacklevel=2,
     )

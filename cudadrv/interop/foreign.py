@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from operator import index
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -24,6 +25,7 @@ from ..errors import (
     CopyError,
     CudadrvError,
     InvalidValueError,
+    NotSupportedError,
     WrongDeviceError,
 )
 from ..memory.array import AnyDeviceArray, DeviceArray
@@ -298,9 +300,11 @@ class _PoolDevices:
     def __init__(self) -> None:
         devices = list_devices()
         self.alone = len(devices) == 1
-        self.ordinals = (
-            {} if self.alone else {int(device.default_pool()): device.ordinal for device in devices}
-        )
+        self.ordinals: dict[int, int] = {}
+        for device in () if self.alone else devices:
+            # A device without pools has no memory in one.
+            with suppress(NotSupportedError):
+                self.ordinals[int(device.default_pool())] = device.ordinal
 
 
 def _require_device(pointer: int, value: object, stream: BaseStream) -> None:

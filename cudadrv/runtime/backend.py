@@ -76,7 +76,7 @@ def probe_cuda_backend(label: str) -> CudaBackendParts:
         label: the calling module, named in errors.
 
     Raises:
-        DriverLibraryUnavailable: there is no CUDA runtime.
+        DriverLibraryUnavailable: there is no CUDA runtime; the cause has the reason.
         DriverCallFailed: the device's context cannot be made; the cause has the reason.
         GpuError: looking for devices failed.
     """
@@ -85,7 +85,8 @@ def probe_cuda_backend(label: str) -> CudaBackendParts:
     if isinstance(outcome, GpuBroken):
         outcome.raise_again(f"{label} backend: ")
     if isinstance(outcome, GpuAbsent):
-        raise DriverLibraryUnavailable(f"{label} backend: no CUDA runtime available")
+        text = f"{label} backend: no CUDA runtime available"
+        raise DriverLibraryUnavailable(text) from outcome.error
     device = outcome.runtime.selected_device()
     try:
         context = cuda_context_for(device.ordinal)

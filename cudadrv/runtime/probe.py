@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Literal, NoReturn, TypeAlias, overload
 
@@ -62,10 +62,12 @@ class GpuAbsent:
     Attributes:
         reason: the reason.
         detail: the facts, in words.
+        error: the failure that showed it; the cause of errors about the absence.
     """
 
     reason: AbsenceReason
     detail: str
+    error: CudadrvError | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         border.instance("GpuAbsent: reason", self.reason, AbsenceReason)
@@ -157,13 +159,13 @@ class GpuRuntime(NotCopyable):
         except DriverNotFoundError as error:
             supported = sys.platform in ("linux", "win32")
             reason = AbsenceReason.NO_DRIVER if supported else AbsenceReason.UNSUPPORTED_PLATFORM
-            return GpuAbsent(reason, str(error))
+            return _absent(reason, error)
         except NoDeviceError as error:
-            return GpuAbsent(AbsenceReason.NO_DEVICE, str(error))
+            return _absent(AbsenceReason.NO_DEVICE, error)
         except (CudadrvError, OSError) as error:
             return GpuBroken(_as_gpu_error(error))
         if not infos:
-            return GpuAbsent(AbsenceReason.NO_DEVICE, str(NoDeviceError("counting devices")))
+            return _absent(AbsenceReason.NO_DEVICE, NoDeviceError("counting devices"))
         infos.sort(key=lambda info: -info.score())
         return GpuAvailable(cls(devices=infos))
 
@@ -197,7 +199,7 @@ class GpuRuntime(NotCopyable):
         elif policy is GpuPolicy.REQUIRED:
             raise RequiredDeviceUnavailable(
                 f"a GPU is required, but there is none ({outcome.reason.value}): {outcome.detail}"
-            )
+            ) from outcome.error
         return None
 
     @classmethod
@@ -315,6 +317,11 @@ class GpuAvailable:
 
 GpuAvailability: TypeAlias = GpuAvailable | GpuAbsent | GpuBroken
 """The three outcomes of looking for devices: there are some, there are none, or it failed."""
+
+
+def _absent(reason: AbsenceReason, error: CudadrvError) -> GpuAbsent:
+    # Its traceback would keep the frames of the first caller alive.
+    return GpuAbsent(reason, str(error), error.with_traceback(None))
 
 
 def _as_gpu_error(error: CudadrvError | OSError) -> GpuError:

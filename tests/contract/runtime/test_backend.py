@@ -6,6 +6,8 @@ import cudadrv
 from cudadrv import (
     CudaBackendContext,
     CudaBackendParts,
+    GpuAbsent,
+    GpuPolicy,
     GpuRuntime,
     emulator,
     probe_backend_with_compile,
@@ -15,7 +17,9 @@ from cudadrv.emulator import EmulatedDevice
 from cudadrv.errors import (
     DriverCallFailed,
     DriverLibraryUnavailable,
+    GpuError,
     InvalidDeviceError,
+    NoDeviceError,
 )
 
 from .conftest import NoDriver
@@ -25,6 +29,23 @@ def test_without_a_runtime_the_error_is_worded_as_gam_words_it(no_driver: NoDriv
     with pytest.raises(DriverLibraryUnavailable) as caught:
         probe_cuda_backend("bms_flex")
     assert caught.value.reason == "bms_flex backend: no CUDA runtime available"
+
+
+def test_the_cause_of_a_missing_runtime_is_the_failure_of_the_probe(no_driver: NoDriver) -> None:
+    outcome = GpuRuntime.availability()
+    assert isinstance(outcome, GpuAbsent)
+    for call in (lambda: probe_cuda_backend("x"), lambda: GpuRuntime.resolve(GpuPolicy.REQUIRED)):
+        with pytest.raises(GpuError) as caught:
+            call()
+        assert caught.value.__cause__ is no_driver.error
+        assert str(caught.value.__cause__) == outcome.detail
+
+
+def test_the_cause_of_missing_devices_is_the_failure_of_the_probe() -> None:
+    with emulator.session() as machine, machine.fail("cuDeviceGetCount", with_=100, times=None):
+        with pytest.raises(DriverLibraryUnavailable) as caught:
+            probe_cuda_backend("bms_flex")
+        assert isinstance(caught.value.__cause__, NoDeviceError)
 
 
 def test_without_a_context_the_error_names_the_device() -> None:
