@@ -14,6 +14,8 @@ from ptx.argument_checks import (
     LARGEST as LARGEST,
     ArgumentChecks,
     described as described,
+    index_of as index_of,
+    integer_of_text as integer_of_text,
     shown as shown,
 )
 
@@ -26,6 +28,7 @@ optional: Final = _checks.optional
 elements: Final = _checks.elements
 several: Final = _checks.sequence_of
 integer: Final = _checks.integer
+integer_fields: Final = _checks.integer_fields
 whole: Final = _checks.int_in_range
 real: Final = _checks.real
 text: Final = _checks.text

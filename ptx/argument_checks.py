@@ -64,12 +64,11 @@ class ArgumentChecks:
         )
 
     def integer(self, where: str, value: object) -> int:
-        """Return the value, an integer of any kind, as Python's."""
+        """Return the value, an integer of any kind but no boolean, as Python's."""
         if type(value) is int:
             return value
         try:
-            # Raises for a value without `__index__`.
-            return index(value)  # type: ignore[arg-type]
+            return index_of(value)
         except TypeError:
             raise self.wrong_type(where, value, "give an integer") from None
         except Exception as error:  # whatever the object raises
@@ -83,6 +82,19 @@ class ArgumentChecks:
                 f"{where} is {shown(number)}: give an integer of {least} to {most}"
             )
         return number
+
+    def integer_fields(
+        self, record: object, *names: str, least: int | None = None, most: int | None = None
+    ) -> None:
+        """Replace fields of a frozen dataclass by the integers that they are; None stays."""
+        for name in names:
+            value = getattr(record, name)
+            if value is not None:
+                where = f"{type(record).__name__}: {name}"
+                number = self.integer(where, value)
+                if least is not None or most is not None:
+                    self.int_in_range(where, number, least or 0, LARGEST if most is None else most)
+                object.__setattr__(record, name, number)
 
     def int_pair(self, where: str, value: object) -> tuple[int, int]:
         """Return a compute capability or a version: two integers."""
@@ -153,6 +165,30 @@ class ArgumentChecks:
     def wrong_type(self, where: str, value: object, remedy: str) -> TypeError:
         """Return the error for a value of a wrong type."""
         return self.type_error(f"{where} is {described(value)}: {remedy}")
+
+
+def index_of(value: object) -> int:
+    """Return an integer of any kind as Python's.
+
+    Raises:
+        TypeError: the value is a boolean, or no integer.
+    """
+    if isinstance(value, bool):
+        raise TypeError("a boolean is no integer here")
+    # Raises for a value without `__index__`.
+    return index(value)  # type: ignore[arg-type]
+
+
+def integer_of_text(text: str, least: int = 0, most: int | None = LARGEST) -> int | None:
+    """Return the integer that ASCII digits alone spell, or None: the reader of the environment.
+
+    Signs, separators, other bases, digits of other scripts and numbers out of range are None.
+    """
+    # Python converts no text of more than 4,300 digits.
+    if not (text.isascii() and text.isdecimal() and len(text) <= 4300):
+        return None
+    number = int(text)
+    return number if least <= number and (most is None or number <= most) else None
 
 
 def _takes(value: Callable[..., object], arguments: int) -> bool:

@@ -49,8 +49,7 @@ class LinkOptions:
     def __post_init__(self) -> None:
         for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lto"):
             checks.instance_of(f"LinkOptions: {name}", getattr(self, name), (bool, NoneType))
-        if self.maxrregcount is not None:
-            checks.integer("LinkOptions: maxrregcount", self.maxrregcount)
+        checks.integer_fields(self, "maxrregcount")
         extra_options = checks.sequence_of("LinkOptions: extra", self.extra, str)
         extra = tuple(checks.text("LinkOptions: extra", option) for option in extra_options)
         object.__setattr__(self, "extra", extra)

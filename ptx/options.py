@@ -276,11 +276,12 @@ class CompileOptions:
             raise PtxArgumentValueError(
                 f"std={self.std!r}: expected one of {', '.join(get_args(CppStandard))}"
             )
+        checks.integer_fields(self, "maxrregcount", "split_compile")
         count = self.maxrregcount
-        if count is not None and checks.integer("maxrregcount", count) < 1:
+        if count is not None and count < 1:
             raise PtxArgumentValueError(f"maxrregcount={count}: expected a positive count")
         threads = self.split_compile
-        if threads is not None and checks.integer("split_compile", threads) < 0:
+        if threads is not None and threads < 0:
             raise PtxArgumentValueError(f"split_compile={threads}: expected 0 or more threads")
         checks.instance_of("pch", self.pch, bool)
         if self.pch_dir is not None:
@@ -410,11 +411,13 @@ def _check_target(target: object) -> None:
 def _define(name: str, value: str | int | None) -> str | None:
     if not re.fullmatch(_IDENTIFIER, checks.text("defines", name), re.DOTALL):
         raise PtxArgumentValueError(f"defines: {shown(name)} is not a macro name")
-    if value is not None:
-        checks.instance_of(f"defines: {name}", value, (str, int))
-        checks.text(f"defines: {name}", str(value))
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return checks.text(f"defines: {name}", value)
     # As C++ spells them: True would be a name that no source declares.
-    return str(int(value)) if isinstance(value, bool) else None if value is None else str(value)
+    number = int(value) if isinstance(value, bool) else value
+    return str(checks.integer(f"defines: {name}", number))
 
 
 def _check_extra(flag: _Flag) -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Final, NoReturn, TypeAlias
 
+from .. import border
 from ..version import VERSION
 from .output import print_error, print_text
 
@@ -130,8 +131,8 @@ def positive(text: str) -> int:
     Raises:
         ArgumentTypeError: the text is no such integer.
     """
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
+    number = border.integer_of_text(text, 1)
+    if number is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 1 or more")
     return number
 

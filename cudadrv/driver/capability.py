@@ -29,8 +29,7 @@ class GpuCapability:
     min_warp_size: int = 32
 
     def __post_init__(self) -> None:
-        for name in ("compute_major", "compute_minor", "min_warp_size"):
-            border.integer(f"GpuCapability: {name}", getattr(self, name))
+        border.integer_fields(self, "compute_major", "compute_minor", "min_warp_size")
 
     @classmethod
     def from_compute_capability(cls, major: int, minor: int) -> GpuCapability:
@@ -84,8 +83,7 @@ class GpuDeviceInfo:
     def __post_init__(self) -> None:
         border.text("GpuDeviceInfo: name", self.name)
         border.instance("GpuDeviceInfo: capability", self.capability, GpuCapability)
-        for name in _COUNTS:
-            border.integer(f"GpuDeviceInfo: {name}", getattr(self, name))
+        border.integer_fields(self, *_COUNTS)
 
     def score(self) -> float:
         """The weight that ranks devices and divides work among them.

@@ -19,6 +19,7 @@ from typing import (
     overload,
 )
 
+from .. import border
 from ..errors import (
     CudadrvError,
     CudaError,
@@ -168,7 +169,9 @@ class Driver:
 
 def _keeps_blocks(api: DriverApi) -> bool:
     setting = os.environ.get("CUDADRV_KEEP_BLOCKS", "").strip()
-    return setting == "1" if setting in ("0", "1") else getattr(api, "keeps_blocks", True)
+    if setting not in ("", "0", "1"):
+        raise DriverSelectionError(f"CUDADRV_KEEP_BLOCKS is {setting!r}: use 0 or 1")
+    return setting == "1" if setting else getattr(api, "keeps_blocks", True)
 
 
 # Every driver of the process, for a forked child and for the process's end.
@@ -270,12 +273,13 @@ def emulated_devices() -> int | None:
     value = os.environ.get("CUDADRV_DRIVER", "cuda").strip() or "cuda"
     if value == "cuda":
         return None
-    kind, _, count = value.partition(":")
-    if kind != "emulator" or not (count == "" or (count.isdecimal() and int(count) > 0)):
+    kind, _, text = value.partition(":")
+    count = border.integer_of_text(text, 1) if text else 1
+    if kind != "emulator" or count is None:
         raise DriverSelectionError(
             f'CUDADRV_DRIVER is {value!r}: use "cuda", "emulator" or "emulator:N" for N devices'
         )
-    return int(count or 1)
+    return count
 
 
 def emulated_limits() -> Limits:
@@ -293,9 +297,12 @@ def emulated_limits() -> Limits:
 def _number(variable: str, unit: str) -> int:
     """Return the positive number that an environment variable has; 0 if it is not set."""
     value = os.environ.get(variable, "").strip()
-    if value and (not value.isdecimal() or not int(value)):
-        raise DriverSelectionError(f"{variable} is {value!r}: use a number of {unit}")
-    return int(value or 0)
+    number = border.integer_of_text(value, 1) if value else 0
+    if number is None:
+        raise DriverSelectionError(
+            f"{variable} is {border.shown(value)}: use a number of {unit}, in digits alone"
+        )
+    return number
 
 
 _MOST_DEVICES: Final = 1 << 16  # more than any host has, and quickly counted

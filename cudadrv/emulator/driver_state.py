@@ -122,7 +122,7 @@ class DriverState(Guarded):
         checks: Checks,
         order: Schedule,
     ) -> None:
-        _check_properties(devices, driver_version)
+        version = _checked_version(devices, driver_version)
         serial = next(self._serials)
         # Other emulators' handles have other serial numbers, so that a foreign one is rejected.
         self._handles = itertools.count((serial + 1) << 32, 16)
@@ -162,7 +162,7 @@ class DriverState(Guarded):
         self._devices = device_states(profiles, serial, self._handles)
         self._all_devices = self._devices
         self._follows_environment = False
-        self._driver_version = driver_version
+        self._driver_version = version
         self._checks = checks
         self._limits: Limits = checks.limits
         self._thread = CallingThread()
@@ -580,10 +580,14 @@ class DriverState(Guarded):
         raise invalid_value(f"{number:#x} is no memory pool")
 
 
-def _check_properties(devices: Sequence[EmulatedDevice], driver_version: tuple[int, int]) -> None:
-    """Raise unless such an emulator is possible."""
+def _checked_version(
+    devices: Sequence[EmulatedDevice], driver_version: tuple[int, int]
+) -> tuple[int, int]:
+    """Return the driver's version; raise unless such an emulator is possible."""
     if not 0 <= len(devices) <= MAX_DEVICES:
         raise ArgumentValueError(f"{len(devices)} devices asked for: at most {MAX_DEVICES} will do")
-    versions = border.several("an emulator's driver_version", driver_version, int)
-    if len(versions) != 2:
+    where = "an emulator's driver_version"
+    numbers = [border.integer(where, each) for each in border.elements(where, driver_version)]
+    if len(numbers) != 2:
         raise ArgumentValueError(f"driver_version is {driver_version}: give (major, minor)")
+    return numbers[0], numbers[1]

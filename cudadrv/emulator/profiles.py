@@ -139,14 +139,15 @@ class EmulatedDevice:
 
     def __post_init__(self) -> None:
         border.text("EmulatedDevice: name", self.name)
-        capability = border.several(
-            "EmulatedDevice: compute_capability", self.compute_capability, int
+        capability = tuple(
+            border.integer("EmulatedDevice: compute_capability", each)
+            for each in border.elements(
+                "EmulatedDevice: compute_capability", self.compute_capability
+            )
         )
         object.__setattr__(self, "compute_capability", capability)
-        for name in ("sm_count", "total_memory"):
-            border.integer(f"EmulatedDevice: {name}", getattr(self, name))
-        for name in _BOUNDED:
-            border.whole(f"EmulatedDevice: {name}", getattr(self, name), most=2**31 - 1)
+        border.integer_fields(self, "sm_count", "total_memory")
+        border.integer_fields(self, *_BOUNDED, most=2**31 - 1)
         border.instance("EmulatedDevice: attributes", self.attributes, Mapping)
         for attribute, value in self.attributes.items():
             border.integer("EmulatedDevice: an attribute", attribute)

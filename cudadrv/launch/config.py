@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -375,8 +374,7 @@ def _set_event(event: Event, native: CUlaunchAttributeValue) -> None:
 
 def _index(option: str, value: object, must: str) -> int:
     try:
-        # Non-integers of any kind fail.
-        return operator.index(value)  # type: ignore[arg-type]
+        return border.index_of(value)
     except TypeError:
         raise LaunchConfigError(f"{option} is {border.shown(value)}: {must}") from None
 
@@ -402,7 +400,7 @@ def _extents(option: str, extents: Extents, lowest: int) -> list[int]:
         LaunchConfigError: there are others, or an extent is no integer of `lowest` or more.
     """
     try:
-        sizes = [operator.index(extents)]  # type: ignore[arg-type]  # one extent, or several
+        sizes = [border.index_of(extents)]  # one extent, or several
     except TypeError:
         try:
             values = tuple(extents)  # type: ignore[arg-type]
@@ -413,7 +411,7 @@ def _extents(option: str, extents: Extents, lowest: int) -> list[int]:
                 f"{option} is {border.shown(extents)}: give 1 to 3 extents"
             ) from None
         try:
-            sizes = [operator.index(value) for value in values]
+            sizes = [border.index_of(value) for value in values]
         except TypeError:
             sizes = [lowest - 1]
     if min(sizes) < lowest:

@@ -31,11 +31,8 @@ class JitOptions:
     debug: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_registers is not None:
-            where = "JitOptions: max_registers"
-            border.whole(where, self.max_registers, least=1, most=_MOST_REGISTERS)
-        if self.optimization is not None:
-            border.whole("JitOptions: optimization", self.optimization, most=4)
+        border.integer_fields(self, "max_registers", least=1, most=_MOST_REGISTERS)
+        border.integer_fields(self, "optimization", most=4)
 
     def native(self) -> dict[CUjit_option, object]:
         """Return the options that differ from the driver's defaults."""

@@ -199,12 +199,13 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
         return (shape,)
     try:
         if type(shape) is tuple or isinstance(shape, Sequence):  # the quick test first
-            return tuple(map(index, shape))
-        return (index(shape),)
+            return tuple(map(border.index_of, shape))
+        return (border.index_of(shape),)
     except TypeError:
         pass
     try:
-        return tuple(map(index, shape))  # type: ignore[arg-type]  # such as an array of extents
+        # Such as an array of extents.
+        return tuple(map(border.index_of, shape))  # type: ignore[arg-type]
     except TypeError:
         expected = f"an integer or several, not {border.shown(shape)}"
         raise errors.ArgumentTypeError(f"a shape is {expected}") from None

@@ -79,12 +79,11 @@ class RemlOuterAdmission:
 
     def __post_init__(self) -> None:
         _check("RemlOuterAdmission", self)
-        border.integer("RemlOuterAdmission: num_rho", self.num_rho)
+        border.integer_fields(self, "num_rho")
 
 
 def _check(argument_name: str, admission: PirlsLoopAdmission | RemlOuterAdmission) -> None:
-    border.integer(f"{argument_name}: n", admission.n)
-    border.integer(f"{argument_name}: p", admission.p)
+    border.integer_fields(admission, "n", "p")
     border.optional(f"{argument_name}: family", admission.family, PirlsFamily)
     border.instance(f"{argument_name}: curvature", admission.curvature, PirlsCurvature)
 
@@ -140,10 +139,15 @@ class GpuDispatchPolicy:
     def __post_init__(self) -> None:
         for name in _THRESHOLDS:
             value: object = getattr(self, name)
-            if type(value) is not int or not 0 <= value <= USIZE_MAX:
+            try:
+                number = border.index_of(value)
+            except TypeError:
+                number = -1
+            if not 0 <= number <= USIZE_MAX:
                 raise ArgumentValueError(
                     f"{name} is {border.shown(value)}: use an integer of 0 to 2**64 - 1"
                 )
+            object.__setattr__(self, name, number)
         if not isinstance(self.mixed_precision, GpuMixedPrecisionPolicy):
             raise ArgumentValueError(
                 f"mixed_precision is {border.shown(self.mixed_precision)}: use a "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 import pytest
 
+from .. import border
 from ..errors import ArgumentValueError, CudadrvError
 from ..version import VERSION
 
@@ -151,7 +152,7 @@ def read_choices(config: pytest.Config) -> Choices:
         requires_gpu=requires_gpu,
         profile=profile,
         leaks_fail=leaks == "fail",
-        devices=int(devices) if devices.isdecimal() else 1,
+        devices=border.integer_of_text(devices, 1) or 1,
         seeds=_seeds(config),
         budget=cast(Budget, budget),  # the names are those of the literal
         environment=environment,
@@ -191,7 +192,7 @@ def _order(config: pytest.Config) -> str | None:
             raise pytest.UsageError("--cuda-seed goes with --cuda-order=random")
         if seed == NEW_SEED:
             seed = str(random.SystemRandom().randrange(_SEEDS))
-        if not seed.isdecimal():
+        if border.integer_of_text(seed, most=None) is None:
             raise pytest.UsageError(f'--cuda-seed={seed}: give a number from 0, or "{NEW_SEED}"')
         order = f"random:{seed}"
     if order is not None:
@@ -210,13 +211,14 @@ def _seeds(config: pytest.Config) -> int:
         seeds = _option(config, "cuda_seeds", ORDER)
     if seeds is None:
         return 0
-    if not seeds.isdecimal() or not int(seeds):
+    count = border.integer_of_text(seeds, 1)
+    if count is None:
         raise pytest.UsageError(f"--cuda-seeds={seeds}: give how many seeds, from 1")
     if seed is not None:
         raise pytest.UsageError(f"--cuda-seeds={seeds}: give it without --cuda-seed")
     if order not in (None, "random"):
         raise pytest.UsageError(f"--cuda-seeds goes with --cuda-order=random, not {order}")
-    return int(seeds)
+    return count
 
 
 def _one_of(name: str, value: str, names: tuple[str, ...]) -> str:

@@ -24,6 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ptx.argument_checks import LARGEST, integer_of_text, shown
 from ptx.base_errors import PtxArgumentValueError, PtxError
 
 _MAGIC: Final = b"cudadrv cache 1\n"
@@ -60,7 +61,9 @@ def unseal(data: bytes) -> bytes | None:
     return content
 
 
-DEFAULT_MAX_BYTES: Final = 512 * 1024 * 1024
+_MIB: Final = 1 << 20
+DEFAULT_MAX_BYTES: Final = 512 * _MIB
+_MOST_MIB: Final = LARGEST // _MIB - 1
 
 
 class NoCacheFolderError(PtxError, OSError):
@@ -98,15 +101,17 @@ def cache_settings() -> tuple[Path | None, int]:
     The folder is None where the user turned it off by 0, or where there is no home folder.
 
     Raises:
-        ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
+        ValueError: `CUDADRV_CACHE_MAX_MB` is not a number in digits.
     """
-    text = os.environ.get("CUDADRV_CACHE_MAX_MB", "")
-    try:
-        max_bytes = max(0, int(float(text) * 1024 * 1024)) if text.strip() else DEFAULT_MAX_BYTES
-    except (ValueError, OverflowError):
+    text = os.environ.get("CUDADRV_CACHE_MAX_MB", "").strip()
+    whole, dot, fraction = text.partition(".")
+    mib = integer_of_text(whole, most=_MOST_MIB) if text else DEFAULT_MAX_BYTES // _MIB
+    if mib is None or (dot and integer_of_text(fraction, most=None) is None):
         raise PtxArgumentValueError(
-            f"CUDADRV_CACHE_MAX_MB={text!r} is not a number of megabytes (0 turns the cache off)"
-        ) from None
+            f"CUDADRV_CACHE_MAX_MB={shown(text)} is not a number of megabytes\n"
+            "  use digits alone, such as 512 or 0.5; 0 turns the cache off"
+        )
+    max_bytes = mib * _MIB + int(float(f"0.{fraction or 0}") * _MIB)
     try:
         return folder_from_environment() if max_bytes else None, max_bytes
     except OSError:

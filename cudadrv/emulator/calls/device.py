@@ -185,7 +185,7 @@ def visible_devices(devices: Sequence[DeviceState], text: str | None) -> Sequenc
 
 
 def _is_named(device: DeviceState, word: str) -> bool:
-    if word.isdecimal():
+    if word.isascii() and word.isdecimal():
         return int(word) == device.number
     from uuid import UUID  # 2 ms: few programs choose devices by UUID
 

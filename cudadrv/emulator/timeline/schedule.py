@@ -76,9 +76,10 @@ def read_schedule(text: str) -> Schedule:
         ArgumentValueError: the text is no order.
     """
     name, colon, seed = text.strip().partition(":")
-    if name == "random" and (seed.isdecimal() or not colon):
-        return Schedule("random", int(seed or 0))
-    if name == "held" and re.fullmatch(r"(\d+\.\d+(,|$))*", seed):
+    number = border.integer_of_text(seed, most=None) if seed else 0
+    if name == "random" and number is not None and (seed or not colon):
+        return Schedule("random", number)
+    if name == "held" and re.fullmatch(r"([0-9]+\.[0-9]+(,|$))*", seed):
         return Schedule("held", held=frozenset(filter(None, seed.split(","))))
     if colon or name not in ORDERS:
         raise ArgumentValueError(

@@ -92,7 +92,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes", "threads"):
-            number = checks.integer(f"Limits: {name}", getattr(self, name))
+            checks.integer_fields(self, name)
+            number: int = getattr(self, name)
             if number < (name in ("max_steps", "chunk_threads")):
                 raise PtxArgumentValueError(f"Limits: {name} is {number}: give more")
 
