@@ -28,7 +28,17 @@ __version__ = _VERSION
 _reject_other_ptx()
 
 if typing.TYPE_CHECKING:
-    from . import emulator as emulator, errors as errors
+    from . import (
+        allocators as allocators,
+        blas as blas,
+        client as client,
+        cluster as cluster,
+        emulator as emulator,
+        errors as errors,
+        interop as interop,
+        runtime as runtime,
+        testing as testing,
+    )
     from .blas import (
         LinearAlgebra as LinearAlgebra,
         NotPositiveDefiniteError as NotPositiveDefiniteError,
@@ -327,10 +337,16 @@ else:
     which need NumPy, an import that launches nothing 90 ms.
     """
 
+    # Pages, error texts and tracebacks name them, such as cudadrv.interop.register.
+    _SUBMODULES = (
+        "allocators", "blas", "client", "cluster", "emulator", "errors", "interop", "runtime",
+        "testing",
+    )  # fmt: skip
+
     def __getattr__(name: str) -> object:
         if name == "__all__":
             return __dir__()
-        if name in ("emulator", "errors"):  # which error texts and tracebacks name
+        if name in _SUBMODULES:
             return importlib.import_module(f"{__name__}.{name}")
         for module, names in _AT_FIRST_USE.items():
             if name in names.split():

@@ -10,12 +10,13 @@ from weakref import WeakValueDictionary
 from ptx.read_only import ReadOnly
 
 from .. import border
-from ..errors import ArgumentValueError, WrongDeviceError
+from ..errors import ArgumentValueError, CudadrvError, InvalidHandleError, WrongDeviceError
 from ._api import (
     OPAQUE_BYTES,
     CUevent,
     CUevent_flags,
     CUipcEventHandle,
+    CUresult,
     of_opaque_bytes,
     opaque_bytes,
 )
@@ -117,7 +118,7 @@ class Event(Closeable):
         self._handle.record(stream._handle)
 
     def synchronize(self) -> None:
-        """Wait until the work before the event is done.
+        """Wait until the work before the event is done; one that was never recorded is done.
 
         Raises:
             CudaError: that work failed.
@@ -131,6 +132,8 @@ class Event(Closeable):
 
     def is_done(self) -> bool:
         """Return whether the work before the event is done, without waiting.
+
+        An event that was never recorded is done.
 
         Raises:
             CudaError: that work failed.
@@ -159,14 +162,37 @@ class Event(Closeable):
 
         Raises:
             NotReadyError: one of the two has not been reached; synchronize first.
-            InvalidHandleError: one of the two was made without timing, or never recorded.
+            InvalidHandleError: one of the two was made without timing, or was never recorded;
+                the message says which. Or the two are of different devices.
         """
         border.instance("Event.elapsed_ms: since", since, Event)
         end, start = self._handle, since._handle
         end.require_outside()
         start.require_outside()
-        elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
-        return checked(end.api, "cuEventElapsedTime", elapsed, "timing between two events")
+        code, elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
+        if code:
+            raise _timing_failure(self, since, code)
+        return elapsed
+
+
+def _timing_failure(end: Event, since: Event, code: CUresult) -> CudadrvError:
+    """Return the error of a measured time; it names the event that has none, and why."""
+    api, doing = end._handle.api, "timing between two events"
+    error = failure(api, code, "cuEventElapsedTime", doing)
+    if not isinstance(error, InvalidHandleError):
+        return error
+    text = ""
+    for name, event in (("since, the earlier event,", since), ("the later event", end)):
+        if not event.timing:
+            text = f"{name} has no timing: make it with timing=True"
+            break
+        # Each event is at no distance from itself, unless it was never recorded.
+        if api.cuEventElapsedTime(event._handle.raw, event._handle.raw)[0] == code:
+            text = f"{name} was never recorded: use Stream.record, or Event.record first"
+            break
+    if not text:
+        return error
+    return InvalidHandleError(doing, call="cuEventElapsedTime", text=text, explained=True)
 
 
 def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:

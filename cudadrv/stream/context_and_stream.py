@@ -111,7 +111,8 @@ class Stream(BaseStream):
     def wait(self, event: Event | BaseStream | DefaultStream | CudaStream) -> None:
         """Let later work wait for an event, or for the current work of a stream.
 
-        The stream may be another library's.
+        The stream may be another library's. As the driver defines it, an event that was never
+        recorded is done, so that no work waits for it.
         """
         if isinstance(event, Event):
             self._wait_event(event)

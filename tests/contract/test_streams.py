@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import operator
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -48,6 +50,33 @@ def test_an_event_without_timing_cannot_be_timed(stream: cudadrv.Stream) -> None
     stream.synchronize()
     with pytest.raises(InvalidHandleError, match="timing between two events"):
         untimed.elapsed_ms(timed)
+
+
+def test_an_event_without_a_time_is_named_with_the_reason(context: cudadrv.Context) -> None:
+    stream = context.new_stream()
+    recorded, untimed = stream.record(), stream.record(timing=False)
+    fresh = cudadrv.Event(context)
+    stream.synchronize()
+    rows = {
+        "since, the earlier event, was never recorded": (recorded, fresh),
+        "the later event was never recorded": (fresh, recorded),
+        "since, the earlier event, was never recorded: ": (fresh, fresh),
+        "since, the earlier event, has no timing": (recorded, untimed),
+        "the later event has no timing": (untimed, recorded),
+    }
+    for text, (end, begin) in rows.items():
+        for measure in (partial(operator.sub, end, begin), partial(end.elapsed_ms, begin)):
+            with pytest.raises(InvalidHandleError, match=f"\n  {text}") as caught:
+                measure()
+            assert "closed, or belongs" not in str(caught.value)
+            assert caught.value.call == "cuEventElapsedTime"
+    # The driver defines that it is done.
+    fresh.synchronize()
+    stream.wait(fresh)
+    assert fresh.is_done()
+    fresh.record(stream)
+    stream.synchronize()
+    assert fresh - recorded >= 0
 
 
 def test_a_stream_waits_for_an_event_of_another(context: cudadrv.Context) -> None:

@@ -55,6 +55,29 @@ def test_type_checkers_read_the_names_that_are_imported_at_first_use() -> None:
     assert read == imported
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_public_packages_are_there_after_a_plain_import() -> None:
+    # A process each, as an import of a package by anything else makes its name an attribute.
+    names = (
+        "allocators", "blas", "client", "cluster", "emulator", "errors", "interop", "runtime",
+        "testing",
+    )  # fmt: skip
+    code = (
+        "import os, sys, cudadrv\n"
+        "for name in sys.argv[1:]:\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        module = getattr(cudadrv, name)\n"
+        "        os._exit(module is not sys.modules[f'cudadrv.{name}'])\n"
+        "    if os.waitpid(child, 0)[1]:\n"
+        "        print(name)\n"
+        "print(cudadrv.interop.register.__name__)"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["register"], done.stderr
+
+
 @pytest.mark.parametrize("package", ["cudadrv", "cudadrv.errors", "ptx"])
 def test_a_star_import_brings_the_public_names_and_no_others(package: str) -> None:
     names: dict[str, object] = {}
