@@ -37,19 +37,23 @@ def _twice(kind: str) -> str:
 def divide(a: Value, b: Value) -> Value:
     """Quotient rounded towards zero; all ones where b is zero, as the hardware gives."""
     zero = b == 0
-    b = choose(zero, b.dtype.type(1), b)
-    if a.dtype.kind == "u":
-        quotient = a // b
-    else:
-        quotient = a // b
+    has_zeros = zero.any()
+    if has_zeros:
+        b = choose(zero, b.dtype.type(1), b)
+    quotient = a // b
+    if a.dtype.kind == "i":
         quotient = quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype)
-    all_ones = ~a.dtype.type(0)
-    return choose(zero, np.broadcast_to(all_ones, np.shape(quotient))[()], quotient)
+    return choose(zero, ~a.dtype.type(0), quotient) if has_zeros else quotient
 
 
 def remainder(a: Value, b: Value) -> Value:
-    """a - b * divide(a, b), with the sign of a; a where b is zero."""
-    return choose(b == 0, a, a - divide(a, b) * b)
+    """a - b * divide(a, b), with the sign of a; all ones where b is zero, as the hardware gives."""
+    if b.ndim == 0:  # NumPy divides arrays by one number faster than `fmod` does
+        return a - divide(a, b) * b if b else ~a.dtype.type(0)
+    zero = b == 0
+    if not zero.any():
+        return np.fmod(a, b)
+    return np.where(zero, ~a.dtype.type(0), np.fmod(a, np.where(zero, b.dtype.type(1), b)))
 
 
 def high_product(a: Value, b: Value) -> Value:

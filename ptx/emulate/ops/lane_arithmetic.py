@@ -151,9 +151,9 @@ def quotient(a: int, b: int, mask: int) -> int:
 
 
 def remainder_of(a: int, b: int, mask: int) -> int:
-    """Return the remainder of a / b towards zero, signed as a, as unsigned bits; a if b is zero."""
+    """Remainder of a / b towards zero, signed as a, as unsigned bits; all ones where b is zero."""
     if b == 0:
-        return a & mask
+        return mask
     magnitude = abs(a) % abs(b)
     return (magnitude if a >= 0 else -magnitude) & mask
 

@@ -95,7 +95,7 @@ def test_sums_products_and_quotients_wrap(kind: str) -> None:
     check(f"mad.lo.{kind}", kind, 3, lambda a, b, c: a * b + c)
     check(f"mad.hi.{kind}", kind, 3, lambda a, b, c: (a * b >> bits) + c)
     check(f"div.{kind}", kind, 2, lambda a, b, c: quotient(a, b, kind))
-    check(f"rem.{kind}", kind, 2, lambda a, b, c: a - b * quotient(a, b, kind) if b else a)
+    check(f"rem.{kind}", kind, 2, lambda a, b, c: a - b * quotient(a, b, kind) if b else -1)
     check(f"min.{kind}", kind, 2, lambda a, b, c: min(a, b))
     check(f"max.{kind}", kind, 2, lambda a, b, c: max(a, b))
     if kind[0] == "s":

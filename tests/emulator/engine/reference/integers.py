@@ -27,7 +27,9 @@ def number(value: int, ptx_type: str) -> int:
 
 
 def quotient(a: int, b: int) -> int:
-    """Rounded towards zero."""
+    """Rounded towards zero; by zero, what GPUs give in every bit."""
+    if b == 0:
+        return -1
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -56,7 +58,7 @@ def arithmetic(opcode: str, words: tuple[str, ...], ptx_type: str, given: Operan
     if opcode == "div":
         return wrap(quotient(a, rest[0]), bits)
     if opcode == "rem":
-        return wrap(a - quotient(a, rest[0]) * rest[0], bits)
+        return wrap(a - quotient(a, rest[0]) * rest[0] if rest[0] else -1, bits)
     if opcode == "sad":
         return wrap(rest[1] + abs(a - rest[0]), bits)
     simple: dict[str, Callable[[], int]] = {
