@@ -45,7 +45,7 @@ def add_to(commands: Commands) -> None:
     add(
         "--checks",
         metavar="NAMES",
-        help="some of race,init,sync,bounds,assemble,leak (default: none)",
+        help="some of race,init,sync,bounds,divide,assemble,leak (default: none)",
     )
     add("--steps", type=positive, metavar="N", help="the limit of steps of a kernel that makes no "
         f"progress (default: {_STEPS}, two to ten minutes)")  # fmt: skip

@@ -179,7 +179,7 @@ def _warn(reason: str) -> None:
 
 SUPPRESSIONS_VARIABLE: Final = "CUDADRV_CHECK_SUPPRESSIONS"
 _KEYS: Final = ("kernel", "line", "variable")
-CheckName = Literal["race", "init", "sync", "bounds", "assemble", "leak"]
+CheckName = Literal["race", "init", "sync", "bounds", "divide", "assemble", "leak"]
 VARIABLE: Final = "CUDADRV_CHECK"
 CHECKS: Final[tuple[CheckName, ...]] = get_args(CheckName)
 
@@ -325,19 +325,25 @@ class Checks:
             self.faults.append(finding)
 
     @property
+    def _findings(self) -> Findings | None:
+        """The findings of launches; the checks that report there share them."""
+        limits = self.limits
+        return limits.findings or limits.unwritten or limits.divisions
+
+    @property
     def found_count(self) -> int:
         """The number of findings so far, with suppressed ones and without leaks."""
-        findings = self.limits.findings or self.limits.unwritten
-        races = 0 if findings is None else len(findings.found)
+        findings = self._findings
+        found = 0 if findings is None else len(findings.found)
         rejected = 0 if self.assembly is None else len(self.assembly.found)
-        return races + rejected + len(self.faults)
+        return found + rejected + len(self.faults)
 
     def found(self, others: Sequence[Found]) -> tuple[Found, ...]:
         """Return all findings that are not suppressed; `others` are those of the order checks."""
-        findings = self.limits.findings or self.limits.unwritten
-        races = () if findings is None else findings.causes()
+        findings = self._findings
+        found = () if findings is None else findings.causes()
         rejected = () if self.assembly is None else self.assembly.found
-        return self.suppressions.visible((*rejected, *races, *self.faults, *others, *self.leaks))
+        return self.suppressions.visible((*rejected, *found, *self.faults, *others, *self.leaks))
 
 
 def default_checks() -> tuple[CheckName, ...]:
@@ -389,6 +395,8 @@ def chosen_checks(
         limits = replace(limits, check_synchronisation=True)
     if "bounds" in checks:
         limits = replace(limits, check_bounds=True)
+    if "divide" in checks:
+        limits = replace(limits, divisions=findings)
     chosen = Checks(frozenset(checks), limits, suppressions_of(suppressions))
     if "assemble" in checks:
         chosen.assembly = module_assembly()

@@ -104,8 +104,9 @@ def session(
         seed: of the order "random".
         check: the checks of kernels, by default CUDADRV_CHECK. "race" finds unordered accesses to
             the same bytes. "init" finds reads of unwritten memory. "sync" finds barriers that some
-            threads skip. "bounds" finds accesses outside of the array of a pointer. "assemble"
-            finds modules that NVIDIA's assembler rejects. "leak" finds objects that are not freed.
+            threads skip. "bounds" finds accesses outside of the array of a pointer. "divide"
+            finds divisions of integers by zero. "assemble" finds modules that NVIDIA's assembler
+            rejects. "leak" finds objects that are not freed.
         suppressions: a file of findings to leave out, by default CUDADRV_CHECK_SUPPRESSIONS.
         raise_findings: whether findings raise `CheckError` at the end of the block. They are in
             `Emulator.findings` anyway.

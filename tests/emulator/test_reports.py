@@ -255,7 +255,7 @@ def test_the_command_writes_sarif_and_takes_suppressions(
     _check_sarif(log)
     assert [each["ruleId"] for each in log["runs"][0]["results"]] == checks, done.stderr
     assert f"unused suppression: {known}:1: * kernel=none" in done.stderr
-    assert "found by race, init, sync, bounds, assemble, leak" in done.stderr
+    assert "found by race, init, sync, bounds, divide, assemble, leak" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ KERNELS = {
     "race": "__shared__ int s[64]; int t = threadIdx.x; s[t] = x[t]; x[t] = s[63 - t];",
     "init": "__shared__ int s[64]; x[threadIdx.x] = s[threadIdx.x];",
     "sync": "if (threadIdx.x < 8) __syncthreads(); x[0] = 1;",
+    "divide": "x[threadIdx.x] = 7 / x[threadIdx.x];",
     "bounds": "__shared__ int a[4], b[64]; int t = threadIdx.x; a[t] = b[t] = 1; x[0] = a[0];",
 }
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -81,10 +82,11 @@ PLACES: Final[Mapping[str, str]] = {
     "init": r"init\.cu:1\b",
     "sync": r"sync\.cu:1\b",
     "bounds": r"bounds\.cu:1\b",
+    "divide": r"divide\.cu:1\b",
     "assemble": r"loaded at .*faults\.py:\d+",
     "leak": r"made at .*faults\.py:\d+",
 }
-FOUND_LATER: Final = ("race", "assemble", "leak")
+FOUND_LATER: Final = ("race", "divide", "assemble", "leak")
 """The checks whose findings raise no error of a call."""
 FAULTY: Final = ("init", "sync", "bounds")
 """The checks whose findings fail a launch, and break its device."""
@@ -99,7 +101,7 @@ ENDS: Final[Mapping[str, str]] = {
     "leaves at once": "os._exit(0)",
 }
 IMPORTS: Final = "import multiprocessing, os, signal, sys, threading, time\n"
-DEVICES: Final = 3
+DEVICES: Final = 4
 
 
 @dataclass(frozen=True)
@@ -458,11 +460,11 @@ def test_each_way_to_choose_devices_order_and_checks_has_its_effect(tmp_path: Pa
 TESTS: Final = """
 import faults, pytest
 
-@pytest.mark.parametrize("check", ["race", "init", "sync", "bounds", "assemble", "leak"])
+@pytest.mark.parametrize("check", ["race", "init", "sync", "bounds", "divide", "assemble", "leak"])
 def test_fault(check):
     faults.run(check, 0)
 """
-_NAMES: Final = "race,init,sync,bounds,assemble"
+_NAMES: Final = "race,init,sync,bounds,divide,assemble"
 _MARKED: Final = f"@__import__('pytest').mark.emulated(check={_NAMES.split(',')!r})\n"
 TEST_WAYS: Final[Mapping[str, Setting]] = {
     "environment": Setting(

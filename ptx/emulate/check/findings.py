@@ -109,7 +109,7 @@ class Finding:
     """One fault of a program that a check found.
 
     Attributes:
-        check: the check that found it: "race" or "init".
+        check: the check that found it: "race", "init" or "divide".
         kernel: the kernel, that of the second access where two race; "" where none has part.
         first, second: both accesses of a race, in the order in which the emulator executed them; of
             a read of what nothing has written, or an access to a block that may not have begun, the
@@ -146,6 +146,8 @@ class Finding:
 
     @property
     def _place(self) -> str:
+        if self.check == "divide":
+            return "an integer division by zero"
         if self.space == "register":
             return f"registers {self.variable} of PTX"
         return f"{bytes_text(self.nbytes)} of {self.space} memory at {self.address:#x}"
@@ -157,15 +159,21 @@ class Finding:
             lines.append(f"  in {self.memory}")
         lines.append(f"  {self.first}")
         if self.second is None:
-            early = "the block whose they are may not have begun"
-            why = self.kind or (early if self.check == "race" else "nothing has written them all")
-            lines.append(f"  {why}: {self.missing}")
+            lines.append(f"  {self.kind or _WITHOUT_SECOND[self.check]}: {self.missing}")
         else:
             reason = self.kind or "nothing orders the two"
             lines += [f"  {self.second}", f"  {reason}: {self.missing}"]
         if self.benign:
             lines.append(f"  it may be meant so: {self.benign}")
         return "\n".join(lines)
+
+
+# Why an access is at fault alone.
+_WITHOUT_SECOND: Final = {
+    "race": "the block whose they are may not have begun",
+    "init": "nothing has written them all",
+    "divide": "its result is unspecified",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from ptx.emulate.codegen.analysis.integer_divisions import integer_divisions
 from ptx.emulate.codegen.analysis.pending_results import pending_results
 from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
 from ptx.emulate.codegen.cfg import Block, bits, mask_of
@@ -15,8 +16,11 @@ from ptx.emulate.codegen.undefined_writer import follow_block, follow_branch, fo
 from ptx.emulate.kernel_facts import Action, PendingUse
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.memory.site import Site
+from ptx.emulate.model.types import kind_of
 from ptx.emulate.threads.fibre import GONE
 from ptx.isa.model import Function, Instruction
+
+_SELECTED = "only selections read the result"
 
 
 class Unit:
@@ -40,6 +44,7 @@ class Unit:
             blocks, scope.numbers, params
         )
         self.pending: dict[int, PendingUse] = pending_results(blocks, scope.numbers)
+        self.divisions: dict[int, bool] = integer_divisions(blocks)
 
     def live_after(self, block: Block) -> int:
         """Bit mask of the registers that are read after a block."""
@@ -116,6 +121,7 @@ class BlockWriter:
             count_instruction(emitter, is_skipped=is_skipped)
             self._note_unwritten(step.instruction)
             follow_step(emitter, step)
+            self._note_division(step.instruction)
             pending = self._unit.pending.get(id(step.instruction))
             if pending is not None:
                 self._note_pending(pending, "before")
@@ -160,6 +166,23 @@ class BlockWriter:
         if names is not None:
             bound = self._unit.scope.bind(instruction, "instruction")
             self._emitter.line(f"f.note_unwritten({bound}, {names!r})")
+
+    def _note_division(self, instruction: Instruction) -> None:
+        """Write code that reports zero divisors to their check."""
+        is_selected = self._unit.divisions.get(id(instruction))
+        if is_selected is None:
+            return
+        emitter, guard = self._emitter, instruction.guard
+        kind = kind_of(instruction.facts.type_suffix)
+        arguments = f"f, {self._unit.scope.bind(instruction, 'instruction')}"
+        arguments += f", {emitter.value(instruction.operands[2], kind)}"
+        if guard is not None:
+            condition = emitter.value(guard.register, "pred")
+            arguments += f", guard={'~' if guard.negated else ''}{condition}"
+        if is_selected:
+            arguments += f", benign={_SELECTED!r}"
+        check = "f.blocks.zero_divisors"
+        emitter.line(f"if {check} is not None: {check}.note({arguments})")
 
     def _note_pending(self, use: PendingUse, method: str) -> None:
         """Write code that reports registers with pending results to the race check."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
     from ptx.emulate.check.race_check import RaceCheck
     from ptx.emulate.check.unwritten_reads import UnwrittenReads
+    from ptx.emulate.check.zero_divisors import ZeroDivisors
     from ptx.emulate.count.chunk_counts import ChunkCounts
     from ptx.emulate.count.launch_counts import LaunchCounts
 
@@ -135,6 +136,7 @@ class LaunchPlan:
         self._counts = counts
         self.extents: PointerExtents | None = self._extents() if limits.check_bounds else None
         self.unwritten: UnwrittenReads | None = self._unwritten_reads()
+        self.zero_divisors: ZeroDivisors | None = self._zero_divisors()
         self._races: RaceCheck | None = self._race_check()
 
     def for_thread(self) -> Self:
@@ -150,7 +152,7 @@ class LaunchPlan:
         """True if checks or counters observe the threads."""
         limits = self.limits
         has_checks = limits.check_uninitialised or limits.check_synchronisation
-        watchers = (self._races, self.unwritten, self._counts, self.extents)
+        watchers = (self._races, self.unwritten, self.zero_divisors, self._counts, self.extents)
         return has_checks or any(watcher is not None for watcher in watchers)
 
     def _unwritten_reads(self) -> UnwrittenReads | None:
@@ -160,6 +162,14 @@ class LaunchPlan:
         from ptx.emulate.check.unwritten_reads import UnwrittenReads
 
         return UnwrittenReads(self.code.kernel, self.code.uses_of, unwritten)
+
+    def _zero_divisors(self) -> ZeroDivisors | None:
+        divisions = self.limits.divisions
+        if divisions is None:
+            return None
+        from ptx.emulate.check.zero_divisors import ZeroDivisors
+
+        return ZeroDivisors(self.code.kernel, divisions)
 
     def _race_check(self) -> RaceCheck | None:
         findings, code = self.limits.findings, self.code

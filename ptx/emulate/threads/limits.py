@@ -66,6 +66,7 @@ class Limits:
         findings: receives the races; None disables the race check.
         unwritten: receives unwritten reads of global memory that has flags for that
             (`DeviceMemory.watch_writes`); None disables that check.
+        divisions: receives divisions of integers by zero; None disables that check.
         accessed: with the race check, called at the end with the accesses of the launch.
         dependency: if launches may overlap, the dependencies on this one and its neighbours.
         few_threads: when few threads run one by one, which changes the time alone.
@@ -85,6 +86,7 @@ class Limits:
     check_synchronisation: bool = False
     findings: Findings | None = None
     unwritten: Findings | None = None
+    divisions: Findings | None = None
     accessed: Callable[[LaunchAccesses], None] | None = None
     dependency: GridDependency | None = None
     few_threads: FewThreads = FewThreads()

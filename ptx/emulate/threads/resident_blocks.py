@@ -20,6 +20,7 @@ from ptx.emulate.threads.special_registers import special_value
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
     from ptx.emulate.check.unwritten_reads import UnwrittenReads
+    from ptx.emulate.check.zero_divisors import ZeroDivisors
     from ptx.emulate.count.chunk_counts import ChunkCounts
 
 
@@ -62,6 +63,7 @@ class ResidentBlocks(ThreadBlocks):
             self._new_shadow() if launch.limits.check_uninitialised else None
         )
         self.unwritten: UnwrittenReads | None = launch.unwritten
+        self.zero_divisors: ZeroDivisors | None = launch.zero_divisors
         self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
         self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
         self.accesses: ChunkAccesses | None = accesses
