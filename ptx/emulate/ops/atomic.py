@@ -111,6 +111,12 @@ def _float_add(flushes: bool, old: Elements, value: Value, _: Value) -> Elements
     return sums
 
 
+def _wide_add_in_shared(old: Elements, value: Value, _: Value) -> Elements:
+    """Of two NaNs that of the memory is kept, as a GPU of compute capability 9.0 showed."""
+    sums: Elements = ieee.add(np.broadcast_to(value, old.shape), old)
+    return sums
+
+
 def _wide_add_in_global(old: Elements, value: Value, unused: Value) -> Elements:
     """A signalling NaN stays one, as a GPU of compute capability 9.0 showed."""
     sums = _float_add(False, old, value, unused)
@@ -157,8 +163,8 @@ def rule(name: str, ptx_type: str, in_shared: bool) -> AtomicRule:
     if ptx_type in ("f32", "f64"):
         flushes = ptx_type == "f32" and not in_shared
         step: Step = partial(_float_add, flushes)
-        if ptx_type == "f64" and not in_shared:
-            step = _wide_add_in_global
+        if ptx_type == "f64":
+            step = _wide_add_in_shared if in_shared else _wide_add_in_global
         return AtomicRule(name, step, ufunc, floating=True, flushes=flushes)
     return AtomicRule(name, _ufunc_step(ufunc), ufunc, wraps=name == "add")
 
