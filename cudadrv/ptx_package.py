@@ -9,7 +9,7 @@ import os
 import warnings
 from typing import Final
 
-_OWN_FILES: Final = frozenset((
+OWN_FILES: Final = frozenset((
     "__init__.py", "_nvrtc.py", "argument_checks.py", "assembler.py", "base_errors.py", "cache",
     "compile_report.py", "compiling.py", "diagnostics.py", "disassembler.py", "emulate",
     "errors.py", "fatbin.py", "headers.py", "image.py", "image_cache.py", "isa", "kernel_types.py",
@@ -37,7 +37,7 @@ def reject_other_ptx() -> None:
         there = os.listdir(ptx.__path__[0])
     except OSError:
         return  # in an archive, which no other distribution changes
-    other_modules = sorted(name for name in {*there} - _OWN_FILES if name.endswith(_MODULES))
+    other_modules = sorted(name for name in {*there} - OWN_FILES if name.endswith(_MODULES))
     if other_modules:
         warnings.warn(
             f"another distribution has installed {', '.join(other_modules)} into "

@@ -279,11 +279,22 @@ class Emulator(
             "user object": self._user_objects,
             "array": self._arrays,
             "mipmapped array": self._mipmapped_arrays,
-            "texture or surface": self._texture_owners,
             "resource description": self._descriptions,
+            "green context": self._green,
+            "link": self._links,
+            "external memory": self._external_memory,
+            "external semaphore": self._external_semaphores,
+            "physical memory": self._physical,
+            "multicast object": self._multicasts,
         }
-        memory = sum(len(device.pieces) for device in self._devices)
-        return {kind: len(table) for kind, table in tables.items()} | {"device memory": memory}
+        pools = [self._host_pools.by_handle, *(each.account.pools for each in self._devices)]
+        return {kind: len(table) for kind, table in tables.items()} | {
+            "texture or surface": sum(
+                len(each.model.textures) + len(each.model.surfaces) for each in self._devices
+            ),
+            "memory pool": sum(map(len, pools)),
+            "device memory": sum(len(device.pieces) for device in self._devices),
+        }
 
     def limit_memory(self, nbytes: int, *, ordinal: int = 0) -> MemoryLimit:
         """Let no more than `nbytes` of a device's memory be in use at once.

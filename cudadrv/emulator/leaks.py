@@ -29,7 +29,7 @@ AnyArray: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"  # of a program, of any t
 # Files of the library, or functions in them, that make objects for the library itself: events for
 # waiting, pinned buffers and kernels for copies, default streams, modules and streams cached by
 # device.
-_LIBRARYS_OWN: Final = (
+LIBRARYS_OWN: Final = (
     ("driver/stream_handle.py", "take_event"),
     ("memory/staging.py", ""),
     ("memory/pinned.py", "_wait"),
@@ -115,7 +115,7 @@ def _is_librarys() -> bool:
         code = frame.f_code
         if code.co_filename.startswith(PACKAGE):
             file = code.co_filename[len(PACKAGE) :].replace(os.sep, "/")
-            for folder, name in _LIBRARYS_OWN:
+            for folder, name in LIBRARYS_OWN:
                 if file.startswith(folder) and name in ("", code.co_name):
                     return True
     return False

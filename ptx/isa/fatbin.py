@@ -20,7 +20,7 @@ HEADER: Final = struct.Struct("<4sHHQ")  # magic, version, bytes of this header,
 # Kind, version, header's bytes, content's bytes, compressed bytes, where the place of the options
 # is, two fields of other uses, architecture, where the name is, its bytes, flags, a reserved field,
 # bytes without compression.
-_ENTRY: Final = struct.Struct("<HHIQIIHHIIIQQQ")
+ENTRY: Final = struct.Struct("<HHIQIIHHIIIQQQ")
 _TEXT: Final = struct.Struct("<II")  # where it is, and its bytes
 PTX, CUBIN, LTOIR = 1, 2, 8
 """Kinds of entries."""
@@ -106,13 +106,13 @@ def stored_entries(data: bytes) -> Iterator[StoredEntry]:
     end = at + nbytes
     if end > len(data):
         raise ImageFormatError(f"the fatbin is cut off: {len(data)} bytes of {end}")
-    while at + _ENTRY.size <= end:
+    while at + ENTRY.size <= end:
         (
             kind, _, header, size, packed, options_at, _, _, architecture, name_at, name_bytes,
             flags, _, full_nbytes,
-        ) = _ENTRY.unpack_from(data, at)  # fmt: skip
+        ) = ENTRY.unpack_from(data, at)  # fmt: skip
         start = at + header
-        if header < _ENTRY.size or start + size > end or packed > size:
+        if header < ENTRY.size or start + size > end or packed > size:
             raise ImageFormatError(f"the fatbin is damaged: its entry at byte {at} does not fit")
         content = data[start : start + (packed or size)]
         head = data[at:start]

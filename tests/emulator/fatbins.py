@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptx.isa.fatbin import _ENTRY, HEADER, MAGIC
+from ptx.isa.fatbin import ENTRY, HEADER, MAGIC
 
 
 def fatbin(*entries: tuple[int, int, bytes]) -> bytes:
@@ -10,7 +10,7 @@ def fatbin(*entries: tuple[int, int, bytes]) -> bytes:
     parts = b""
     for kind, architecture, content in entries:
         padded = content.ljust(-(-len(content) // 8) * 8, b"\0")
-        parts += _ENTRY.pack(
-            kind, 0x101, _ENTRY.size, len(padded), 0, 0, 0, 8, architecture, 0, 0, 0x11, 0, 0,
+        parts += ENTRY.pack(
+            kind, 0x101, ENTRY.size, len(padded), 0, 0, 0, 8, architecture, 0, 0, 0x11, 0, 0,
         ) + padded  # fmt: skip
     return HEADER.pack(MAGIC, 1, HEADER.size, len(parts)) + parts

@@ -27,7 +27,6 @@ from .handles import (
     a_node,
     a_stream,
     a_user_object,
-    graph_of,
     params,
 )
 
@@ -75,8 +74,8 @@ def cooperative(api: Emulator, node: CUgraphNode) -> tuple[CUresult]:
 
 def executable_of(api: Emulator, node: CUgraphNode) -> CUgraphExec:
     """An executable of the graph that has a node; of another one where it is dead."""
-    graph = graph_of(api, node) if int(node) in api._nodes else a_graph(api)
-    return ok(api.cuGraphInstantiate(graph, 0))
+    code, graph = api.cuGraphNodeGetContainingGraph(node)
+    return ok(api.cuGraphInstantiate(a_graph(api) if code else graph, 0))
 
 
 def with_node(

@@ -108,10 +108,9 @@ def a_function(api: Emulator) -> CUfunction:
     return ok(api.cuModuleGetFunction(a_module(api), b"empty"))
 
 
-def unload_all(api: Emulator, _: CUfunction) -> tuple[CUresult]:
-    for handle in list(api._modules):
-        ok(api.cuModuleUnload(CUmodule(handle)))
-    return (CUresult.CUDA_SUCCESS,)
+def unload(api: Emulator, function: CUfunction) -> tuple[CUresult]:
+    """Unload the module of a function."""
+    return api.cuModuleUnload(ok(api.cuFuncGetModule(function)))
 
 
 def a_graph(api: Emulator) -> CUgraph:
@@ -153,7 +152,7 @@ def a_kernel_executable(api: Emulator) -> CUgraphExec:
 
 def graph_of(api: Emulator, node: CUgraphNode) -> CUgraph:
     """The graph that has a live node."""
-    return CUgraph(api._nodes[int(node)].graph.handle)
+    return ok(api.cuGraphNodeGetContainingGraph(node))
 
 
 def an_array(api: Emulator) -> CUarray:
@@ -258,7 +257,7 @@ KINDS: Final = {
     "event": Kind(an_event, lambda api, h: api.cuEventDestroy(h), 709),
     "shared event": Kind(a_shared_event, lambda api, h: api.cuEventDestroy(h), 709),
     "module": Kind(a_module, lambda api, h: api.cuModuleUnload(h), 400),
-    "function": Kind(a_function, unload_all, 400),
+    "function": Kind(a_function, unload, 400),
     "graph": Kind(a_graph, lambda api, h: api.cuGraphDestroy(h), 1, None),
     "node": Kind(a_node, lambda api, h: api.cuGraphDestroyNode(h), 1, None),
     "kernel node": Kind(a_kernel_node, lambda api, h: api.cuGraphDestroyNode(h), 1, None),

@@ -82,7 +82,7 @@ def test_context_flags_are_checked(api: OpenApi, device: CUdevice) -> None:
 
 
 def test_nothing_of_a_destroyed_context_is_kept(emulator: Emulator, device: CUdevice) -> None:
-    contexts, events = set(emulator._contexts), set(emulator._events)
+    before = emulator.live_objects()
     for _ in range(3):
         context = ok(emulator.cuCtxCreate(None, 0, device))
         event = ok(emulator.cuEventCreate(0))
@@ -90,7 +90,7 @@ def test_nothing_of_a_destroyed_context_is_kept(emulator: Emulator, device: CUde
         assert code(emulator.cuEventQuery(event)) == 709
         assert code(emulator.cuCtxSetCurrent(context)) == 709
         assert code(emulator.cuCtxDestroy(context)) == 709
-    assert (set(emulator._contexts), set(emulator._events)) == (contexts, events)
+    assert emulator.live_objects() == before
     assert code(emulator.cuCtxDestroy(CUcontext(int(context) + 16))) == 201
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadrv.driver._api import CUcontext, CUdevice, CUstream
+from cudadrv.driver._api import CUcontext, CUdevice, CUmemPool_attribute, CUstream
 from cudadrv.emulator import Emulator
 
 from .calls import LEGACY, OpenApi, code, ok
@@ -25,9 +25,11 @@ def test_memory_of_a_pool_is_accounted_until_it_is_freed(emulator: Emulator) -> 
     memory = ok(emulator.cuMemAllocAsync(64, LEGACY))
     ok(emulator.cuCtxDestroy(other))
     ok(emulator.cuCtxCreate(None, 0, device))
-    assert emulator._devices[0].pool.used == 64
+    pool = ok(emulator.cuDeviceGetDefaultMemPool(device))
+    used = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+    assert int(ok(emulator.cuMemPoolGetAttribute(pool, used))) == 64
     ok(emulator.cuMemFreeAsync(memory, LEGACY))
-    assert emulator._devices[0].pool.used == 0
+    assert int(ok(emulator.cuMemPoolGetAttribute(pool, used))) == 0
 
 
 def test_other_memory_goes_with_its_context(api: OpenApi, device: CUdevice) -> None:

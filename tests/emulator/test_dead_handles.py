@@ -49,13 +49,10 @@ def an_emulator() -> Emulator:
 
 def state(emulator: Emulator) -> list[object]:
     """What a refused call must leave as it was: the live objects and the memory in use."""
-    tables = {name: value for name, value in vars(emulator).items() if isinstance(value, dict)}
     return [
-        *(sorted(map(str, table)) for table in tables.values()),
-        *(device.memory.used_bytes for device in emulator._devices),
-        *(sorted(device.model.textures) for device in emulator._devices),
-        *(sorted(device.model.surfaces) for device in emulator._devices),
-        ok(emulator.cuCtxGetCurrent()).__int__(),
+        emulator.live_objects(),
+        emulator.cuMemGetInfo(),
+        int(ok(emulator.cuCtxGetCurrent())),
     ]
 
 

@@ -57,7 +57,7 @@ def test_a_condition_goes_with_its_graph_and_what_was_made_of_that() -> None:
             graph.add_if(graph.new_condition(1)).body.add_fill(array, value)
         graph.new_condition()  # for which no node comes
         executable = graph.instantiate()
-        assert len(machine._conditions) == 3
+        assert machine.live_objects()["condition"] == 3
         graph.close()
         gc.collect()
         executable.launch(stream)
@@ -66,4 +66,4 @@ def test_a_condition_goes_with_its_graph_and_what_was_made_of_that() -> None:
         stream.synchronize()
         del graph, executable
         gc.collect()
-        assert len(machine._conditions) == 0
+        assert machine.live_objects()["condition"] == 0

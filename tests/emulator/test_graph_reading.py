@@ -20,6 +20,7 @@ from cudadrv.driver._api import (
     CUmemAllocationType,
     CUmemLocationType,
     CUmemorytype,
+    CUpointer_attribute,
     CUpointer_attribute as P,
     CUresult,
 )
@@ -385,7 +386,8 @@ def test_a_graph_allocates_memory_of_the_host_and_managed_memory(
     assert code(api.cuMemFree(CUdeviceptr(address))) == 1
     ok(api.cuGraphExecDestroy(executable))
     ok(api.cuGraphDestroy(graph))
-    assert api._host.find(address) is None
+    kinds = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    assert attribute(api, kinds, address) == 0
 
 
 @NEEDS_MANAGED_POOLS

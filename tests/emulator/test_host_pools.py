@@ -212,16 +212,18 @@ def test_pools_of_the_host_have_accounts_and_a_limit(api: Emulator) -> None:
 
 
 def test_what_a_destroyed_pool_gave_lives_on(api: Emulator) -> None:
+    pools = api.live_objects()["memory pool"]
     pool = made(api, MANAGED, DEVICE)
     memory = ok(api.cuMemAllocFromPoolAsync(64, pool, LEGACY))
     ok(api.cuMemPoolDestroy(pool))
+    assert api.live_objects()["memory pool"] == pools + 1
     assert code(api.cuMemAllocFromPoolAsync(64, pool, LEGACY)) == 1
     ok(api.cuMemsetD8Async(memory, 5, 64, LEGACY))
     ok(api.cuStreamSynchronize(LEGACY))
     assert (bytes_at(memory, 64) == 5).all()
     ok(api.cuMemFreeAsync(memory, LEGACY))
     ok(api.cuStreamSynchronize(LEGACY))
-    assert int(pool) not in api._host_pools.by_handle
+    assert api.live_objects()["memory pool"] == pools
 
 
 def test_a_pool_returns_what_it_was_made_with(api: Emulator) -> None:

@@ -39,16 +39,16 @@ class Program:
 
     def __init__(self, emulator: Emulator) -> None:
         self.emulator = emulator
-        ok(emulator.cuCtxSetCurrent(self._context(1)))
+        ok(emulator.cuCtxSetCurrent(self.context_of(1)))
         self.there: CUdeviceptr = ok(emulator.cuMemAlloc(NBYTES))
-        ok(emulator.cuCtxSetCurrent(self._context(0)))
+        ok(emulator.cuCtxSetCurrent(self.context_of(0)))
         self.here: CUdeviceptr = ok(emulator.cuMemAlloc(NBYTES))
         self.increment: CUfunction
         (self.increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
         self.host = np.zeros(NBYTES, np.uint8)
         self.locks = [emulator._lock, *(device.lock for device in emulator._devices)]
 
-    def _context(self, ordinal: int) -> CUcontext:
+    def context_of(self, ordinal: int) -> CUcontext:
         return ok(self.emulator.cuDevicePrimaryCtxRetain(ok(self.emulator.cuDeviceGet(ordinal))))
 
     def launch(self) -> None:
@@ -90,7 +90,7 @@ def in_a_thread(break_off: Callable[[Program], bool]) -> bool:
     broken: list[bool] = []
 
     def work() -> None:
-        ok(api.cuCtxSetCurrent(program._context(0)))
+        ok(api.cuCtxSetCurrent(program.context_of(0)))
         broken.append(break_off(program))
         assert api._thread.depth == 0, "later calls would be put off for ever"
 

@@ -13,4 +13,4 @@ def test_green_contexts_on_the_same_part_share_its_description() -> None:
             for each in (part, other):
                 with cudadrv.Context.create_green(each) as green:
                     assert green.sm_resource.sm_count == each.sm_count
-        assert len(machine._descriptions) == 2
+        assert machine.live_objects()["resource description"] == 2

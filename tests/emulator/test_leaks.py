@@ -11,7 +11,7 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.emulator import Leak
-from cudadrv.emulator.leaks import _LIBRARYS_OWN
+from cudadrv.emulator.leaks import LIBRARYS_OWN
 from cudadrv.errors import CheckError
 from tests.emulator.engine.kernel_runner import ptx_text
 
@@ -141,7 +141,7 @@ def test_what_is_released_is_no_leak(make: Callable[[cudadrv.Stream], object]) -
 
 def test_files_and_functions_of_the_librarys_own_objects_exist() -> None:
     root = Path(cudadrv.__file__).parent
-    for name, function in _LIBRARYS_OWN:
+    for name, function in LIBRARYS_OWN:
         path = root / name
         assert path.exists(), name
         assert not function or f"def {function}" in path.read_text(), (name, function)

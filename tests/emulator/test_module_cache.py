@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import pickle
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
 import cudadrv
-import ptx
 from cudadrv import KeyedPtxModuleCache, PtxModuleCache, emulator
 from cudadrv.errors import ArgumentValueError, DriverCallFailed
+from ptx import compiling
 
 SOURCE = 'extern "C" __global__ void k() {}'
 
@@ -75,9 +76,7 @@ def test_one_source_is_made_once_and_compiled_for_each_architecture() -> None:
         assert [image.target.arch for image in images] == ["compute_80", "compute_90"] * 2
 
 
-def test_a_pickled_cache_takes_its_images_along_and_no_modules(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pickled_cache_takes_its_images_along_and_no_modules() -> None:
     cache, source = PtxModuleCache(name_expressions=("k",)), "__global__ void k() {}"
     keyed = KeyedPtxModuleCache()
     with emulator.session():
@@ -88,13 +87,16 @@ def test_a_pickled_cache_takes_its_images_along_and_no_modules(
         assert one.get() is None
         assert several.get(7) is None
 
-    def reject(*_: object, **__: object) -> ptx.Image:
-        raise AssertionError("compiled again")
+    compiled: list[str] = []
 
-    monkeypatch.setattr(ptx, "compile", reject)
-    with emulator.session():
+    def note(verb: str) -> AbstractContextManager[None]:
+        compiled.append(verb)
+        return nullcontext()
+
+    with emulator.session(), compiling.observe(note):
         context = cudadrv.cuda_context_for(0)
         assert one.get_or_compile(context, "unit", source).kernel("k").name
         assert several.get_or_compile(context, "unit", 7, SOURCE).kernel("k").name == "k"
+        assert compiled == []
         with pytest.raises(ArgumentValueError, match="'unit'"):
             one.get_or_compile(context, "other", SOURCE)

@@ -19,7 +19,14 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator as emulators
-from cudadrv.driver._api import CUdeviceptr, CUevent, CUgraphExec, CUresult, CUstream
+from cudadrv.driver._api import (
+    CUdeviceptr,
+    CUevent,
+    CUgraphExec,
+    CUmemPool_attribute,
+    CUresult,
+    CUstream,
+)
 from cudadrv.emulator import Emulator
 from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import NotPermittedError
@@ -257,7 +264,9 @@ def test_memory_that_a_handler_allocates_uses_and_frees_outlives_its_uses() -> N
         ok(api.cuMemcpyDtoHAsync(seen.ctypes.data, program.word, 4, program.stream))
         found.add(int(seen[0]))
     assert found == {5 * 2, (5 + 7) * 2, 5 * 2 + 7}
-    assert not api._devices[0].pool.used
+    pool = ok(api.cuDeviceGetDefaultMemPool(ok(api.cuDeviceGet(0))))
+    used = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+    assert int(ok(api.cuMemPoolGetAttribute(pool, used))) == 0
 
 
 def test_a_fault_of_what_a_handler_launched_is_reported_by_the_next_call() -> None:
@@ -330,13 +339,14 @@ def test_memory_whose_finalizer_waits_is_freed_once_and_after_the_call() -> None
         context = cudadrv.cuda_context_for(0)
         stream, config = context.new_stream(), cudadrv.LaunchConfig(1, 64)
         module = context.compile(LOOP)
+        array = stream.zeros(64, "i4")
+        before = machine.live_objects()["device memory"]
         with cudadrv.using_memory(cudadrv.UnpooledMemory()):
             buffers = [stream.alloc(64)]
-        array = stream.zeros(64, "i4")
+        assert machine.live_objects()["device memory"] == before + 1
         loop = module.kernel("loop")
         loop.launch(stream, config, array, 0)
         assert call_at(300, buffers.clear, lambda: loop.launch(stream, config, array, 100))
         assert stream.to_host(array).tolist() == [100] * 64
         gc.collect()  # after it is done again what could not wait
-        whole = 2 << 20
-        assert whole not in [each.nbytes for each in machine._devices[0].pieces.values()]
+        assert machine.live_objects()["device memory"] == before

@@ -37,6 +37,7 @@ from cudadrv.errors import (
     WrongDeviceError,
 )
 from tests.bump_kernel import PTX
+from tests.noted_calls import replaced_calls
 
 OK: Final = CUresult.CUDA_SUCCESS
 BUFFER, IMAGE = 3, 4
@@ -50,6 +51,7 @@ class OpenGL:
     Attributes:
         calls: its functions that were called, and did not fail, with the stream if they take one.
         rejections: codes by function, which it returns instead.
+        mapped: the numbers of resources that are mapped.
         devices: the devices of the current OpenGL context.
     """
 
@@ -57,9 +59,9 @@ class OpenGL:
         self.calls: list[str | tuple[str, int]] = []
         self.rejections: dict[str, int] = {}
         self.devices = [0]
-        self._machine = machine
+        self.machine = machine
         self._address = CUdeviceptr()
-        self._mapped: set[int] = set()
+        self.mapped: set[int] = set()
         for name in dir(self):
             if name.startswith("cu"):
                 setattr(machine, name, getattr(self, name))
@@ -75,7 +77,7 @@ class OpenGL:
         """Let the driver describe arrays whose texels are of no format of cudadrv."""
         descriptor = CUDA_ARRAY3D_DESCRIPTOR()
         descriptor.Format = CUarray_format.CU_AD_FORMAT_NV12
-        self._machine.__dict__["cuArray3DGetDescriptor"] = lambda array: (OK, descriptor)
+        self.machine.__dict__["cuArray3DGetDescriptor"] = lambda array: (OK, descriptor)
 
     def cuGLGetDevices(self, count: int, kind: int) -> tuple[CUresult, int, list[CUdevice]]:
         if "cuGLGetDevices" in self.rejections:
@@ -86,7 +88,7 @@ class OpenGL:
     def cuGraphicsGLRegisterBuffer(self, name: int, flags: int) -> tuple[Any, ...]:
         code = self._note("cuGraphicsGLRegisterBuffer")
         if not code:
-            code, self._address = self._machine.cuMemAlloc(NBYTES)
+            code, self._address = self.machine.cuMemAlloc(NBYTES)
         return code, CUgraphicsResource(name)
 
     def cuGraphicsGLRegisterImage(self, name: int, target: int, flags: int) -> tuple[Any, ...]:
@@ -94,35 +96,35 @@ class OpenGL:
         return self._note("cuGraphicsGLRegisterImage"), CUgraphicsResource(name)
 
     def cuGraphicsUnregisterResource(self, resource: CUgraphicsResource) -> tuple[CUresult]:
-        assert int(resource) not in self._mapped
+        assert int(resource) not in self.mapped
         return (self._note("cuGraphicsUnregisterResource"),)
 
     def cuGraphicsMapResources(
         self, count: int, resource: CUgraphicsResource, stream: CUstream
     ) -> tuple[CUresult]:
         assert count == 1
-        if int(resource) in self._mapped:
+        if int(resource) in self.mapped:
             return (CUresult.CUDA_ERROR_ALREADY_MAPPED,)
         code = self._note("cuGraphicsMapResources", stream)
         if not code:
-            self._mapped.add(int(resource))
+            self.mapped.add(int(resource))
         return (code,)
 
     def cuGraphicsUnmapResources(
         self, count: int, resource: CUgraphicsResource, stream: CUstream
     ) -> tuple[CUresult]:
         assert count == 1
-        self._mapped.remove(int(resource))
+        self.mapped.remove(int(resource))
         return (self._note("cuGraphicsUnmapResources", stream),)
 
     def cuGraphicsResourceGetMappedPointer(self, resource: CUgraphicsResource) -> tuple[Any, ...]:
-        assert int(resource) in self._mapped
+        assert int(resource) in self.mapped
         return self._note("cuGraphicsResourceGetMappedPointer"), self._address, NBYTES
 
     def cuGraphicsSubResourceGetMappedArray(
         self, resource: CUgraphicsResource, layer: int, level: int
     ) -> tuple[CUresult, CUarray]:
-        assert int(resource) in self._mapped
+        assert int(resource) in self.mapped
         if code := self._note("cuGraphicsSubResourceGetMappedArray"):
             return code, CUarray()
         if (layer, level) != (0, 1):
@@ -130,7 +132,7 @@ class OpenGL:
         descriptor = CUDA_ARRAY3D_DESCRIPTOR()
         descriptor.Width, descriptor.Height, descriptor.Flags = 8, 4, 2
         descriptor.Format, descriptor.NumChannels = FORMAT, 4
-        return self._machine.cuArray3DCreate(descriptor)
+        return self.machine.cuArray3DCreate(descriptor)
 
 
 @pytest.fixture
@@ -199,18 +201,16 @@ def test_uses_of_the_memory_after_the_block_raise(
 
 
 def test_the_stream_waits_for_all_that_used_the_memory_before_it_unmaps(
-    gl: OpenGL, stream: cudadrv.Stream, buffer: OpenGLBuffer, monkeypatch: pytest.MonkeyPatch
+    gl: OpenGL, stream: cudadrv.Stream, buffer: OpenGLBuffer
 ) -> None:
-    machine = gl._machine
-    waits = machine.cuStreamWaitEvent
+    waits = gl.machine.cuStreamWaitEvent
 
     def noted(queue: CUstream, event: Any, flags: int) -> tuple[CUresult]:
         gl.calls.append(("wait", int(queue)))
         return waits(queue, event, flags)
 
-    monkeypatch.setattr(machine, "cuStreamWaitEvent", noted)
     other, number = stream.context.new_stream(), int(stream.handle)
-    with buffer.map(stream) as array:
+    with replaced_calls(cuStreamWaitEvent=noted), buffer.map(stream) as array:
         other.fill(array, 1)
         gl.calls.clear()
     assert gl.calls == [("wait", number), ("UnmapResources", number)]
@@ -251,7 +251,7 @@ def test_closing_the_array_ends_the_mapping(
 ) -> None:
     with buffer.map(stream) as array:
         array.close()
-        assert not gl._mapped
+        assert not gl.mapped
         with buffer.map(stream) as again:
             stream.fill(again, 1)
 
@@ -309,7 +309,7 @@ def test_a_block_that_raises_unmaps_and_keeps_its_error(
     gl.rejections["cuGraphicsResourceGetMappedPointer"] = 213
     with pytest.raises(CudaError, match="mapping <OpenGLBuffer 3"), buffer.map(stream):
         pass
-    assert not gl._mapped
+    assert not gl.mapped
 
 
 @pytest.mark.parametrize("function", ["cuGraphicsUnmapResources", "cuGraphicsUnregisterResource"])
@@ -334,20 +334,18 @@ def test_a_failure_to_unmap_or_to_close_is_raised(
     ],
 )
 def test_a_failure_to_map_an_image_leaves_nothing_mapped(
-    gl: OpenGL, stream: cudadrv.Stream, function: str, monkeypatch: pytest.MonkeyPatch
+    gl: OpenGL, stream: cudadrv.Stream, function: str
 ) -> None:
     def map_image() -> None:
         with OpenGLImage(stream.context, IMAGE, surface=True) as image, image.map(stream, level=1):
             pass
 
     gl.rejections[function] = 999
-    with monkeypatch.context() as patch, pytest.raises(CudaError) as caught:
-        if function == "cuArray3DGetDescriptor":  # a function of the emulator
-            rejected = CUresult.CUDA_ERROR_UNKNOWN, None
-            patch.setitem(gl._machine.__dict__, function, lambda array: rejected)
+    # The last function is the emulator's.
+    with gl.machine.fail("cuArray3DGetDescriptor"), pytest.raises(CudaError) as caught:
         map_image()
     assert (caught.value.call, caught.value.code) == (function, 999)
-    assert not gl._mapped
+    assert not gl.mapped
     gl.rejections.clear()
     map_image()
 
@@ -470,7 +468,7 @@ def test_an_image_is_mapped_as_a_cuda_array(gl: OpenGL, stream: cudadrv.Stream) 
         gl.reject_texels()
         with pytest.raises(TextureError, match="texels of the format"):
             image.map(stream, level=1).__enter__()
-    assert not gl._mapped
+    assert not gl.mapped
     assert gl.calls[-1] == "UnregisterResource"
 
 

@@ -203,10 +203,8 @@ def test_a_destroyed_context_takes_its_objects_with_it(emulator: Emulator) -> No
     array = ok(emulator.cuArray3DCreate(described(16, 8, 0, SURFACE)))
     texture = ok(emulator.cuTexObjectCreate(over_array(array), reading(), None))
     ok(emulator.cuSurfObjectCreate(over_array(array)))
-    model = emulator._devices[0].model
-    assert (len(model.textures), len(model.surfaces)) == (1, 1)
+    assert emulator.live_objects()["texture or surface"] == 2
     ok(emulator.cuCtxDestroy(context))
-    assert not model.textures
-    assert not model.surfaces
+    assert emulator.live_objects()["texture or surface"] == 0
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     assert code(emulator.cuTexObjectDestroy(texture)) == 709

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cudadrv
-from cudadrv.ptx_package import _OWN_FILES, reject_other_ptx
+from cudadrv.ptx_package import OWN_FILES, reject_other_ptx
 
 ROOT = Path(cudadrv.__file__).parents[1]
 
@@ -97,7 +97,7 @@ def test_the_right_package_alone_is_not_warned_of(tmp_path: Path) -> None:
 
 def test_every_file_of_ptx_is_known_to_the_check() -> None:
     files = {path.name for path in (ROOT / "ptx").iterdir()} - {"__pycache__"}
-    assert files == _OWN_FILES  # a new file of ptx goes into that list
+    assert files == OWN_FILES  # a new file of ptx goes into that list
 
 
 @pytest.mark.slow

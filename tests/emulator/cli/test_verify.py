@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -148,7 +147,7 @@ def test_a_wrong_command_line_is_named(
 
 
 def test_a_missing_extra_is_named(verify: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cudadrv.cli.verify.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
     done = verify("twice.py")
     assert done.returncode == 3
     assert 'pip install "cudadrv[testing]"' in done.stderr
@@ -289,11 +288,7 @@ def test_a_folder_that_cannot_be_written_is_named(verify: Command) -> None:
 def test_html_without_jinja2_reports_how_to_install_it(
     verify: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cudadrv.cli import verify as command_module
-
-    monkeypatch.setattr(
-        command_module, "find_spec", lambda name: None if name == "jinja2" else find_spec(name)
-    )
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     done = verify("twice.py::right", "--html", "page.html", *FEW)
     assert done.returncode == 3
     assert done.stderr == 'verify --html needs jinja2: pip install "cudadrv[testing]"\n'

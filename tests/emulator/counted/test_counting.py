@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import cudadrv
 import ptx
 from cudadrv import emulator
+from cudadrv.driver.driver_selection import Driver, set_current
 from cudadrv.emulator import Counts, InstructionClass
 from cudadrv.errors import DriverSelectionError, KernelNotFoundError
 from tests.emulator.counted.one_launch import (
@@ -173,12 +174,14 @@ def test_a_launch_that_fails_is_not_counted(context: cudadrv.Context) -> None:
     assert (failed.kernel, failed.total.global_stores.requests) == ("k", 1)
 
 
-def test_counting_on_a_gpu_is_rejected_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cudadrv.sessions import session
-
+def test_counting_on_a_gpu_is_rejected_with_the_way_out() -> None:
     class Gpu:
         is_emulated = False
 
-    monkeypatch.setattr(session, "current", Gpu)
-    with pytest.raises(DriverSelectionError, match="CUDADRV_DRIVER=emulator"), emulator.counting():
-        pass
+    former = set_current(cast(Driver, Gpu()))
+    try:
+        match = "CUDADRV_DRIVER=emulator"
+        with pytest.raises(DriverSelectionError, match=match), emulator.counting():
+            pass
+    finally:
+        set_current(former)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -253,7 +254,7 @@ def test_assume_protects_the_launch_from_sizes_that_it_skips() -> None:
 
 def test_the_limit_of_seconds_ends_a_verification(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr("cudadrv.testing.verify.verification.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     verdict = verify(saxpy(), VerifyOptions(seconds=3, database=None, checks=()))
     assert (verdict.examples, verdict.is_complete) == (3, False)
     assert "ended by the limit of seconds" in str(verdict)

@@ -142,8 +142,8 @@ def test_a_wait_counts_for_what_another_thread_is_still_running() -> None:
 
 
 def test_nothing_is_compared_where_nothing_is_checked() -> None:
-    assert emulator.Emulator(check=())._accesses is None
-    assert emulator.Emulator(check=("init",))._accesses is None
+    assert emulator.Emulator(check=()).host_accesses is None
+    assert emulator.Emulator(check=("init",)).host_accesses is None
 
 
 @pytest.mark.parametrize("order", ["immediate", "late", "random"])

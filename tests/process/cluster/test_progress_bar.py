@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 
 from cudadrv import Progress, TerminalBar
-from cudadrv.cluster import tile_policy as bar
 from cudadrv.errors import RuntimeDependencyUnavailable
 
 
@@ -24,6 +24,6 @@ def test_a_bar_reports_how_far_it_is_and_what_went_wrong() -> None:
 
 
 def test_a_bar_without_rich_is_rejected_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bar, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "rich", None)
     with pytest.raises(RuntimeDependencyUnavailable, match=r"cudadrv\[cli\]"):
         TerminalBar()
