@@ -37,7 +37,7 @@ def main() -> int:
     parser = _parser()
     given = parser.parse_args()
     null = given.driver == "null" or (given.driver == "auto" and not has_gpu())
-    only = _chosen(given.only)
+    only = chosen_groups(given.only)
     if unknown := [name for name in only if name not in groups.NAMES]:
         parser.error(f"no group is called {unknown[0]!r}; there are {', '.join(groups.NAMES)}")
     began = time.perf_counter()
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _chosen(only: Sequence[str] | None) -> list[str]:
+def chosen_groups(only: Sequence[str] | None) -> list[str]:
     """The groups' names, each once."""
     given = [name for part in only or groups.NAMES for name in part.split(",") if name]
     return list(dict.fromkeys(given))

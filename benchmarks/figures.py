@@ -24,7 +24,7 @@ H100: Final = _RESULTS / "nvidia-h100-80gb-hbm3-python-3.12-bindings-13.5.json"
 NULL: Final = _RESULTS / "null-device-python-3.12-bindings-13.4.json"
 FREE_THREADED: Final = _RESULTS / "nvidia-h100-80gb-hbm3-python-3.14t-bindings-13.5.json"
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-_MARKED: Final = re.compile(r"(<!-- figure: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
+MARKED: Final = re.compile(r"(<!-- figure: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 @cache
@@ -278,12 +278,12 @@ def replaced(text: str) -> str:
     Raises:
         KeyError: a figure has no entry in `FIGURES`.
     """
-    return _MARKED.sub(lambda match: f"{match[1]}{FIGURES[match[2]]()}{match[4]}", text)
+    return MARKED.sub(lambda match: f"{match[1]}{FIGURES[match[2]]()}{match[4]}", text)
 
 
 def without(text: str) -> str:
     """A page without its figures."""
-    return _MARKED.sub("", text)
+    return MARKED.sub("", text)
 
 
 def write() -> None:

@@ -82,7 +82,7 @@ def compile_report(
             request, cancel=cancel_function(cancel), pch_folder=folder, also=(f"--time={times}",),
             read=read,
         )  # fmt: skip
-        phases = tuple(_phases(times.read_text(errors="replace")))
+        phases = tuple(phases_in(times.read_text(errors="replace")))
     if key is not None and not key.still_holds(_key(keys, request) or key):
         forget(key)
     return CompileReport(warned_of(image, request), phases, *states[-1])
@@ -98,7 +98,7 @@ def _key(keys: CompileKeys, request: CompileRequest) -> Key | None:
         return None
 
 
-def _phases(table: str) -> Iterator[CompilePhase]:
+def phases_in(table: str) -> Iterator[CompilePhase]:
     """Yield the phases of NVRTC's table: file, phase, time, unit; a file can contain commas."""
     for line in table.split("\n"):
         cells = [cell.strip() for cell in line.rsplit(",", 3)]

@@ -110,7 +110,7 @@ def disassemble(image: Image | bytes, target: Target | None = None) -> tuple[Sas
         DisassembleError: nvdisasm rejects the image.
     """
     if isinstance(image, bytes):
-        return tuple(_functions(_disassembly(image), ""))
+        return tuple(functions_in(_disassembly(image), ""))
     checks.instance_of("disassemble: image", image, Image)
     chosen = image.target if target is None else target
     real = checks.instance_of("disassemble: target", chosen, Target)
@@ -121,7 +121,7 @@ def disassemble(image: Image | bytes, target: Target | None = None) -> tuple[Sas
         options = LinkOptions(lineinfo=True)
         cubin = link([image], real.as_kind(ImageKind.CUBIN), options)
         text = cubin.ptx or text
-    return tuple(_functions(_disassembly(cubin.data), text))
+    return tuple(functions_in(_disassembly(cubin.data), text))
 
 
 def find_nvdisasm() -> str:
@@ -154,7 +154,7 @@ def _disassembly(cubin: bytes) -> str:
     return process.stdout.decode(errors="replace")
 
 
-def _functions(text: str, ptx: str) -> Iterator[SassFunction]:
+def functions_in(text: str, ptx: str) -> Iterator[SassFunction]:
     """Yield the functions of nvdisasm's output, one of each section of code."""
     kernels = set(re.findall(_ENTRY, text))
     parts = _SECTION.split(text)

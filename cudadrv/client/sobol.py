@@ -123,7 +123,7 @@ def direction_vectors(dimension: int) -> npt.NDArray[np.uint32]:
         RuntimeDependencyUnavailable: SciPy is not installed.
     """
     dimension = checked_dimension(dimension)
-    polynomials, initial = _joe_kuo()
+    polynomials, initial = joe_kuo()
     vectors = np.zeros((dimension, SOBOL_BITS), np.uint32)
     # The first coordinate is van der Corput's sequence: one bit a vector.
     shifts = np.arange(SOBOL_BITS - 1, -1, -1, dtype=np.uint32)
@@ -146,7 +146,7 @@ def direction_vectors(dimension: int) -> npt.NDArray[np.uint32]:
 
 
 @lru_cache(maxsize=1)
-def _joe_kuo() -> tuple[list[int], npt.NDArray[np.uint32]]:
+def joe_kuo() -> tuple[list[int], npt.NDArray[np.uint32]]:
     """The primitive polynomials and initial numbers of SciPy's package data, 1.6 MB once read."""
     try:
         # The package alone: scipy.stats takes a second to import, and its data needs none of it.

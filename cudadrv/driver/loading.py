@@ -24,7 +24,7 @@ _LIBRARY: Final = "libcuda.so.1"
 _LOG: Final = ("Current", "DumpToMemory")
 
 
-def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+def translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Call, with a binding's own exceptions typed: a missing symbol, an unknown result."""
     try:
         return function(*args, **kwargs)
@@ -114,7 +114,7 @@ def load_cuda() -> DriverApi:
     functions = _Functions()
 
     def init(flags: int) -> tuple[CUresult]:
-        result = _translated(bindings.cuInit, flags)
+        result = translated(bindings.cuInit, flags)
         for name in hot:
             if _has(name):
                 setattr(functions, name, getattr(bindings, name))
@@ -123,7 +123,7 @@ def load_cuda() -> DriverApi:
     for name in FUNCTIONS:
         symbol = renamed[name].symbol if name in renamed else name
         function = getattr(bindings, symbol, None) or partial(_lacked, name)
-        setattr(functions, name, init if name == "cuInit" else partial(_translated, function))
+        setattr(functions, name, init if name == "cuInit" else partial(translated, function))
     current, dump = (getattr(bindings, f"cuLogs{suffix}", None) for suffix in _LOG)
     if current is not None and dump is not None:
         functions.driver_log = DriverLog(current, dump)

@@ -87,7 +87,7 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     stamp = _stamp(path) if path else None
     if path and stamp:
         note = {"path": path, "stamp": stamp, "version": version, "archs": archs}
-        _note(folder, f"{library} {_fingerprint()}", note)
+        _note(folder, f"{library} {fingerprint()}", note)
     return Build(version, stamp[0] if stamp else 0, archs)
 
 
@@ -99,7 +99,7 @@ def noted_build(library: Library, folder: PrivateFolder | None) -> Build | None:
     # Any: a note is a literal that some version of this package wrote; another shape fails below.
     notes: Any = folder.read_literal(FILE) if folder else None
     try:
-        note = notes[f"{library} {_fingerprint()}"]
+        note = notes[f"{library} {fingerprint()}"]
         path, stamp = str(note["path"]), note["stamp"]
         major, minor = map(int, note["version"])
         build = Build((major, minor), int(stamp[0]), tuple(map(int, note["archs"])))
@@ -113,7 +113,7 @@ def folders_of_headers(
     version: tuple[int, int], folder: PrivateFolder | None, look: LookForHeaders
 ) -> Folders:
     """Return the folders of the headers of an NVRTC, from a note in a cache folder if it holds."""
-    key = f"headers {version} {_fingerprint()}"
+    key = f"headers {version} {fingerprint()}"
     note: Any = _notes(folder).get(key)  # Any: as above
     try:
         noted = tuple((str(path), str(of)) for path, of in note["folders"])
@@ -166,7 +166,7 @@ def _loaded_from_elsewhere(library: Library, path: str) -> bool:
     return any(os.path.realpath(loaded_path) != real for loaded_path in paths)
 
 
-def _fingerprint() -> str:
+def fingerprint() -> str:
     """A hash that changes when another library or other headers may be found than before."""
     parts = [sys.version, sys.prefix, *map(str, map(os.environ.get, (*ROOTS, *_SEARCH_PATHS)))]
     for path in dict.fromkeys(_places()):

@@ -25,6 +25,7 @@ from cudadrv.errors import (
     InvalidValueError,
     TextureError,
 )
+from tests.noted_calls import calls_of
 
 # What a type checker refuses is what is tested.
 Wrong = Any
@@ -396,7 +397,9 @@ def test_texels_take_no_array_for_a_stream(stream: cudadrv.Stream) -> None:
     wrong: Wrong = cudadrv.CudaArray(stream.context, (8, 8), "f4")
     with pytest.raises(ArgumentTypeError, match="stream"):
         texels.copy_to(wrong)
-    assert texels._handle.all_users() == ()
+    with stream.context.new_stream() as other, calls_of("cuStreamWaitEvent") as waits:
+        texels.copy_to(other)
+    assert waits == []
 
 
 def test_a_device_is_not_broken_by_a_success() -> None:

@@ -12,6 +12,7 @@ import pytest
 import cudadrv
 from cudadrv import DeviceArray, GrowingBuffer
 from cudadrv.errors import ArgumentTypeError, ExportError, NotPermittedError
+from tests.noted_calls import calls_of
 
 from .peer import KEPT, Peer
 
@@ -86,7 +87,11 @@ def test_arrays_over_a_buffer_go_with_it_and_come_back_to_it(
     assert peer.ask(numbers, "array") == [[6, 8, 10], [12, 14, 16], [18, 20, 22]]
     back = peer.ask(kept, "array")
     assert back.ptr == array[1:].ptr
-    assert back._memory is array._memory
+    with stream.context.new_stream() as other:
+        other.fill(back, 7)
+        with calls_of("cuStreamWaitEvent") as waits:
+            stream.fill(array, 8)  # uses of both are ordered
+    assert waits
     peer.ask(drop, "array")
 
 

@@ -36,6 +36,7 @@ from cudadrv.errors import (
     StreamCaptureUnsupportedError,
     WrongDeviceError,
 )
+from tests.noted_calls import calls_of
 from tests.patience import SECONDS
 
 from .peer import KEPT, START, Peer
@@ -150,7 +151,11 @@ def test_what_comes_back_is_the_memory_itself(
     peer.ask(keep, "there", array)
     back = peer.ask(kept, "there")
     assert back.ptr == array.ptr
-    assert back._memory is array._memory
+    with stream.context.new_stream() as other:
+        other.fill(back, 7)
+        with calls_of("cuStreamWaitEvent") as waits:
+            stream.copy(array, np.arange(10))  # uses of both are ordered
+    assert waits
     peer.ask(drop, "there")
     assert numbers(back) == list(range(10))
 

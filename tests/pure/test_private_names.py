@@ -21,8 +21,8 @@ PRIVATE: Final = re.compile(r"\b_[A-Za-z]\w*")
 SUSPICIOUS: Final = re.compile(
     r"(?<!self)\._[A-Za-z]|import .*\b_[A-Za-z]|^ +_\w+,$|attr\(|(?<!self)\.\w+ = ", re.MULTILINE
 )
-# A public method of each named tuple.
-OF_TUPLES: Final = {"_replace"}
+# Of Python's named tuples and protocols.
+OF_PYTHON: Final = {"_replace", "_is_protocol"}
 
 
 def is_private(name: str) -> bool:
@@ -32,7 +32,7 @@ def is_private(name: str) -> bool:
 def private_names_of_the_product() -> set[str]:
     files = [path for package in PRODUCT for path in (ROOT / package).rglob("*.py")]
     names = {name for path in files for name in PRIVATE.findall(path.read_text())}
-    return names - SEAMS - OF_TUPLES
+    return names - SEAMS - OF_PYTHON
 
 
 def imported(tree: ast.AST) -> dict[str, str]:

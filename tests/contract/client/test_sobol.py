@@ -12,8 +12,8 @@ from cudadrv.client.sobol import (
     SOBOL_MAX_DIMENSIONS,
     SobolDimensionError,
     SobolDvCache,
-    _joe_kuo,
     direction_vectors,
+    joe_kuo,
 )
 from cudadrv.errors import RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
 
@@ -99,7 +99,7 @@ def test_a_capture_finds_what_was_warmed_up_and_rejects_the_rest() -> None:
 
 
 def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    _joe_kuo.cache_clear()
+    joe_kuo.cache_clear()
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(RuntimeDependencyUnavailable, match=r"pip install cudadrv\[sobol\]"):
         direction_vectors(3)

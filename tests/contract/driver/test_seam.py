@@ -16,7 +16,7 @@ from cudadrv import emulator
 from cudadrv.driver import loading
 from cudadrv.driver.driver_api import DriverApi
 from cudadrv.driver.driver_selection import checked
-from cudadrv.driver.loading import _translated, load_cuda
+from cudadrv.driver.loading import load_cuda, translated
 from cudadrv.errors import (
     DriverAnswerError,
     DriverNotFoundError,
@@ -38,12 +38,12 @@ def cuKernelGetName(kernel: object) -> Never:
 @pytest.mark.parametrize("flags", [0, 1])
 def test_a_driver_without_cuinit_is_no_driver(flags: int) -> None:
     with pytest.raises(DriverNotFoundError, match="no CUDA driver was found"):
-        _translated(cuInit, flags)
+        translated(cuInit, flags)
 
 
 def test_a_driver_that_lacks_a_later_function_is_too_old() -> None:
     with pytest.raises(DriverSymbolMissingError, match="cuKernelGetName is not in the installed"):
-        _translated(cuKernelGetName, None)
+        translated(cuKernelGetName, None)
 
 
 def cuMemAllocAsync(nbytes: int, stream: object) -> Never:

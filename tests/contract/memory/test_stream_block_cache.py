@@ -31,6 +31,11 @@ def stream_of(ordinal: int = 0) -> cudadrv.Stream:
     return cudadrv.cuda_context_for(ordinal).new_stream()
 
 
+def allocations(machine: emulator.Emulator) -> int:
+    """Return how many allocations the driver has, those that streams cache among them."""
+    return machine.live_objects()["device memory"]
+
+
 def used() -> int:
     return cudadrv.pool_info(cudadrv.list_devices()[0]).used
 
@@ -81,23 +86,23 @@ def test_what_another_stream_has_used_goes_back_to_the_pool(machine: emulator.Em
         array = stream.zeros(NBYTES // 4, "f4")
         use(array)
         del array
-        assert not any(stream._handle.block_cache.values())
+        assert allocations(machine) == 0
     buffer = stream.alloc(NBYTES)
     buffer.record_use(other)
     del buffer
-    assert not any(stream._handle.block_cache.values())
+    assert allocations(machine) == 0
 
 
 def test_large_blocks_and_many_of_them_go_back_to_the_pool(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(1 << 20).close()
-    assert not any(stream._handle.block_cache.values())
+    assert allocations(machine) == 0
     many = [stream.alloc(16 << 10) for _ in range(40)]
     many.clear()
-    assert len(stream._handle.block_cache[16 << 10]) == 4
+    assert allocations(machine) == 4
     for nbytes in range(1, 1000):
         stream.alloc(nbytes).close()
-    assert len(stream._handle.block_cache) == 64
+    assert allocations(machine) == 4 + 63  # of 64 sizes
 
 
 def test_what_is_cached_is_not_in_use_and_is_freed_on_request(
@@ -112,9 +117,9 @@ def test_what_is_cached_is_not_in_use_and_is_freed_on_request(
         stream.context.synchronize,
     ):
         stream.alloc(NBYTES).close()
-        assert any(stream._handle.block_cache.values())
+        assert allocations(machine) == 1
         give_back()
-        assert not any(stream._handle.block_cache.values())
+        assert allocations(machine) == 0
     assert used() == 0
 
 
@@ -122,22 +127,22 @@ def test_a_closed_stream_keeps_nothing(machine: emulator.Emulator) -> None:
     stream = stream_of()
     first, second = stream.alloc(NBYTES), stream.alloc(NBYTES)
     stream.alloc(NBYTES).close()
-    kept = stream._handle.block_cache[NBYTES]
+    assert allocations(machine) == 3
     stream.close()
-    assert not kept
+    assert allocations(machine) == 2
     first.close()  # the second one keeps the driver's stream
-    assert not kept
+    assert allocations(machine) == 1
     second.close()
+    assert allocations(machine) == 0
     assert used() == 0
 
 
 def test_a_dropped_stream_releases_what_it_kept(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(NBYTES).close()
-    kept = stream._handle.block_cache[NBYTES]
-    assert kept
+    assert allocations(machine) == 1
     del stream
-    assert not kept
+    assert allocations(machine) == 0
     assert used() == 0
 
 
@@ -158,7 +163,7 @@ def test_a_full_device_gives_what_streams_keep_for_other_sizes(
         stream, other = stream_of(), stream_of()
         stream.alloc(64 << 10).close()
         whole = other.alloc((1 << 20) - (4 << 10))
-        assert not any(stream._handle.block_cache.values())
+        assert allocations(machine) == 1
         with pytest.raises(OutOfMemoryError):
             other.alloc(64 << 10)
         whole.close()
@@ -167,19 +172,17 @@ def test_a_full_device_gives_what_streams_keep_for_other_sizes(
 
 def test_a_capture_neither_takes_what_is_kept_nor_adds_to_it(machine: emulator.Emulator) -> None:
     stream = stream_of()
-    buffer = stream.alloc(NBYTES)
-    stream.alloc(NBYTES).close()
-    kept = stream._handle.block_cache[NBYTES]
-    _, address = kept[0]
+    buffer, cached = stream.alloc(NBYTES), stream.alloc(NBYTES)
+    addresses = {buffer.ptr, cached.ptr}
+    cached.close()
     with stream.capture() as graph:
         born = stream.alloc(NBYTES)
-        assert born.ptr != address
+        assert born.ptr not in addresses
         del born
-        assert len(kept) == 1
         cudadrv.pool_info(stream.context.device)  # no release becomes a node of the graph
-        assert len(kept) == 1
         buffer.close()  # which the graph does not use
-    assert len(kept) == 2
+    both = [stream.alloc(NBYTES), stream.alloc(NBYTES)]
+    assert {each.ptr for each in both} == addresses
     graph.instantiate().launch(stream)
     stream.synchronize()
 
@@ -192,7 +195,6 @@ def test_memory_that_a_graph_uses_is_not_kept_before_it_goes(machine: emulator.E
     executable = graph.instantiate()
     address = array.ptr
     del array, graph
-    assert not any(stream._handle.block_cache.values())
     assert stream.empty(NBYTES // 4, "u4").ptr != address
     executable.launch(stream)
     stream.synchronize()
@@ -294,7 +296,7 @@ def test_what_a_broken_context_holds_is_not_reported_again(machine: emulator.Emu
 
 def test_an_emulator_stores_nothing_unless_configured_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDADRV_KEEP_BLOCKS", raising=False)
-    with emulator.session():
+    with emulator.session() as machine:
         stream = stream_of()
         stream.alloc(NBYTES).close()
-        assert not stream._handle.block_cache
+        assert allocations(machine) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_the_kernels_compute_what_numpy_does(done: dict[str, tuple[Case, list[Ar
 
 
 def test_without_numba_each_line_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "installed", lambda module: False)
+    monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setattr(side_by_side, "_SIZES", SMALL)
     rows = side_by_side.rows("compute_90")
     theirs = [row for row in rows if row.who == side_by_side.THEIRS]

@@ -166,7 +166,7 @@ def test_figures_of_other_groups_stay_if_the_software_is_the_same(
 
 @pytest.mark.parametrize("only", [["launch", "copies"], ["launch,copies"], ["launch,", "copies"]])
 def test_groups_are_chosen_with_spaces_or_commas(only: list[str]) -> None:
-    assert harness._chosen(only) == ["launch", "copies"]
+    assert harness.chosen_groups(only) == ["launch", "copies"]
 
 
 def test_a_group_that_there_is_not_is_rejected_with_those_there_are(

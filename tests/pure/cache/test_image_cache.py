@@ -308,16 +308,16 @@ def test_noted_build_is_not_trusted_where_another_is_loaded(
 def test_place_where_another_library_could_appear_changes_the_fingerprint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = toolchain._fingerprint()
-    assert toolchain._fingerprint() == before
+    before = toolchain.fingerprint()
+    assert toolchain.fingerprint() == before
     monkeypatch.setenv("CUDA_PATH", str(tmp_path))
-    named = toolchain._fingerprint()
+    named = toolchain.fingerprint()
     assert named != before
     (tmp_path / "lib64").mkdir()
-    assert toolchain._fingerprint() != named
+    assert toolchain.fingerprint() != named
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "nvidia" / "cuda_nvrtc" / "lib").mkdir(parents=True)
-    assert toolchain._fingerprint() not in (before, named)
+    assert toolchain.fingerprint() not in (before, named)
 
 
 def test_damaged_and_foreign_counts_in_the_folder_are_passed_over(tmp_path: Path) -> None:

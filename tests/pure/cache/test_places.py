@@ -160,7 +160,7 @@ def test_malformed_notes_of_libraries_and_headers_are_passed_over(
     tmp_path: Path, note: object
 ) -> None:
     folder = PrivateFolder(tmp_path / "cache")
-    keys = [f"{kind} {toolchain._fingerprint()}" for kind in ("nvrtc", "headers (13, 5)")]
+    keys = [f"{kind} {toolchain.fingerprint()}" for kind in ("nvrtc", "headers (13, 5)")]
     folder.write(toolchain.FILE, seal(repr(dict.fromkeys(keys, note)).encode()))
     assert toolchain.build_of("nvrtc", folder).version == ptx.nvrtc_version()
     found = (("folder", "runtime 13.5"),)

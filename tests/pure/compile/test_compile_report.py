@@ -12,7 +12,7 @@ import pytest
 import ptx
 from ptx import PchState, _nvrtc, precompiled_headers
 from ptx.cache.key import CompileKeys
-from ptx.compile_report import CompilePhase, _phases
+from ptx.compile_report import CompilePhase, phases_in
 from ptx.image_cache import ImageCache
 
 SOURCE = '#include "h.h"\nextern "C" __global__ void f(int* x) { *x = VALUE; }\n'
@@ -51,7 +51,7 @@ def test_the_report_has_the_time_of_each_phase_and_the_image_of_a_plain_compilat
 
 def test_the_table_of_times_is_read_from_the_right() -> None:
     table = "File name, phase name, metric, unit\nfile, of, commas.cu, NVVM Optimizer, 12.5, ms\n"
-    assert list(_phases(table)) == [CompilePhase("NVVM Optimizer", 12.5)]
+    assert list(phases_in(table)) == [CompilePhase("NVVM Optimizer", 12.5)]
 
 
 def test_threads_that_optimise_are_a_part_of_the_key_and_precompiled_headers_are_not(

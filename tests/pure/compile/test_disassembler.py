@@ -70,7 +70,7 @@ def nvdisasm() -> str:
 
 
 def test_the_disassemblers_text_becomes_functions_with_lines_and_labels() -> None:
-    shared, f = disassembler._functions(TEXT, "the PTX")
+    shared, f = disassembler.functions_in(TEXT, "the PTX")
     assert (shared.name, shared.is_kernel, f.name, f.is_kernel) == ("shared", False, "f", True)
     assert (f.target, f.ptx) == (SM_90, "the PTX")
     load, branch, pad = f.instructions
@@ -96,13 +96,13 @@ def test_the_disassemblers_text_becomes_functions_with_lines_and_labels() -> Non
     ],
 )  # fmt: skip
 def test_a_function_has_the_architecture_of_its_image(header: str, arch: str) -> None:
-    _, f = disassembler._functions(TEXT.replace("\t.target\tsm_90", header), "")
+    _, f = disassembler.functions_in(TEXT.replace("\t.target\tsm_90", header), "")
     assert f.target == ptx.Target.cubin(arch)
 
 
 def test_an_output_without_an_architecture_is_rejected(nvdisasm: str) -> None:
     with pytest.raises(ptx.errors.DisassembleError, match="names no architecture"):
-        list(disassembler._functions(TEXT.replace("\t.target\tsm_90", ""), ""))
+        list(disassembler.functions_in(TEXT.replace("\t.target\tsm_90", ""), ""))
 
 
 @pytest.mark.slow

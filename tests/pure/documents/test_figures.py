@@ -16,7 +16,7 @@ _SPEED = re.compile(
     r"\d[\d.,]*\s?(?:µs|ns|GB/s)(?!\w)|\d[\d.,]* times as\b|"
     r"\b(?:ten|hundred|thousand)s? times\b|\d[\d.,]* times (?:slower|faster)"
 )
-_MEASURED = [page for page in figures.PAGES if figures._MARKED.search(page.read_text())]
+_MEASURED = [page for page in figures.PAGES if figures.MARKED.search(page.read_text())]
 
 
 def _name(page: Path) -> str:
@@ -51,7 +51,7 @@ def prose(text: str) -> str:
 
 def test_every_figure_is_used_and_the_pages_have_the_peers() -> None:
     text = "".join(page.read_text() for page in figures.PAGES)
-    used = {match[2] for match in figures._MARKED.finditer(text)}
+    used = {match[2] for match in figures.MARKED.finditer(text)}
     assert used == set(figures.FIGURES)
     assert {"README.md", "docs/comparison.md", "docs/measuring.md"} <= set(map(_name, _MEASURED))
 
