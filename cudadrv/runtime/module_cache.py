@@ -258,7 +258,12 @@ class KeyedPtxModuleCache:
         return len(self._caches)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return KeyedPtxModuleCache, (), {**self.__dict__, "_caches": dict(self._caches)}
+        slots = {
+            "_options": self._options,
+            "_name_expressions": self._name_expressions,
+            "_caches": dict(self._caches),
+        }
+        return KeyedPtxModuleCache, (), (None, slots)
 
     def get(self, key: Hashable, context: Context | None = None) -> Module | None:
         """The module of a key and context, or None."""
