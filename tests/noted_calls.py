@@ -60,12 +60,13 @@ class _Watched:
 @contextmanager
 def _noted(is_noted: Callable[[Call], bool]) -> Iterator[list[Call]]:
     watched = _Watched(current().api, is_noted)
-    with _used(watched):
+    with used_functions(watched):
         yield watched.noted
 
 
 @contextmanager
-def _used(api: object) -> Iterator[None]:
+def used_functions(api: object) -> Iterator[None]:
+    """Let the driver in use have the functions of an object, in the block."""
     driver = current()
     former, driver.api = driver.api, cast(DriverApi, api)
     try:
@@ -76,7 +77,7 @@ def _used(api: object) -> Iterator[None]:
 
 def replaced_calls(**functions: Callable[..., Any]) -> AbstractContextManager[None]:
     """Other functions in the place of the driver's, in the block."""
-    return _used(_Replaced(current().api, functions))
+    return used_functions(_Replaced(current().api, functions))
 
 
 def failed_calls() -> AbstractContextManager[list[Call]]:

@@ -24,6 +24,7 @@ from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing
 from cudadrv.tracing import device_times, trace
 from cudadrv.tracing.recording import SPANS
+from tests.noted_calls import used_functions
 from tests.patience import SECONDS
 
 SOURCE = """
@@ -74,12 +75,11 @@ def machine() -> Iterator[emulator.Emulator]:
 
 
 @pytest.fixture
-def counting(machine: emulator.Emulator) -> Counting:
+def counting(machine: emulator.Emulator) -> Iterator[Counting]:
     """Counts the calls of a new driver."""
     counting = Counting(machine)
-    # It has the functions of the emulator.
-    current().api = cast(DriverApi, counting)
-    return counting
+    with used_functions(counting):
+        yield counting
 
 
 def written(path: Path) -> dict[str, Any]:

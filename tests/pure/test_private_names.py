@@ -97,7 +97,7 @@ def private_uses(tree: ast.AST, known: set[str]) -> Iterator[tuple[int, str]]:
 
 def is_changed(target: ast.Attribute, packages: dict[str, str]) -> bool:
     """Return whether an assignment changes a module or class of the product, or a driver."""
-    return target.attr.startswith("cu") or packages.get(root_of(target)) in PRODUCT
+    return bool(re.match("cu[A-Z]", target.attr)) or packages.get(root_of(target)) in PRODUCT
 
 
 def private_names_of_a_call(node: ast.Call, known: set[str]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def private_names_of_a_call(node: ast.Call, known: set[str]) -> Iterator[str]:
     target, *rest = map(ast.unparse, node.args[:2])
     name = rest[0].strip("'") if rest else ""
     if isinstance(node.func, ast.Name) and node.func.id in {"getattr", "setattr", "hasattr"}:
-        if name in known:
+        if name in known and rest[0].startswith("'"):
             yield name
     elif isinstance(node.func, ast.Attribute) and node.func.attr in PATCHES:
         if not target.startswith("'"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -10,11 +10,10 @@ import cudadrv
 from cudadrv import emulator
 from cudadrv.driver._api import CUfunction, driver as bindings
 from cudadrv.driver.driver_api import DriverApi
-from cudadrv.driver.driver_selection import current
 from cudadrv.driver.loading import load_cuda
 from cudadrv.errors import CudaError, DriverSymbolMissingError
 from cudadrv.launch.signatures import WrittenSignatures, signature_by_driver
-from tests.noted_calls import failed_calls
+from tests.noted_calls import failed_calls, used_functions
 
 TEXT = """
 .version 7.8
@@ -53,8 +52,7 @@ def test_no_call_fails_where_the_driver_returns_the_count() -> None:
 
 
 def test_an_older_driver_is_queried_until_it_has_no_more() -> None:
-    with emulator.session():
-        current().api = cast(DriverApi, Older(current().api))
+    with emulator.session() as machine, used_functions(Older(machine)):
         module = cudadrv.cuda_context_for(0).load_module(TEXT)
         assert (asked(module, "three"), asked(module, "none")) == (THREE, [])
 
