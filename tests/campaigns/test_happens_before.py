@@ -26,7 +26,7 @@ TAKEN = Operation(Guard(), "load", "acquire", word=1)
 READ = Operation(Guard(), "load")
 
 
-def test_the_model_knows_what_is_handed_over() -> None:
+def test_the_model_has_what_is_synchronised_through_memory() -> None:
     geometry = Geometry(2, 32, 2)
     everyone = list(range(64))
 

@@ -76,7 +76,7 @@ def with_few_contexts(chosen: Iterator[Program], scene: Scene) -> Iterator[Progr
         yield program
 
 
-def test_the_generator_knows_what_is_legal_and_what_is_closed() -> None:
+def test_the_generator_distinguishes_legal_from_closed() -> None:
     by_text = {act.text: act for act in ACTS}
     assert len(by_text) == len(ACTS)
 

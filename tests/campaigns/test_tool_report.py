@@ -92,7 +92,7 @@ def test_an_output_that_reports_nothing_is_no_clean_one(output: str, trouble: st
     assert (report.findings, report.trouble) == (0, trouble)
 
 
-def test_the_table_has_who_found_what_by_class_of_fault() -> None:
+def test_the_table_has_which_tool_found_what_by_class_of_fault() -> None:
     faulty = next(each for each in programs() if each.fault == "barrier left out")
     right = next(each for each in programs() if each.is_right)
     found, clean = (read(text, ended=True) for text in (RACECHECK, NO_RACE))

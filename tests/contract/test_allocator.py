@@ -170,7 +170,7 @@ def test_blocks_come_back_by_exact_size_oldest_first(allocator: CudaAllocator) -
     assert allocator.allocate(np.int64(7)) > 0  # type: ignore[arg-type]  # on purpose
 
 
-def test_at_most_64_blocks_of_a_size_are_kept_and_the_oldest_makes_way(
+def test_at_most_64_blocks_of_a_size_are_cached_and_the_oldest_is_freed(
     allocator: CudaAllocator,
 ) -> None:
     addresses = [allocator.allocate(16) for _ in range(MOST_BLOCKS_OF_A_SIZE + 2)]

@@ -115,7 +115,7 @@ def test_totals_high_water_and_hit_rate_can_be_read(stream: cudadrv.Stream) -> N
     assert arena.statistics().high_water_bytes == 120
 
 
-def test_the_cap_is_kept_by_giving_the_largest_back(stream: cudadrv.Stream) -> None:
+def test_the_cap_holds_as_the_largest_is_freed(stream: cudadrv.Stream) -> None:
     arena = DeviceArena("u1", max_cached_bytes=1000)
     pairs = [arena.alloc(stream, n) for n in (512, 256, 128, 128)]
     for pair in pairs:

@@ -119,7 +119,7 @@ def test_syrk_writes_the_lower_triangle_alone(
 @DTYPES
 @pytest.mark.parametrize("with_work", [False, True])
 @pytest.mark.parametrize(("n", "p"), [(1, 1), (50, 7), (7, 50), (0, 3)])
-def test_xtwx_takes_weights_of_any_sign(
+def test_xtwx_accepts_weights_of_any_sign(
     stream: cudadrv.Stream, algebra: LinearAlgebra, dtype: str, n: int, p: int, with_work: bool
 ) -> None:
     x, w = random((n, p), dtype, 1), random(n, dtype, 2)

@@ -122,7 +122,7 @@ def test_unknown_and_broken_modules_are_reported(client: CudaClient) -> None:
         cudadrv.register_module("test_client_broken", SOURCE)
 
 
-def test_a_registry_knows_its_names(client: CudaClient) -> None:
+def test_a_registry_lists_its_names(client: CudaClient) -> None:
     registry = ModuleRegistry()
     registry.register("a", SOURCE)
     registry.register("b", lambda: SOURCE)

@@ -71,7 +71,7 @@ def kernels(context: cudadrv.Context) -> cudadrv.Module:
 
 
 @pytest.mark.parametrize("name", [*TAKEN, *TAKES_ALL])
-def test_a_pointer_takes_arrays_of_what_it_points_to(
+def test_a_pointer_accepts_arrays_of_the_type_that_it_points_to(
     stream: cudadrv.Stream, kernels: cudadrv.Module, name: str
 ) -> None:
     launcher = kernels.kernel(name).bind(stream, ONE)
@@ -193,7 +193,7 @@ def test_integers_keep_the_range_of_their_type(
                 launcher(out, value)
 
 
-def test_bare_ptx_takes_arrays_of_every_type(
+def test_bare_ptx_accepts_arrays_of_every_type(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     target = ptx.Target(ptx.ImageKind.PTX, context.target.number)

@@ -49,7 +49,7 @@ def test_an_array_is_imported_by_the_exchange_functions(
     assert (library.loans, library.by_method, library.asked) == (1, 0, [(2, 0)])
 
 
-def test_strides_and_an_offset_are_kept(stream: cudadrv.Stream, library: Library) -> None:
+def test_strides_and_an_offset_are_retained(stream: cudadrv.Stream, library: Library) -> None:
     array = stream.to_device(HOST)
     for part, host in (
         (array.T, HOST.T),
@@ -80,7 +80,7 @@ def test_small_floats_come_by_the_exchange_functions(
     assert stream.to_host(taken).astype("f4").tolist() == [1.5, -2.0]
 
 
-def test_a_launch_takes_an_array_and_gives_its_tensor_back(
+def test_a_launch_accepts_an_array_and_returns_its_tensor(
     stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     first, second = stream.to_device(HOST[0]), stream.to_device(HOST[1])

@@ -198,12 +198,12 @@ def test_an_exception_on_its_way_outlives_what_is_dropped_with_it(stream: cudadr
     assert alive() is None
 
 
-def test_a_consumer_that_takes_no_device_memory_reports_it(stream: cudadrv.Stream) -> None:
+def test_a_consumer_that_accepts_no_device_memory_reports_it(stream: cudadrv.Stream) -> None:
     with pytest.raises((BufferError, RuntimeError), match="Unsupported device"):  # NumPy 2 and 1
         np.from_dlpack(stream.zeros(3, "f4"))  # type: ignore[arg-type]  # what is tested
 
 
-def test_a_capture_takes_memory_that_another_stream_has_just_written(
+def test_a_capture_accepts_memory_that_another_stream_has_just_written(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     source = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'

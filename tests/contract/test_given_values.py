@@ -59,7 +59,7 @@ def test_fill_rejects_a_value_that_it_would_change(
         ("M8[s]", np.datetime64(5, "s"), np.datetime64(5, "s")),
     ],
 )  # fmt: skip
-def test_fill_takes_a_value_of_another_type_that_is_the_same(
+def test_fill_accepts_an_equal_value_of_another_type(
     stream: cudadrv.Stream, dtype: str, value: object, element: object
 ) -> None:
     array = stream.zeros(3, dtype)
@@ -250,7 +250,7 @@ def test_sizes_that_python_cannot_count_are_rejected(stream: cudadrv.Stream) -> 
         cudadrv.scatter_map(runtime, range(10**25), lambda *_: None)
 
 
-def test_host_arrays_have_no_more_axes_than_numpy_knows(context: cudadrv.Context) -> None:
+def test_host_arrays_have_no_more_axes_than_numpy_supports(context: cudadrv.Context) -> None:
     for make in (cudadrv.pinned_empty, cudadrv.managed_empty, cudadrv.PinnedPool().empty):
         with pytest.raises(ArgumentValueError, match=r"NumPy has no array of shape \(1, 1, "):
             make((1,) * 100, "f4")
@@ -376,7 +376,7 @@ def test_a_dtype_with_a_shape_of_its_own_is_rejected(stream: cudadrv.Stream) -> 
             make(3, dtype)
 
 
-def test_memory_takes_nothing_else_for_a_stream(stream: cudadrv.Stream) -> None:
+def test_memory_accepts_nothing_else_for_a_stream(stream: cudadrv.Stream) -> None:
     array: Wrong = stream.zeros(4, "f4")
     texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4", surface=True)
     surface: Wrong = cudadrv.Surface(texels)

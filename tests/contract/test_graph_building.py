@@ -114,7 +114,7 @@ def test_branches_run_and_join(
     ]
 
 
-def test_an_executable_takes_nothing_of_a_graph_whose_nodes_wait_for_each_other(
+def test_an_executable_rejects_a_graph_whose_nodes_wait_for_each_other(
     graph: cudadrv.Graph, stream: cudadrv.Stream, module: cudadrv.Module
 ) -> None:
     out = stream.zeros(4, np.int32)

@@ -154,7 +154,7 @@ def test_one_capture_object_records_again(stream: cudadrv.Stream, add: cudadrv.K
     assert stream.to_host(out).tolist() == [3] * 4
 
 
-def test_an_executable_takes_over_the_parameters_of_a_graph_captured_alike(
+def test_an_executable_copies_the_parameters_of_a_graph_captured_alike(
     stream: cudadrv.Stream, add: cudadrv.Kernel
 ) -> None:
     first, second = stream.zeros(4, "i4"), stream.zeros(4, "i4")

@@ -58,7 +58,7 @@ def module(context: cudadrv.Context) -> cudadrv.Module:
     return compile_module(context, _SOURCE)
 
 
-def test_ldmatrix_takes_the_count_before_the_shape(
+def test_ldmatrix_accepts_the_count_before_the_shape(
     module: cudadrv.Module, stream: cudadrv.Stream
 ) -> None:
     words = np.arange(128, dtype=np.uint32) * 0x10001
@@ -69,7 +69,7 @@ def test_ldmatrix_takes_the_count_before_the_shape(
     assert np.array_equal(stream.to_host(out), words)
 
 
-def test_a_product_takes_its_words_in_any_order(
+def test_a_product_accepts_its_words_in_any_order(
     module: cudadrv.Module, stream: cudadrv.Stream
 ) -> None:
     rng = np.random.default_rng(7)

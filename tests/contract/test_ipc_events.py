@@ -142,7 +142,7 @@ def opened_and_recorded(pickled: bytes) -> bool:
 
 
 @pytest.mark.slow
-def test_a_killed_process_takes_no_event_of_others_with_it(
+def test_a_killed_process_leaves_events_of_others_usable(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     event = Event(context, timing=False, interprocess=True)

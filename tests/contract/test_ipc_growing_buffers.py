@@ -105,7 +105,7 @@ def kept(name: str) -> object:
 
 
 @pytest.mark.slow
-def test_memory_stays_with_who_has_it_until_it_is_closed_there(
+def test_memory_stays_usable_until_its_last_process_closes_it(
     stream: cudadrv.Stream, peer: Peer
 ) -> None:
     context = stream.context

@@ -75,7 +75,7 @@ def test_a_gibibyte_goes_to_another_process_without_a_copy(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RESOURCES)
-def test_a_process_that_dies_takes_nothing_of_a_gibibyte_with_it(
+def test_a_process_that_dies_leaves_all_of_a_gibibyte_usable(
     stream: cudadrv.Stream, peer: Peer, name: str
 ) -> None:
     peer.ask(free_bytes)

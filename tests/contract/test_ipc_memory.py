@@ -165,7 +165,9 @@ def kept(name: str) -> object:
 
 
 @pytest.mark.slow
-def test_who_was_given_memory_gives_it_to_a_third(stream: cudadrv.Stream, peer: Peer) -> None:
+def test_a_process_sends_memory_that_it_opened_to_a_third(
+    stream: cudadrv.Stream, peer: Peer
+) -> None:
     third, (ours, theirs) = Peer(), START.Pipe()
     third.ask(keep, "end", ours)
     peer.ask(keep, "other end", theirs)
@@ -319,7 +321,7 @@ def test_an_opened_memory_closed_there_is_still_here(
 
 
 @pytest.mark.slow
-def test_a_killed_process_takes_nothing_with_it(stream: cudadrv.Stream, peer: Peer) -> None:
+def test_a_killed_process_leaves_shared_memory_usable(stream: cudadrv.Stream, peer: Peer) -> None:
     killed = Peer()
     arrays: list[AnyArray] = []
     for make in RESOURCES.values():

@@ -79,7 +79,7 @@ def test_scalars_of_every_type_arrive(
 
 # NumPy 1 takes its truths for numbers, with a warning.
 @pytest.mark.filterwarnings("ignore:In future, it will be an error for 'np.bool_'")
-def test_one_launcher_takes_values_of_changing_kinds(
+def test_one_launcher_accepts_values_of_changing_kinds(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     launcher = kernels.kernel("scalars").bind(stream, ONE)

@@ -115,7 +115,7 @@ def test_what_does_not_link_is_reported_by_the_linkers_log(
 
 
 @pytest.mark.parametrize("linker", LINKERS)
-def test_a_link_is_kept(
+def test_a_link_is_retained(
     context: cudadrv.Context, linker: LinkerName | None, tmp_path: Path
 ) -> None:
     origins, links = [], 0

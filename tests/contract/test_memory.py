@@ -368,7 +368,7 @@ def test_fill_sets_views_that_begin_anywhere(stream: cudadrv.Stream) -> None:
             assert np.array_equal(stream.to_host(raw), expected)
 
 
-def test_fill_takes_one_value_of_the_dtype(stream: cudadrv.Stream) -> None:
+def test_fill_accepts_one_value_of_the_dtype(stream: cudadrv.Stream) -> None:
     pairs = stream.zeros(3, [("a", "i4"), ("b", "f8")])
     stream.fill(pairs, (1, 2.5))
     assert stream.to_host(pairs).tolist() == [(1, 2.5)] * 3

@@ -44,7 +44,7 @@ def test_a_pool_counts_what_it_handed_out_and_retains_up_to_its_threshold(
         assert pool.statistics().reserved == 0
 
 
-def test_a_pool_takes_no_more_than_its_limit(stream: cudadrv.Stream) -> None:
+def test_a_pool_allocates_no_more_than_its_limit(stream: cudadrv.Stream) -> None:
     with MemoryPool(max_bytes=64 * MIB) as pool, using_memory(pool):
         array = stream.empty(48 * MIB, "u1")
         with pytest.raises(OutOfMemoryError, match="of <MemoryPool of device 0>, which has 503"):

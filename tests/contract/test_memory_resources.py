@@ -136,7 +136,7 @@ def test_memory_of_an_arena_goes_with_its_context() -> None:
     assert memory.arena.statistics().held_bytes == 0
 
 
-def test_a_capture_takes_no_memory_of_a_resource(stream: cudadrv.Stream) -> None:
+def test_a_capture_rejects_memory_of_a_resource(stream: cudadrv.Stream) -> None:
     memory = CountedMemory()
     with using_memory(memory), stream.capture():
         with pytest.raises(StreamCaptureUnsupportedError, match="CountedMemory on a stream that"):

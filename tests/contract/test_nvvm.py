@@ -132,7 +132,7 @@ def test_code_that_only_the_driver_can_read_is_compiled(context: cudadrv.Context
     assert "parameter types are not known" in image.log
 
 
-def test_compiled_ir_is_kept(tmp_path: Path) -> None:
+def test_compiled_ir_is_stored(tmp_path: Path) -> None:
     options = ptx.NvvmOptions(target=ptx.Target.ptx("compute_90"))
     found = [
         ptx.compile_nvvm([KERNEL, DOUBLE], options, cache=ptx.ImageCache(tmp_path))

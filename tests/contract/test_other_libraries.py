@@ -403,7 +403,7 @@ def test_a_launch_in_a_capture_of_pytorch_is_in_its_graph(
     assert x.tolist() == [((8.0 + 1) * 8 + 1 + 1) * 8 + 1] * 4
 
 
-def test_a_capture_of_ours_takes_arrays_of_all_libraries(
+def test_a_capture_of_ours_accepts_arrays_of_all_libraries(
     library: Library, stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     array, out = library.make(ONES), stream.zeros(4, "f4")

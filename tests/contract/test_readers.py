@@ -113,7 +113,7 @@ def test_what_is_no_address_is_rejected(
             twice(kind(ones(stream)))
 
 
-def test_kernel_launch_takes_them_too(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
+def test_kernel_launch_accepts_them_too(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
     array, config = ones(stream), LaunchConfig(1, 4)
     for _ in range(3):
         kernels.kernel("twice").launch(stream, config, Tensor(array))
@@ -224,7 +224,7 @@ def test_no_elements_are_a_null_pointer(stream: cudadrv.Stream, context: cudadrv
     assert stream.to_host(out).tolist() == [4]
 
 
-def test_a_later_reader_takes_the_place_of_the_former() -> None:
+def test_a_later_reader_replaces_the_former() -> None:
     kind = fresh_type()
     register(kind, Reader(attrgetter("pointer"), attrgetter("place")))
     known = found_for(kind)

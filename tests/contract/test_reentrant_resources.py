@@ -91,7 +91,7 @@ def test_a_resource_may_call_itself_for_larger_pieces(stream: cudadrv.Stream) ->
     assert memory.source.statistics().in_use_bytes == 0
 
 
-def test_what_the_resource_takes_of_the_driver_is_its_own_affair(stream: cudadrv.Stream) -> None:
+def test_a_resource_may_allocate_any_amount_from_the_driver(stream: cudadrv.Stream) -> None:
     class Wrapped(Circular):
         def allocate(self, nbytes: int, stream: MemoryStream) -> int:
             with using_memory(DriverMemory()):

@@ -126,7 +126,7 @@ def test_a_destroyed_array_is_none(api: OpenApi, context: CUcontext) -> None:
     assert code(api.cuArray3DGetDescriptor(CUarray(0))) == 400
 
 
-def test_a_destroyed_context_takes_its_arrays_with_it(emulator: Emulator) -> None:
+def test_a_destroyed_context_destroys_its_arrays(emulator: Emulator) -> None:
     context = ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     array = ok(emulator.cuArray3DCreate(described(1000, 1000)))
     ok(emulator.cuMipmappedArrayCreate(described(1000, 1000), 4))

@@ -179,7 +179,7 @@ def test_a_batch_with_one_wrong_copy_copies_nothing(api: Emulator) -> None:
     assert read(api, one, stream) == [1]
 
 
-def test_a_capture_takes_no_batch(api: Emulator) -> None:
+def test_a_capture_rejects_a_batch(api: Emulator) -> None:
     stream = a_stream(api)
     one, two = on_device(api, 1, stream), on_device(api, 2, stream)
     ok(api.cuStreamBeginCapture(stream, RELAXED))

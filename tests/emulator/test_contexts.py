@@ -81,7 +81,7 @@ def test_context_flags_are_checked(api: OpenApi, device: CUdevice) -> None:
     assert code(api.cuCtxCreate(None, 3, device)) == 1
 
 
-def test_nothing_of_a_destroyed_context_is_kept(emulator: Emulator, device: CUdevice) -> None:
+def test_nothing_of_a_destroyed_context_is_retained(emulator: Emulator, device: CUdevice) -> None:
     before = emulator.live_objects()
     for _ in range(3):
         context = ok(emulator.cuCtxCreate(None, 0, device))

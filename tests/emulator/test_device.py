@@ -30,7 +30,7 @@ def test_a_device_s_profile_goes_to_other_processes() -> None:
             assert dict(twin.attributes) == dict(profile.attributes)
 
 
-def test_cuinit_takes_only_flags_0(api: OpenApi) -> None:
+def test_cuinit_accepts_only_flags_0(api: OpenApi) -> None:
     assert code(api.cuInit(1)) == 1
     assert code(api.cuInit(0)) == 0
 

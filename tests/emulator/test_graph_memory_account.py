@@ -33,7 +33,7 @@ def allocating(api: Emulator, *, frees: bool) -> tuple[CUgraphExec, int]:
     return ok(api.cuGraphInstantiate(ok(api.cuStreamEndCapture(stream)), 0)), int(memory)
 
 
-def test_memory_counts_from_the_first_launch_and_is_kept_until_it_is_trimmed(
+def test_memory_counts_from_the_first_launch_until_it_is_trimmed(
     api: Emulator,
 ) -> None:
     graph, _ = allocating(api, frees=True)

@@ -68,7 +68,7 @@ def watch(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> set[tuple[str,
 
 @all_rows
 @pytest.mark.parametrize(("kind", "use"), CALLS.values(), ids=[" ".join(names) for names in CALLS])
-def test_no_call_takes_a_lock_while_it_holds_another(
+def test_no_call_acquires_a_lock_while_it_holds_another(
     monkeypatch: pytest.MonkeyPatch, kind: str, use: Call
 ) -> None:
     """So no order of two locks can be wrong."""

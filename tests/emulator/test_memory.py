@@ -158,7 +158,7 @@ def test_out_of_memory_states_the_request_and_what_is_free() -> None:
     )
 
 
-def test_an_allocation_takes_what_a_pool_keeps_unused() -> None:
+def test_an_allocation_reuses_what_a_pool_has_unused() -> None:
     emulator = small(4 * MIB)
     pooled = ok(emulator.cuMemAllocAsync(3 * MIB, LEGACY))
     ok(emulator.cuMemFreeAsync(pooled, LEGACY))

@@ -76,7 +76,7 @@ def test_one_source_is_made_once_and_compiled_for_each_architecture() -> None:
         assert [image.target.arch for image in images] == ["compute_80", "compute_90"] * 2
 
 
-def test_a_pickled_cache_takes_its_images_along_and_no_modules() -> None:
+def test_a_pickled_cache_has_its_images_and_no_modules() -> None:
     cache, source = PtxModuleCache(name_expressions=("k",)), "__global__ void k() {}"
     keyed = KeyedPtxModuleCache()
     with emulator.session():

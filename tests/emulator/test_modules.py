@@ -85,7 +85,7 @@ def test_an_older_driver_rejects_newer_ptx() -> None:
         ((12, 9), "8.8"), ((13, 0), "9.0"), ((13, 1), "9.1"), ((11, 8), "7.8"),
     ],
 )  # fmt: skip
-def test_each_driver_takes_the_ptx_of_its_release(driver: tuple[int, int], newest: str) -> None:
+def test_each_driver_accepts_the_ptx_of_its_release(driver: tuple[int, int], newest: str) -> None:
     """PTX ISA, "Release Notes", table of versions."""
     emulator = Emulator([EmulatedDevice()], driver_version=driver)
     ok(emulator.cuInit(0))

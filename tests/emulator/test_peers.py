@@ -110,7 +110,7 @@ def test_another_context_of_a_peers_device_is_no_peer(two: Two) -> None:
 
 
 @pytest.mark.parametrize("name", ["cuMemcpyDtoD", "cuMemcpyDtoDAsync", "cuMemcpy", "cuMemcpyAsync"])
-def test_a_copy_with_another_device_current_takes_memory_of_an_opened_pool(
+def test_a_copy_with_another_device_current_accepts_memory_of_an_opened_pool(
     two: Two, name: str
 ) -> None:
     here = ok(two.api.cuMemAllocAsync(4, LEGACY))

@@ -90,7 +90,7 @@ def test_reserved_memory_is_not_free(emulator: Emulator, pool: CUmemoryPool) -> 
     assert ok(emulator.cuMemGetInfo())[0] == before - CHUNK
 
 
-def test_reuse_policies_are_kept_as_flags(emulator: Emulator, pool: CUmemoryPool) -> None:
+def test_reuse_policies_are_stored_as_flags(emulator: Emulator, pool: CUmemoryPool) -> None:
     policy = M.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC
     assert int(ok(emulator.cuMemPoolGetAttribute(pool, policy))) == 1
     ok(emulator.cuMemPoolSetAttribute(pool, policy, cuuint64_t(0)))
@@ -166,7 +166,7 @@ def test_what_is_no_pool_of_a_device_is_rejected(emulator: Emulator, pool: CUmem
     assert code(emulator.cuMemPoolCreate(properties)) == 1
 
 
-def test_a_pool_reports_who_has_access(emulator: Emulator, pool: CUmemoryPool) -> None:
+def test_a_pool_reports_which_devices_have_access(emulator: Emulator, pool: CUmemoryPool) -> None:
     where = CUmemLocation()
     where.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     assert int(ok(emulator.cuMemPoolGetAccess(pool, where))) == 3

@@ -85,7 +85,7 @@ RIGHT = list(range(1000, 1000 + BLOCKS * THREADS))
 
 @all_rows
 @pytest.mark.parametrize(("order", "seed"), ORDERS)
-def test_a_kernel_that_waits_sees_all_that_was_written_ahead(
+def test_a_kernel_that_waits_sees_all_that_was_written_before(
     order: OrderName, seed: int | None
 ) -> None:
     with emulator.session(order=order, seed=seed):
@@ -120,7 +120,7 @@ def test_what_follows_comes_after_a_whole_chain(order: OrderName, seed: int | No
         assert chain.stream.to_host(arrays[0]).tolist() == [x - 1000 + 10**4 for x in RIGHT]
 
 
-def test_a_kernel_that_is_done_early_is_not_ahead_of_the_one_before_it() -> None:
+def test_a_kernel_that_ends_early_comes_after_the_one_before_it() -> None:
     # The second kernel waits for nothing; what comes behind it waits for both.
     with emulator.session(order="late"):
         chain = Chain()
@@ -132,7 +132,7 @@ def test_a_kernel_that_is_done_early_is_not_ahead_of_the_one_before_it() -> None
         assert chain.stream.to_host(third).tolist() == [x - 1000 + 7 for x in RIGHT]
 
 
-def test_a_fault_ahead_ends_what_waits_for_it() -> None:
+def test_a_fault_ends_what_waits_for_it() -> None:
     with emulator.session(order="late"):
         chain = Chain()
         out = chain.zeros()

@@ -162,7 +162,7 @@ def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
 
 
 @pytest.mark.parametrize("order", ["immediate", "late"])
-def test_a_context_that_another_thread_destroys_takes_what_was_put_off(
+def test_a_context_that_another_thread_destroys_ends_deferred_releases(
     order: Literal["immediate", "late"],
 ) -> None:
     with emulator.session(order=order) as machine:

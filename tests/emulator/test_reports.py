@@ -237,7 +237,7 @@ for name in sys.argv[1:]:
         1,
     ),
 )
-def test_the_command_writes_sarif_and_takes_suppressions(
+def test_the_command_writes_sarif_and_accepts_suppressions(
     tmp_path: Path, arguments: tuple[str, ...], status: int, checks: list[str]
 ) -> None:
     script, sarif = tmp_path / "script.py", tmp_path / "found.sarif"

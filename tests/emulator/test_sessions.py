@@ -55,7 +55,7 @@ def test_a_session_has_the_devices_requested_and_ends() -> None:
     assert driver_selection.current_or_none() is before
 
 
-def test_a_session_takes_whole_devices() -> None:
+def test_a_session_accepts_whole_devices() -> None:
     with session([H100, T4]) as emulator:
         assert [d.name for d in cudadrv.list_devices()] == [H100.name, T4.name]
         assert emulator.devices == (H100, T4)

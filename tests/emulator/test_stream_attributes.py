@@ -35,7 +35,7 @@ def set_policy(api: Emulator, stream: CUstream, policy: int) -> None:
     ok(api.cuStreamSetAttribute(stream, SYNC_POLICY, value))
 
 
-def test_attributes_are_kept_and_copied(api: Emulator) -> None:
+def test_attributes_are_stored_and_copied(api: Emulator) -> None:
     one, other = a_stream(api), a_stream(api)
     assert int(ok(api.cuStreamGetAttribute(one, SYNC_POLICY)).syncPolicy) == 1
     set_policy(api, one, 4)

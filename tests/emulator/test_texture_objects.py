@@ -198,7 +198,7 @@ def test_a_capture_that_forbids_it_makes_and_destroys_no_objects(
     ok(api.cuGraphDestroy(ok(api.cuStreamEndCapture(stream))))
 
 
-def test_a_destroyed_context_takes_its_objects_with_it(emulator: Emulator) -> None:
+def test_a_destroyed_context_destroys_its_objects(emulator: Emulator) -> None:
     context = ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     array = ok(emulator.cuArray3DCreate(described(16, 8, 0, SURFACE)))
     texture = ok(emulator.cuTexObjectCreate(over_array(array), reading(), None))

@@ -82,7 +82,7 @@ def test_a_stream_runs_after_the_event_that_it_waits_for(late: Machine) -> None:
     assert late.read(x, late.b) == 5
 
 
-def test_a_wait_takes_the_event_as_it_is_at_the_call(late: Machine) -> None:
+def test_a_wait_uses_the_event_as_it_is_at_the_call(late: Machine) -> None:
     x, event = late.memory(), ok(late.api.cuEventCreate(UNTIMED))
     late.fill(x, 5, late.a)
     ok(late.api.cuStreamSynchronize(late.a))
@@ -314,7 +314,7 @@ def test_memory_freed_in_a_stream_is_reused_there_before_the_stream_is_there(
     assert int(ok(late.api.cuMemAllocAsync(4, late.a))) == int(x)
 
 
-def test_memory_freed_elsewhere_is_reused_by_who_waits_for_it(late: Machine) -> None:
+def test_memory_freed_elsewhere_is_reused_by_a_stream_that_waits_for_it(late: Machine) -> None:
     x, event = ok(late.api.cuMemAllocAsync(4, late.a)), ok(late.api.cuEventCreate(UNTIMED))
     ok(late.api.cuMemFreeAsync(x, late.a))
     ok(late.api.cuEventRecord(event, late.a))
@@ -517,7 +517,7 @@ def test_work_that_fails_at_the_end_of_a_session_is_warned_of() -> None:
 
 
 @pytest.mark.slow
-def test_a_process_takes_its_order_from_the_environment() -> None:
+def test_a_process_reads_its_order_from_the_environment() -> None:
     code = "import cudadrv; cudadrv.list_devices()\n"
     code += "from cudadrv.driver.driver_selection import current\n"
     for order, said in (("late", "late"), ("random:3", "random:3"), ("soon", "DriverSelection")):

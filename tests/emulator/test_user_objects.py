@@ -181,7 +181,7 @@ def test_what_a_graph_retains_later_is_not_its_executables(api: OpenApi, stream:
     ok(api.cuGraphExecDestroy(executable))
 
 
-def test_an_update_takes_the_references_of_the_other_graph(api: OpenApi, stream: CUstream) -> None:
+def test_an_update_copies_the_references_of_the_other_graph(api: OpenApi, stream: CUstream) -> None:
     former, new_one = HostFunction(), HostFunction()
     graph, other = empty_graph(api, stream), empty_graph(api, stream)
     ok(api.cuGraphRetainUserObject(graph, new(api, former), 1, MOVE))

@@ -47,7 +47,7 @@ def test_changed_copy_is_checked_like_a_new_value() -> None:
         dataclasses.replace(Target.cubin("sm_90"), suffix="x")
 
 
-def test_constructor_takes_the_fields_by_name() -> None:
+def test_constructor_accepts_the_fields_by_name() -> None:
     assert KernelParam(**{name: getattr(PARAM, name) for name in PARAM.__slots__}) == PARAM
     assert Target(kind=ptx.ImageKind.CUBIN, number=90, suffix="a") == Target.cubin("sm_90a")
     assert repr(Target.cubin("sm_90a")) == (

@@ -24,7 +24,7 @@ from tests.contract.test_blas import (
     test_potrf_gives_the_lower_factor_and_potrs_solves_with_it as test_potrf,
     test_syrk_writes_the_lower_triangle_alone as test_syrk,
     test_trsm_solves_with_the_lower_triangle as test_trsm,
-    test_xtwx_takes_weights_of_any_sign as test_xtwx,
+    test_xtwx_accepts_weights_of_any_sign as test_xtwx,
 )
 
 from .reference import LibraryError, Reference

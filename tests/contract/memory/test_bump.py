@@ -63,7 +63,7 @@ def test_an_address_that_was_not_handed_out_cannot_be_released() -> None:
         arena.give(BASE + 256)
 
 
-def test_an_arena_knows_its_addresses() -> None:
+def test_an_arena_recognises_its_addresses() -> None:
     arena = BumpArena(BASE, 512)
     assert BASE in arena
     assert BASE + 511 in arena

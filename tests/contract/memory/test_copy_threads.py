@@ -73,7 +73,7 @@ def test_copies_that_end_at_once_do_not_start_a_thread_each() -> None:
     assert len(set(helpers()) - set(before)) <= 4 * len(os.sched_getaffinity(0))
 
 
-def test_the_caller_takes_part_and_others_come_as_far_as_there_are_processors() -> None:
+def test_the_caller_helps_with_as_many_threads_as_there_are_processors() -> None:
     seen: set[int] = set()
     work_together(with_all(MOST_THREADS, lambda: seen.add(threading.get_ident())), 100)
     assert threading.get_ident() in seen
@@ -203,7 +203,7 @@ def test_a_helper_that_comes_late_is_not_waited_for() -> None:
 
 
 @two_processors
-def test_nobody_runs_the_job_after_an_interrupt_at_any_point() -> None:
+def test_no_thread_runs_the_job_after_an_interrupt_at_any_point() -> None:
     running: set[int] = set()
 
     def job() -> None:

@@ -126,7 +126,7 @@ def test_beyond_eight_users_those_that_are_closed_and_idle_are_forgotten(
     assert len(users) < len(others)
 
 
-def test_beyond_eight_users_those_that_still_work_are_kept(machine: emulator.Emulator) -> None:
+def test_beyond_eight_users_those_that_still_work_are_retained(machine: emulator.Emulator) -> None:
     busy = machine.fail("cuStreamQuery", times=None, with_=600)  # CUDA_ERROR_NOT_READY
     own, *others = streams(20)
     x = own.zeros(4, np.int32)
@@ -167,7 +167,7 @@ def test_streams_of_a_capture_wait_for_each_other_as_outside(
     assert x._memory.accesses.users == ()
 
 
-def test_who_waits_for_a_capturing_stream_waits_for_the_event_before(
+def test_a_stream_that_waits_for_a_capturing_one_waits_for_the_event_before(
     machine: emulator.Emulator,
 ) -> None:
     stream, joining, other = streams(3)

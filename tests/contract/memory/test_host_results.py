@@ -65,7 +65,7 @@ def test_memory_that_anything_refers_to_is_not_used_again(hold: Callable[..., ob
     assert where in {address(host_result((N,), BYTE, N)) for _ in range(2)}
 
 
-def test_another_size_is_other_memory_and_little_is_kept() -> None:
+def test_another_size_is_other_memory_and_little_is_cached() -> None:
     for nbytes in (N, 2 * N, 3 * N, 4 * N, 5 * N):
         assert host_result((nbytes,), BYTE, nbytes).nbytes == nbytes
     assert sum(each.nbytes for each in host_results._cached) <= 128 << 20
@@ -74,7 +74,7 @@ def test_another_size_is_other_memory_and_little_is_kept() -> None:
     assert huge not in [each.nbytes for each in host_results._cached]
 
 
-def test_what_users_hold_is_not_kept_beside() -> None:
+def test_memory_that_users_hold_is_not_cached() -> None:
     held = [host_result((4 * N,), BYTE, 4 * N) for _ in range(4)]
     assert len({address(each) for each in held}) == 4
     assert not host_results._cached
@@ -100,7 +100,7 @@ def test_threads_have_memory_of_their_own() -> None:
     assert not shared
 
 
-def test_results_of_a_stream_are_kept_where_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_a_stream_are_cached_where_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
     first = None
     for said, kept in (("1", 1), ("0", 0)):
         first = None

@@ -426,7 +426,7 @@ def test_the_memory_of_a_first_launch_is_ordered_on_its_stream(machine: emulator
     assert array._memory.accesses.writer is b._handle
 
 
-def test_destroyed_memory_takes_no_access(
+def test_destroyed_memory_rejects_accesses(
     machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = streams(2)

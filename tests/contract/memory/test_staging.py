@@ -335,7 +335,7 @@ def test_a_copy_that_cannot_pin_more_waits_for_the_buffers_of_another(
     ring.pairs.extend(others)
 
 
-def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
+def test_a_ring_of_a_context_that_closes_meanwhile_is_not_cached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with emulator.session() as machine:

@@ -137,7 +137,7 @@ def test_a_closed_stream_keeps_nothing(machine: emulator.Emulator) -> None:
     assert used() == 0
 
 
-def test_a_dropped_stream_releases_what_it_kept(machine: emulator.Emulator) -> None:
+def test_a_dropped_stream_releases_cached_blocks(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(NBYTES).close()
     assert allocations(machine) == 1
@@ -146,7 +146,7 @@ def test_a_dropped_stream_releases_what_it_kept(machine: emulator.Emulator) -> N
     assert used() == 0
 
 
-def test_a_context_of_its_own_closes_with_kept_blocks(machine: emulator.Emulator) -> None:
+def test_a_context_of_its_own_closes_with_cached_blocks(machine: emulator.Emulator) -> None:
     context = cudadrv.Context.create(0)
     for stream in (context.default_stream, context.new_stream()):
         stream.alloc(NBYTES).close()
@@ -170,7 +170,7 @@ def test_a_full_device_gives_what_streams_keep_for_other_sizes(
         assert machine.last_fault is None
 
 
-def test_a_capture_neither_takes_what_is_kept_nor_adds_to_it(machine: emulator.Emulator) -> None:
+def test_a_capture_neither_uses_cached_blocks_nor_adds_to_them(machine: emulator.Emulator) -> None:
     stream = stream_of()
     buffer, cached = stream.alloc(NBYTES), stream.alloc(NBYTES)
     addresses = {buffer.ptr, cached.ptr}
@@ -187,7 +187,9 @@ def test_a_capture_neither_takes_what_is_kept_nor_adds_to_it(machine: emulator.E
     stream.synchronize()
 
 
-def test_memory_that_a_graph_uses_is_not_kept_before_it_goes(machine: emulator.Emulator) -> None:
+def test_memory_that_a_graph_uses_is_not_cached_before_the_graph_is_freed(
+    machine: emulator.Emulator,
+) -> None:
     stream = stream_of()
     array = stream.zeros(NBYTES // 4, "u4")
     with stream.capture() as graph:
@@ -246,7 +248,7 @@ def test_threads_never_have_one_block_at_once(machine: emulator.Emulator) -> Non
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*fork")  # of other libraries' threads, which it does not use
-def test_a_forked_child_has_nothing_of_what_its_parent_kept(machine: emulator.Emulator) -> None:
+def test_a_forked_child_has_no_blocks_that_its_parent_cached(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(NBYTES).close()
     child = os.fork()

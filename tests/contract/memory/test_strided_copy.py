@@ -34,13 +34,13 @@ def plan_of(to: np.ndarray[Any, Any], of: np.ndarray[Any, Any]) -> Plan:
         (np.s_[:, 1:6:4, ::4], 4, 2),
     ],
 )
-def test_a_part_of_an_array_takes_few_copies(key: Any, nbytes: int, copies: int) -> None:
+def test_a_part_of_an_array_needs_few_copies(key: Any, nbytes: int, copies: int) -> None:
     part = WHOLE[key]
     plan = plan_of(np.empty(part.shape, "f4"), part)
     assert (plan.nbytes, plan.boxes().copies) == (nbytes, copies)
 
 
-def test_what_is_turned_round_takes_many_copies() -> None:
+def test_what_is_transposed_needs_many_copies() -> None:
     plan = plan_of(np.empty((8, 6, 4), "f4"), WHOLE.T)
     assert (plan.nbytes, plan.runs, plan.boxes().copies) == (4, 192, 24)
 
@@ -55,7 +55,7 @@ def test_a_box_has_whole_rows_in_its_slices() -> None:
     assert Plan(4, (outer, middle, row), 0, 0).boxes() == CopyBoxes(4, row, outer, (middle,))
 
 
-def test_no_row_is_longer_than_the_driver_takes() -> None:
+def test_no_row_is_longer_than_the_driver_accepts() -> None:
     far = 2**31
     assert Plan(4, (CopyAxis(3, far, 4),), 0, 0).boxes().row is None
     assert Plan(4, (CopyAxis(3, far - 4, 4),), 0, 0).boxes().row == CopyAxis(3, far - 4, 4)

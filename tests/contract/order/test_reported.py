@@ -56,7 +56,7 @@ def test_memory_of_a_closed_stream_stays_until_its_kernels_are_done(lab: Lab) ->
             assert (other.to_host(new) == -1).all()
 
 
-def test_a_fill_queued_elsewhere_does_not_reach_what_takes_the_memory(lab: Lab) -> None:
+def test_a_fill_queued_elsewhere_does_not_reach_the_next_owner_of_the_memory(lab: Lab) -> None:
     context, kernels = lab.contexts[0], lab.kernels[0]
     with context.new_stream() as a, context.new_stream() as b:
         for _ in range(ROUNDS):

@@ -56,7 +56,7 @@ def test_devices_are_found_and_sorted_by_score() -> None:
         assert "3 devices (1: large, 2: middle, 0: small)" in repr(runtime)
 
 
-def test_the_first_probe_is_kept_and_every_thread_gets_it() -> None:
+def test_the_first_probe_is_cached_and_every_thread_gets_it() -> None:
     with emulator.session(UNEQUAL) as machine:
         counted = machine.fail("cuDeviceGetCount", nth=1 << 30)
         found: list[GpuRuntime | None] = []

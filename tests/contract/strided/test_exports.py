@@ -71,7 +71,7 @@ def test_strides_of_no_whole_elements_go_by_the_interface_alone(stream: cudadrv.
 
 
 @pytest.mark.skipif(not has_versions, reason="NumPy before 2.1 makes no capsules with a version")
-def test_who_knows_version_1_gets_it(stream: cudadrv.Stream) -> None:
+def test_a_consumer_of_version_1_gets_it(stream: cudadrv.Stream) -> None:
     array = stream.to_device(HOST)
     assert _name(array.__dlpack__()) == b"dltensor"
     assert _name(array.__dlpack__(max_version=(0, 8))) == b"dltensor"

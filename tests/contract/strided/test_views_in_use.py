@@ -108,7 +108,7 @@ def test_views_are_copied_between_devices(
             there.contiguous(source.T)
 
 
-def test_a_kernel_takes_a_view_only_where_its_strides_are_requested(
+def test_a_kernel_accepts_a_view_only_where_its_strides_are_requested(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     kernel = compile_module(context, SUM).kernel("add")
@@ -134,7 +134,7 @@ def test_a_kernel_takes_a_view_only_where_its_strides_are_requested(
     assert origin.closed
 
 
-def test_what_takes_only_arrays_in_c_order_rejects_a_view(stream: cudadrv.Stream) -> None:
+def test_a_function_for_arrays_in_c_order_rejects_a_view(stream: cudadrv.Stream) -> None:
     from cudadrv.blas import LinearAlgebra
 
     square = stream.zeros((32, 32), "f4")
@@ -312,7 +312,7 @@ def test_arrays_of_many_axes_are_turned_round(stream: cudadrv.Stream) -> None:
     assert np.array_equal(stream.to_host(turned), host.transpose(order)[:, ::-1])
 
 
-def test_a_buffer_takes_a_view_in_c_order_and_gives_it(stream: cudadrv.Stream) -> None:
+def test_a_buffer_accepts_a_view_in_c_order_and_exports_it(stream: cudadrv.Stream) -> None:
     array, buffer = stream.to_device(DATA), stream.alloc(DATA.nbytes)
     stream.copy(buffer, array.T)
     assert np.array_equal(stream.to_host(DeviceArray(buffer, (10, 8, 6), "f4")), DATA.T)

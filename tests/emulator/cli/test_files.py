@@ -78,7 +78,7 @@ def test_run_writes_what_the_kernel_gives(file: Path, tmp_path: Path) -> None:
     assert np.array_equal(np.load(out), np.float32(2.5) * x)
 
 
-def test_run_takes_an_instance_of_a_template(file: Path, tmp_path: Path) -> None:
+def test_run_accepts_an_instance_of_a_template(file: Path, tmp_path: Path) -> None:
     x = np.arange(10, dtype=np.float64)
     np.save(tmp_path / "x.npy", x)
     out = tmp_path / "out.npy"

@@ -49,7 +49,7 @@ def test_a_guard_that_is_also_a_result_holds_for_both_results() -> None:
     assert found.tolist() == [1, 0]
 
 
-def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
+def test_a_sum_of_a_wider_register_uses_its_low_bits() -> None:
     body = """ld.global.u64 %rd4, [%rd1]; add.u32 %r3, %rd4, 7; st.global.u32 [%rd2], %r3;"""
     inputs = np.array([[0x1_0000_0001], [0xFFFF_FFFF_FFFF_FFFF]], dtype=np.uint64)
     assert run(body, inputs, np.uint32).tolist() == [8, 6]

@@ -135,7 +135,7 @@ def test_what_only_the_emulator_sees_fails_the_test(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("order", ["late", "random"])
-def test_a_fault_that_nobody_waited_for_fails_the_test(runs: Runs, order: str) -> None:
+def test_a_fault_that_no_call_waited_for_fails_the_test(runs: Runs, order: str) -> None:
     # Known fault: the plugin misses it where a finalizer's call is the first to meet it.
     gc.disable()
     try:

@@ -63,7 +63,7 @@ def test_a_case_draws_the_launch_that_it_was_given() -> None:
     assert drawn == configs()
 
 
-def test_launch_configs_takes_each_field_and_draws_it() -> None:
+def test_launch_configs_accepts_each_field_and_draws_it() -> None:
     taken = inspect.signature(st.launch_configs).parameters
     assert set(CONFIG) - {"grid"} <= set(taken)  # which follows from threads, or is `blocks`
     given = {name: value for name, value in CONFIG.items() if name != "grid"}
@@ -99,7 +99,7 @@ def test_a_kernel_runs_with_the_clusters_of_its_case() -> None:
     assert [finding.check for finding in found.findings] == ["values"]
 
 
-def test_verify_kernel_takes_one_launch() -> None:
+def test_verify_kernel_accepts_one_launch() -> None:
     verdict = verify_kernel(
         SIZES, lambda y: {"y": 2}, {"y": st.arrays(np.uint32, 2)},
         LaunchConfig(2, 32, cluster=2), QUICK,

@@ -146,7 +146,7 @@ def test_gpu_means_the_gpu_whatever_the_environment_specifies(
     result.stdout.fnmatch_lines(["cudadrv *, emulator of 2 x *"])
 
 
-def test_the_marker_takes_what_a_session_takes(runs: Runs) -> None:
+def test_the_marker_accepts_what_a_session_accepts(runs: Runs) -> None:
     result = runs.here(
         """
 import pytest
@@ -209,7 +209,9 @@ def test_a_real_gpu_and_the_emulator_exclude_each_other(runs: Runs) -> None:
 
 
 @pytest.mark.slow
-def test_after_a_broken_gpu_the_next_tests_say_who_broke_it(runs: Runs, with_gpus: None) -> None:
+def test_after_a_broken_gpu_the_next_tests_name_the_test_that_broke_it(
+    runs: Runs, with_gpus: None
+) -> None:
     result = runs.apart(
         f"""{WHERE}
 from cudadrv.driver.driver_selection import failure

@@ -64,7 +64,7 @@ def test_a_session_raises_what_it_found() -> None:
         whole_array(Bench(context, stream, context.load_module(image())), False)
 
 
-def test_nothing_is_kept_where_nothing_is_checked() -> None:
+def test_nothing_is_recorded_where_nothing_is_checked() -> None:
     assert all(each.memory.written is None for each in emulator.Emulator(check=())._devices)
     with emulator.session(check=("race",)) as machine:
         assert machine._devices[0].memory.written is None

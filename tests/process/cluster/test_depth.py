@@ -62,7 +62,7 @@ class LearningEngine(Engine):
             calls.pop(0).future.set_result(None)
 
 
-def test_more_tiles_are_started_once_the_engine_takes_more() -> None:
+def test_more_tiles_are_started_once_the_engine_accepts_more() -> None:
     engine = LearningEngine(8)
     found = scatter_map(GpuExecutor(engine, TilePolicy(items=1)), range(8), nothing)
     assert found == [None] * 8

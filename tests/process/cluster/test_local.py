@@ -127,7 +127,7 @@ def test_large_arguments_and_results_of_calls_arrive_whole(local: GpuExecutor) -
     assert np.array_equal(again[1], one + 1)
 
 
-def test_messages_larger_than_a_socket_holds_wait_for_nobody(local: GpuExecutor) -> None:
+def test_messages_larger_than_a_socket_buffer_do_not_wait(local: GpuExecutor) -> None:
     texts = [chr(97 + number) * (1 << 20) for number in range(12)]
     assert list(local.map(str.upper, texts)) == [each.upper() for each in texts]
 
@@ -140,7 +140,7 @@ def test_the_results_of_calls_in_a_row_are_each_the_callers(local: GpuExecutor) 
     assert [each[0] for each in found] == [-float(number) for number in range(24)]
 
 
-def test_arguments_too_large_to_be_kept_wait_for_the_call_before(
+def test_arguments_too_large_to_be_cached_wait_for_the_call_before(
     local: GpuExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_pool, "MAX_REUSED_BYTES", 1 << 15)
@@ -170,7 +170,7 @@ def test_what_cannot_be_pickled_is_rejected_in_words(local: GpuExecutor) -> None
     assert local.submit(divmod, 7, 3).result() == (2, 1)
 
 
-def test_a_call_is_not_sent_ahead_while_another_worker_is_idle(
+def test_a_call_is_not_sent_early_while_another_worker_is_idle(
     local: GpuExecutor, tmp_path: Path
 ) -> None:
     assert len(local.workers) == 2

@@ -84,7 +84,7 @@ def test_a_worker_that_died_while_it_had_nothing_to_do_costs_no_attempt(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("losing", [jobs.dying, jobs.breaking, jobs.hanging])
-def test_a_call_that_was_sent_ahead_of_a_lost_one_was_not_begun(
+def test_a_call_that_was_sent_before_a_lost_one_ended_was_not_begun(
     tmp_path: Path, losing: Losing
 ) -> None:
     told: list[Progress] = []
@@ -100,7 +100,7 @@ def test_a_call_that_was_sent_ahead_of_a_lost_one_was_not_begun(
 
 
 @pytest.mark.slow
-def test_a_call_that_was_sent_ahead_and_the_queued_ones_end_with_the_executor(
+def test_a_call_that_was_sent_early_and_the_queued_ones_end_with_the_executor(
     tmp_path: Path,
 ) -> None:
     begun, may_end = tmp_path / "begun", tmp_path / "may end"

@@ -72,7 +72,7 @@ def test_sixteen_workers_of_one_process_have_the_bits_of_one_device() -> None:
     assert np.array_equal(here, there)
 
 
-def test_tiles_that_no_worker_takes_fail_with_the_workers_and_the_remedy() -> None:
+def test_tiles_that_no_worker_accepts_fail_with_the_workers_and_the_remedy() -> None:
     with cluster_of(_LITTLE, _LITTLE) as client:
         paused = wait_until_paused(client, 2)
         with GpuExecutor.dask(client, grace_seconds=0.5) as executor:

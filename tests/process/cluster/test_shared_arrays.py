@@ -39,7 +39,7 @@ def test_memory_that_comes_again_is_the_same_and_pinned() -> None:
         assert segment.arrays(place)[0].sum() == 7 * _NBYTES
 
 
-def test_two_segments_are_kept_and_others_released() -> None:
+def test_two_segments_are_cached_and_others_released() -> None:
     with emulator.session(devices=1):
         segments = MappedSegments(0)
         given = [Segment(_NBYTES) for _ in range(3)]
@@ -69,7 +69,7 @@ def test_memory_that_cannot_be_pinned_is_reported_once_and_used_as_it_is() -> No
         assert not is_pinned(array)
 
 
-def test_a_large_segment_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_segment_is_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "MAX_REUSED_BYTES", _NBYTES - 1)
     with emulator.session(devices=1):
         segment, segments = Segment(_NBYTES), MappedSegments(0)

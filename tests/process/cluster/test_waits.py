@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are not o
 from .test_paused import cluster_of  # noqa: E402  # it needs distributed as well
 
 
-def test_a_result_whose_worker_leaves_before_it_is_fetched_keeps_nobody_waiting(
+def test_a_result_whose_worker_leaves_before_it_is_fetched_raises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with cluster_of(0, 0) as client, GpuExecutor.dask(client, grace_seconds=1.0) as executor:
@@ -89,7 +89,7 @@ def call_of(function: Callable[..., object], *args: object) -> Call:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_fails_fails_the_calls_and_takes_no_more() -> None:
+def test_a_thread_that_fails_fails_its_calls_and_accepts_no_more() -> None:
     before = set(threading.enumerate())
     engine = DaskEngine(OddClient(), 1.0)
     call = call_of(abs, -3)

@@ -112,7 +112,7 @@ def test_the_block_size_of_most_threads_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_a_node_takes_a_kernel_of_a_library_and_its_context() -> None:
+def test_a_node_accepts_a_kernel_of_a_library_and_its_context() -> None:
     assert _told("""
         with stand_in(2):
             cuda = library()
@@ -423,7 +423,7 @@ def test_no_null_ends_the_process_whatever_else_is_given() -> None:
 
 
 @pytest.mark.slow
-def test_an_allocation_without_a_place_for_its_address_takes_nothing() -> None:
+def test_an_allocation_without_a_place_for_its_address_allocates_nothing() -> None:
     assert _told("""
         with stand_in():
             cuda = library()

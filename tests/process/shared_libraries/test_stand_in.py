@@ -27,7 +27,7 @@ def test_the_bindings_work_on_the_emulator_and_find_nothing_afterwards() -> None
 
 
 @pytest.mark.slow
-def test_a_plain_call_holds_though_nobody_keeps_what_it_gave() -> None:
+def test_a_plain_call_holds_though_its_result_is_dropped() -> None:
     out = run_program("""
         import gc
         stand_in()

@@ -31,7 +31,7 @@ def parsed(line: str) -> Signature:
 
 @all_rows
 @pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.symbol)
-def test_the_emulator_takes_and_gives_what_a_line_of_the_table_passes_on(
+def test_the_emulator_accepts_and_returns_what_a_line_of_the_table_passes_on(
     form: FunctionForm,
 ) -> None:
     function = getattr(Emulator, form.name)
@@ -43,7 +43,7 @@ def test_the_emulator_takes_and_gives_what_a_line_of_the_table_passes_on(
 
 @all_rows
 @pytest.mark.parametrize("symbol", HANDLERS)
-def test_a_handler_takes_the_emulator_and_the_parameters_of_its_line(symbol: str) -> None:
+def test_a_handler_has_the_emulator_and_the_parameters_of_its_line(symbol: str) -> None:
     taken = list(inspect.signature(HANDLERS[symbol]).parameters.values())
     words = FORMS[symbol].parameters
     if taken[-1].kind is inspect.Parameter.VAR_POSITIONAL:

@@ -128,7 +128,9 @@ def test_bars_of_groups_that_did_not_run_are_left_out() -> None:
     assert not [v for v in bars.judge(rows_of(a=1.0), null=False) if "copies" in v.bar]
 
 
-def test_kept_figures_name_what_got_worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_figures_name_what_got_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bars, "_KEPT", tmp_path)
     kept = rows_of(cudadrv_Launcher=1.1, cudadrv_PreparedLaunch=1.05, CuPy_RawKernel=2.0)
     machine = bars.Machine("Null device 3", "3.12", "13.5")

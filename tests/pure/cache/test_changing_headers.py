@@ -17,7 +17,7 @@ INCLUDES_A: Final = '#include "a.h"\n__global__ void k(int* x) { *x = VALUE; }'
 
 
 @pytest.mark.parametrize("how", ["in place", "renamed"])
-def test_header_that_changes_and_comes_back_while_it_is_compiled_is_not_kept(
+def test_header_that_changes_and_comes_back_while_it_is_compiled_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     path = tmp_path / "a.h"

@@ -134,7 +134,7 @@ def test_what_other_processes_write_is_counted_after_some_writes(
     assert ours.usage()[1] <= 4000
 
 
-def test_image_above_the_bound_is_not_kept(tmp_path: Path) -> None:
+def test_image_above_the_bound_is_not_cached(tmp_path: Path) -> None:
     cache = ImageCache(tmp_path, max_bytes=500)
     assert cache.get_or_compile(source(1), PTX80).origin is ImageOrigin.COMPILED
     assert cache.stats().entries == 0

@@ -121,7 +121,7 @@ def test_every_option_is_part_of_the_key(project: Project, options: CompileOptio
     assert not project.compiles(PLAIN)
 
 
-def test_options_are_kept_apart_from_each_other(project: Project) -> None:
+def test_options_are_distinct_from_each_other(project: Project) -> None:
     project.image(PLAIN, CompileOptions(defines={"A": "1 -DB=2"}))
     assert project.compiles(PLAIN, CompileOptions(defines={"A": "1", "B": "2"}))
 

@@ -91,7 +91,7 @@ def test_an_image_that_came_while_a_thread_was_on_its_way_is_shared_and_not_made
     assert images._makings == {}
 
 
-def test_who_waits_for_a_making_that_is_interrupted_makes_the_image() -> None:
+def test_a_thread_that_waits_for_an_interrupted_making_makes_the_image() -> None:
     images = MemoryImages(1000)
     begun, waiting = threading.Event(), threading.Event()
 
@@ -113,7 +113,7 @@ def test_who_waits_for_a_making_that_is_interrupted_makes_the_image() -> None:
     assert in_time(first, second) == [None, (IMAGE, False)]
 
 
-def test_an_image_that_does_not_last_is_given_to_nobody_else() -> None:
+def test_an_image_that_does_not_last_is_returned_to_no_other_caller() -> None:
     images = MemoryImages(1000)
     begun, waiting = threading.Event(), threading.Event()
     other = Image(IMAGE.target, b"of another header")

@@ -85,7 +85,9 @@ def test_a_folder_that_others_can_write_is_left_alone(
 
 
 @pytest.mark.parametrize("place", ["memos", "locks"])
-def test_images_are_kept_beside_a_folder_that_others_can_write(tmp_path: Path, place: str) -> None:
+def test_images_are_cached_beside_a_folder_that_others_can_write(
+    tmp_path: Path, place: str
+) -> None:
     folder = tmp_path / "cache"
     (tmp_path / "a.h").touch()
     options = CompileOptions(target=PTX80.target, include_paths=(tmp_path,))

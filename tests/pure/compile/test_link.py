@@ -182,7 +182,7 @@ def test_options_reach_the_linker() -> None:
     assert "fma.rn.f32" not in (apart.ptx or "")
 
 
-def test_lowered_names_of_every_input_are_kept() -> None:
+def test_lowered_names_of_every_input_are_stored() -> None:
     source = "template <typename T> __global__ void twice(T* x) { *x *= 2; }"
     options = CompileOptions(target=Target.ltoir(ARCH))
     unit = ptx.compile(source, options, name_expressions=["twice<int>"])

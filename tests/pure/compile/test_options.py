@@ -108,7 +108,7 @@ def test_options_are_values() -> None:
         a.fmad = True  # type: ignore[misc]  # what is tested
 
 
-def test_the_module_dataclasses_knows_the_fields() -> None:
+def test_the_module_dataclasses_lists_the_fields() -> None:
     options = CompileOptions(fmad=False, defines={"N": 1})
     assert [field.name for field in fields(options)] == list(CompileOptions.__slots__)
     assert asdict(options)["defines"] == {"N": "1"}

@@ -131,7 +131,7 @@ def test_known_architecture_gets_a_cubin_whatever_the_driver() -> None:
     assert choose_target((9, 0), (12, 0)) == Target.cubin("sm_90")
 
 
-def test_unknown_architecture_gets_ptx_that_the_driver_takes() -> None:
+def test_unknown_architecture_gets_ptx_that_the_driver_accepts() -> None:
     newest = supported_targets(ImageKind.PTX)[-1]
     assert choose_target((99, 0), nvrtc_version()) == newest
 

@@ -17,7 +17,7 @@ TEXT = ".version 8.0\n.target sm_{0}\n.address_size 64\n.visible .entry k() {{ r
 HERE = (9, 0)
 
 
-def test_the_newest_ptx_that_a_device_takes_is_read_and_machine_code_is_passed_over() -> None:
+def test_the_newest_ptx_that_a_device_accepts_is_read_and_machine_code_is_skipped() -> None:
     entries = [(2, 90, b"\x7fELF" + bytes(100))]
     entries += [(1, each, TEXT.format(each).encode()) for each in (75, 120, 80)]
     assert fatbin_ptx(fatbin(*entries), HERE) == TEXT.format(80)

@@ -46,7 +46,7 @@ def test_a_declaration_meets_the_definition_of_another_text() -> None:
     assert module.variables["g"].linkage is Linkage.VISIBLE
 
 
-def test_names_of_a_texts_own_are_kept_apart() -> None:
+def test_names_of_a_texts_own_are_distinct() -> None:
     own = (
         ".global .b32 x = {}; .func f() {{ ret; }}"
         " .visible .entry k{}() {{ call f; mov.b64 %rd, x; }}"
@@ -82,7 +82,7 @@ def test_of_weak_definitions_one_stays_and_a_visible_one_wins() -> None:
     assert "mov.b32 %r, 3" in parse(linked(strong.format(3), weak.format(1))).body_text("f")
 
 
-def test_inputs_of_one_name_are_kept_apart() -> None:
+def test_inputs_of_one_name_are_distinct() -> None:
     weak = text(".weak .func f() { ret; }")
     assert "f" in parse(link_texts([("same", weak), ("same", weak)])).functions
 

@@ -117,7 +117,7 @@ def test_lines_and_source_locations_follow_the_text() -> None:
     assert ret.location.line == 9
 
 
-def test_a_location_knows_where_what_it_is_of_was_inlined() -> None:
+def test_a_location_has_the_place_where_its_code_was_inlined() -> None:
     body = """.loc 1 7 3
     .loc 2 40 1, function_name $L__a, inlined_at 1 7 3
     .loc 3 5 2, function_name $L__b, inlined_at 2 40 1
@@ -134,7 +134,7 @@ def test_a_location_knows_where_what_it_is_of_was_inlined() -> None:
         assert chain == [(3, 5), (2, 40), (1, line)]
 
 
-def test_branch_tables_and_prototypes_are_kept_by_label() -> None:
+def test_branch_tables_and_prototypes_are_stored_by_label() -> None:
     body = """.reg .b32 %r<2>; .reg .b64 %rd<2>;
     ts: .branchtargets A, B;
     pr : .callprototype (.param .b32 _) _ (.param .b32 _, .param .align 16 .b8 _[48]);
@@ -258,7 +258,7 @@ _COMMENT = "// a comment of sixty characters, as compilers write them ......\n"
     ],
     ids=["before", "behind", "body", "blank", "block", "spaces", "colon", "sections", "unended"],
 )
-def test_a_text_takes_time_by_its_length_and_not_by_its_square(text: Callable[[int], str]) -> None:
+def test_a_text_needs_time_by_its_length_and_not_by_its_square(text: Callable[[int], str]) -> None:
     """Eight times the length takes eight times as long, and by the square 64 times."""
     few = min(_seconds_of(text(_FEW)) for _ in range(5))
     many = min(_seconds_of(text(_MANY)) for _ in range(3))
@@ -429,7 +429,7 @@ def test_a_name_may_be_declared_again_where_it_hides_another(declaration: str) -
     parse(entry(declaration, ".param .b32 p")).body("k")
 
 
-def test_declarations_that_a_gpu_takes_are_read() -> None:
+def test_declarations_that_a_gpu_accepts_are_read() -> None:
     """As ptxas of CUDA 13.0 and 13.5 has it: a row with few values does not move the next one."""
     module = parse(
         HEADER

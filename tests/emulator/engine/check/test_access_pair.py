@@ -26,7 +26,7 @@ def distance(one: int, other: int) -> int:
 @pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("seed", range(40))
-def test_the_last_access_is_kept_and_the_farthest_other_thread(seed: int) -> None:
+def test_the_last_access_is_stored_and_the_farthest_other_thread(seed: int) -> None:
     rng = random.Random(seed)
     pair = AccessPair(lambda: in_memory(UNITS), BLOCK_SHIFT)
     # Few threads, so that the same ones come again, as those do that poll.

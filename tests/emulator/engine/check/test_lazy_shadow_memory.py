@@ -85,7 +85,7 @@ def test_other_threads_at_the_same_places_are_not_mistaken_for_the_same(write: b
 
 
 @pytest.mark.parametrize("kind", ["read", "atomic"])
-def test_few_addresses_stay_listed_and_what_they_say_is_kept(kind: str) -> None:
+def test_few_addresses_stay_listed_and_their_findings_are_retained(kind: str) -> None:
     accesses = LazyShadowMemory(UNITS, in_memory, 5, fewest=80)
     lists = accesses.lists_read if kind == "read" else accesses.lists_atomic
     for at in range(100):
@@ -141,7 +141,7 @@ def test_what_threads_did_alone_is_written_down_in_its_order() -> None:
     assert np.flatnonzero(written).tolist() == [2, 4, 6, 8]
 
 
-def test_after_many_attempts_in_vain_it_is_not_looked_who_is_alone() -> None:
+def test_after_many_attempts_in_vain_no_search_for_lone_threads_is_made() -> None:
     accesses = LazyShadowMemory(UNITS, in_memory, 5)
     for _ in range(20):
         assert accesses.lists_write(_step_of(_places(3, 5, 9, 20)))

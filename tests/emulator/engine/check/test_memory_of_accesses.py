@@ -30,7 +30,7 @@ BODY = """
     ],
     ids=["written", "read by others", "combined by others", "heard by others"],
 )
-def test_a_word_takes_a_stamp_for_each_way_in_which_it_was_accessed(
+def test_a_word_has_a_stamp_for_each_way_in_which_it_was_accessed(
     accesses: str, nbytes: int
 ) -> None:
     runner = KernelRunner(ptx_text(f"{BODY} {accesses} ret;", ".param .u64 a"), 1 << 20)

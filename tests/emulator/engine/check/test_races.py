@@ -154,7 +154,7 @@ def test_more_meetings_than_the_check_counts_are_reported(
     assert caught.value.where.kernel == kernel
 
 
-def test_what_blocks_read_before_the_last_one_is_executed_is_kept() -> None:
+def test_what_blocks_read_before_the_last_one_is_executed_is_retained() -> None:
     found = found_in("cleared_by_the_last_block", 3, 256, chunk_threads=256)
     assert [each.first.what for each in found] == ["read"]
 

@@ -193,7 +193,7 @@ def test_a_fence_of_many_publishes_what_each_has_observed_since_its_last_one(way
     assert given.order(0, 4, 8, strong=False, as_strong=False) is MemoryOrder.HAPPENS_BEFORE
 
 
-def test_who_waits_again_knows_what_came_before_the_later_phase() -> None:
+def test_a_thread_that_waits_again_is_ordered_after_the_later_phase() -> None:
     given, place = Synchronization(2, 2), PLACES[0]
     known = []
     for epoch in (1, 2):

@@ -125,7 +125,7 @@ def test_a_value_that_nothing_has_written_is_a_fault_where_it_is_needed(
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [3, 33, 512])
 @pytest.mark.parametrize("name", _PROGRAMS)
-def test_one_that_nobody_needs_is_none(name: str, threads: int, debug: bool) -> None:
+def test_one_that_is_not_needed_is_none(name: str, threads: int, debug: bool) -> None:
     found = _result(f"{name}_right", threads, debug, CHECKED)
     assert found == _result(f"{name}_right", threads, debug, Limits())
 

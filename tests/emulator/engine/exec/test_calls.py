@@ -104,7 +104,7 @@ def result(runner: KernelRunner, kernel: str, *arguments: int) -> list[int]:
     [(0, 2 * LANES), (1, LANES + 1), (3, 999 * LANES), (4, np.full(64, LANES.sum()))],
     ids=["twice", "plus_one", "large", "summed"],
 )
-def test_a_pointer_that_another_kernel_kept_reaches_its_function(
+def test_a_pointer_that_another_kernel_stored_reaches_its_function(
     runner: KernelRunner, entry: int, expected: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> None:
     assert result(runner, "through_table", entry) == expected.tolist()

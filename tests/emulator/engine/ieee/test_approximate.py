@@ -81,7 +81,7 @@ def test_special_values_follow_the_tables() -> None:
     assert identical(ieee.cos_approx(edges), single(NAN, 1, 1, NAN, NAN))
 
 
-def test_subnormal_numbers_are_kept_without_ftz() -> None:
+def test_subnormal_numbers_remain_without_ftz() -> None:
     assert ieee.sqrt_approx(np.float32(2.0**-140)) == np.float32(2.0**-70)
     assert ieee.lg2_approx(np.float32(2.0**-149)) == -149
     assert ieee.ex2_approx(np.float32(-140)) == np.float32(2.0**-140)

@@ -37,7 +37,7 @@ def line_of(words: str) -> int:
     return next(n for n, line in enumerate(text.splitlines(), 1) if words in line)
 
 
-def test_shared_memory_that_nobody_wrote(runner: KernelRunner) -> None:
+def test_unwritten_shared_memory(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(64, np.int32))
     runner.launch("shared_hole", 2, 64, out, 64, limits=CHECK)
     assert runner.get(out, 64, np.int32).tolist() == list(range(0, 128, 2))
@@ -86,7 +86,7 @@ def test_kernels_that_write_first_pass_the_check(runner: KernelRunner) -> None:
     assert runner.get(out, 32, np.int32).tolist() == [(t ^ 1) + 3 for t in range(32)]
 
 
-def test_a_deadlock_reports_who_waits_where(runner: KernelRunner) -> None:
+def test_a_deadlock_reports_which_thread_waits_where(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(64, np.int32))
     with pytest.raises(BarrierDivergence) as caught:
         runner.launch("half_way", 2, 64, out)

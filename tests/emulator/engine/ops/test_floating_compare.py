@@ -166,7 +166,7 @@ def test_setp_writes_the_opposite_and_combines_both() -> None:
     assert run(body, values, np.uint32).tolist() == [1 + 4, 4, 4, 4]
 
 
-def test_slct_takes_the_first_where_the_third_is_not_negative() -> None:
+def test_slct_selects_the_first_where_the_third_is_not_negative() -> None:
     tested = np.array([0x00000000, 0x80000000, 0x80000001, 0xBF800000, 0x7FC00000, 0x3F800000],
                       np.uint32)  # fmt: skip
     body = """ld.global.f32 %f1, [%rd1]; slct.u32.f32 %r3, 1, 2, %f1;

@@ -149,7 +149,7 @@ def test_rows_are_checked(body: str, fault: type[Exception], match: str) -> None
         run(body, sample())
 
 
-def test_rows_that_nobody_wrote_are_found() -> None:
+def test_unwritten_rows_are_found() -> None:
     limits = Limits(check_uninitialised=True)
     run(f"{FILL} {LOAD}, [%r9];", sample(), limits)
     only = "setp.ne.u32 %p1, %r0, 35; @%p1 st.shared.v4.u32 [%r2], {%r10, %r11, %r12, %r13};"

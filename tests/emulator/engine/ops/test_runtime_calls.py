@@ -165,7 +165,9 @@ def test_assertions_that_hold_cost_nothing(runner: KernelRunner) -> None:
     runner.launch("checked", 2, 3, runner.put(np.zeros(6, np.int32)), 6)
 
 
-def test_the_heap_gives_null_when_it_is_full_and_takes_back(runner: KernelRunner) -> None:
+def test_the_heap_returns_null_when_it_is_full_and_reuses_freed_memory(
+    runner: KernelRunner,
+) -> None:
     pointers = runner.put(np.zeros(64, np.uint64))
     runner.launch("fill", 1, 12, pointers, 1 << 20, 1)
     found = runner.get(pointers, 12, np.uint64)

@@ -162,7 +162,7 @@ def test_a_store_is_there_when_it_was_waited_for(order: LaunchOrder) -> None:
     assert launched(with_columns(STORED), NOTHING, 128, order=order).tolist() == [*range(128)]
 
 
-def test_a_store_that_nobody_waits_for_is_not_there() -> None:
+def test_a_store_that_no_thread_waits_for_is_not_visible() -> None:
     # It is done when the memory was given back; a read before finds what was there.
     with pytest.raises(OutOfBounds, match="which the block has not allocated, or given back"):
         launched(with_columns(STORED.replace(WAIT, "")), NOTHING, 128, order=LaunchOrder("late"))

@@ -54,7 +54,7 @@ def test_the_guarded_case_keeps_the_destination() -> None:
     assert launched(FILL + line) == [1.0]
 
 
-def test_each_warp_takes_its_rows_of_a_matrix_in_memory() -> None:
+def test_each_warp_reads_its_rows_of_a_matrix_in_memory() -> None:
     # Row r of A is r + 1 at k 0; B is 1 there, and 0 elsewhere.
     body = """
     shl.b32 %r7, %r1, 2; mov.u32 %r8, pool; add.u32 %r8, %r8, %r7; mov.u32 %r9, 0;

@@ -244,7 +244,7 @@ def test_a_matrix_beyond_its_allocation_is_out_of_bounds() -> None:
         launch(f"{LOAD}.shared.f16 {REGISTERS}, [%r96+8176], 16;")
 
 
-def test_shared_memory_that_nobody_wrote_is_found() -> None:
+def test_unwritten_shared_memory_is_found() -> None:
     limits = Limits(check_uninitialised=True)
     launch(f"{LOAD}.shared.f16 {REGISTERS}, [%r96], 16;", limits=limits)
     with pytest.raises(UninitialisedRead, match="wmma.load"):
