@@ -18,6 +18,7 @@ _IGNORED: Final = frozenset({
     "b8x16", "b6x16_p32", "b4x16_p64", "texref", "samplerref", "surfref", "s2",
 })  # fmt: skip
 _IGNORED_BY: Final = {
+    "fence": frozenset({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"}),
     "wmma": frozenset({"tf32", "v2", "v4"}), "tex": frozenset({"uni"}),
     **dict.fromkeys(("wgmma", "ldmatrix", "stmatrix", "movmatrix"), frozenset({"row", "col"})),
 }  # fmt: skip
@@ -79,7 +80,7 @@ KNOWN: Final = (
         "ptxas takes st.async and red.async without their mbarrier, or scalar types with vectors",
         True,
         lambda text, error: _opcode(text) in ("st", "red") and ".async" in text
-        and re.search("does not take 2 operands|operand 2 has a wrong kind", error) is not None,
+        and re.search("not take 2 operands|operand 2 has|no such comb", error) is not None,
     ),
     KnownDifference(
         "ptxas takes predicates as matrices of movmatrix and ldmatrix",
@@ -141,9 +142,15 @@ KNOWN: Final = (
         and "Illegal state space for address" in log,
     ),
     KnownDifference(
+        "ptxas takes a fourth operand of atom.exch.b128",
+        True,
+        lambda text, error: text.startswith("atom.") and ".exch" in text and ".b128" in text
+        and "does not take 4 operands" in error,
+    ),
+    KnownDifference(
         "ptxas takes addresses apart in a move, or cuts them",
         True,
-        lambda text, error: re.match(r"mov\.b\d+ .*mem", text) is not None
+        lambda text, error: re.match(r"mov\.b\d+ .*(?:mem|%tid)", text) is not None
         and "has a wrong kind" in error,
     ),
     KnownDifference(

@@ -52,6 +52,7 @@ activemask | | sm_30 6.2
 add sub mul fma | f16/f16x2 | sm_53 4.2
 add sub mul | bf16/bf16x2 !f32 | sm_90 7.8
 add min max | u16x2/s16x2 | sm_90 8.0
+add | sat u32/u16x2/s16x2 | sm_120f 9.3
 add sub mul fma | f32x2/f32.f16/f32.bf16 | sm_100 8.6
 fma | bf16/bf16x2/relu | sm_80 7.0
 fma | oob | sm_90 8.1

@@ -12,6 +12,7 @@ INTEGERS: Final = """
 add sub | | u16 u32 u64 s16 s64 | d a a
 add | | u16x2 s16x2 | d a a
 add sub | [sat] | s32 | d a a
+add | sat | u32 u16x2 s16x2 | d a a
 add sub | cc | u32 u64 s32 s64 | d a a
 addc subc | [cc] | u32 u64 s32 s64 | d a a
 addc subc | | u16 s16 | d a a

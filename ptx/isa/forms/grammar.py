@@ -74,7 +74,8 @@ class Form:
     def _is_too_long(self, width: int, ptx_type: str, space: str) -> bool:
         """Whether a vector has over 16 bytes, or over 32 of global memory."""
         size = TYPE_BYTES.get(ptx_type, 1)
-        is_wide = any("v8" in group for group in (*self.required, *self.optional))
+        groups = (*self.required, *self.optional)
+        is_wide = any("v8" in group or group == {"v4"} for group in groups)
         return width * size > (32 if is_wide and size <= 8 and space in ("", "global") else 16)
 
 
@@ -89,6 +90,12 @@ def _form(words: tuple[str, ...], line: str) -> Form:
         frozenset(() if each == "-" else tuple(each.split(".")) for each in types.split()),
         tuple(tuple(each.split()) for each in operands.split(" ; ")),
     )
+
+
+def _has_constant_result(shapes: tuple[Shape, ...]) -> bool:
+    """Return whether the first operand is a vector with a number, where a register must be."""
+    first = shapes[0] if shapes else ""
+    return first[0:1] == ("{",) and any(isinstance(e, str) and e[0] == "#" for e in first[1:])
 
 
 class FormTable:
@@ -163,6 +170,8 @@ class FormTable:
         candidates = self.matching(opcode, modifiers)
         if not candidates:
             return "PTX has no such combination of modifiers and types"
+        if _has_constant_result(shapes):
+            return "operand 1 has a number, and must have registers"
         best = -1
         for form, operands in candidates:
             for pattern in form.patterns:

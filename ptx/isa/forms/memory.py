@@ -43,31 +43,31 @@ istypep | | texref samplerref surfref | q h
 _GLOBAL: Final = "[global]"
 _STRONG: Final = "[global/shared/shared::cta/shared::cluster]"
 ACCESSES: Final = f"""
-ld | [weak] [{_SPACES}] [ca/cg/cs/lu/cv] {_VECTOR} | {_ACCESSED} | *D m
-ld | [weak] {_GLOBAL} [{_IN_LOAD}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D m
-ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D m
-ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} L2::cache_hint [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D m h
-ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D m
-ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} L2::cache_hint [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D m h
-ld | [weak] {_GLOBAL} [{_IN_LOAD}] [{_PREFETCH}] L2::cache_hint {_VECTOR} | {_ACCESSED} | *D m h
-ld | volatile [{_SPACES}] {_VECTOR} | {_ACCESSED} | *D m
-ld | volatile {_GLOBAL} {_PREFETCH} {_VECTOR} | {_ACCESSED} | *D m
-ld | relaxed/acquire {_SCOPE} {_STRONG} {_VECTOR} | {_ACCESSED} | *D m
-ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D m
-ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D m
-ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} L2::cache_hint [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D m h
-ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D m
-ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} L2::cache_hint [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D m h
-ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] [{_PREFETCH}] L2::cache_hint {_VECTOR} | {_ACCESSED} | *D m h
-ld | mmio relaxed sys {_GLOBAL} | {_ACCESSED} | *D m
-ld | global nc [{_UNCHANGING}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D m
-ld | global nc [{_UNCHANGING}] {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D m
-ld | global nc [{_UNCHANGING}] {_L2} L2::cache_hint [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D m h
-ld | global nc [{_UNCHANGING}] {_L2} [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D m
-ld | global nc [{_UNCHANGING}] {_L2} L2::cache_hint [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D m h
-ld | global nc [{_UNCHANGING}] [{_PREFETCH}] L2::cache_hint {_VECTOR} | {_ACCESSED} | *D m h
-ld | const/param/param::entry/param::func [ca/cg/cs/lu/cv] {_VECTOR} | {_ACCESSED} | *D m
-ldu | {_GLOBAL} [v2/v4] | {_ACCESSED} | *D m
+ld | [weak] [{_SPACES}] [ca/cg/cs/lu/cv] {_VECTOR} | {_ACCESSED} | *D_ m
+ld | [weak] {_GLOBAL} [{_IN_LOAD}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D_ m
+ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m
+ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} L2::cache_hint [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m h
+ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m
+ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} L2::cache_hint [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m h
+ld | [weak] {_GLOBAL} [{_IN_LOAD}] [{_PREFETCH}] L2::cache_hint {_VECTOR} | {_ACCESSED} | *D_ m h
+ld | volatile [{_SPACES}] {_VECTOR} | {_ACCESSED} | *D_ m
+ld | volatile {_GLOBAL} {_PREFETCH} {_VECTOR} | {_ACCESSED} | *D_ m
+ld | relaxed/acquire {_SCOPE} {_STRONG} {_VECTOR} | {_ACCESSED} | *D_ m
+ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D_ m
+ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m
+ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} L2::cache_hint [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m h
+ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m
+ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} L2::cache_hint [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m h
+ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] [{_PREFETCH}] L2::cache_hint {_VECTOR} | {_ACCESSED} | *D_ m h
+ld | mmio relaxed sys {_GLOBAL} | {_ACCESSED} | *D_ m
+ld | global nc [{_UNCHANGING}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D_ m
+ld | global nc [{_UNCHANGING}] {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m
+ld | global nc [{_UNCHANGING}] {_L2} L2::cache_hint [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m h
+ld | global nc [{_UNCHANGING}] {_L2} [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m
+ld | global nc [{_UNCHANGING}] {_L2} L2::cache_hint [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m h
+ld | global nc [{_UNCHANGING}] [{_PREFETCH}] L2::cache_hint {_VECTOR} | {_ACCESSED} | *D_ m h
+ld | const/param/param::entry/param::func [ca/cg/cs/lu/cv] {_VECTOR} | {_ACCESSED} | *D_ m
+ldu | {_GLOBAL} [v2/v4] | {_ACCESSED} | *D_ m
 st | [weak] [{_SPACES}] [wb/cg/cs/wt] {_VECTOR} | {_ACCESSED} | m *A
 st | [weak] {_GLOBAL} [{_L1}] {_VECTOR} | {_ACCESSED} | m *A
 st | [weak] {_GLOBAL} [{_IN_STORE}] {_L2} v4 | b64 u64 s64 f64 | m *A

@@ -264,7 +264,7 @@ def fits(spec: str, operands: Operands) -> Fits:
         vector = fits(f"{{v{spec[1:]}}}", operands)
         if operands.width > 1:
             return vector
-        scalar = fits(spec[1:], operands)
+        scalar = fits(spec[1:].rstrip("_"), operands)
         return lambda shape: scalar(shape) or vector(shape)
     match = SPEC.fullmatch(spec)
     if match is None:
@@ -381,28 +381,37 @@ def _vector(spec: str, operands: Operands) -> Fits:
 def _merged(elements: tuple[Shape | None, ...]) -> Shape | None:
     """The type of a vector expression, None if its elements do not go together.
 
-    Registers have one size, and one kind beside bits. Bits among them make them bits, and so do
-    signed integers beside unsigned ones.
+    ptxas compares each element with the one before it.
     """
-    shapes = set(elements) - {"_"}
-    constants = {each for each in shapes if isinstance(each, str) and each[0] == "#"}
-    kinds = set[str]()
-    for each in shapes - constants:
-        if not isinstance(each, str) or each not in TYPE_BYTES:
+    merged: str | None = None
+    before: str | None = None
+    for element in elements:
+        if not isinstance(element, str) or (element[0] != "#" and element not in _ELEMENTS):
             return None
-        kinds.add("s" if each[0] in "us" else each[0] + each[-2:])
-    registers = [each for each in shapes - constants if isinstance(each, str)]
-    if len({TYPE_BYTES[each] for each in registers}) > 1:
+        if element != "_":
+            if before is not None and _merged_pair(before, element) is None:
+                return None
+            merged = element if merged is None else _merged_pair(merged, element)
+            before = element
+    return merged
+
+
+_ELEMENTS: Final = TYPE_BYTES.keys() | {"_"}
+
+
+def _merged_pair(first: str, second: str) -> str | None:
+    """The type of two elements: bits go together with all of their size."""
+    if first[0] == "#" or second[0] == "#":
+        constant, other = (first, second) if first[0] == "#" else (second, first)
+        if other == "f16x2":
+            return None
+        number = "f" if constant[1:2] == "f" else "s"
+        kind = other[1:2] if other[0] == "#" else other[0]
+        return other if kind == "b" or (kind == "f") == (number == "f") else None
+    if first == second:
+        return first
+    if TYPE_BYTES[first] != TYPE_BYTES[second]:
         return None
-    is_bits = any(kind[0] == "b" for kind in kinds)
-    plain = {kind for kind in kinds if kind[0] != "b"}
-    numbers = {"s" if each == "#" else "f" for each in constants}
-    if len(plain) > 1 or len(numbers) > 1:
-        return None
-    if numbers and plain and {kind[0] for kind in plain} != numbers:
-        return None
-    if is_bits:
-        return next(each for each in registers if each[0] == "b")
-    if {each[0] for each in registers} == {"u", "s"}:
-        return f"b{registers[0][1:]}"
-    return registers[0] if registers else next(iter(constants), None)
+    if "b" in (first[0], second[0]) or {first[0], second[0]} == {"u", "s"}:
+        return f"b{8 * TYPE_BYTES[first]}"
+    return None

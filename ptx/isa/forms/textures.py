@@ -80,13 +80,13 @@ vset | {_COMPARE} {_SECOND} | {_TWO} | N e1 e2 n
 vmad | [sat] [shr7/shr15] | {_THREE} | d g2 g3 G
 vmad | [sat] [shr7/shr15] po | {_THREE} | d e2 e3 a
 {_PAIRS} | [sat] | {_THREE} | F2 f2 f2 r
-{_PAIRS} | add | {_THREE} | d f2 f2 r
+{_PAIRS} | add | {_THREE} | F2 f2 f2 r
 {_QUADS} | [sat] | {_THREE} | F4 f4 f4 r
-{_QUADS} | add | {_THREE} | d f4 f4 r
+{_QUADS} | add | {_THREE} | F4 f4 f4 r
 vset2 | {_COMPARE} | {_TWO} | F2 f2 f2 N
-vset2 | {_COMPARE} add | {_TWO} | N f2 f2 N
+vset2 | {_COMPARE} add | {_TWO} | F2 f2 f2 N
 vset4 | {_COMPARE} | {_TWO} | F4 f4 f4 N
-vset4 | {_COMPARE} add | {_TWO} | N f4 f4 N
+vset4 | {_COMPARE} add | {_TWO} | F4 f4 f4 N
 """
 
 _SCOPED: Final = "cta/cluster/gpu/sys"

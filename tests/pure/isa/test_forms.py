@@ -30,6 +30,9 @@ ACCEPTED = (
     "shfl.sync.idx.b32 %b321|%pred1, %b322, 0, 31, -1;", "shl.b64 %b641, %b642, %b321;",
     "multimem.ld_reduce.min.f16x2 %b321, [g];",
     "multimem.ld_reduce.add.acc::f32.bf16x2 %b321, [g];",
+    "st.global.L2::evict_first.v4.b64 [g], {%b641, %b642, %b641, %b642};",
+    "ld.global.v2.b32 {_, %b321}, [g];", "ld.v4.b32 {%f321, %b321, %b322, %s321}, [g];",
+    "vadd2.add.u32.u32.s32 %u321.h1, %u322.h10, %s321, %u323;",
     "vadd.u32.u32.s32 %u321.b0, %u322.h1, %s321, %u323;", "bra L;", "red.shared.add.u32 [s], 1;",
 )  # fmt: skip
 REJECTED = (
@@ -42,6 +45,8 @@ REJECTED = (
     "st.const.u32 [g], 1;", "ld.global.v2.u32 {%u321, %f321}, [g];", "bar.sync 16;",
     "bar.sync 0, 33;", "atom.add.s64 %b641, [g], 1;", "frobnicate.u32 %u321;", "bra g;",
     "mul.u32.lo %u321, %u322, %u323;", "prmt.b32 %b321, %b322, %b323;", "mov.u32 %u321, nowhere;",
+    "ld.v4.b32 {%f321, %s321, %b322, %s321}, [g];", "ld.global.v2.b32 {_, _}, [g];",
+    "ld.global.v2.b32 {5, %b321}, [g];", "ld.global.b32 _, [g];",
     "shl.b64 %b641, %b642, %b643;", "vadd.u32.u32.u32 %u321.b0, %u322, %u323;", "exit 5;",
 )  # fmt: skip
 
