@@ -192,7 +192,7 @@ class FunctionScope:
             return "code", str(self.layout.code[function.name])
         raise UndefinedSymbol(self.kernel, name, user.line)
 
-    @property
+    @cached_property
     def param_bytes(self) -> int:
         """Size of the kernel's parameter block."""
         return kernel_params(self.function.params)[1]
