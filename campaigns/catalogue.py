@@ -44,6 +44,7 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
     "faults": Campaign("lets every driver function fail, one call at a time"),
     "faulty_kernels": Campaign("runs kernels that are wrong in some orders only, and their twins"),
     "happens_before": Campaign("compares the race check with a model, on random kernels"),
+    "hardware": Campaign("compares forms and programs with a GPU, or its stored results", True),
     "interrupts": Campaign("interrupts each operation at every point and at random moments", True),
     "kills": Campaign("kills sixteen processes that share one cache folder"),
     "leaks": Campaign("repeats every public operation and looks for what grows"),

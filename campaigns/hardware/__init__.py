@@ -1,1 +1,81 @@
-"""The emulator beside a GPU: the same PTX and the same inputs on both, compared bit for bit."""
+"""The emulator beside a GPU: the same PTX and the same inputs on both, compared bit for bit.
+
+Without a GPU the emulator is compared with the stored results of one. On a GPU the campaign also
+runs new random programs on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from pathlib import Path
+from typing import Final
+
+import cudadrv
+from cudadrv import emulator
+from cudadrv.emulator.checks import CheckName
+
+from ..report import Report
+from .case import Bits, Case
+from .comparison import differences
+from .programs import program_case
+from .running import run_case
+from .stored import Measured
+
+FORMS: Final = Path(__file__).with_name("measured_h200_forms.xz")
+PROGRAMS: Final = Path(__file__).with_name("measured_h200_programs.xz")
+_CHECKS: Final[tuple[CheckName, ...]] = ("race", "init", "bounds")
+
+
+def run_campaign(seconds: float, seed: int, *options: str) -> Report:
+    """Compare forms and programs with stored results, then new programs if there is a GPU."""
+    parser = argparse.ArgumentParser(prog="python -m campaigns hardware", allow_abbrev=False)
+    parser.add_argument(
+        "--results", type=Path, nargs="*", default=[FORMS, PROGRAMS],
+        help="files of campaigns.hardware.measure (those of the repository)",
+    )  # fmt: skip
+    given = parser.parse_args(options)
+    report, end = Report(), time.monotonic() + seconds
+    work = [
+        (case, gpu)
+        for file in given.results
+        for measured in [Measured.load(file)]
+        for case, gpu in zip(measured.cases, measured.results, strict=True)
+    ]
+    random.Random(seed).shuffle(work)
+    for case, gpu in work:
+        if time.monotonic() > end:
+            break
+        _compare(case, on_emulator(case), gpu, report)
+    _compare_new_programs(end, seed, report)
+    return report
+
+
+def on_emulator(case: Case, checks: tuple[CheckName, ...] = ()) -> list[Bits] | None:
+    """Return the results of the emulator; None if a check reports a problem."""
+    with emulator.session(devices=[emulator.H200], check=checks, raise_findings=False) as session:
+        found = run_case(cudadrv.cuda_context_for(0), case)
+        return None if session.findings else found
+
+
+def _compare(case: Case, mine: list[Bits] | None, gpu: tuple[Bits, ...], report: Report) -> None:
+    if mine is None:
+        report.count("programs with a race or an unwritten value, left out")
+        return
+    report.count("forms compared" if case.forms else "programs compared", len(case.forms) or 1)
+    report.failures += [str(each) for each in differences(case, mine, gpu)]
+
+
+def _compare_new_programs(end: float, seed: int, report: Report) -> None:
+    """Run new programs on the GPU of the driver in use, and on the emulator."""
+    context = cudadrv.cuda_context_for(0)
+    if context.device.is_emulated:
+        report.skipped["new programs"] = "they need a GPU"
+        return
+    number = 0
+    while time.monotonic() < end:
+        case = program_case(number, seed)
+        gpu = tuple(run_case(context, case))
+        _compare(case, on_emulator(case, _CHECKS), gpu, report)
+        number += 1

@@ -2,7 +2,9 @@
 
 They leave out what PTX does not define, and what driver 580 is known to assemble wrongly
 (docs/hardware.md): sums and products without a rounding modifier, `rem` by zero, guards of `testp`
-and of `set` of halves, `cnot` as an amount. Each result of a float loses the bits of its NaN.
+and `set`, `set` of halves with a 32-bit result, `cnot` as an amount. Each result of a float loses
+the bits of its NaN. Each thread has a cell of its own for atomic operations, so that no result
+depends on their order.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ _NAMES: Final = {16: "%h", 32: "%r", 64: "%d"}
 _SIZES: Final = (10, 25, 40, 70)
 _DEEPEST: Final = 3
 _FUSED: Final = re.compile(r"(?:add|sub|mul)(?:\.ftz)?(?:\.sat)?\.(?:b?f16(?:x2)?|f32|f64)")
-_OPEN: Final = re.compile(r"(?:rem|cnot)\.")
-_NEVER_GUARDED: Final = re.compile(r"testp\.|set\..*f16")
+_OPEN: Final = re.compile(r"(?:rem|cnot)\.|set\.\w+\.[su]\d\d\.b?f16")
+_NEVER_GUARDED: Final = re.compile(r"(?:testp|set)\.")
 _PLACE: Final = re.compile(r"\$(s64|s0|d\d|p2|[a-fmsp])")
 _FLOATS: Final = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64", "tf32")
 _CANONICAL: Final = {"f16": "0x7fff", "bf16": "0x7fff", "f32": "0x7fffffff", "tf32": "0x7fffffff",
@@ -188,7 +190,7 @@ class _Program:
             before += f".reg .b{width} {name}; mov.b{width} {name},{target}; "
             after += f"{_without_payload(name, result_format(form))} mov.b{width} {target},{name}; "
         text = _PLACE.sub(lambda match: names[match[1]], form.text)
-        if text.startswith("{") or _NEVER_GUARDED.match(form.name) or form.group == "memory":
+        if text.startswith("{") or form.group == "memory" or _NEVER_GUARDED.match(form.name):
             guard = ""
         return f"{{{before}{guard}{text} {after}}}"
 

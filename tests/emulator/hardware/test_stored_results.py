@@ -1,0 +1,118 @@
+"""The emulator gives the stored results of an H200, by form; every operation has a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudadrv
+from campaigns.hardware import FORMS, PROGRAMS, on_emulator
+from campaigns.hardware.case import Case, case_of
+from campaigns.hardware.comparison import allowed_for, differences
+from campaigns.hardware.coverage import (
+    PAGE,
+    all_operations,
+    measured_operations,
+    page,
+    stored_rows,
+)
+from campaigns.hardware.forms import forms
+from campaigns.hardware.programs import program_case
+from campaigns.hardware.running import run_case
+from campaigns.hardware.stored import Measured
+from cudadrv import emulator
+
+MOST_BYTES = 5_000_000
+
+
+def unexplained(measured: Measured, every: int = 1) -> list[str]:
+    """Run stored cases on the emulator; return what differs and has no explanation."""
+    with emulator.session(devices=[emulator.H200]):
+        context = cudadrv.cuda_context_for(0)
+        return [
+            str(difference)
+            for case, gpu in list(zip(measured.cases, measured.results, strict=True))[::every]
+            for difference in differences(case, run_case(context, case), gpu)
+        ]
+
+
+def test_each_form_gives_the_bits_of_the_gpu_or_differs_for_a_known_reason() -> None:
+    assert unexplained(Measured.load(FORMS)) == []
+
+
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
+def test_random_programs_give_the_bits_of_the_gpu(every: int) -> None:
+    assert unexplained(Measured.load(PROGRAMS), every) == []
+
+
+def test_every_operation_has_a_row_measured_or_not_measured() -> None:
+    measured, absent = stored_rows()
+    hint = "write a form and measure it, then: python -m campaigns.hardware.coverage --write"
+    assert all_operations() - measured - absent == set(), hint
+    assert (measured | absent) - all_operations() == set(), hint
+    assert measured & absent == set()
+    assert len(measured) > 1000
+
+
+@pytest.mark.slow
+def test_rows_say_measured_where_a_stored_result_has_the_operation() -> None:
+    assert stored_rows()[0] == measured_operations()
+
+
+def test_the_page_lists_the_operations_that_were_never_compared() -> None:
+    text = PAGE.read_text()
+    assert page(text) == text, "python -m campaigns.hardware.coverage --write"
+
+
+def test_stored_results_take_at_most_five_megabytes() -> None:
+    folder = Path(FORMS).parent
+    assert sum(path.stat().st_size for path in folder.glob("*.xz")) <= MOST_BYTES
+
+
+def test_every_form_is_stored_and_has_its_own_name() -> None:
+    stored = {name for case in Measured.load(FORMS).cases for name in case.forms}
+    assert {form.name for form in forms()} - stored == set(), "measure the new forms"
+
+
+def test_a_changed_bit_is_reported_with_both_values() -> None:
+    form = next(form for form in forms() if form.name == "add.u32")
+    case = case_of("one", [form])
+    found = on_emulator(case)
+    assert found is not None
+    (result,) = (each.copy() for each in found)
+    result[16] ^= 1
+    (difference,) = differences(case, found, [result])
+    assert (difference.name, difference.count, difference.threads) == ("add.u32", 1, (2,))
+    assert int(difference.emulator[0], 16) ^ int(difference.gpu[0], 16) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "off", "is_allowed"),
+    [
+        ("rcp.approx.f32", 1, True),
+        ("rcp.approx.f32", 3, False),
+        ("tanh.approx.f16", 1, True),
+        ("tanh.approx.f16", 2, False),
+        ("rcp.rn.f32", 1, False),
+    ],
+)
+def test_an_approximate_result_may_differ_by_its_bound(
+    form: str, off: int, is_allowed: bool
+) -> None:
+    row = np.zeros((256, 8), np.uint8)
+    row[:, :2] = np.frombuffer(np.uint16(0x3C10).tobytes(), np.uint8)
+    row[:, 2:4] = row[:, :2] if form.endswith("f32") else 0
+    other = row.copy()
+    other[0, 0] += off
+    case = Case("one", "", (), (form,))
+    found = list(differences(case, [row.ravel()], [other.ravel()]))
+    assert (found == []) is is_allowed
+    assert (allowed_for(form) is None) is form.startswith("rcp.rn")
+
+
+def test_programs_are_the_same_for_a_seed_and_have_no_finding() -> None:
+    assert program_case(3, 7) == program_case(3, 7)
+    assert program_case(3, 7).ptx != program_case(3, 8).ptx
+    assert on_emulator(program_case(0, 7), ("race", "init", "bounds")) is not None
