@@ -17,18 +17,21 @@ from __future__ import annotations
 import ctypes
 import math
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from ..driver.stream import BaseStream
-from ..errors import DTypeError, WrongDeviceError
+from ..errors import ArgumentValueError, DTypeError, WrongDeviceError
 from ..memory.export import (
     DL_CUDA,
     EXTENDED,
     MAJOR,
     NO_SYNC,
+    PLAIN,
+    VERSIONED,
     DLTensor,
+    ManagedTensor,
     VersionedTensor,
     capsule_pointer,
     is_capsule,
@@ -82,12 +85,69 @@ class BorrowedTensor(ctypes.c_void_p):
     It exists before the call that borrows, which fills it, so that no interrupt loses the tensor.
     """
 
+    layout: ClassVar[type[ManagedTensor | VersionedTensor]] = VersionedTensor
+
     def __del__(self) -> None:
         address = self.value
         if address:
-            delete = VersionedTensor.from_address(address).deleter
+            delete = self.layout.from_address(address).deleter
             if delete:
                 _deleter(delete)(address)
+
+
+class UnversionedTensor(BorrowedTensor):
+    """The same for a tensor of DLPack before version 1."""
+
+    layout = ManagedTensor
+
+
+# A capsule keeps the address of its name, also past the end of this module.
+_USED: Final = {
+    VERSIONED: (b"used_dltensor_versioned", BorrowedTensor),
+    PLAIN: (b"used_dltensor", UnversionedTensor),
+}
+_keep_for_ever: Final = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+for _name, _ in _USED.values():
+    _keep_for_ever(_name)
+_rename: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_SetName", ctypes.pythonapi)
+)
+# By address of the capsule; an entry lives for one call of `_taken`.
+_taking: Final[dict[int, object]] = {}
+
+
+def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, BorrowedTensor]:
+    """Take the tensor out of a capsule, once: its tensor, its mark of read-only, and its keeper.
+
+    Raises:
+        ArgumentValueError: it was taken before; `value` is the producer.
+        ValueError: it is no capsule of DLPack.
+        BufferError: it is of a version with another layout; its producer still owns it.
+    """
+    # Of two threads with one capsule, one takes it.
+    claim = object()
+    if _taking.setdefault(id(capsule), claim) is not claim:
+        raise _used_before(value)
+    try:
+        name = VERSIONED if is_capsule(capsule, VERSIONED) else PLAIN
+        used, kind = _USED[name]
+        if any(is_capsule(capsule, other) for other, _ in _USED.values()):
+            raise _used_before(value)
+        tensor, is_read_only = tensor_of(capsule)
+        address, keeper = capsule_pointer(capsule, name), kind()
+        _rename(capsule, used)
+        # An interrupt between the two leaks the tensor; the other order would free it twice.
+        keeper.value = address
+    finally:
+        _taking.pop(id(capsule), None)
+    return tensor, is_read_only, keeper
+
+
+def _used_before(value: object) -> ArgumentValueError:
+    return ArgumentValueError(
+        f"the DLPack capsule of a {type(value).__name__} was used before\n"
+        "  return a new capsule from each call of __dlpack__"
+    )
 
 
 class Exchange:
@@ -324,10 +384,9 @@ def _by_method(value: object, stream: BaseStream, number: int) -> Offer | None:
         capsule: object = export(stream=number, max_version=_DLPACK_VERSION)
     except TypeError:  # a producer older than versions
         capsule = export(stream=number)
-    # The capsule's own destructor returns the tensor; the caller keeps its producer.
-    tensor, read_only = tensor_of(capsule)
+    tensor, read_only, keeper = _taken(capsule, value)
     _require_device(tensor, value, stream)
-    return Offer(tensor, read_only, capsule)
+    return Offer(tensor, read_only, keeper)
 
 
 def _require_device(tensor: DLTensor, value: object, stream: BaseStream) -> None:

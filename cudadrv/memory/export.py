@@ -47,7 +47,8 @@ EXTENDED: Final = {
 }
 """DLPack types that ml_dtypes provides, by their code and bits in DLPack."""
 _EXTENDED_CODE: Final = {name: code for code, name in EXTENDED.items()}
-_PLAIN, _VERSIONED = b"dltensor", b"dltensor_versioned"
+PLAIN: Final = b"dltensor"
+VERSIONED: Final = b"dltensor_versioned"
 MAJOR: Final = 1
 """The newest version of DLPack that this file supports."""
 _READ_ONLY: Final = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
@@ -192,6 +193,16 @@ class DLTensor(ctypes.Structure):
     )
 
 
+class ManagedTensor(ctypes.Structure):
+    """DLManagedTensor."""
+
+    _fields_ = (
+        ("tensor", DLTensor),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
+
+
 class VersionedTensor(ctypes.Structure):
     """DLManagedTensorVersioned."""
 
@@ -234,9 +245,9 @@ def tensor_of(capsule: object) -> tuple[DLTensor, bool | None]:
         ValueError: the capsule's name is not DLPack's.
         BufferError: it is of a version with another layout.
     """
-    if not is_capsule(capsule, _VERSIONED):
-        return DLTensor.from_address(int(capsule_pointer(capsule, _PLAIN))), None
-    managed = VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED)))
+    if not is_capsule(capsule, VERSIONED):
+        return DLTensor.from_address(int(capsule_pointer(capsule, PLAIN))), None
+    managed = VersionedTensor.at(int(capsule_pointer(capsule, VERSIONED)))
     return managed.tensor, managed.is_read_only
 
 
@@ -285,7 +296,7 @@ def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[ob
         except (TypeError, BufferError):
             pass  # NumPy before 2.1 supports no versions; consumers accept such capsules
         else:
-            head = int(capsule_pointer(capsule, _VERSIONED))
+            head = int(capsule_pointer(capsule, VERSIONED))
             return capsule, DLTensor.from_address(head + _TENSOR_OFFSET)
     if is_read_only:
         raise ExportError(
@@ -293,7 +304,7 @@ def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[ob
             "  request it by max_version, which needs NumPy 2.1; or export a copy"
         )
     capsule = mirror.__dlpack__()
-    return capsule, DLTensor.from_address(int(capsule_pointer(capsule, _PLAIN)))
+    return capsule, DLTensor.from_address(int(capsule_pointer(capsule, PLAIN)))
 
 
 @lru_cache(maxsize=64)
