@@ -33,6 +33,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from ptx.cache.folder import UNREADABLE, PrivateFolder, seal, unseal
+from ptx.cache.time_macros import time_macro
 from ptx.options import CompileRequest, UncacheableError
 
 _SPLICES = tuple(
@@ -65,7 +66,8 @@ class References:
     """The headers that one text refers to.
 
     `quoted`, `angled` and `following` are the names in `#include "…"`, `<…>` and `#include_next`.
-    `computed` are macros in the place of a name. `opaque` is True if some name there is composed in
+    `computed` are macros in the place of a name. `time_macro` is one whose value changes with the
+    clock, "" without one. `opaque` is True if some name there is composed in
     a way that is not followed. `definitions` are (macro, header in its quotes or brackets) pairs,
     which a computed name may stand for.
     """
@@ -76,6 +78,7 @@ class References:
     computed: tuple[str, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()
     opaque: bool = False
+    time_macro: str = ""
 
 
 def scan(text: bytes) -> References:
@@ -92,7 +95,7 @@ def scan(text: bytes) -> References:
             references.header(match)
         for match in _DEFINITION.finditer(reading):
             references.definitions[match[1].decode(), os.fsdecode(match[2])] = None
-    return references.references()
+    return references.references(time_macro(text))
 
 
 def _readings(text: bytes) -> Iterable[bytes]:
@@ -139,7 +142,7 @@ class _Found:
         else:
             self.computed[name.decode()] = None
 
-    def references(self) -> References:
+    def references(self, time_macro: str) -> References:
         return References(
             tuple(self.quoted),
             tuple(self.angled),
@@ -147,6 +150,7 @@ class _Found:
             tuple(self.computed),
             tuple(self.definitions),
             self.opaque,
+            time_macro,
         )
 
 
@@ -264,7 +268,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 # Any: JSON as `to_bytes` writes it; another shape fails in here.
 def _header(stamp: Any, digest: Any, references: Any) -> Header:
-    quoted, angled, following, computed, definitions, opaque = references
+    quoted, angled, following, computed, definitions, opaque, time_macro = references
     size, changed, moved, inode = stamp
     return Header(
         (size, changed, moved, inode),
@@ -276,6 +280,7 @@ def _header(stamp: Any, digest: Any, references: Any) -> Header:
             tuple(computed),
             tuple((macro, header) for macro, header in definitions),
             opaque,
+            str(time_macro),
         ),
     )
 

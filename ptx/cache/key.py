@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ptx.cache.folder import PrivateFolder
+from ptx.cache.time_macros import time_macro
 from ptx.cache.toolchain import Build, Folders, build_of, folders_of_headers
 from ptx.options import CompileRequest, UncacheableError
 
@@ -80,12 +81,13 @@ class CompileKeys:
         """Return the key of a request.
 
         Raises:
-            UncacheableError: the dependencies of its image cannot be known.
+            UncacheableError: the dependencies of its image cannot be known, or the clock is one.
         """
         options = request.options
         for option in options.extra:
             if option.lstrip("-").partition("=")[0] in _SIDE_EFFECTS:
                 raise UncacheableError(f"option {option} reads or writes files of its own")
+        _require_timeless(request)
         folders: Folders = ()
         digests: list[tuple[str, str]] = []
         stamps: tuple[Stamp, ...] = ()
@@ -93,6 +95,8 @@ class CompileKeys:
             if request.includes_anything():
                 folders = self.folders(request)
                 headers = self._headers_in_reach(request, folders)
+                for path, header in headers.items():
+                    _require_no_macro(f"header {path}", header.references.time_macro)
                 digests = [(path, header.digest) for path, header in headers.items()]
                 stamps = tuple(header.stamp for header in headers.values())
             parts = {
@@ -136,6 +140,20 @@ class CompileKeys:
             memos = self._folder.below("memos") if self._folder else None
             self._headers = HeaderDependencies(memos)
         return self._headers.files(request, tuple(path for path, _ in folders))
+
+
+def _require_timeless(request: CompileRequest) -> None:
+    """Raise if a text of the request has a macro whose value changes with the clock."""
+    definitions = "\n".join((*request.options.flags(), *request.name_expressions))
+    texts = [("the source", request.source), ("an option or a name", definitions)]
+    texts += [(f"header {name}", text) for name, text in request.headers]
+    for place, text in texts:
+        _require_no_macro(place, time_macro(text.encode("utf-8", "surrogatepass")))
+
+
+def _require_no_macro(place: str, macro: str) -> None:
+    if macro:
+        raise UncacheableError(f"{place} has {macro}, whose value changes with the clock")
 
 
 def _look(cuda_headers: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None) -> Folders:
