@@ -56,7 +56,7 @@ class NotCopyable:
     """A class whose objects are not copied or pickled: each owns resources of this process.
 
     A copy would use resources that the original has freed. Some classes can be sent to other
-    processes through multiprocessing, which checks `sending` first.
+    processes through multiprocessing: `register_reduction` says how.
     """
 
     __slots__ = ()

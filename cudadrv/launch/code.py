@@ -345,8 +345,8 @@ LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     """Return the code for arguments of these kinds.
 
-    Its globals are those of `LauncherState._names` and `code_names`; names that end in the version
-    come from `LauncherState._generate`.
+    Its globals are those of `LauncherState._names`, `general_names`, `number_names` and
+    `foreign_names`; names that end in the version come from `LauncherState._generate`.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     ready, fill = _filling(kinds, version)

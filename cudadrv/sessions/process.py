@@ -1,7 +1,7 @@
 """The emulator in the place of the driver for the life of a process, under `emulate`.
 
-`startup/sitecustomize.py` calls it at the start of Python. A process that ignores PYTHONPATH finds
-the libraries' files by LD_LIBRARY_PATH, and their first call calls it.
+`cudadrv/cli/startup/sitecustomize.py` calls it at the start of Python. A process that ignores
+PYTHONPATH finds the libraries' files by LD_LIBRARY_PATH, and their first call calls it.
 """
 
 from __future__ import annotations

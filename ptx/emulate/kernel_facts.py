@@ -124,7 +124,7 @@ def _no_origins(pointers: frozenset[int]) -> Origins:
     return {}
 
 
-def _all_used(instruction: Instruction) -> tuple[Use, ...]:
+def _no_uses(instruction: Instruction) -> tuple[Use, ...]:
     """Return no uses, before the kernel is generated."""
     return ()
 
@@ -181,7 +181,7 @@ class KernelFacts:
     sites: list[Site] = field(default_factory=list)
     find_function: Callable[[int], int | None] = _no_function
     find_origins: Callable[[frozenset[int]], Origins] = _no_origins
-    uses_of: Callable[[Instruction], tuple[Use, ...]] = _all_used
+    uses_of: Callable[[Instruction], tuple[Use, ...]] = _no_uses
     guesses: set[int] = field(default_factory=set)
     polls: set[int] = field(default_factory=set)
     updates: dict[int, Update] = field(default_factory=dict)

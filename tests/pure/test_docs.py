@@ -6,6 +6,8 @@ A name in backticks is a path of the repository, `path::name` for what a file de
 from __future__ import annotations
 
 import ast
+import builtins
+import keyword
 import re
 import tomllib
 from functools import cache
@@ -238,3 +240,107 @@ def test_one_environment_tests_each_release_of_the_bindings() -> None:
     (bindings,) = (each for each in project["dependencies"] if each.startswith("cuda-python"))
     assert not set(re.findall(r"!=([\d.]+)", bindings)) & set(releases)
     assert re.findall(r">=([\d.]+)", bindings) == releases[:1]
+
+
+_ARGUMENT = re.compile(r"^(\s+)(\*{0,2}\w+(?:, \*{0,2}\w+)*):(?=\s)", re.MULTILINE)
+
+
+def _documented_arguments(docstring: str) -> set[str]:
+    """The names in the section Args of a docstring, at its least indentation."""
+    section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)*)", docstring, re.MULTILINE)
+    found = _ARGUMENT.findall(section[1]) if section else []
+    least = min((len(indent) for indent, _ in found), default=0)
+    return {
+        name.lstrip("*")
+        for indent, names in found
+        if len(indent) == least
+        for name in names.split(", ")
+    }
+
+
+def _parameters(node: ast.AST) -> set[str]:
+    """The parameters of a function; of a class those of its constructor, and its fields."""
+    if isinstance(node, ast.ClassDef):
+        fields = {
+            item.target.id
+            for item in node.body
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        }
+        makers = ("__init__", "__new__")
+        return fields.union(
+            *(_parameters(item) for item in node.body if getattr(item, "name", "") in makers)
+        )
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    given = node.args
+    optional = [each for each in (given.vararg, given.kwarg) if each is not None]
+    return {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *optional)}
+
+
+def test_documented_arguments_are_parameters() -> None:
+    wrong, count = [], 0
+    for path in sorted(path for name in ("cudadrv", "ptx") for path in (ROOT / name).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                documented = _documented_arguments(ast.get_docstring(node) or "")
+                count += len(documented)
+                if documented:
+                    wrong += [
+                        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has no {name}"
+                        for name in sorted(documented - _parameters(node))
+                    ]
+    assert count > 500
+    assert not wrong, "\n".join(wrong)
+
+
+# Names of the PTX ISA and CUDA, of other packages and programs, and parts of names.
+_NAMES_OF_OTHERS = {
+    "frnd", "frnd2", "frnd3", "irnd", "override", "rbits", "rnd", "sm_80", "ue8m0x2", "vN",
+    "__launch_bounds__", "__maxnreg__", "cudaTypedefs", "cuda_fp8", "fatbinary", "h", "objdump",
+    "backend_probe", "find_library", "fmax", "fmin", "pythonw", "thread_inherit_context",
+    "unraisablehook", "util", "_ZZ4turnE1s", "_v2", "add_", "exact_", "shared_u32", "stem0",
+}  # fmt: skip
+_NAMED = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)`(?!`)")
+
+
+def _identifiers(path: Path, tree: ast.AST) -> set[str]:
+    """The names that a file defines or uses, with the words of its short texts."""
+    found = {path.stem, path.parent.name, "py"}
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "name", "asname", "module"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                found.update(value.split("."))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+            found.update(re.findall(r"\w+", node.value))
+    return found
+
+
+def test_names_in_docstrings_and_comments_exist() -> None:
+    known, texts = {*dir(builtins), *keyword.kwlist, *_NAMES_OF_OTHERS}, []
+    for path in (
+        path for name in ("cudadrv", "ptx", "stubs") for path in (ROOT / name).rglob("*.py*")
+    ):
+        if path.suffix not in (".py", ".pyi"):
+            continue
+        source = path.read_text()
+        tree = ast.parse(source)
+        documented = {
+            ast.get_docstring(node, clean=False) or ""
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        # A short docstring is no source of names.
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and node.value in documented:
+                node.value = ""
+        known |= _identifiers(path, tree)
+        comments = re.findall(r"(?:^|\s)#\s(.*)$", source, re.MULTILINE)
+        texts += [(path, text) for text in (*documented, *comments)]
+    wrong = {
+        f"{path.relative_to(ROOT)}: `{name}`"
+        for path, text in texts
+        for name in _NAMED.findall(text)
+        if not known.issuperset(filter(None, name.split(".")))
+    }
+    assert len(texts) > 9000
+    assert not wrong, "\n".join(sorted(wrong))

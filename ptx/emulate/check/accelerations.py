@@ -134,8 +134,8 @@ class LazyClock:
         """Return the clock after one more release.
 
         Args:
-            said: the releasing thread's own epochs.
-            told: its knowledge of others.
+            own_epochs: the releasing thread's own epochs.
+            clocks: its knowledge of others.
         """
         extended = LazyClock()
         extended._known, extended._before, extended._own_epochs = None, self, own_epochs

@@ -21,7 +21,7 @@ class Moment:
 
     Args:
         stamps: of each thread.
-        more: is added to all of them.
+        increment: is added to all of them.
         chunk: identifies the chunk; -1 if the stamps are not those of a chunk's threads.
     """
 

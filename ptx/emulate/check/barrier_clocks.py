@@ -204,7 +204,7 @@ class BarrierClocks:
         Args:
             lanes: all threads that meet.
             masks: the lanes that each one meets.
-            whole: whether those are all that its warp still has.
+            are_whole: whether those are all that its warp still has.
         """
         if are_whole.any():
             lanes_of_whole = lanes[are_whole]

@@ -183,7 +183,7 @@ class Synchronization:
         Args:
             location: where it writes.
             thread: its number.
-            own: pairs of a key and the epoch below which that one is complete.
+            published: pairs of a key and the epoch below which that one is complete.
             level: of the scope.
             at_once: whether the write is a release itself.
         """

@@ -127,7 +127,7 @@ def _length(vector: list[Doubles]) -> Doubles:
 
 
 FACES = 6
-_STEPS = 2.0**21  # of a normalised coordinate, see `texel_place`
+_STEPS = 2.0**21  # of a normalised coordinate, see `face_place`
 
 
 def _choose(face: Integers, *values: Any) -> Any:  # arrays of any one type

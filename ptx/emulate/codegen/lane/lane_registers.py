@@ -98,13 +98,13 @@ class LaneRegisters:
         return self.scope.bind(function, function.__name__)
 
     def bench(self, name: str) -> str:
-        """A variable that the part sets before all: an attribute of the fibre's `Bench`."""
+        """A variable that the part sets before all: an attribute of the fibre's `LaneMemory`."""
         self._prelude.setdefault("B", "f.scheduler.lanes.memory")
         self._prelude.setdefault(name, f"B.{name}")
         return name
 
     def before(self, name: str, expression: str) -> str:
-        """A variable that the part sets before all, from its `Bench` B."""
+        """A variable that the part sets before all, from its `LaneMemory` B."""
         self._prelude.setdefault("B", "f.scheduler.lanes.memory")
         self._prelude.setdefault(name, expression)
         return name
