@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +20,14 @@ from cudadrv.emulator.checks import CheckName
 from ..report import Report
 from .case import Bits, Case
 from .comparison import differences
+from .contended import contended_case
 from .programs import program_case
 from .running import run_case
 from .stored import Measured
 
 FORMS: Final = Path(__file__).with_name("measured_h200_forms.xz")
 PROGRAMS: Final = Path(__file__).with_name("measured_h200_programs.xz")
+_ORDERS: Final = 8
 _CHECKS: Final[tuple[CheckName, ...]] = ("race", "init", "bounds")
 
 
@@ -47,7 +50,10 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     for case, gpu in work:
         if time.monotonic() > end:
             break
-        _compare(case, on_emulator(case), gpu, report)
+        if case.name.startswith("contended"):
+            _compare_orders(case, gpu, report)
+        else:
+            _compare(case, on_emulator(case), gpu, report)
     _compare_new_programs(end, seed, report)
     return report
 
@@ -67,12 +73,30 @@ def _compare(case: Case, mine: list[Bits] | None, gpu: tuple[Bits, ...], report:
     report.failures += [str(each) for each in differences(case, mine, gpu)]
 
 
+def _compare_orders(case: Case, gpu: tuple[Bits, ...], report: Report) -> None:
+    """Compare a case whose results depend on the order of its threads."""
+    orders = in_orders(case, range(_ORDERS))
+    report.count("atomic operations on one cell compared", len(case.forms))
+    report.failures += [str(each) for each in differences(case, orders[0], gpu, orders[1:])]
+
+
+def in_orders(case: Case, seeds: Iterable[int]) -> list[list[Bits]]:
+    """Return the results of the emulator in the orders of some seeds."""
+    found = []
+    for seed in seeds:
+        with emulator.session(devices=[emulator.H200], order="random", seed=seed):
+            found.append(run_case(cudadrv.cuda_context_for(0), case))
+    return found
+
+
 def _compare_new_programs(end: float, seed: int, report: Report) -> None:
     """Run new programs on the GPU of the driver in use, and on the emulator."""
     context = cudadrv.cuda_context_for(0)
     if context.device.is_emulated:
         report.skipped["new programs"] = "they need a GPU"
         return
+    contended = contended_case(seed)
+    _compare_orders(contended, tuple(run_case(context, contended)), report)
     number = 0
     while time.monotonic() < end:
         case = program_case(number, seed)

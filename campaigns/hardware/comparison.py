@@ -79,20 +79,51 @@ class Difference:
         )
 
 
-def differences(case: Case, got: Sequence[Bits], gpu: Sequence[Bits]) -> Iterator[Difference]:
-    """Yield the results of a case that differ and are not explained."""
+def differences(
+    case: Case, got: Sequence[Bits], gpu: Sequence[Bits], orders: Sequence[Sequence[Bits]] = ()
+) -> Iterator[Difference]:
+    """Yield the results of a case that differ and are not explained.
+
+    Args:
+        case: the kernel.
+        got: the results of the emulator.
+        gpu: those of the GPU.
+        orders: further results of the emulator, in other orders of its threads. Integers that
+            depend on the order are not compared. Floats are compared with the spread of all orders.
+    """
     for number, (mine, other) in enumerate(zip(got, gpu, strict=True)):
         name = case.forms[number] if case.forms else case.name
         rows = mine.reshape(case.threads, -1), other.reshape(case.threads, -1)
         wrong = (rows[0] != rows[1]).any(axis=1)
         allowed = allowed_for(name) if case.forms else None
-        if allowed is not None:
+        if orders:
+            wrong = ~_is_within(name, [mine, *(each[number] for each in orders)], other)
+        elif allowed is not None:
             wrong &= ~_is_near(name, allowed, *rows)
         threads = np.flatnonzero(wrong)
         if threads.size:
             first = threads[:_SHOWN]
             mine_shown, gpu_shown = (tuple(_hex(part[k]) for k in first) for part in rows)
             yield Difference(name, threads.size, mine_shown, gpu_shown, tuple(map(int, first)))
+
+
+def _is_within(form: str, orders: Sequence[Bits], gpu: Bits) -> NDArray[np.bool_]:
+    """Return for each thread whether its results are those of some order of the threads."""
+    results = [each.reshape(-1, 2, 8) for each in (*orders, gpu)]
+    is_float = _format(form) in ("f16", "f32", "f64")
+    near = []
+    for column in range(2):
+        *found, other = (np.ascontiguousarray(each[:, column]) for each in results)
+        depends = any((each != found[0]).any() for each in found)
+        if not depends:
+            near.append((found[0] == other).all(axis=1))
+        elif is_float:
+            values = np.array([_values(form, each)[:, 0] for each in found])
+            spread = np.ptp(values)
+            value = _values(form, other)[:, 0]
+            low, high = values.min() - spread, values.max() + spread
+            near.append((low <= value) & (value <= high))
+    return np.logical_and.reduce(near) if near else np.ones(len(results[0]), np.bool_)
 
 
 def allowed_for(form: str) -> Allowed | None:

@@ -23,6 +23,7 @@ from typing import Final
 import cudadrv
 
 from .case import Case, case_of
+from .contended import contended_case
 from .forms import forms
 from .programs import program_case
 from .running import run_case
@@ -35,17 +36,24 @@ _SECONDS_OF_A_SET: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A set of cases for one process: forms by name, or programs by number."""
+    """A set of cases for one process: forms by name, programs by number, or contended atomics."""
 
     name: str
     forms: tuple[str, ...] = ()
     programs: tuple[int, ...] = ()
     seed: int = 1
 
+    @property
+    def title(self) -> str:
+        """The name of its first form or program."""
+        return (*self.forms, *(f"program {n}" for n in self.programs), self.name)[0]
+
     def cases(self) -> list[Case]:
         """Return the cases."""
         if self.programs:
             return [program_case(number, self.seed) for number in self.programs]
+        if not self.forms:
+            return [contended_case(self.seed)]
         by_name = {form.name: form for form in forms()}
         return [case_of(self.name, [by_name[name] for name in self.forms])]
 
@@ -71,6 +79,8 @@ def all_work(programs: int, seed: int) -> list[Work]:
         for start in range(0, len(names), _FORMS_OF_A_CASE):
             part = tuple(names[start : start + _FORMS_OF_A_CASE])
             found.append(Work(f"{group}{start // _FORMS_OF_A_CASE:02d}", part))
+    if programs:
+        found.append(Work("programs of contended cells", seed=seed))
     return found + [
         Work(f"programs{start}", (), tuple(range(start, min(start + _PROGRAMS_OF_A_SET, programs))),
              seed)
@@ -114,7 +124,9 @@ class _Run:
             for half in halves:
                 self.run(half)
         else:
-            self.failed[(*work.forms, *(f"program {n}" for n in work.programs))[0]] = reason
+            self.failed[(*work.forms, *(f"program {n}" for n in work.programs), work.name)[0]] = (
+                reason
+            )
 
 
 def _run_process(work: Work, file: Path) -> str:

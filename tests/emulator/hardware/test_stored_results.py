@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import cudadrv
-from campaigns.hardware import FORMS, PROGRAMS, on_emulator
+from campaigns.hardware import FORMS, PROGRAMS, in_orders, on_emulator
 from campaigns.hardware.case import Case, case_of
 from campaigns.hardware.comparison import allowed_for, differences
+from campaigns.hardware.contended import contended_case
 from campaigns.hardware.coverage import (
     PAGE,
     all_operations,
@@ -110,6 +111,19 @@ def test_an_approximate_result_may_differ_by_its_bound(
     found = list(differences(case, [row.ravel()], [other.ravel()]))
     assert (found == []) is is_allowed
     assert (allowed_for(form) is None) is form.startswith("rcp.rn")
+
+
+def test_results_that_depend_on_the_order_are_compared_with_their_spread() -> None:
+    case = contended_case(3)
+    first, *others, last = in_orders(case, [*range(4), 99])
+    assert any((a != b).any() for a, b in zip(first, last, strict=True))
+    assert list(differences(case, first, last, others)) == []
+    wrong = [each.copy() for each in last]
+    for result in wrong:  # the last value of the cell, of one thread
+        result.reshape(-1, 2, 8)[7, 1, :8] ^= 0x55
+    found = {each.name: each.threads for each in differences(case, first, wrong, others)}
+    exact = [name for name in case.forms if not name.endswith(("exch.b32", "cas.b32"))]
+    assert dict.fromkeys(exact, (7,)).items() <= found.items()
 
 
 def test_programs_are_the_same_for_a_seed_and_have_no_finding() -> None:
