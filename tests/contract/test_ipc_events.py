@@ -166,6 +166,7 @@ def handle_of_own() -> IpcEventHandle:
     return IpcEventHandle.of(KEPT["own"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_shared_is_rejected_with_what_to_do(
     context: cudadrv.Context, peer: Peer
 ) -> None:

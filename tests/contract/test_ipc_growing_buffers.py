@@ -128,6 +128,7 @@ def test_memory_stays_usable_until_its_last_process_closes_it(
     assert (stream.to_host(over(again)) == 9).all()
 
 
+@pytest.mark.slow
 def test_a_buffer_that_was_not_made_to_be_shared_is_rejected(
     stream: cudadrv.Stream, peer: Peer
 ) -> None:

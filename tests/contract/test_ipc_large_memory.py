@@ -57,6 +57,7 @@ def added(array: Numbers, value: int) -> tuple[list[int], int]:
     return found, free_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESOURCES)
 def test_a_gibibyte_goes_to_another_process_without_a_copy(
     stream: cudadrv.Stream, peer: Peer, name: str

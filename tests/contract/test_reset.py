@@ -103,6 +103,7 @@ print(works(cuda_context_for(0)), told)
     ]
 
 
+@pytest.mark.slow
 def test_caches_forget_what_was_reset() -> None:
     text = run(
         MADE
@@ -214,6 +215,7 @@ print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
     ]
 
 
+@pytest.mark.slow
 def test_another_device_goes_on() -> None:
     text = run(
         MADE

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.patience import SECONDS
 
 PROGRAM = Path(__file__).with_name("without_posix.py")
@@ -29,6 +31,7 @@ def lines_of_a_session(folder: Path) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in ended.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_a_session_needs_nothing_that_windows_lacks(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     printed = lines_of_a_session(folder)

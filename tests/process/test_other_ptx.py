@@ -51,18 +51,21 @@ def test_another_package_named_ptx_is_reported_at_the_import_with_what_to_do(
     )
 
 
+@pytest.mark.slow
 def test_the_error_about_a_users_file_named_ptx_recommends_a_new_name(tmp_path: Path) -> None:
     (tmp_path / "ptx.py").write_text("")
     told = error_of("import cudadrv", tmp_path, ROOT)
     assert f"another one of that name, {tmp_path}/ptx.py\n  rename your file" in told
 
 
+@pytest.mark.slow
 def test_another_ptx_that_was_imported_before_is_reported(tmp_path: Path) -> None:
     code = f"sys.path.insert(0, {str(write_other(tmp_path))!r}); import ptx; sys.path.pop(0)"
     told = error_of(f"import sys; {code}; import cudadrv", ROOT)
     assert told.startswith("cudadrv needs its own package ptx, but Python finds another one")
 
 
+@pytest.mark.slow
 def test_a_ptx_whose_files_were_overwritten_is_reported_at_the_import(tmp_path: Path) -> None:
     (linked_copy(tmp_path) / "ptx" / "__init__.py").unlink()
     (tmp_path / "ptx" / "__init__.py").write_text("def assemble(): ...\n")
@@ -116,6 +119,7 @@ def test_a_name_of_another_ptx_that_cudadrvs_hides_is_reported_with_what_to_do(
     assert told.splitlines()[-1].startswith(("AttributeError: module 'ptx'", "ImportError"))
 
 
+@pytest.mark.slow
 def test_a_ptx_that_is_not_there_is_reported(tmp_path: Path) -> None:
     (tmp_path / "cudadrv").symlink_to(ROOT / "cudadrv")
     (tmp_path / "ptx.py").write_text("raise ModuleNotFoundError('No module named ptx')\n")

@@ -142,6 +142,7 @@ builtins.more = stream.record(), stream
 """
 
 
+@pytest.mark.slow
 def test_boxes_that_outlive_their_file_say_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=SECONDS, check=True

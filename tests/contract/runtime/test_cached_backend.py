@@ -221,6 +221,7 @@ report()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
 def test_a_forked_child_makes_its_own_or_raises() -> None:
     """Before the first driver call of the parent it makes its own; afterwards it cannot."""

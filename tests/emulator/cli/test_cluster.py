@@ -9,6 +9,7 @@ import pytest
 from cudadrv.__main__ import main
 
 
+@pytest.mark.slow
 def test_each_worker_is_reported_with_its_self_test(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", "--devices", "1", "--json"]) == 0
     (worker,) = json.loads(capsys.readouterr().out)

@@ -20,6 +20,7 @@ from tests.short_cases import few
 COMMAND = [sys.executable, "-m", "cudadrv"]
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_plain_text() -> None:
     done = subprocess.run(
         [*COMMAND, "info"], capture_output=True, text=True, timeout=SECONDS, check=True
@@ -39,6 +40,7 @@ def test_a_pipe_without_a_reader_ends_a_command_without_a_traceback() -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_is_reported_in_a_line() -> None:
     with open("/dev/full", "w") as full:

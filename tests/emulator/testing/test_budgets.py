@@ -133,6 +133,7 @@ def test_an_update_keeps_the_budgets_of_tests_that_did_not_run(
     assert now["tests"]["test_user.py::test_other"]["copy"]["numbers"]["load_sectors"] == 5
 
 
+@pytest.mark.slow
 def test_orders_seeds_profiles_and_devices_do_not_change_the_file(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

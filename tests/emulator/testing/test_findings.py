@@ -95,6 +95,7 @@ def test_a_race_may_be_expected(runs: Runs) -> None:
     result.assert_outcomes(xfailed=1, passed=1)
 
 
+@pytest.mark.slow
 def test_a_fault_of_order_fails_late_and_passes_at_once(runs: Runs) -> None:
     runs.here(EARLY, "--cuda=emulator").assert_outcomes(passed=1)
     result = runs.here(EARLY, "--cuda=emulator", "--cuda-order=late")

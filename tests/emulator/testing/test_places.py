@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.short_cases import few
+
 from .runs import Runs
 
 WHERE = """
@@ -174,24 +176,33 @@ class TestClass:
 
 @pytest.mark.parametrize(
     ("marker", "said"),
-    [
-        ("emulated(2)", "emulated: name the arguments, as in emulated(devices=2)"),
-        ('emulated(profile="X1")', "*'X1' is not a profile: use one of V100, *"),
-        ("emulated(profile=3)", "*3 is not a profile*"),
-        ("emulated(devices=-1)", "emulated: *devices*-1*"),
-        ('emulated(order="soon")', "emulated: 'soon' is no order of operations*"),
-        ('emulated(check=["races"])', "emulated: 'races' is no check of kernels: one of race*"),
-        ("emulated(colour=1)", "emulated: it takes no argument 'colour'"),
-        ("emulated(colour=1)", "  it takes *, check, *, devices, *, name, order, *, profile, *"),
-        ("emulated(ordr='late')", "emulated: it takes no argument 'ordr': did you mean 'order'?"),
-        ("emulated(raise_findings=True)", "emulated: it takes no argument 'raise_findings'"),
-        ('emulated(check="races")', "emulated: 'races' is no check of kernels: one of race*"),
-        ("emulated(seed=1)", "emulated: *a seed goes with order=*"),
-        ("gpu(1)", "gpu: takes nothing but gpu(real=True)"),
-        ("multi_gpu", "multi_gpu: give the number of devices, as in multi_gpu(2)"),
-        ("multi_gpu(0)", "multi_gpu: give the number of devices*"),
-        ("multi_gpu(2, n=1)", "multi_gpu: takes nothing but multi_gpu(2, real=True)"),
-    ],
+    few(
+        [
+            ("emulated(2)", "emulated: name the arguments, as in emulated(devices=2)"),
+            ('emulated(profile="X1")', "*'X1' is not a profile: use one of V100, *"),
+            ("emulated(profile=3)", "*3 is not a profile*"),
+            ("emulated(devices=-1)", "emulated: *devices*-1*"),
+            ('emulated(order="soon")', "emulated: 'soon' is no order of operations*"),
+            ('emulated(check=["races"])', "emulated: 'races' is no check of kernels: one of race*"),
+            ("emulated(colour=1)", "emulated: it takes no argument 'colour'"),
+            (
+                "emulated(colour=1)",
+                "  it takes *, check, *, devices, *, name, order, *, profile, *",
+            ),
+            (
+                "emulated(ordr='late')",
+                "emulated: it takes no argument 'ordr': did you mean 'order'?",
+            ),
+            ("emulated(raise_findings=True)", "emulated: it takes no argument 'raise_findings'"),
+            ('emulated(check="races")', "emulated: 'races' is no check of kernels: one of race*"),
+            ("emulated(seed=1)", "emulated: *a seed goes with order=*"),
+            ("gpu(1)", "gpu: takes nothing but gpu(real=True)"),
+            ("multi_gpu", "multi_gpu: give the number of devices, as in multi_gpu(2)"),
+            ("multi_gpu(0)", "multi_gpu: give the number of devices*"),
+            ("multi_gpu(2, n=1)", "multi_gpu: takes nothing but multi_gpu(2, real=True)"),
+        ],
+        5,
+    ),
 )
 def test_a_wrong_marker_is_reported_by_its_test(runs: Runs, marker: str, said: str) -> None:
     result = runs.here(f"import pytest\n@pytest.mark.{marker}\ndef test_it():\n    pass\n")

@@ -126,6 +126,7 @@ def test_a_barrier_of_a_loop_heals_it_outside_of_a_branch(unrolled: str) -> None
     assert all("outside" in each and "branch" in each for each in found["barrier"])
 
 
+@pytest.mark.slow
 def test_a_barrier_is_for_one_call_of_an_inlined_function() -> None:
     source = """__device__ void twice(int* s, int at, int from) {
     s[at] = s[from] * 2;
@@ -188,6 +189,7 @@ def test_volatile_accesses_do_not_stand_in_for_a_barrier() -> None:
     assert "volatile" in {each.kind for each in repairs}
 
 
+@pytest.mark.slow
 def test_an_atomic_heals_a_race_of_several_blocks() -> None:
     source = """extern "C" __global__ void count(int n, int* total) {
     if (blockIdx.x * blockDim.x + threadIdx.x < n)
@@ -226,6 +228,7 @@ def test_a_fence_or_its_wider_scope_heals_the_sum_of_the_last_block() -> None:
     assert found["scope"] == ["a wider scope at kernel.cu:3"]
 
 
+@pytest.mark.slow
 def test_a_bound_and_a_guard_heal_an_access_past_the_end() -> None:
     source = """extern "C" __global__ void fill(int n, int* x) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -324,6 +327,7 @@ def test_a_barrier_is_moved_out_of_a_branch() -> None:
     assert "no barrier" in {each.change for each in repairs if each.leaves == "race"}
 
 
+@pytest.mark.slow
 def test_a_stream_wait_heals_a_program() -> None:
     source = """extern "C" __global__ void add(int n, int* x) {
     if (threadIdx.x < n) x[threadIdx.x] += 1;
@@ -401,6 +405,7 @@ def stencil() -> KernelCase:
     )
 
 
+@pytest.mark.slow
 def test_a_smaller_limit_heals_a_stencil() -> None:
     healed = healing(repairs_of(stencil(), "bounds"))
     assert healed["bound"] == ["another bound at kernel.cu:3 (the limit less 1)"]
@@ -489,6 +494,7 @@ def test_an_operator_of_an_unrolled_loop_is_changed_in_all_of_its_copies() -> No
     assert "add.f32 in place of sub.f32" in healed
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_loop_is_changed_before_the_loop_and_in_it() -> None:
     source = """extern "C" __global__ void copy(int n, const int* x, int* y) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i <= n; i += gridDim.x * blockDim.x)

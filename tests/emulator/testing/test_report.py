@@ -357,6 +357,7 @@ def two_streams(
         stream.wait(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["immediate", "late", "random:7"])
 def test_streams_show_their_kernels_and_waits(order: str) -> None:
     source = """extern "C" __global__ void fill(float* x) { x[threadIdx.x] = 1; }

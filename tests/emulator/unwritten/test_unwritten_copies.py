@@ -300,7 +300,7 @@ def cells(seed: int, count: int) -> Iterator[tuple[Any, Write, Move, str, Way, i
 @pytest.mark.parametrize(
     ("order", "seed", "count"),
     [
-        ("immediate", None, 1), ("late", None, 1), ("random", 3, 1),
+        ("late", None, 1), ("random", 3, 1),
         *(pytest.param(*order, 8, marks=pytest.mark.slow) for order in ORDERS),
     ],
 )  # fmt: skip

@@ -21,10 +21,8 @@ from ptx.cache.store import Store, decode
 from tests.patience import SECONDS
 from tests.process.cache import workers
 
-LONG = bool(os.environ.get("CUDADRV_LONG_TESTS"))
-PROCESSES = 16 if LONG else 6
+PROCESSES = 6
 SOURCES = 8
-KILLS = 100 if LONG else 8
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -40,6 +38,7 @@ def files_below(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_processes_that_want_the_same_sources_compile_each_once(tmp_path: Path) -> None:
     begin = str(time.time() + 1.5)
     running = [start("compile_all", str(tmp_path), str(SOURCES), begin) for _ in range(PROCESSES)]
@@ -58,10 +57,11 @@ def test_processes_that_want_the_same_sources_compile_each_once(tmp_path: Path) 
     assert ImageCache(tmp_path).verify() == ptx.Verification(SOURCES, ())
 
 
-def test_process_killed_in_the_middle_of_a_write_tears_no_image(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
+def test_process_killed_in_the_middle_of_a_write_tears_no_image(tmp_path: Path, kills: int) -> None:
     random.seed(7)
     seen = unfinished = 0
-    for _ in range(KILLS):
+    for _ in range(kills):
         process = start("write_for_ever", str(tmp_path))
         assert process.stdout is not None
         assert process.stdout.readline() == "writing\n"
@@ -78,7 +78,7 @@ def test_process_killed_in_the_middle_of_a_write_tears_no_image(tmp_path: Path) 
             assert decode(data, digest) == workers.big_image(number)
         unfinished += sum(name.startswith(".new-") for name in files_below(tmp_path))
     assert seen
-    if LONG:
+    if kills > 50:
         assert unfinished, "no process was killed while it wrote"
 
 

@@ -154,6 +154,7 @@ def test_the_tools_name_the_newest_release_that_can_be_loaded(tmp_path: Path) ->
     assert f"release {'.'.join(map(str, ptx.nvrtc_version()))}," in compiler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cubin", "fatbin", "ptx"])
 def test_nvcc_compiles_by_nvrtc(tmp_path: Path, kind: str) -> None:
     (tmp_path / "include").mkdir()

@@ -104,6 +104,7 @@ def test_a_native_thread_keeps_its_capture_mode_and_its_own_stream(tmp_path: Pat
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_capture_of_a_native_thread_rejects_its_own_unsafe_calls_alone(tmp_path: Path) -> None:
     assert _lines(tmp_path, """
         stream, graph, memory, other = C.c_void_p(), C.c_void_p(), C.c_uint64(), C.c_uint64()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from cudadrv.emulator.shared_libraries.library_files import libcuda_names
 from cudadrv.emulator.shared_libraries.nvml_functions import NVML_NAMES
 
@@ -43,6 +45,7 @@ def test_no_symbol_of_a_stand_in_is_seen_by_other_libraries() -> None:
     assert out == "True []\n"
 
 
+@pytest.mark.slow
 def test_a_library_has_variables_of_its_own_with_the_names_of_functions(tmp_path: Path) -> None:
     library = str(compiled(tmp_path, _VARIABLES))
     early = run("-m", "cudadrv", "emulate", "python", "-c", _FILLS, library)

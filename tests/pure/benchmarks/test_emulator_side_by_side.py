@@ -72,6 +72,7 @@ def test_numbas_simulator_gives_equal_results(
     )
 
 
+@pytest.mark.slow
 def test_a_simulated_result_that_differs_is_not_timed(
     done: dict[str, tuple[Case, list[Argument]]],
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -71,6 +70,7 @@ def test_macro_that_is_more_than_one_header_is_reported(text: str, otherwise: bo
 BLANK = st.sampled_from(["", " ", "\t", "/* c */", "\\\n", " \\\n ", "/*\n#*/"])
 
 
+@settings(max_examples=40, deadline=None)
 @given(BLANK, BLANK, BLANK, st.sampled_from(["#", "%:", "??="]), st.text(max_size=20))
 def test_directive_is_found_after_anything(
     before: str, within: str, after: str, mark: str, text: str
@@ -106,7 +106,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@settings(max_examples=5000 if os.environ.get("CUDADRV_LONG_TESTS") else 150, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(pieces=st.lists(FRAGMENT, max_size=12), standard=st.sampled_from(["c++14", "c++17"]))
 def test_what_nvrtc_includes_is_always_found(
     folder: Path, pieces: list[str], standard: str

@@ -142,6 +142,7 @@ def test_an_instruction_has_the_lines_of_the_source_and_of_the_ptx(
     assert "ld.global" in add.ptx.splitlines()[load.ptx_line - 1]
 
 
+@pytest.mark.slow
 def test_an_image_without_lines_and_bare_bytes_have_instructions_alone(nvdisasm: str) -> None:
     image = compiled("sm_90")
     for functions in (ptx.disassemble(image), ptx.disassemble(image.data)):

@@ -68,10 +68,11 @@ def pinned(package: str) -> str:
     return f'"{package}=={major}.{minor}.*"' if major >= 13 else f'"{package}-cu12==12.{minor}.*"'
 
 
-@pytest.mark.parametrize("header", KERNELS)
+@pytest.mark.parametrize(
+    "header",
+    [pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in KERNELS],
+)
 def test_header_of_cuda_is_found_without_its_folder(header: str) -> None:
-    if header in SLOW and not os.environ.get("CUDADRV_LONG_TESTS"):
-        pytest.skip("takes seconds; CUDADRV_LONG_TESTS is not set")
     skip_without(header)
     image = ptx.compile(f"#include <{header}>\n{KERNELS[header]}", PTX80)
     assert len(image.signatures) == 1

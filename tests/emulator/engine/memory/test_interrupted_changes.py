@@ -157,6 +157,7 @@ def test_an_exception_at_any_line_loses_at_most_the_memory_of_its_call() -> None
         assert wrong == []
 
 
+@pytest.mark.slow
 def test_a_call_in_between_at_any_line_gets_memory_of_its_own() -> None:
     def event(lab: Lab) -> Event:
         def allocate_and_free() -> None:

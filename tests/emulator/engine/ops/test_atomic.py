@@ -19,6 +19,7 @@ from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
 from tests.emulator.engine.ops.assembly import digest, emulate, sample_float_rows
 from tests.emulator.engine.ops.atomic_reference import Words, simulate, width_of
 from tests.rows import all_rows
+from tests.short_cases import few
 
 N = 768  # threads
 SPACES = ("global", "shared", "generic", "mixed")
@@ -122,7 +123,9 @@ def operands(name: str, kind: str, count: int, source: random.Random) -> Words:
 
 @all_rows
 @pytest.mark.parametrize("live", [True, False], ids=["used", "unused"])
-@pytest.mark.parametrize(("name", "kind"), CASES, ids=[".".join(case) for case in CASES])
+@pytest.mark.parametrize(
+    ("name", "kind"), few(CASES, len(CASES) // 2), ids=[".".join(case) for case in CASES]
+)
 def test_threads_act_one_after_another(name: str, kind: str, live: bool) -> None:
     source = random.Random(f"{name}{kind}")
     dtype = f"u{width_of(kind) // 8}"

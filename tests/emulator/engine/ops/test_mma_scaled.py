@@ -24,6 +24,7 @@ from tests.emulator.engine.ops.matrix_lanes import (
     sizes,
 )
 from tests.rows import all_rows
+from tests.short_cases import few
 
 WARPS = 2
 TYPES: dict[str, Any] = {
@@ -172,7 +173,7 @@ SCALED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "vector", "shape", "factors", "scale", "chunks"), SCALED)
+@pytest.mark.parametrize(("kind", "vector", "shape", "factors", "scale", "chunks"), few(SCALED, 3))
 def test_every_block_has_the_factor_that_the_selectors_name(
     kind: str, vector: str, shape: str, factors: str, scale: str, chunks: int
 ) -> None:

@@ -42,6 +42,7 @@ def test_few_threads_compute_the_same_in_each_form(case: Case) -> None:
     assert all(result == results[0] for result in results)
 
 
+@pytest.mark.slow
 def test_threads_that_go_their_own_ways_compute_the_same() -> None:
     case = CASES[-1]
     device = Device("compute_90", source=SOURCE)
