@@ -157,7 +157,7 @@ def run_profile(
         except KeyboardInterrupt:
             status = _INTERRUPTED
     if counters is not None:
-        launches = [_Launch.of(launch.kernel, launch.total) for launch in counters.launches]
+        launches = [_Launch.of(launch.symbol, launch.total) for launch in counters.launches]
     elif bounds and status != _INTERRUPTED:
         launches = _counted_elsewhere(program, arguments)
     _print(recorded, launches, is_emulated=driver.is_emulated, bounds=bounds, as_json=as_json)
@@ -192,7 +192,7 @@ def _counted_elsewhere(script: str, arguments: Sequence[str]) -> list[_Launch]:
         return []
     return [
         _Launch(
-            launch["kernel"],
+            launch["symbol"],
             _SECTOR * sum(
                 launch["total"][name]["sectors"]
                 for name in ("global_loads", "global_stores", "global_copies")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+from cuda.bindings.driver import CUexecAffinityParam
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cudadrv.driver._api import CUcontext, CUctxCreateParams, CUdevice
@@ -94,9 +95,13 @@ def test_nothing_of_a_destroyed_context_is_retained(emulator: Emulator, device: 
     assert code(emulator.cuCtxDestroy(CUcontext(int(context) + 16))) == 201
 
 
-def test_context_parameters_are_not_supported(emulator: Emulator) -> None:
+def test_context_parameters_that_request_something_are_not_supported(emulator: Emulator) -> None:
     device = ok(emulator.cuDeviceGet(0))
-    assert code(emulator.cuCtxCreate(CUctxCreateParams(), 0, device)) == 801
+    requesting = CUctxCreateParams()
+    requesting.execAffinityParams = [CUexecAffinityParam()]
+    requesting.numExecAffinityParams = 1
+    assert code(emulator.cuCtxCreate(requesting, 0, device)) == 224
+    assert code(emulator.cuCtxCreate(CUctxCreateParams(), 0, device)) == 0
 
 
 def test_a_created_context_is_current_and_pops(api: OpenApi, device: CUdevice) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 _SYMBOL_ENTRY: Final = 1  # RTLD_DL_SYMENT
 _VALUE_OFFSET: Final = 8  # of st_value in Elf64_Sym
 _BITS: Final = (1 << 64) - 1
-_PROTECTION: Final = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
+_PROTECTION: Final = {"r": 1, "w": 2, "x": 4}  # PROT_READ, PROT_WRITE, PROT_EXEC of Linux
 
 
 class _Found(ctypes.Structure):
@@ -53,15 +53,21 @@ def _write(address: int, value: int) -> bool:
     protection = _protection_at(address)
     change = ctypes.CDLL(None).mprotect
     where = ctypes.c_size_t(start), ctypes.c_size_t(nbytes)
-    if protection is None or change(*where, protection | mmap.PROT_WRITE):
+    if protection is None or change(*where, protection | _PROTECTION["w"]):
         return False
     ctypes.c_uint64.from_address(address).value = value
     change(*where, protection)
     return True
 
 
+def _mapped() -> list[str]:
+    """Return the lines of Linux's table of this process's memory."""
+    text = Path("/proc/self/maps").read_text(errors="surrogateescape")
+    return text.removesuffix("\n").split("\n")
+
+
 def _protection_at(address: int) -> int | None:
-    for line in Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines():
+    for line in _mapped():
         bounds, flags, *_ = line.split(maxsplit=2)
         first, last = (int(bound, 16) for bound in bounds.split("-"))
         if first <= address < last:
@@ -71,6 +77,5 @@ def _protection_at(address: int) -> int | None:
 
 def loaded_files(prefix: str) -> list[Path]:
     """Return the files of this process whose names begin so."""
-    lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
-    paths = {line.split(maxsplit=5)[-1] for line in lines if "/" in line}
+    paths = {line.split(maxsplit=5)[-1] for line in _mapped() if "/" in line}
     return sorted(Path(path) for path in paths if os.path.basename(path).startswith(prefix))
