@@ -46,6 +46,9 @@ SHAPES: Final[Mapping[str, tuple[str, int | str]]] = {
     "sum before a selection": (
         _IS_ZERO + "{op} %e, %a, %b; add.{k} %e, %e, 1; selp.b{n} %d, 0, %e, %p;", _ZERO,
     ),
+    "branch around the use": (
+        _IS_ZERO + "{op} %e, %a, %b; @%p bra DONE; add.{k} %d, %e, 1; DONE:", _ZERO,
+    ),
     "not read": ("{op} %e, %a, %b;", _NOTHING),
     "read at another time": ("{op} %d, %a, %b; mov.b{n} %d, 1;", _NOTHING),
     "loop": (

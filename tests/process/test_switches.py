@@ -603,3 +603,47 @@ def test_each_documented_switch_has_a_test() -> None:
         if name not in (ROOT / "tests" / file).read_text(encoding="utf-8")
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_killed_process_has_printed_what_it_found_before(tmp_path: Path) -> None:
+    end = "os.kill(os.getpid(), signal.SIGKILL)"
+    done = completed(tmp_path, WAYS["CUDADRV_CHECK"], ("race",), "faults.run_all(('race',))", end)
+    assert (done.returncode, reported(done.stderr)) == (-9, ON_ONE_DEVICE)
+
+
+def test_tests_without_the_plugin_report_findings_as_any_process(tmp_path: Path) -> None:
+    (tmp_path / "faults.py").write_text(FAULTS)
+    (tmp_path / "test_it.py").write_text(
+        "import faults\n\ndef test_it():\n    faults.run('race', 0)\n"
+    )
+    environment = os.environ | {
+        "CUDADRV_DRIVER": "emulator", "CUDADRV_CHECK": "race",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)]),
+    }  # fmt: skip
+    words = ("-m", "pytest", "-q", "-s", "-p", "no:cudadrv.testing", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, *words, "test_it.py"], cwd=tmp_path, env=environment,
+        capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert (done.returncode, reported(done.stderr)) == (66, ON_ONE_DEVICE), (
+        done.stdout + done.stderr
+    )
+    assert "1 passed" in done.stdout
+
+
+def test_likely_intentional_findings_are_not_reported_and_leave_the_status_alone(
+    tmp_path: Path,
+) -> None:
+    run = (
+        "import cudadrv\n"
+        "stream = cudadrv.cuda_context_for(0).default_stream\n"
+        "source = 'extern \"C\" __global__ void flag(int* x) { *x = 1; }'\n"
+        "kernel = stream.context.compile(source).kernel('flag')\n"
+        "kernel.launch(stream, cudadrv.LaunchConfig(2, 64), stream.zeros(1, 'i4'))\n"
+        "stream.synchronize()\n"
+        "if cudadrv.Device.get(0).driver.api.findings[0].benign: print('found')"
+    )
+    for way in ("CUDADRV_CHECK", "check --checks"):
+        done = completed(tmp_path, WAYS[way], ("race",), run, "")
+        assert (done.returncode, done.stdout.strip()) == (0, "found"), done.stderr
+        assert "race: kernel" not in done.stderr

@@ -10,7 +10,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import cudadrv
 from cudadrv.driver.handle import Handle
@@ -57,7 +57,7 @@ def classes() -> list[type]:
 def _has_objects(each: type) -> bool:
     return not (
         issubclass(each, (BaseException, enum.Enum, Handle, dict))
-        or getattr(each, "_is_protocol", False)
+        or Protocol in each.__bases__
         or inspect.isabstract(each)
         or each.__name__.startswith("_")
     )

@@ -368,9 +368,11 @@ class RaceCheck:
         )
         first_thread = self.virtual_threads.issuer(first_thread, first)
         second_thread = self.virtual_threads.issuer(second_thread, second)
-        memory = f"of block {self._block_at(owner)}" if self.cluster_blocks > 1 else ""
+        memory = ""
         if space == "global":
             memory = str(self.memory.find(address) or "")
+        elif self.cluster_blocks > 1:
+            memory = f"shared memory of block {self._block_at(owner)}"
         self._report(
             self._access(first_thread, first), self._access(second_thread, second), space, address,
             self._sites[second][0].total, memory=memory, benign=benign,

@@ -13,7 +13,7 @@ from tests.rows import all_rows
 from tests.short_cases import few
 
 from ..kernel_runner import KernelRunner
-from .tensor_core_programs import PROGRAMS, Program, compiled
+from .tensor_core_programs import LIKELY_INTENTIONAL, PROGRAMS, Program, compiled
 
 ORDERS = [LaunchOrder("late"), *(LaunchOrder("random", seed) for seed in (1, 2, 3))]
 RIGHT = [each for each in PROGRAMS if each.is_right]
@@ -81,3 +81,11 @@ def test_a_right_program_is_not_reported_in_another_order(program: Program) -> N
 def test_a_faulty_program_is_reported_in_every_order(program: Program) -> None:
     for order in ORDERS:
         require_report(program, order)
+
+
+def test_a_fence_left_out_after_cp_async_is_reported_as_likely_intentional() -> None:
+    for order in (None, ORDERS[0]):
+        found, fault, _ = launched(LIKELY_INTENTIONAL, order)
+        assert fault == ""
+        assert {each.kind for each in found} == {"proxy fence missing"}
+        assert all("leave this fence out after cp.async" in each.benign for each in found)
