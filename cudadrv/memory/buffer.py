@@ -501,8 +501,10 @@ class DeviceData(Closeable):
         ):
             return NotImplemented
         raise errors.ArgumentTypeError(
-            f"comparing {self!r} by == or !=: only its elements say whether they are equal\n"
-            "  compare copies by Stream.to_host; for the same object use `is`"
+            f"comparing {self!r} by == or !=, which reads no elements\n"
+            "  to compare elements, compare copies by Stream.to_host\n"
+            "  to find the object, use `is`; any(a is each for each in arrays) for `a in arrays`; "
+            "or a set"
         )
 
     if TYPE_CHECKING:

@@ -5,6 +5,7 @@ The oracle: closing a base closes all, closing a view closes that view alone.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from itertools import permutations
 from typing import Any, TypeAlias
@@ -231,3 +232,20 @@ def test_comparing_arrays_by_equals_raises_and_sets_find_them(stream: cudadrv.St
     assert {a: 1, b: 2}[b] == 2
     assert a in [b, a][1:]
     assert [a, b].index(a) == 0
+
+
+def test_looking_for_an_array_in_a_list_raises_with_what_to_write_instead(
+    stream: cudadrv.Stream,
+) -> None:
+    a, b = stream.to_device(DATA), stream.to_device(DATA)
+    searches: tuple[Callable[[], object], ...] = (
+        lambda: b in [a], lambda: b in (a, b), lambda: b not in deque([a]), lambda: [a].index(b),
+        lambda: [a].count(b), lambda: [a].remove(b), lambda: [a] == [b], lambda: {1: a} == {1: b},
+        lambda: a.buffer in [b], lambda: a[:] in [a],
+    )  # fmt: skip
+    for search in searches:
+        with pytest.raises(TypeError, match=r"use `is`; any\(a is each for each in arrays\)"):
+            search()
+    arrays = [a, b]
+    assert any(b is each for each in arrays)
+    assert b in {*arrays}
