@@ -56,7 +56,7 @@ extern "C" __global__ void f(float* o, const float* p, int n) {{
 # A line for each option of NVRTC 13.5's manual, "Supported Compile Options": its spellings, and
 # values to try. HERE is a folder with a header. `--restrict` is missing: it has a test of its own.
 OPTIONS = """
---gpu-architecture -arch = compute_90 sm_90 sm_90a
+--gpu-architecture -arch = compute_90 sm_90 compute_80 sm_80 sm_90a compute_90a sm_100f lto_90
 --device-c -dc
 --device-w -dw
 --relocatable-device-code -rdc = true false
@@ -274,14 +274,10 @@ def forms_of_wrong_value(option: Option) -> Iterator[Flags]:
 
 
 def repetitions(option: Option) -> Iterator[Flags]:
-    """An option twice, with each pair of values and both spellings.
-
-    Not architectures: after sm_90a, NVRTC keeps the "a" for a later sm_80.
-    """
+    """An option twice, with each pair of values and both spellings."""
     first, last = option.spellings[0], option.spellings[-1]
-    if last != "-arch":
-        for one, other in itertools.permutations(option.values, 2):
-            yield (f"{first}={one}", f"{last}={other}")
+    for one, other in itertools.permutations(option.values, 2):
+        yield (f"{first}={one}", f"{last}={other}")
 
 
 MACROS = (
@@ -367,10 +363,11 @@ def cells(folder: Path) -> Iterator[Flags]:
 
 
 def with_target(flags: Flags) -> Flags:
-    """Flags of which the machine code is compared too, where it can differ."""
-    has_own = any(flag.strip().startswith(("-arch", "--gpu-arch")) for flag in flags)
+    """Flags with an architecture, as NVRTC 12 has another one without; with code where it acts."""
+    if any(flag.strip().startswith(("-arch", "--gpu-arch")) for flag in flags):
+        return flags
     acts_on_code = any(flag.strip().startswith(ON_CODE) for flag in flags)
-    return ("-arch=sm_75", *flags) if acts_on_code and not has_own else flags
+    return ("-arch=sm_75" if acts_on_code else "-arch=compute_75", *flags)
 
 
 def differs_by_design(flags: Flags) -> bool:
@@ -439,8 +436,6 @@ def test_the_probe_shows_a_lost_flag(header_folder: Path) -> None:
 
 
 def test_pairs_and_orders_of_flags_compile_as_nvrtc_compiles_them(header_folder: Path) -> None:
-    if ptx.nvrtc_version() < (13, 0):
-        pytest.skip("needs NVRTC 13: NVRTC 12 treats a macro that is undefined first differently")
     wrong, compiled = differing([
         ("-UM", "-DM"), ("-DM", "-UM"), ("-D", "M=4", "--undefine-macro", "M", "-D M=6"),
         ("-DM(x)=x", "-DM=3"), ("-arch", "compute_90"), ("--gpu-architecture", "compute_80"),
@@ -451,6 +446,25 @@ def test_pairs_and_orders_of_flags_compile_as_nvrtc_compiles_them(header_folder:
     ])  # fmt: skip
     assert not wrong
     assert compiled == 13
+
+
+def test_repeated_and_contradicting_flags_compile_as_nvrtc_compiles_them() -> None:
+    wrong, compiled = differing([
+        ("-arch=compute_80", "-arch=compute_90"), ("-arch=compute_90", "-arch=sm_90"),
+        ("-arch=sm_90", "--gpu-architecture=compute_90"), ("-arch", "sm_90a", "-arch=sm_90"),
+        ("-arch=sm_90a", "-arch", "compute_80"), ("-arch=compute_90a", "-arch=sm_90"),
+        ("-arch=sm_90", "-arch=compute_80", "-arch=compute_90a"), ("-arch=x", "-arch=sm_90"),
+        ("-std=c++11", "--std=c++20"), ("--std=c++20", "-std=c++14"), ("-std=c++9", "-std=c++17"),
+        ("-fmad=false", "--fmad=true"), ("-fmad", "true", "-fmad=false"),
+        ("-use_fast_math", "-fmad=false"), ("-fmad=false", "-use_fast_math"),
+        ("-ftz=false", "-use_fast_math"), ("-prec-div=true", "--use_fast_math", "-prec-sqrt=true"),
+        ("-maxrregcount=24", "--maxrregcount=64"), ("-Xptxas=-O0", "-Xptxas=-O3"),
+        ("-G", "-lineinfo"), ("-lineinfo", "-G"), ("-G", "-dopt=on"), ("-G", "--dopt=off"),
+        ("-dopt=on",), ("-G", "-G"), ("-G", "-Xptxas=-O3"), ("-Xptxas=-O3", "-G"),
+        ("-rdc=true", "-rdc=false"), ("-dc", "-rdc=false"), ("-O3",), ("-O", "3"),
+    ])  # fmt: skip
+    assert not wrong
+    assert compiled > 20
 
 
 def test_flags_without_their_value_raise(tmp_path: Path) -> None:
