@@ -25,7 +25,6 @@ class Allowed:
         ulps: units in the last place of the GPU's result.
         absolute: a difference, where units are too small, as near zeros of a function.
         relative: a share of the GPU's result.
-        any_nan: whether any NaN will do for a NaN.
     """
 
     forms: str
@@ -33,7 +32,6 @@ class Allowed:
     ulps: int = 0
     absolute: float = 0.0
     relative: float = 0.0
-    any_nan: bool = False
 
 
 _TABLE: Final = "the function of the hardware is a table that is not published"
@@ -46,11 +44,6 @@ ALLOWED: Final = (
     Allowed(r"ex2\.approx(\.ftz)?\.f32", _TABLE, 1),
     Allowed(r"tanh\.approx\.f32", _TABLE, absolute=8e-6),
     Allowed(r"(ex2|tanh)\.approx(\.ftz)?\.b?f16(x2)?", _TABLE, 1),
-    Allowed(
-        r"(atom|red)\..*shared\.add\.f64",
-        "PTX leaves the bits of a NaN open, and ptxas adds in a loop of compare and swap",
-        any_nan=True,
-    ),
 )
 """The only forms whose results may differ."""
 
@@ -143,8 +136,7 @@ def _is_near(form: str, allowed: Allowed, mine: Bits, gpu: Bits) -> NDArray[np.b
         limit = np.maximum(allowed.absolute, allowed.relative * size)
         limit = np.maximum(limit, allowed.ulps * _unit(form, size))
         near = (got == want) | (np.isfinite(got) & np.isfinite(want) & (apart <= limit))
-    nan = np.isnan(got) & np.isnan(want)
-    same = nan if allowed.any_nan else nan & (_bits(form, mine) == _bits(form, gpu))
+    same = np.isnan(got) & np.isnan(want) & (_bits(form, mine) == _bits(form, gpu))
     return np.asarray((near | same).all(axis=1), np.bool_)
 
 
