@@ -30,8 +30,8 @@ _OF_KERNELS: Final = (
     ".reqnctapercluster 2", ".maxclusterrank 4", ".noreturn", ".pragma \"nounroll\";",
 )  # fmt: skip
 _WRONG_OF_KERNELS: Final = (
-    ".maxntid 0", ".reqntid 8,", ".maxfoo 3", ".maxntid 8 8", ".explicitcluster",
-    ".blocksareclusters", ".maxnctapersm 2", ".pragma \"nounroll\"",
+    ".maxntid 0", ".maxntid 4294967296", ".reqntid 8,", ".maxfoo 3", ".maxntid 8 8",
+    ".explicitcluster", ".blocksareclusters", ".maxnctapersm 2", ".pragma \"nounroll\"",
 )  # fmt: skip
 _WRONG: Final = ("{1}", "nowhere", "1 2", '"a"', "%x", "", "f()", "1.0", "v0", "generic(v0)")
 
@@ -106,7 +106,7 @@ def _variable(source: random.Random, module: DeclaredModule, number: int) -> str
         (("", 1), ("", 1), ("[3]", 3), ("[2][2]", 4), ("[20]", 20), ("[1+1]", 2), ("[]", 3))
     )
     if source.random() < _SLIP:
-        extent = source.choice(("<3>", "[0]", "[-1]", "[][2]", "[3][]", "[WARP_SZ]"))
+        extent = source.choice(("<3>", "<0>", "[0]", "[-1]", "[][2]", "[3][]", "[WARP_SZ]"))
     head = f"{linkage}{space} {align}{vector}.{kind} {name}{extent}"
     if name.startswith("v") and space == ".global":
         module.names.append(name)

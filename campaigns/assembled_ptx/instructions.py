@@ -17,7 +17,7 @@ _REGISTER: Final = re.compile(rf"%({'|'.join(REGISTERS)})_(\d)")
 _ANYTHING: Final = (
     "5", "-5", "1.5", "0f3F800000", "0d3FF0000000000000", "%laneid", "%clock64", "%tid.x",
     "WARP_SZ", "!%pred_1", "_", "[mem]", "[%b64_1]", "[%b64_1+4]", "[8]", "{%b32_1, %b32_2}",
-    "{%f32_1}", "%b32_1|%pred_1", "mem", "nowhere", "%pred_2", "%b128_1", "%f16_1",
+    "{%f32_1}", "%b32_1|%pred_1", "mem", "mem+4", "nowhere", "%pred_2", "%b128_1", "%f16_1",
 )  # fmt: skip
 
 

@@ -142,6 +142,11 @@ KNOWN: Final = (
         and "Illegal state space for address" in log,
     ),
     KnownDifference(
+        "ptxas takes an address as a number, if an offset is added",
+        True,
+        lambda text, error: re.search(r"mem ?\+", text) is not None and "has a wrong kind" in error,
+    ),
+    KnownDifference(
         "ptxas takes a fourth operand of atom.exch.b128",
         True,
         lambda text, error: text.startswith("atom.") and ".exch" in text and ".b128" in text

@@ -68,6 +68,8 @@ def name_count(cursor: Cursor) -> int | None:
     if not cursor.accept("<"):
         return None
     count = integer_literal(cursor)
+    if count >= 1 << 32:
+        raise cursor.error("a count of names has over 32 bits", cursor.index - 1)
     cursor.expect(">")
     return count
 

@@ -170,6 +170,8 @@ def _numbers(cursor: Cursor, directive: Directive, at: int) -> tuple[int, ...]:
         numbers.append(integer_literal(cursor))
         while len(numbers) < max(directive.numbers) and cursor.accept(","):
             numbers.append(integer_literal(cursor))
+    if max(numbers, default=0) >= 1 << 32:
+        raise cursor.error(f"a number of {directive.name} has over 32 bits", at)
     if directive.is_positive and min(numbers) <= 0:
         most = max(directive.numbers)
         plural = "a positive integer" if most == 1 else f"1 to {most} positive integers"

@@ -308,6 +308,8 @@ class _ModuleReader:
         """A declaration of variables; one that follows a definition is passed over."""
         first, by_name = cursor.index, self._module.variables
         line = self._lines.line(cursor.offset)
+        if cursor.word in (".local", ".param", ".reg"):
+            raise cursor.error(f"{cursor.word} variables stand in functions only", first)
         for variable in variables(cursor, linkage, line, self._fault_of_address):
             former = by_name.get(variable.name)
             fault = self._fault_of_variable(variable, former)
@@ -318,9 +320,7 @@ class _ModuleReader:
 
     def _fault_of_variable(self, variable: Variable, former: Variable | None) -> str:
         """Why a module cannot have a variable, "" where it can; `former` has the same name."""
-        name, space, linkage = variable.name, variable.space.value, variable.linkage
-        if variable.space in (Space.LOCAL, Space.PARAM, Space.REG):
-            return f".{space} variables stand in functions only"
+        name, linkage = variable.name, variable.linkage
         if linkage is Linkage.COMMON and variable.space is not Space.GLOBAL:
             return f"{name} is .common and not .global"
         if variable.ptx_type == "samplerref" and not self._has_samplers:
