@@ -499,7 +499,7 @@ class Verdict:
         examples: how many examples ran.
         seconds: how long it took.
         is_complete: False if the limit of seconds ended it early.
-        ptx: the PTX that ran, with its source lines.
+        ptx: the PTX that ran, with its source lines; with fused operations if only these fail.
         contractions: the sums and differences that ptxas may fuse with a product, so that a GPU can
             round otherwise than the emulator (docs/hardware.md).
     """

@@ -193,8 +193,11 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
         ]
     editable = EditablePtx(compiled)
     fused = _contractions(editable)
-    if not errors:
-        findings = _fused_findings(search, editable, fused, name, options)
+    ran = compiled
+    if not errors and fused:
+        fused_case = _fused_case(compiled, editable, fused)
+        findings = _fused_findings(search, fused_case, name, options)
+        ran = fused_case if findings else compiled
     kernel = case.kernel or compiled.kernel
     return Verdict(
         case=name or case.name or kernel,
@@ -206,7 +209,7 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
         examples=search.ran,
         seconds=time.monotonic() - began,
         is_complete=not search.is_late,
-        ptx=compiled.image.data.decode(),
+        ptx=ran.image.data.decode(),
         contractions=tuple(editable.source(each.total, "sum") for each in fused),
     )
 
@@ -217,23 +220,28 @@ def _contractions(editable: EditablePtx) -> Sequence[Contraction]:
     return [contraction for body in bodies for contraction in contractions(body)]
 
 
-def _fused_findings(
-    search: _Search, editable: EditablePtx, fused: Sequence[Contraction], name: str,
-    options: VerifyOptions,
-) -> list[Finding]:  # fmt: skip
-    """Run passed examples again as a GPU may execute them; return the first values that differ."""
+def _fused_case(
+    compiled: CompiledCase, editable: EditablePtx, fused: Sequence[Contraction]
+) -> CompiledCase:
+    """Return the case with fused operations, as a GPU may execute it."""
     changed = {each.total.line: each.fused_line(editable.lines) for each in fused}
     lines = {line: text for line, text in changed.items() if text is not None}
     # The assembler's opinion of the changed text costs more than a run.
-    checks = tuple(check for check in search.compiled.checks if check != "assemble")
-    case = replace(editable.with_lines(lines), checks=checks)
-    for example in search.passed[:_MOST_FUSED] if lines else ():
+    checks = tuple(check for check in compiled.checks if check != "assemble")
+    return replace(editable.with_lines(lines), checks=checks)
+
+
+def _fused_findings(
+    search: _Search, fused: CompiledCase, name: str, options: VerifyOptions
+) -> list[Finding]:
+    """Run passed examples again with fused operations; return the first values that differ."""
+    for example in search.passed[:_MOST_FUSED]:
         if time.monotonic() > search.deadline:
             break
-        faults = case.faults(example, search.compiled.case.expected(example))
+        faults = fused.faults(example, fused.case.expected(example))
         if faults:
             error = _error_class_of(faults[0].check)(faults[0], example)
-            return [replace(_finding(error, search.compiled, name, options), note=_FUSED)]
+            return [replace(_finding(error, fused, name, options), note=_FUSED)]
     return []
 
 

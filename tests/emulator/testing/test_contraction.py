@@ -12,7 +12,14 @@ import pytest
 
 import ptx
 from cudadrv.testing import strategies as st
-from cudadrv.testing.verify import KernelCase, Tolerance, Verdict, VerifyOptions, verify
+from cudadrv.testing.verify import (
+    KernelCase,
+    Tolerance,
+    Verdict,
+    VerifyOptions,
+    saved_findings,
+    verify,
+)
 from cudadrv.testing.verify.contraction import contractions
 from ptx.isa.module import parse
 
@@ -167,16 +174,19 @@ SOURCE = """extern "C" __global__ void difference(float* x, float* y) {
 OPTIONS = VerifyOptions(examples=10, seconds=600, database=None, checks=("init",), explain=False)
 
 
-def verdict(value: float, tolerance: Tolerance) -> Verdict:
+def difference(value: float, tolerance: Tolerance) -> KernelCase:
     n = st.sizes(1, 32)
-    case = KernelCase(
+    return KernelCase(
         SOURCE,
         arguments={"x": st.arrays(np.float32, n, (value, value)), "y": st.unwritten(np.float32, n)},
         launch=st.launch_configs(blocks=1, block=n),
         reference=lambda x: {"y": x * x - np.float32(1.00048828125)},
         tolerance=tolerance,
     )
-    return verify(case, OPTIONS, name="cases.py::difference")
+
+
+def verdict(value: float, tolerance: Tolerance) -> Verdict:
+    return verify(difference(value, tolerance), OPTIONS, name="cases.py::difference")
 
 
 def test_verify_reports_the_lines_that_may_be_fused() -> None:
@@ -192,3 +202,12 @@ def test_verify_rejects_values_that_a_gpu_rounds_outside_the_tolerance() -> None
     assert [finding.check for finding in found.findings] == ["values"]
     assert "ptx.NO_FMA" in found.findings[0].note
     assert verdict(1 + 2.0**-12, Tolerance(absolute=2.0**-23)).is_verified
+
+
+def test_a_finding_of_fused_operations_is_saved_with_them() -> None:
+    tolerance = Tolerance(ulps=1)
+    found = verdict(1 + 2.0**-12, tolerance)
+    (saved,) = saved_findings(difference(1 + 2.0**-12, tolerance), found)
+    assert "fma.rn.f32" in saved.ptx
+    assert [fault.check for fault in saved.faults()] == ["values"]
+    assert "fma" not in verdict(2.0, tolerance).ptx
