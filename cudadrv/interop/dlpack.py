@@ -98,7 +98,7 @@ class BorrowedTensor(ctypes.c_void_p):
 class UnversionedTensor(BorrowedTensor):
     """The same for a tensor of DLPack before version 1."""
 
-    layout = ManagedTensor
+    layout: ClassVar[type[ManagedTensor | VersionedTensor]] = ManagedTensor
 
 
 # A capsule keeps the address of its name, also past the end of this module.
@@ -107,8 +107,8 @@ _USED: Final = {
     PLAIN: (b"used_dltensor", UnversionedTensor),
 }
 _keep_for_ever: Final = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
-for _name, _ in _USED.values():
-    _keep_for_ever(_name)
+for _used in _USED.values():
+    _keep_for_ever(_used[0])
 _rename: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_SetName", ctypes.pythonapi)
 )
