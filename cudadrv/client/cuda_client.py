@@ -20,12 +20,12 @@ from .. import border
 from ..driver.call_gate import CAPTURE_WAIT_S, CapturePeriod, wait_limit
 from ..driver.device import Device
 from ..driver.event import Event
-from ..errors import ClosedError, CudadrvError, CudaError, InvalidValueError
+from ..errors import ClosedError, CudadrvError, InvalidValueError
 from ..graph.executable import GraphExec
 from ..graph.graph import Graph
 from ..launch.module_and_kernel import Module
 from ..memory.buffer import DeviceBuffer
-from ..memory.driver_pool import set_release_threshold
+from ..memory.driver_pool import request_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
 from ..runtime.module_cache import PtxModuleCache, Source
 from ..stream import Context, Stream, cuda_context_for
@@ -316,7 +316,7 @@ class CudaClient:
         self._stream = stream = context.new_stream()
         self._copy_stream = context.new_stream()
         threshold = _mebibytes(_POOL_RELEASE_THRESHOLD_MB, DEFAULT_POOL_RELEASE_THRESHOLD_BYTES)
-        _set_threshold(device, threshold)
+        request_release_threshold(device, threshold)  # numr ignores that there is no pool
         cap = _mebibytes(_FREE_LIST_CAP_MB, DEFAULT_CAP_BYTES)
         self._allocator = CudaAllocator(stream, cap_bytes=cap)
         self._raw_handle = CudaRawHandle(context, stream)
@@ -474,15 +474,6 @@ class CudaClient:
         arena = self.stream.alloc(nbytes)
         self.allocator.install_arena(arena.ptr, arena.nbytes)
         return arena
-
-
-def _set_threshold(device: Device, nbytes: int) -> None:
-    """Set the threshold of the driver's pool; a device without pools has none, as in numr."""
-    try:
-        set_release_threshold(device, nbytes)
-    except CudaError as error:
-        if error.sticky:
-            raise
 
 
 def _mebibytes(name: str, default_bytes: int) -> int:

@@ -60,12 +60,10 @@ class TilePolicy:
     progress: Callable[[Progress], None] | None = None
 
     def __post_init__(self) -> None:
-        if self.items is not None:
-            border.whole("TilePolicy: items", self.items, least=1)
+        border.integer_fields(self, "items", least=1)
         if self.seconds is not None and not border.real("TilePolicy: seconds", self.seconds) > 0:
             raise ArgumentValueError(f"TilePolicy: seconds is {self.seconds}: give more than 0")
-        border.whole("TilePolicy: redone", self.redone)
-        border.whole("TilePolicy: retried", self.retried)
+        border.integer_fields(self, "redone", "retried", least=0)
         if self.progress is not None:
             border.function("TilePolicy: progress", self.progress)
 

@@ -25,7 +25,7 @@ from ptx.standard_streams import flush_output, write_error
 from ..driver.device import Device
 from ..driver.driver_selection import current_or_none
 from ..errors import CudadrvError
-from ..memory.driver_pool import set_release_threshold
+from ..memory.driver_pool import request_release_threshold
 from ..memory.pinned import HostHandle
 from ..memory.registered import registered_in
 from ..pool.tile import Workplace
@@ -282,7 +282,7 @@ def _hello(ordinal: int, profile: dict[str, Any] | None) -> WorkerReport | Pickl
 
             use([EmulatedDevice(**profile)])
         # Otherwise each tile's memory is freed where the tile waits for its stream.
-        set_release_threshold(Device.get(ordinal), _POOL_BYTES)
+        request_release_threshold(Device.get(ordinal), _POOL_BYTES)
         return report_of(ordinal)
     except Exception as error:
         return PickledError.of(error, f"process {os.getpid()}")

@@ -149,9 +149,11 @@ class EmulatedDevice:
         border.integer_fields(self, "sm_count", "total_memory")
         border.integer_fields(self, *_BOUNDED, most=2**31 - 1)
         border.instance("EmulatedDevice: attributes", self.attributes, Mapping)
+        attributes = {}
         for attribute, value in self.attributes.items():
             border.integer("EmulatedDevice: an attribute", attribute)
-            border.whole(f"EmulatedDevice: {attribute!r}", value, -(2**31), 2**31 - 1)
+            where = f"EmulatedDevice: {attribute!r}"
+            attributes[attribute] = border.whole(where, value, -(2**31), 2**31 - 1)
         if self.compute_capability not in ARCHITECTURES:
             raise ArgumentValueError(
                 f"no architecture has compute capability {self.compute_capability}: use one of "
@@ -164,7 +166,7 @@ class EmulatedDevice:
                 f"total_memory is {self.total_memory}: use a multiple of {_GRANULE} bytes of at "
                 f"most {MAX_TOTAL_MEMORY}"
             )
-        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+        object.__setattr__(self, "attributes", MappingProxyType(attributes))
 
     def __reduce__(self) -> tuple[object, ...]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -87,6 +87,19 @@ def set_release_threshold(device: Device, nbytes: int) -> None:
         raise failure(api, code, "cuMemPoolSetAttribute", doing)
 
 
+def request_release_threshold(device: Device, nbytes: int) -> None:
+    """Set the threshold where the device has a pool; do nothing where the driver has none.
+
+    Raises:
+        CudaError: earlier work has failed, so that no call works any more.
+    """
+    try:
+        set_release_threshold(device, nbytes)
+    except errors.CudaError as error:
+        if error.sticky:
+            raise
+
+
 def trim_pool(device: Device, keep_bytes: int = 0) -> None:
     """Free the pool's unused memory, down to `keep_bytes`."""
     border.instance("trim_pool: device", device, Device)

@@ -14,15 +14,16 @@ import numpy as np
 import cudadrv
 import ptx
 from cudadrv import emulator, runtime
+from cudadrv.driver._api import CUdevice_attribute
 from cudadrv.runtime import PirlsLoopAdmission, RemlOuterAdmission
 from cudadrv.runtime.policy import PirlsCurvature
 
 KINDS: Final = tuple(np.dtype(code).type for code in "bhilqBHILQ")
 BOOLEANS: Final = (True, np.True_)
 
-# No machine need have a NUMA node, and a mapping's values are checked one by one.
+# No machine need have a NUMA node, and these three need other hardware or values.
 OTHERWISE: Final = (
-    "EmulatedDevice.attributes", "MulticastObject.team_size", "PhysicalMemory.numa_node",
+    "MulticastObject.team_size", "PhysicalMemory.numa_node",
     "PinnedPool.numa_node", "Texture.channels", "Texture.width", "VirtualMemoryResource.numa_node",
 )  # fmt: skip
 
@@ -65,6 +66,12 @@ def values() -> Iterator[tuple[str, Row]]:
     }  # fmt: skip
     for name in sizes:
         yield f"GpuDeviceInfo.{name}", (32, _field(cudadrv.GpuDeviceInfo, name, **info))
+    for name in ("items", "redone", "retried"):
+        yield f"TilePolicy.{name}", (2, _field(cudadrv.TilePolicy, name))
+    attribute = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_PITCH
+    yield "EmulatedDevice.attributes", (
+        2, lambda n: emulator.EmulatedDevice(attributes={attribute: n}).attributes,
+    )  # fmt: skip
     yield "EmulatedDevice.compute_capability", (
         9, lambda n: emulator.EmulatedDevice(compute_capability=(n, 0)).compute_capability,
     )  # fmt: skip

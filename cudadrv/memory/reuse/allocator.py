@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +20,7 @@ from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
 from ...driver.stream import BaseStream, require_stream
 from ...driver.stream_handle import StreamHandle
-from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
+from ...errors import CudadrvError, InvalidValueError, NotSupportedError, OutOfMemoryError
 from ..buffer import PoolMemory
 from ..driver_pool import out_of_memory, trim_pool
 from .bounds_hooks import WatchedBlocks
@@ -481,7 +482,8 @@ class CudaAllocator(NotCopyable):
         if code == OutOfMemoryError.result and not stream.capturing:
             self._release_all(self._lists.drain())
             stream.synchronize()
-            trim_pool(stream.context.device)
+            with suppress(NotSupportedError):  # a device without memory pools
+                trim_pool(stream.context.device)
             code, pointer = queue.submit(api.cuMemAllocAsync, nbytes, queue.raw)
         if code == OutOfMemoryError.result:
             raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")

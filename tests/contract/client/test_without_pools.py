@@ -7,7 +7,7 @@ import pytest
 
 import cudadrv
 from cudadrv import CudaClient, emulator
-from cudadrv.errors import CudaError, IllegalAddressError, NotSupportedError
+from cudadrv.errors import CudaError, IllegalAddressError, NotSupportedError, OutOfMemoryError
 
 FUNCTIONS = ("cuDeviceGetDefaultMemPool", "cuMemPoolSetAttribute")
 CODES = (801, 1, 101)  # and any other that leaves the device usable
@@ -46,3 +46,11 @@ def test_arrays_of_other_libraries_are_found_on_devices_without_pools() -> None:
         assert stream.to_host(stream.import_array(array)).tolist() == [0, 1, 2]
         with pytest.raises(NotSupportedError):
             cudadrv.pool_info(stream.context.device)
+
+
+def test_a_request_that_does_not_fit_is_out_of_memory_without_a_pool_too() -> None:
+    with emulator.session() as machine:
+        machine.fail("cuDeviceGetDefaultMemPool", times=None, with_=801)
+        client = CudaClient(0)
+        with pytest.raises(OutOfMemoryError, match=f"allocating {1 << 50} bytes"):
+            client.allocator.allocate(1 << 50)
