@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias, cast
 
-from cudadrv.driver._api import CUresult
+from cudadrv.driver._api import CUevent, CUresult, CUstream
 from cudadrv.driver.driver_api import DriverApi
 from cudadrv.driver.driver_selection import current
 
@@ -88,3 +88,22 @@ def failed_calls() -> AbstractContextManager[list[Call]]:
 def calls_of(*names: str) -> AbstractContextManager[list[Call]]:
     """The calls of some functions in the block."""
     return _noted(lambda call: call[0] in names)
+
+
+@contextmanager
+def waits_of_streams() -> Iterator[list[tuple[int, int]]]:
+    """The waits in the block, by handle: the stream that waits, and the one that it waits for."""
+    api = current().api
+    recorded: dict[int, int] = {}
+    waits: list[tuple[int, int]] = []
+
+    def cuEventRecord(event: CUevent, stream: CUstream) -> tuple[CUresult]:
+        recorded[int(event)] = int(stream)
+        return api.cuEventRecord(event, stream)
+
+    def cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: int) -> tuple[CUresult]:
+        waits.append((int(stream), recorded[int(event)]))
+        return api.cuStreamWaitEvent(stream, event, flags)
+
+    with replaced_calls(cuEventRecord=cuEventRecord, cuStreamWaitEvent=cuStreamWaitEvent):
+        yield waits

@@ -1,4 +1,4 @@
-"""Who waits for whom on account of memory, and which streams a memory remembers."""
+"""Which stream waits for which on account of memory, and which streams a memory remembers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig, Texture, emulator
-from cudadrv.driver.stream_handle import StreamHandle
-from cudadrv.memory import order
-from cudadrv.memory.order import order_access, record_access
+from tests.noted_calls import waits_of_streams
 
 PTX = """
 .version 8.0
@@ -31,21 +29,11 @@ def machine() -> Iterator[emulator.Emulator]:
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Who waited for whom, by handle: (the stream that waits, what it waits for)."""
+def waits(machine: emulator.Emulator) -> Iterator[list[tuple[int, int]]]:
+    """Which stream waited for which, by handle: (the stream that waits, what it waits for)."""
     gc.collect()  # the objects of earlier tests, whose releases may wait
-    seen: list[tuple[int, int]] = []
-
-    def note(follow: Callable[[StreamHandle, StreamHandle], None]) -> None:
-        def noted(self: StreamHandle, other: StreamHandle) -> None:
-            seen.append((int(self.raw), int(other.raw)))
-            follow(self, other)
-
-        monkeypatch.setattr(StreamHandle, follow.__name__, noted)
-
-    note(StreamHandle.follow)
-    note(StreamHandle.follow_at_once)
-    return seen
+    with waits_of_streams() as waits:
+        yield waits
 
 
 def handle(stream: cudadrv.Stream) -> int:
@@ -67,11 +55,12 @@ def test_readers_wait_for_the_writer_and_not_for_each_other(
     for reader in (first, second, first):
         reader.to_host(x)
     assert waits == [(handle(first), handle(writer)), (handle(second), handle(writer))]
-    assert x._memory.ordered_on is None
     waits.clear()
     last.fill(x, 1)
     assert sorted(waits) == sorted((handle(last), handle(s)) for s in (writer, first, second))
-    assert x._memory.ordered_on is last._handle
+    waits.clear()
+    last.fill(x, 1)
+    assert waits == []
 
 
 def test_a_texture_is_a_read(machine: emulator.Emulator, waits: list[tuple[int, int]]) -> None:
@@ -106,13 +95,12 @@ def test_an_unordered_use_does_not_wait_and_the_release_waits_for_it(
     x = own.zeros(4, np.int32)
     launch(kernel, other, x)
     assert waits == []
-    assert x._memory.ordered_on is own._handle
     x.close()
     assert waits == [(handle(own), handle(other))]
 
 
 def test_beyond_eight_users_those_that_are_closed_and_idle_are_forgotten(
-    machine: emulator.Emulator,
+    machine: emulator.Emulator, waits: list[tuple[int, int]]
 ) -> None:
     own, still_open, *others = streams(30)
     x = own.zeros(4, np.int32)
@@ -120,55 +108,63 @@ def test_beyond_eight_users_those_that_are_closed_and_idle_are_forgotten(
     for other in others:
         other.fill(x, 1)
         other.close()
-        users = x._memory.all_users()
-        assert len(users) <= order._MANY_USERS + 1
-        assert {own._handle, still_open._handle} <= set(users)
-    assert len(users) < len(others)
+    waits.clear()
+    x.close()
+    assert {handle(own), handle(still_open)} <= {earlier for _, earlier in waits}
+    assert len(waits) <= 8
 
 
-def test_beyond_eight_users_those_that_still_work_are_retained(machine: emulator.Emulator) -> None:
+def test_beyond_eight_users_those_that_still_work_are_retained(
+    machine: emulator.Emulator, waits: list[tuple[int, int]]
+) -> None:
     busy = machine.fail("cuStreamQuery", times=None, with_=600)  # CUDA_ERROR_NOT_READY
     own, *others = streams(20)
-    x = own.zeros(4, np.int32)
+    x, y = own.zeros(4, np.int32), own.zeros(4, np.int32)
     for other in others:
-        other.fill(x, 1)
+        for array in (x, y):
+            other.fill(array, 1)
         other.close()
-    assert len(x._memory.all_users()) == 20
+    waits.clear()
+    x.close()
+    assert len(waits) == 19
     busy.remove()
     (last,) = streams(1)
-    last.fill(x, 1)
-    assert len(x._memory.all_users()) <= 3
+    last.fill(y, 1)
+    waits.clear()
+    y.close()
+    assert len(waits) <= 2
 
 
 def test_streams_of_a_capture_wait_for_each_other_as_outside(
     machine: emulator.Emulator, waits: list[tuple[int, int]]
 ) -> None:
     stream, second, third = streams(3)
-    x = stream.zeros(4, np.int32)
+    x, y, z = (each.zeros(4, np.int32) for each in (stream, second, third))
     a, b, c = handle(stream), handle(second), handle(third)
     with stream.capture():
         second.wait(stream)
         third.wait(stream)
-        order_access(x._memory, stream._handle)
-        order_access(x._memory, stream._handle)
-        order_access(x._memory, second._handle, writes=False)
-        order_access(x._memory, third._handle, writes=False)
-        order_access(x._memory, second._handle, writes=False)
+        waits.clear()
+        stream.fill(x, 1)
+        stream.fill(x, 2)
+        for reader, copied in ((second, y), (third, z), (second, y)):
+            reader.copy(copied, x)
         assert waits == [(b, a), (c, a)]
         waits.clear()
-        order_access(x._memory, stream._handle)
+        stream.fill(x, 3)
         assert waits == [(a, b), (a, c)]
         waits.clear()
-        order_access(x._memory, third._handle)
+        third.fill(x, 4)
         assert waits == [(c, a)]
         stream.wait(second)
         stream.wait(third)
-    assert x._memory.ordered_on is stream._handle  # the uses were the graph's
-    assert x._memory.accesses.users == ()
+    waits.clear()
+    x.close()
+    assert waits == []  # the uses were the graph's
 
 
 def test_a_stream_that_waits_for_a_capturing_one_waits_for_the_event_before(
-    machine: emulator.Emulator,
+    machine: emulator.Emulator, waits: list[tuple[int, int]]
 ) -> None:
     stream, joining, other = streams(3)
     x, y = stream.zeros(4, np.int32), joining.zeros(4, np.int32)
@@ -179,15 +175,20 @@ def test_a_stream_that_waits_for_a_capturing_one_waits_for_the_event_before(
         assert not other.capturing
         stream.wait(joining)
     assert graph.node_count == 0
-    assert x._memory.ordered_on is other._handle
+    waits.clear()
+    other.fill(x, 1)
+    assert waits == []
     assert other.to_host(y).tolist() == [2] * 4
 
 
-def test_a_use_that_is_noted_is_noted_once(machine: emulator.Emulator) -> None:
+def test_an_unordered_use_is_recorded_once(
+    machine: emulator.Emulator, waits: list[tuple[int, int]]
+) -> None:
     own, other = streams(2)
     x = own.zeros(4, np.int32)
-    for _ in range(3):
-        record_access(x._memory, own._handle)
-        record_access(x._memory, other._handle)
-    assert x._memory.accesses.users == (other._handle,)
-    assert x._memory.ordered_on is own._handle
+    for stream in (own, other) * 3:
+        with stream.unordered():
+            stream.fill(x, 1)
+    assert waits == []
+    x.close()
+    assert waits == [(handle(own), handle(other))]
