@@ -20,7 +20,7 @@ from cudadrv.driver.handle import InvalidatedHandle, living
 from cudadrv.errors import ClosedError, CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
 from tests.bump_kernel import PTX
-from tests.noted_calls import calls_of, replaced_calls
+from tests.noted_calls import calls_of, replaced_calls, waits_of_streams
 from tests.several_threads import all_at_once
 
 _RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -94,10 +94,13 @@ def test_a_write_without_order_in_a_capture_is_a_write_at_each_replay(
     array = a.zeros(4, "u4")
     with a.capture() as graph:
         a.copy(a.empty(4, "u4"), array)
-        order.record_access(array._memory, a._handle)
+        with a.unordered():
+            a.fill(array, 7)
     with graph.instantiate() as executable:
         executable.launch(b)
-        assert array._memory.accesses.writer is b._handle
+        with waits_of_streams() as waits:
+            assert a.to_host(array).tolist() == [7] * 4
+        assert waits == [(int(a.handle), int(b.handle))]
 
 
 def test_a_replay_writes_and_reads_what_its_capture_wrote_and_read(
@@ -107,11 +110,14 @@ def test_a_replay_writes_and_reads_what_its_capture_wrote_and_read(
     source, target = a.zeros(4, "u4"), a.zeros(4, "u4")
     with a.capture() as graph:
         a.copy(target, source)
-    with graph.instantiate() as executable:
+    with graph.instantiate() as executable, waits_of_streams() as waits:
         executable.launch(b)
-    assert target._memory.ordered_on is b._handle
-    assert source._memory.ordered_on is None
-    assert source._memory.accesses.readers == (b._handle,)
+        waits.clear()
+        b.fill(target, 1)
+        a.to_host(source)
+        assert waits == []
+        a.fill(source, 1)
+        assert waits == [(int(a.handle), int(b.handle))]
 
 
 def test_memory_born_in_a_capture_is_ordered_on_its_stream_afterwards(
@@ -149,8 +155,10 @@ def test_a_stream_that_a_capture_rejects_is_not_noted_in_it(machine: emulator.Em
         assert b._handle is own
         assert own.captured_by is None
         assert not b.capturing
-        array = b.zeros(4, "u4")
-        assert array._memory.ordered_on is own
+        with waits_of_streams() as waits:
+            array = b.zeros(4, "u4")
+            b.fill(array, 0)
+        assert waits == []
     assert b.to_host(array).tolist() == [0] * 4
 
 
@@ -322,10 +330,9 @@ def test_two_threads_that_use_one_memory_forget_no_user(machine: emulator.Emulat
 
     many = streams(4)
     all_at_once([partial(work, stream) for stream in many])
-    memory = array._memory
-    assert {stream._handle for stream in many} <= set(memory.all_users())
-    del memory
-    array.close()
+    with waits_of_streams() as waits:
+        array.close()
+    assert {int(stream.handle) for stream in many} <= {stream for pair in waits for stream in pair}
     assert not used()
 
 
@@ -422,8 +429,11 @@ def test_the_memory_of_a_first_launch_is_ordered_on_its_stream(machine: emulator
     kernel = a.context.load_module(PTX).kernel("bump")
     array = a.zeros(1, "u4")
     kernel.launch(b, LaunchConfig(1, 1), array)
-    assert array._memory.ordered_on is b._handle
-    assert array._memory.accesses.writer is b._handle
+    with waits_of_streams() as waits:
+        b.fill(array, 1)
+        assert waits == []
+        a.to_host(array)
+    assert waits == [(int(a.handle), int(b.handle))]
 
 
 def test_destroyed_memory_rejects_accesses(

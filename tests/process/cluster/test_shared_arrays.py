@@ -9,17 +9,22 @@ from cudadrv import emulator
 from cudadrv.cluster import worker
 from cudadrv.cluster.shared_arrays import CAN_SHARE, Bytes, Segment, copy_items
 from cudadrv.cluster.worker import MappedSegments
+from cudadrv.driver._api import CUmemorytype, CUpointer_attribute
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import OutOfMemoryError
-from cudadrv.memory.host_copy import is_reachable
 from cudadrv.stream import cuda_context_for
+from tests.current_context import within
 
 pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="needs memory of Linux that has no name")
 _NBYTES = 1 << 20
 
 
 def is_pinned(array: Bytes) -> bool:
-    stream = cuda_context_for(0).new_stream()
-    return is_reachable(stream._handle, array)
+    kind = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    with within(cuda_context_for(0)):
+        code, found = current().api.cuPointerGetAttributes(1, (kind,), array.ctypes.data)
+    assert not code
+    return found[0] == CUmemorytype.CU_MEMORYTYPE_HOST
 
 
 def test_memory_that_comes_again_is_the_same_and_pinned() -> None:

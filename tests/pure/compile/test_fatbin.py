@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,11 +124,8 @@ def test_what_is_no_sequence_of_images_is_rejected() -> None:
 
 
 def test_a_missing_library_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(name: str) -> None:
-        raise ImportError(f"No module named {name!r}")
-
-    monkeypatch.setattr(_nvrtc, "fatbin_api", _nvrtc.fatbin_api.__wrapped__)
-    monkeypatch.setattr("importlib.import_module", fail)
+    _nvrtc.fatbin_api.cache_clear()
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvfatbin", None)
     with pytest.raises(NvFatbinNotFoundError, match="pip install nvidia-nvfatbin") as caught:
         ptx.Fatbin.build([ptx.Image.from_ptx(PTX.format(80))])
     assert "cuda.bindings.nvfatbin" in caught.value.reason
