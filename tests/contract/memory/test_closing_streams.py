@@ -9,8 +9,9 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver.stream_handle import EventHandle, StreamHandle
+from cudadrv.driver._api import CUevent, CUresult, CUstream
 from cudadrv.memory.reuse.arena import DeviceArena
+from tests.noted_calls import replaced_calls
 
 
 def _reuse_slab(former: cudadrv.Stream, stream: cudadrv.Stream) -> None:
@@ -31,26 +32,27 @@ def _release(former: cudadrv.Stream, stream: cudadrv.Stream) -> None:
 
 @pytest.mark.parametrize("follow", [_reuse_slab, _copy, _release])
 def test_a_stream_that_closes_meanwhile_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, follow: Callable[[cudadrv.Stream, cudadrv.Stream], None]
+    follow: Callable[[cudadrv.Stream, cudadrv.Stream], None],
 ) -> None:
     closers: list[threading.Thread] = []
-    recorded: list[StreamHandle] = []
-    record = EventHandle.record_at_once
+    recorded: list[int] = []
 
-    def record_while_it_closes(event: EventHandle, stream: StreamHandle) -> None:
-        if stream is own and not closers:
+    def record_while_it_closes(event: CUevent, stream: CUstream) -> tuple[CUresult]:
+        if int(stream) == own and not closers:
             closers.append(threading.Thread(target=former.close))
             closers[0].start()
             closers[0].join(0.2)  # as far as it comes
-        record(event, stream)
-        recorded.append(stream)
+        result = machine.cuEventRecord(event, stream)
+        if not result[0]:
+            recorded.append(int(stream))
+        return result
 
-    with emulator.session():
+    with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)
         with context.new_stream() as former, context.new_stream() as stream:
-            own = former._handle
-            monkeypatch.setattr(EventHandle, "record_at_once", record_while_it_closes)
-            follow(former, stream)
+            own = int(former.handle)
+            with replaced_calls(cuEventRecord=record_while_it_closes):
+                follow(former, stream)
             closers[0].join()
             assert former.closed
-            assert recorded[0] is own
+            assert recorded[0] == own
