@@ -17,7 +17,10 @@ import numpy as np
 
 from ..memory.dtypes import AnyArray, AnyDType
 
-_NUMPY_SCALARS: Final[frozenset[type]] = frozenset(np.sctypeDict.values())
+# Not those of np.sctypeDict, to which ml_dtypes adds its own when it is imported.
+_NUMPY_SCALARS: Final[frozenset[type]] = frozenset(
+    np.dtype(code).type for code in np.typecodes["All"]
+)
 # Spans of time have a unit, which a parameter would lose.
 _INTEGERS: Final = {t for t in _NUMPY_SCALARS if issubclass(t, np.integer)} - {np.timedelta64}
 # The types that struct packs by their value. Any other may have an index that is an address, or be
