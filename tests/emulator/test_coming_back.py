@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pytest
@@ -26,6 +26,7 @@ from cudadrv import LaunchConfig, emulator
 from cudadrv.blas import LinearAlgebra
 from cudadrv.client.cuda_client import CapturedGraph, ModuleRegistry
 from cudadrv.client.sobol import SobolDvCache
+from cudadrv.driver.driver_selection import current
 from cudadrv.memory.reuse.allocator import BumpArena
 from cudadrv.pool.device_pool import DevicePool
 from cudadrv.runtime.module_cache import KeyedPtxModuleCache, PtxModuleCache
@@ -325,6 +326,8 @@ def test_launching_a_captured_graph(context: cudadrv.Context) -> None:
 
 
 def test_closing_a_captured_graph_that_is_launched(context: cudadrv.Context) -> None:
+    machine = cast(emulator.Emulator, current().api)
+
     def begin() -> Any:
         graph, _ = captured(context)
 
@@ -336,7 +339,7 @@ def test_closing_a_captured_graph_that_is_launched(context: cudadrv.Context) -> 
 
         def check() -> None:
             graph.close()
-            assert graph._executable is None
+            assert machine.live_objects()["executable graph"] == 0
 
         return launch, graph.close, check
 

@@ -19,8 +19,9 @@ PATCHES: Final = {"setattr", "delattr"}
 PRIVATE: Final = re.compile(r"\b_[A-Za-z]\w*")
 # Other files need no parser.
 SUSPICIOUS: Final = re.compile(
-    r"(?<!self)\._[A-Za-z]|import .*\b_[A-Za-z]|^ +_\w+,$|attr\(|(?<!self)\.\w+ = ", re.MULTILINE
+    r"import .*\b_[A-Za-z]|^ +_\w+,$|attr\(|^ *[a-z_]+\.\w+ = ", re.MULTILINE
 )
+ATTRIBUTE: Final = re.compile(r"(?<!self)\.(_[A-Za-z]\w*)")
 # Of Python's named tuples and protocols.
 OF_PYTHON: Final = {"_replace", "_is_protocol"}
 
@@ -35,10 +36,10 @@ def private_names_of_the_product() -> set[str]:
     return names - SEAMS - OF_PYTHON
 
 
-def imported(tree: ast.AST) -> dict[str, str]:
+def imported(nodes: list[ast.AST]) -> dict[str, str]:
     """Return the package of each name that a file imports."""
     packages = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
@@ -47,8 +48,10 @@ def imported(tree: ast.AST) -> dict[str, str]:
             top = "tests" if node.level else (node.module or "").partition(".")[0]
             for alias in node.names:
                 packages[alias.asname or alias.name] = top
-        elif isinstance(node, ast.Assign) and "importorskip(" in ast.unparse(node.value):
-            packages[ast.unparse(node.targets[0])] = ast.unparse(node.value).split("'")[1]
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            call = ast.unparse(node.value)
+            if call.startswith("pytest.importorskip("):
+                packages[ast.unparse(node.targets[0])] = call.split("'")[1]
     return packages
 
 
@@ -70,14 +73,15 @@ def private_uses(tree: ast.AST, known: set[str]) -> Iterator[tuple[int, str]]:
     The name of a patch begins with "patch ". An object whose type is not known counts as the
     product's: a test does not patch its own.
     """
-    packages = imported(tree)
+    nodes = list(ast.walk(tree))
+    packages = imported(nodes)
 
     def is_of_others(expression: ast.expr) -> bool:
         root = root_of(expression)
         package = packages.get(root)
         return root in {"self", "cls", "super"} or (package is not None and package not in PRODUCT)
 
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and not node.level:
             if (node.module or "").partition(".")[0] in PRODUCT:
                 for alias in node.names:
@@ -129,7 +133,8 @@ def test_tests_use_public_names_but_where_a_layer_below_is_their_subject() -> No
         file = path.relative_to(ROOT / "tests").as_posix()
         allowed = table.pop(file, set())
         text = path.read_text()
-        uses = list(private_uses(ast.parse(text), known)) if SUSPICIOUS.search(text) else []
+        is_suspicious = SUSPICIOUS.search(text) or not known.isdisjoint(ATTRIBUTE.findall(text))
+        uses = list(private_uses(ast.parse(text), known)) if is_suspicious else []
         wrong += [f"tests/{file}:{line}: {name}" for line, name in uses if name not in allowed]
         unneeded += [f"{file}: {name}" for name in allowed - {name for _, name in uses}]
     unneeded += table
