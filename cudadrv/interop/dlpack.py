@@ -129,18 +129,19 @@ def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, Borro
     if _taking.setdefault(id(capsule), claim) is not claim:
         raise _used_before(value)
     try:
-        name = VERSIONED if is_capsule(capsule, VERSIONED) else PLAIN
-        used, kind = _USED[name]
-        if any(is_capsule(capsule, other) for other, _ in _USED.values()):
-            raise _used_before(value)
-        tensor, is_read_only = tensor_of(capsule)
-        address, keeper = capsule_pointer(capsule, name), kind()
+        found = tensor_of(capsule)
+        used, kind = _USED[found.name]
+        keeper = kind()
         _rename(capsule, used)
         # An interrupt between the two leaks the tensor; the other order would free it twice.
-        keeper.value = address
+        keeper.value = found.address
+    except ValueError:
+        if any(is_capsule(capsule, used) for used, _ in _USED.values()):
+            raise _used_before(value) from None
+        raise
     finally:
         _taking.pop(id(capsule), None)
-    return tensor, is_read_only, keeper
+    return found.tensor, found.is_read_only, keeper
 
 
 def _used_before(value: object) -> ArgumentValueError:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -236,19 +236,35 @@ class VersionedTensor(ctypes.Structure):
 _TENSOR_OFFSET: Final = VersionedTensor.tensor.offset
 
 
-def tensor_of(capsule: object) -> tuple[DLTensor, bool | None]:
-    """Return the tensor in an unconsumed capsule, and whether its producer marked it as read-only.
+class Found(NamedTuple):
+    """The tensor in an unconsumed capsule; it lives as long as the capsule.
 
-    The tensor lives as long as the capsule. Version 1 has the mark; before, the answer is None.
+    Attributes:
+        tensor: the tensor.
+        is_read_only: whether its producer marked it so; None before version 1, without the mark.
+        name: of the capsule.
+        address: of the structure with the deleter.
+    """
+
+    tensor: DLTensor
+    is_read_only: bool | None
+    name: bytes
+    address: int
+
+
+def tensor_of(capsule: object) -> Found:
+    """Return the tensor in an unconsumed capsule.
 
     Raises:
         ValueError: the capsule's name is not DLPack's.
         BufferError: it is of a version with another layout.
     """
     if not is_capsule(capsule, VERSIONED):
-        return DLTensor.from_address(int(capsule_pointer(capsule, PLAIN))), None
-    managed = VersionedTensor.at(int(capsule_pointer(capsule, VERSIONED)))
-    return managed.tensor, managed.is_read_only
+        address: int = capsule_pointer(capsule, PLAIN)
+        return Found(DLTensor.from_address(address), None, PLAIN, address)
+    address = capsule_pointer(capsule, VERSIONED)
+    managed = VersionedTensor.at(address)
+    return Found(managed.tensor, managed.is_read_only, VERSIONED, address)
 
 
 # An anchor has room for any strides, of either sign, at an address that is never read.
