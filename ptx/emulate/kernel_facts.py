@@ -151,6 +151,7 @@ class KernelFacts:
         polls: the volatile loads, by identity, that a loop repeats until their value changes.
         updates: the loads and stores, by identity, that update a place without an atomic operation.
         fences_narrowly: whether it has a fence that not all blocks take part in.
+        divides: whether it has divisions of integers that may be by zero.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         stack_bytes: local memory of the deepest chain of calls known from the module.
         reads_clock: whether it reads a clock, so that what it does depends on time.
@@ -186,6 +187,7 @@ class KernelFacts:
     polls: set[int] = field(default_factory=set)
     updates: dict[int, Update] = field(default_factory=dict)
     fences_narrowly: bool = False
+    divides: bool = False
     calls_by_address: bool = False
     reads_clock: bool = False
     needs_order: bool = False

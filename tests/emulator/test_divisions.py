@@ -123,6 +123,30 @@ def test_one_thread_that_repeats_a_division_is_reported_once() -> None:
     assert [reported(machine, op) for op in _OPCODES] == [0, 0]
 
 
+FUNCTION: Final = """
+extern "C" __device__ __noinline__ int quotient(int a, int b) { return a / b; }
+typedef int (*Operation)(int, int);
+__device__ Operation operation = quotient;
+extern "C" __global__ void direct(int* x) { x[threadIdx.x] = quotient(7, x[threadIdx.x]); }
+extern "C" __global__ void indirect(int* x) { x[threadIdx.x] = operation(7, x[threadIdx.x]); }
+"""
+
+
+@pytest.mark.parametrize("name", ["direct", "indirect"])
+def test_a_division_of_a_called_function_is_reported(name: str) -> None:
+    with emulator.session(check="divide", raise_findings=False) as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.default_stream
+        x = stream.to_device(np.arange(-_ZERO, 64 - _ZERO, dtype=np.int32))
+        kernel = context.compile(FUNCTION, name="function.cu").kernel(name)
+        kernel.launch(stream, cudadrv.LaunchConfig(1, 64), x)
+        stream.synchronize()
+    (finding,) = machine.findings
+    (place,) = finding.places
+    assert place.where is not None
+    assert (finding.kernel, place.line, place.where.thread) == (name, 2, (_ZERO, 0, 0))
+
+
 MEAN: Final = """
 extern "C" __global__ void mean(int* sums, const int* counts, int n)
 {

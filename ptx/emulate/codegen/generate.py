@@ -300,6 +300,7 @@ class _KernelWriter:
         self._origins.add(unit.blocks, unit.scope, unit.sites)
         self._bodies.append(unit.scope.body)
         self._units.append(unit)
+        code.divides |= bool(unit.divisions)
         code.guesses |= guessed_reads(unit.blocks)
         code.polls |= polls_of(unit.blocks, unit.scope.numbers)
         code.updates |= updates_of(unit.blocks, len(code.updates))

@@ -165,7 +165,7 @@ class LaunchPlan:
 
     def _zero_divisors(self) -> ZeroDivisors | None:
         divisions = self.limits.divisions
-        if divisions is None:
+        if divisions is None or not (self.code.divides or self.code.calls_by_address):
             return None
         from ptx.emulate.check.zero_divisors import ZeroDivisors
 
