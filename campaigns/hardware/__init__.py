@@ -24,6 +24,7 @@ from .contended import contended_case
 from .programs import program_case
 from .running import run_case
 from .stored import Measured
+from .warpgroup import warpgroup_case
 
 FORMS: Final = Path(__file__).with_name("measured_h200_forms.xz")
 PROGRAMS: Final = Path(__file__).with_name("measured_h200_programs.xz")
@@ -99,7 +100,9 @@ def _compare_new_programs(end: float, seed: int, report: Report) -> None:
     _compare_orders(contended, tuple(run_case(context, contended)), report)
     number = 0
     while time.monotonic() < end:
-        case = program_case(number, seed)
+        # One of ten is of `wgmma`, which only compute capability 9.0 has.
+        has_wgmma = context.device.compute_capability == (9, 0) and number % 10 == 9
+        case = (warpgroup_case if has_wgmma else program_case)(number, seed)
         gpu = tuple(run_case(context, case))
         _compare(case, on_emulator(case, _CHECKS), gpu, report)
         number += 1

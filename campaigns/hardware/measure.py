@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import cudadrv
 
@@ -28,43 +28,54 @@ from .forms import forms
 from .programs import program_case
 from .running import run_case
 from .stored import Measured
+from .warpgroup import warpgroup_case
 
 _FORMS_OF_A_CASE: Final = 48
 _PROGRAMS_OF_A_SET: Final = 50
 _SECONDS_OF_A_SET: Final = 120.0
 
 
+Kind = Literal["forms", "programs", "warpgroup", "contended"]
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A set of cases for one process: forms by name, programs by number, or contended atomics."""
+    """A set of cases for one process.
+
+    Attributes:
+        name: of its file.
+        kind: of its cases.
+        parts: names of forms, or numbers of programs.
+        seed: of the programs.
+    """
 
     name: str
-    forms: tuple[str, ...] = ()
-    programs: tuple[int, ...] = ()
-    seed: int = 1
+    kind: Kind
+    parts: tuple[str, ...]
+    seed: int
 
     @property
     def title(self) -> str:
-        """The name of its first form or program."""
-        return (*self.forms, *(f"program {n}" for n in self.programs), self.name)[0]
+        """Its first form or program."""
+        return self.parts[0] if self.kind == "forms" else f"{self.kind} {self.parts[0]}"
 
     def cases(self) -> list[Case]:
         """Return the cases."""
-        if self.programs:
-            return [program_case(number, self.seed) for number in self.programs]
-        if not self.forms:
-            return [contended_case(self.seed)]
-        by_name = {form.name: form for form in forms()}
-        return [case_of(self.name, [by_name[name] for name in self.forms])]
+        if self.kind == "forms":
+            by_name = {form.name: form for form in forms()}
+            return [case_of(self.name, [by_name[name] for name in self.parts])]
+        if self.kind == "contended":
+            return [contended_case(int(number)) for number in self.parts]
+        make = program_case if self.kind == "programs" else warpgroup_case
+        return [make(int(number), self.seed) for number in self.parts]
 
     def halves(self) -> list[Work]:
         """Return both halves; none of a single form or program."""
-        parts = self.forms or self.programs
-        if len(parts) < 2:
+        if len(self.parts) < 2:
             return []
-        middle = len(parts) // 2
+        middle = len(self.parts) // 2
         return [
-            Work(f"{self.name}{k}", self.forms[half], self.programs[half], self.seed)
+            Work(f"{self.name}{k}", self.kind, self.parts[half], self.seed)
             for k, half in (("a", slice(middle)), ("b", slice(middle, None)))
         ]
 
@@ -74,18 +85,20 @@ def all_work(programs: int, seed: int) -> list[Work]:
     groups: dict[str, list[str]] = {}
     for form in forms():
         groups.setdefault(form.group, []).append(form.name)
-    found = []
+    found: list[Work] = []
     for group, names in groups.items():
-        for start in range(0, len(names), _FORMS_OF_A_CASE):
-            part = tuple(names[start : start + _FORMS_OF_A_CASE])
-            found.append(Work(f"{group}{start // _FORMS_OF_A_CASE:02d}", part))
-    if programs:
-        found.append(Work("programs of contended cells", seed=seed))
-    return found + [
-        Work(f"programs{start}", (), tuple(range(start, min(start + _PROGRAMS_OF_A_SET, programs))),
-             seed)
-        for start in range(0, programs, _PROGRAMS_OF_A_SET)
-    ]  # fmt: skip
+        found += _sets(group, "forms", names, _FORMS_OF_A_CASE, seed)
+    numbers = [str(number) for number in range(programs)]
+    found += _sets("programs", "programs", numbers, _PROGRAMS_OF_A_SET, seed)
+    found += _sets("warpgroup", "warpgroup", numbers[: programs // 10], _PROGRAMS_OF_A_SET, seed)
+    return found + _sets("contended", "contended", [str(seed)] if programs else [], 1, seed)
+
+
+def _sets(name: str, kind: Kind, parts: Sequence[str], size: int, seed: int) -> list[Work]:
+    return [
+        Work(f"{name}{start // size:02d}", kind, tuple(parts[start : start + size]), seed)
+        for start in range(0, len(parts), size)
+    ]
 
 
 def measured(cases: Sequence[Case]) -> Measured:
@@ -102,13 +115,13 @@ class _Run:
 
     Attributes:
         deadline: by `time.monotonic`; no process starts after it.
-        files: what the processes wrote, by the name of the set.
+        files: what the processes wrote, by the kind and the name of the set.
         failed: the reason why a form or a program has no result, by its name.
     """
 
     folder: Path
     deadline: float
-    files: dict[str, Path] = field(default_factory=dict)
+    files: dict[tuple[Kind, str], Path] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
     def run(self, work: Work) -> None:
@@ -119,19 +132,17 @@ class _Run:
         file = self.folder / f"{work.name}.xz"
         reason = _run_process(work, file)
         if not reason:
-            self.files[work.name] = file
+            self.files[work.kind, work.name] = file
         elif halves := work.halves():
             for half in halves:
                 self.run(half)
         else:
-            self.failed[(*work.forms, *(f"program {n}" for n in work.programs), work.name)[0]] = (
-                reason
-            )
+            self.failed[work.title] = reason
 
 
 def _run_process(work: Work, file: Path) -> str:
     """Return why a process failed; "" if it wrote its file."""
-    given = json.dumps([work.name, work.forms, work.programs, work.seed])
+    given = json.dumps([work.name, work.kind, work.parts, work.seed])
     command = [sys.executable, "-m", __spec__.name, str(file), "--worker"]
     try:
         done = subprocess.run(
@@ -144,8 +155,8 @@ def _run_process(work: Work, file: Path) -> str:
 
 
 def _work(file: Path) -> None:
-    name, names, programs, seed = json.load(sys.stdin)
-    measured(Work(name, tuple(names), tuple(programs), seed).cases()).save(file)
+    name, kind, parts, seed = json.load(sys.stdin)
+    measured(Work(name, kind, tuple(parts), seed).cases()).save(file)
 
 
 def _joined(files: Sequence[Path], failed: dict[str, str]) -> Measured:
@@ -164,7 +175,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the programs (1)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seconds", type=float, default=240.0, help="the most time (240)")
-    parser.add_argument("--only", default="", help="sets whose name begins with this")
+    parser.add_argument("--only", default="", help="sets whose kind or name begins with this")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
@@ -176,15 +187,15 @@ def main() -> int:
         run = _Run(Path(folder), started + given.seconds)
         chosen = [
             work for work in all_work(given.programs, given.seed)
-            if work.name.startswith(given.only)
+            if work.kind.startswith(given.only) or work.name.startswith(given.only)
         ]  # fmt: skip
         with ThreadPoolExecutor(given.jobs) as pool:
             list(pool.map(run.run, chosen))
         for name in ("forms", "programs"):
             is_program = name == "programs"
             files = [
-                run.files[each] for each in sorted(run.files)
-                if each.startswith("programs") == is_program
+                file for (kind, _), file in sorted(run.files.items())
+                if (kind != "forms") == is_program
             ]  # fmt: skip
             if files:
                 joined = _joined(files, {} if is_program else run.failed)

@@ -23,6 +23,7 @@ from campaigns.hardware.forms import forms
 from campaigns.hardware.programs import program_case
 from campaigns.hardware.running import run_case
 from campaigns.hardware.stored import Measured
+from campaigns.hardware.warpgroup import warpgroup_case
 from cudadrv import emulator
 
 MOST_BYTES = 5_000_000
@@ -129,4 +130,6 @@ def test_results_that_depend_on_the_order_are_compared_with_their_spread() -> No
 def test_programs_are_the_same_for_a_seed_and_have_no_finding() -> None:
     assert program_case(3, 7) == program_case(3, 7)
     assert program_case(3, 7).ptx != program_case(3, 8).ptx
-    assert on_emulator(program_case(0, 7), ("race", "init", "bounds")) is not None
+    assert warpgroup_case(3, 7) == warpgroup_case(3, 7)
+    for case in (program_case(0, 7), warpgroup_case(0, 7)):
+        assert on_emulator(case, ("race", "init", "bounds")) is not None
