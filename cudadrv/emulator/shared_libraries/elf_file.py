@@ -7,7 +7,7 @@ one number from all functions. A process of Python may first run a statement, wh
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
@@ -23,6 +23,8 @@ STARTERS: Final = (
     "Py_IsInitialized", "PyGILState_Ensure", "PyRun_SimpleString", "PyGILState_Release",
 )  # fmt: skip
 """The functions of Python that run the statement; a process without Python lacks them."""
+TEXTS: Final = {"cuGetErrorName": "cudadrv_name", "cuGetErrorString": "cudadrv_text"}
+"""Functions without any Python that have a function's results for each number, by its name."""
 RETURN_CODE: Final = "cudadrv_gone"
 """The name of a function that returns what all functions return without a table."""
 
@@ -52,6 +54,8 @@ _PAGE: Final = 0x10000  # the largest page that Linux has on either machine
 _CODE: Final = 32  # bytes of a function
 _COMMON_CODE: Final = 256
 _START_CODE: Final = 256
+_TEXT_CODE: Final = 64
+_MOST_TEXTS: Final = 1024  # more than any result; the last has no text
 
 
 def _machine_code(listing: str) -> bytes:
@@ -269,6 +273,40 @@ def _end_arm(at: int, table: int) -> bytes:
     return struct.pack("<IIII", load, 0xF9400401, 0xF9000001, 0xD65F03C0)
 
 
+def _text_x86(at: int, offsets: int) -> bytes:
+    """`*rsi = the text of edi`, null for none; return whether there is none."""
+    begin = b"\xb9\xff\x03\0\0\x39\xcf\x0f\x47\xf9"  # mov $1023, %ecx; cmp; cmova %ecx, %edi
+    load = b"\x48\x8d\x15" + struct.pack("<i", offsets - (at + len(begin) + 7))  # lea, to %rdx
+    return begin + load + _TEXT_X86
+
+
+def _text_arm(at: int, offsets: int) -> bytes:
+    """Same, for w0 and x1."""
+    distance = offsets - (at + 12)
+    address = 0x10000009 | (distance & 3) << 29 | (distance >> 2 & 0x7FFFF) << 5  # adr x9
+    return struct.pack("<IIII", 0x52807FE9, 0x6B09001F, 0x1A899000, address) + _TEXT_ARM
+
+
+def _without_x86(at: int, texts: Sequence[tuple[int, int]], number: int) -> bytes:
+    """Return a number, but go to another function if r11 has its offset in the table."""
+    code = b""
+    for offset, target in texts:
+        code += b"\x41\x81\xfb" + struct.pack("<i", offset)  # cmp $offset, %r11d
+        code += b"\x0f\x84" + struct.pack("<i", target - (at + len(code) + 6))  # je
+    return code + _return_x86(number)
+
+
+def _without_arm(at: int, texts: Sequence[tuple[int, int]], number: int) -> bytes:
+    """Same, for x16."""
+    code = b""
+    for offset, target in texts:
+        distance = (target - (at + len(code) + 8)) // 4 & 0x7FFFF
+        code += struct.pack(
+            "<III", 0x52800009 | offset << 5, 0x6B09021F, 0x54000000 | distance << 5
+        )  # movz w9; cmp w16, w9; b.eq
+    return code + _return_arm(number)
+
+
 def _return_x86(number: int) -> bytes:
     """`mov number, %eax; ret`."""
     return b"\xb8" + struct.pack("<i", number) + b"\xc3"
@@ -277,6 +315,32 @@ def _return_x86(number: int) -> bytes:
 def _return_arm(number: int) -> bytes:
     """`mov w0, number; ret`."""
     return struct.pack("<II", 0x52800000 | number << 5, 0xD65F03C0)
+
+
+_TEXT_X86: Final = _machine_code("""
+486304ba        ; movslq (%rdx,%rdi,4),%rax
+4801c2          ; add %rax,%rdx
+85c0            ; test %eax,%eax
+480f44d0        ; cmove %rax,%rdx
+4885f6          ; test %rsi,%rsi
+7403            ; je over the next
+488916          ; mov %rdx,(%rsi)
+85c0            ; test %eax,%eax
+0f94c0          ; sete %al
+0fb6c0          ; movzx %al,%eax
+c3              ; ret
+""")
+_TEXT_ARM: Final = _machine_code("""
+2a59a0b8        ; ldrsw x10, [x9, w0, uxtw #2]
+29010a8b        ; add x9, x9, x10
+5f0100f1        ; cmp x10, #0
+e903899a        ; csel x9, xzr, x9, eq
+410000b4        ; cbz x1, over the next
+290000f9        ; str x9, [x1]
+5f0100f1        ; cmp x10, #0
+e0179f1a        ; cset w0, eq
+c0035fd6        ; ret
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +355,9 @@ class Machine:
             from the offsets in the file of this code, of the table's address and of that function.
         end: the function END, from its offset and that of the table's address.
         return_value: a function that returns a number.
+        text: a function of `TEXTS`, from its offset and that of its texts.
+        without: what a call without a table does, from the offset of this code, the offsets in the
+            table of the functions in `TEXTS` with those of their code, and the number to return.
         start: code that runs the statement and then calls, from the offsets of this code, of the
             addresses of `STARTERS`, of the table's address, of `return_at` and of the call; None if
             there is none for this processor.
@@ -302,13 +369,17 @@ class Machine:
     common: Callable[[int, int, int], bytes]
     end: Callable[[int, int], bytes]
     return_value: Callable[[int], bytes]
+    text: Callable[[int, int], bytes]
+    without: Callable[[int, Sequence[tuple[int, int]], int], bytes]
     start: Callable[[int, int, int, int, int], bytes] | None = None
     common_head: int = 0
 
 
 MACHINES: Final = {
-    "x86_64": Machine(62, _jump_x86, _common_x86, _end_x86, _return_x86, _start_x86, 16),
-    "aarch64": Machine(183, _jump_arm, _common_arm, _end_arm, _return_arm),
+    "x86_64": Machine(
+        62, _jump_x86, _common_x86, _end_x86, _return_x86, _text_x86, _without_x86, _start_x86, 16
+    ),
+    "aarch64": Machine(183, _jump_arm, _common_arm, _end_arm, _return_arm, _text_arm, _without_arm),
 }
 """By the name that `os.uname()` returns."""
 
@@ -336,12 +407,14 @@ class _Layout(NamedTuple):
     return_code: int
     common: int
     start: int
+    texts: int
     hashes: int
     symbols: int
     numbers: int
     versions: int
     relocations: int
     strings: int
+    tables: int
     dynamic: int
     table: int
     starters: int
@@ -349,27 +422,34 @@ class _Layout(NamedTuple):
     end: int
 
     @classmethod
-    def of(cls, names: int, symbols: int, strings: bytes, starters: int, statement: bytes) -> Self:
-        """Return the layout for numbers of names, symbols and starters, and for texts."""
+    def of(
+        cls, names: int, symbols: int, strings: bytes, starters: int, statement: bytes, tables: int
+    ) -> Self:
+        """Return the layout for numbers of names, symbols and starters, and for texts.
+
+        `tables` is the number of bytes of the texts of results.
+        """
         code = _aligned(_HEADER.size + 4 * _SEGMENT.size, _CODE)
         end_function, return_zero, return_code, common = (
             code + _CODE * (names + index) for index in range(4)
         )
         start = common + _COMMON_CODE
-        hashes = start + _START_CODE
+        texts = start + _START_CODE
+        hashes = texts + _TEXT_CODE * len(TEXTS)
         symbols_at = _aligned(hashes + 4 * (3 + symbols), 8)
         numbers = symbols_at + _SYMBOL.size * symbols
         versions = _aligned(numbers + 2 * symbols, 8)
         relocations = versions + 2 * (_VERSION.size + _VERSION_NAME.size)
         strings_at = relocations + starters * _RELOCATION.size
-        dynamic = _aligned(strings_at + len(strings), _PAGE)
+        tables_at = _aligned(strings_at + len(strings), 4)
+        dynamic = _aligned(tables_at + tables, _PAGE)
         table = dynamic + 13 * _ENTRY.size
         starters_at = table + 16
         statement_at = starters_at + 8 * starters
         return cls(
-            code, end_function, return_zero, return_code, common, start, hashes, symbols_at,
-            numbers, versions, relocations, strings_at, dynamic, table, starters_at, statement_at,
-            statement_at + len(statement) + 1,
+            code, end_function, return_zero, return_code, common, start, texts, hashes, symbols_at,
+            numbers, versions, relocations, strings_at, tables_at, dynamic, table, starters_at,
+            statement_at, statement_at + len(statement) + 1,
         )  # fmt: skip
 
 
@@ -381,21 +461,27 @@ def elf_image(
     *,
     result: int,
     statement: str = "",
+    texts: Mapping[str, Mapping[int, str]] | None = None,
 ) -> bytes:
     """Return the file of a shared library with these functions, of one version or of none.
 
     Without a table they return `result`. `statement` is of Python; each call without a table runs
-    it first, if the machine has the code for that.
+    it first, if the machine has the code for that. `texts` has the results of the functions in
+    `TEXTS`, which have them also without a table.
     """
-    functions = [*names, END, RETURN_ZERO, RETURN_CODE]
+    texts = texts or {}
+    tables = [_text_table(texts[name]) for name in texts]
+    functions = [*names, END, RETURN_ZERO, RETURN_CODE, *(TEXTS[name] for name in texts)]
     starters = STARTERS if statement and machine.start else ()
     strings, string_offsets = _strings((soname, version, TABLE, *functions, *starters))
     count = len(functions) + len(starters) + 2  # and the null symbol, and the table's address
-    at = _Layout.of(len(names), count, strings, len(starters), statement.encode())
+    nbytes = sum(map(len, tables))
+    at = _Layout.of(len(names), count, strings, len(starters), statement.encode(), nbytes)
 
     image = bytearray(at.end)
-    _put(image, 0, _headers(machine, at.strings + len(strings), at.dynamic, at.table, at.end))
-    _put_code(image, at, machine, len(names), result, statement.encode())
+    _put(image, 0, _headers(machine, at.tables + nbytes, at.dynamic, at.table, at.end))
+    _put_code(image, at, machine, len(names), statement.encode())
+    _put_texts(image, at, machine, [names.index(name) for name in texts], tables, result)
     # One bucket, whose chain contains all symbols.
     chain = [0, *range(2, count), 0]
     _put(image, at.hashes, struct.pack(f"<{3 + count}I", 1, count, 1, *chain))
@@ -457,7 +543,7 @@ def _put_sections(
 
 
 def _put_code(
-    image: bytearray, at: _Layout, machine: Machine, names: int, result: int, statement: bytes
+    image: bytearray, at: _Layout, machine: Machine, names: int, statement: bytes
 ) -> None:
     """Write the machine code, and the statement that it runs."""
     for index in range(names):
@@ -465,7 +551,6 @@ def _put_code(
         _put(image, entry, machine.jump(entry, at.common, 8 * (len(HOOKS) + index)))
     _put(image, at.end_function, machine.end(at.end_function, at.table))
     _put(image, at.return_zero, machine.return_value(0))
-    _put(image, at.return_code, machine.return_value(result))
     start = machine.start if statement else None
     without_table = at.start if start else at.return_code
     _put(image, at.common, machine.common(at.common, at.table, without_table))
@@ -475,6 +560,35 @@ def _put_code(
         _put(image, at.statement, statement)
 
 
+def _put_texts(
+    image: bytearray,
+    at: _Layout,
+    machine: Machine,
+    indices: Sequence[int],
+    tables: Sequence[bytes],
+    result: int,
+) -> None:
+    """Write the functions of texts, their tables, and the code that runs without a table."""
+    places, where = [], at.tables
+    for number, (index, table) in enumerate(zip(indices, tables, strict=True)):
+        code = at.texts + _TEXT_CODE * number
+        _put(image, code, machine.text(code, where))
+        _put(image, where, table)
+        where += len(table)
+        places.append((8 * (len(HOOKS) + index), code))
+    _put(image, at.return_code, machine.without(at.return_code, places, result))
+
+
+def _text_table(texts: Mapping[int, str]) -> bytes:
+    """Return the offset of each number's text from the table's begin, 0 for none; and the texts."""
+    offsets, content = [0] * _MOST_TEXTS, bytearray()
+    for number, text in texts.items():
+        offsets[number] = 4 * _MOST_TEXTS + len(content)
+        content += text.encode() + b"\0"
+    content += bytes(-len(content) % 4)
+    return struct.pack(f"<{_MOST_TEXTS}i", *offsets) + bytes(content)
+
+
 def _put_symbols(
     image: bytearray, at: _Layout, name_offsets: Sequence[int], functions: int
 ) -> None:
@@ -482,7 +596,8 @@ def _put_symbols(
     table, *others = name_offsets
     symbols = [bytes(_SYMBOL.size), _SYMBOL.pack(table, _GLOBAL_OBJECT, 0, _DATA, at.table, 16)]
     for index, name_at in enumerate(others[:functions]):
-        entry = at.code + _CODE * index
+        beyond = at.code + _CODE * index - at.common  # the functions of texts come last
+        entry = at.common + beyond if beyond < 0 else at.texts + beyond // _CODE * _TEXT_CODE
         symbols.append(_SYMBOL.pack(name_at, _GLOBAL_FUNCTION, 0, _TEXT, entry, _CODE))
     for index, name_at in enumerate(others[functions:]):
         target = _ADDRESS_X86 | len(symbols) << 32

@@ -19,6 +19,7 @@ from ..streams import PER_THREAD_HANDLE
 from .graphs import GRAPHS
 from .green_contexts import GREEN_CONTEXTS
 from .handlers import INVALID_VALUE, Handler, UnreadableArrayError, put_size, put_uint
+from .kept_modules import keep_modules
 from .launching import LAUNCHING
 from .library_files import LIBCUDA, library_images
 from .loading import LOADING
@@ -81,9 +82,14 @@ class Libcuda:
         self.api = None
 
     def _end_with_threads(self) -> None:
-        """Call no emulator from now on if threads are left, which hold their locks for ever."""
+        """Call no emulator from now on if threads are left, which hold their locks for ever.
+
+        Otherwise calls have their results while the interpreter ends, too.
+        """
         if threading.active_count() > 1:
             self._library.end()
+        elif self.api is not None:
+            keep_modules()
 
     def _wrapped(self, form: Signature, function: Callable[..., int]) -> Callable[..., int]:
         """Return the function, valid while there is an emulator; it reports a kernel's errors."""

@@ -22,6 +22,7 @@ from ptx.cache.folder import PrivateFolder, folder_from_environment
 
 from ...driver.functions import forms
 from ...errors import DriverSelectionError
+from ..result_texts import RESULT_TEXTS, result_names
 from .elf_file import MACHINES, Machine, elf_image
 from .nvml_functions import NVML_NAMES
 
@@ -76,10 +77,15 @@ def library_images() -> Mapping[str, bytes]:
     Raises:
         DriverSelectionError: the emulator replaces no libraries on this system.
     """
-    machine = this_machine(LIBCUDA)
+    machine, names = this_machine(LIBCUDA), result_names()
     return {
         LIBCUDA: elf_image(
-            LIBCUDA, libcuda_names(), machine, result=_DEINITIALIZED, statement=_STATEMENT
+            LIBCUDA,
+            libcuda_names(),
+            machine,
+            result=_DEINITIALIZED,
+            statement=_STATEMENT,
+            texts={"cuGetErrorName": names, "cuGetErrorString": {**names, **RESULT_TEXTS}},
         ),
         LIBNVIDIA_ML: elf_image(
             LIBNVIDIA_ML, NVML_NAMES, machine, result=_DRIVER_NOT_LOADED, statement=_STATEMENT

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...errors import DriverSelectionError
-from .elf_file import END, HOOKS, RETURN_CODE, RETURN_ZERO, TABLE
+from .elf_file import END, HOOKS, RETURN_CODE, RETURN_ZERO, TABLE, TEXTS
+from .kept_modules import restoring_builtins
 from .signature import Argument
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _ENDS_USE: Final = re.compile(
     "Destroy|Free|Unload|Release|Unregister|Unmap|Shutdown|Synchronize|(Push|Pop|Set)Current"
 )
+
+
+_RESTORE: Final = restoring_builtins()
 
 
 def guarded(
@@ -42,10 +46,12 @@ def guarded(
     function that fails then returns what `end` returns, without a report.
     """
     # Bound here, as this module loses its contents too, and so do the builtins.
-    is_finalizing, interrupt = sys.is_finalizing, _thread.interrupt_main
+    is_finalizing, interrupt, restore = sys.is_finalizing, _thread.interrupt_main, _RESTORE
     interrupted, anything, system = KeyboardInterrupt, BaseException, sys
 
     def wrapper(*arguments: Argument) -> int:
+        if is_finalizing():
+            restore()
         try:
             return function(*arguments)
         except interrupted:
@@ -68,8 +74,8 @@ class SharedObject:
     library, and before `connect`.
 
     After the interpreter has ended, functions that free, destroy or wait return success: the
-    process frees everything, and no work is left. C++ destructors may check that. The others
-    return the error.
+    process frees everything, and no work is left. C++ destructors may check that. cuGetErrorName
+    and cuGetErrorString have their results. The others return the error.
 
     Raises:
         DriverSelectionError: a library of that name is already loaded.
@@ -98,17 +104,19 @@ class SharedObject:
         each call wait for the GIL, and puts aside the exception of a caller that cleans up.
         """
         if self._functions is None:
+            without = {name: own for name, own in TEXTS.items() if name in self._names}
             hooks = [_address_in(ctypes.pythonapi, name) if run_python else None for name in HOOKS]
             called = [ctypes.cast(targets[name], ctypes.c_void_p).value for name in self._names]
+            gone = [_address_in(self._library, without.get(n, RETURN_CODE)) for n in self._names]
+            done = _address_in(self._library, RETURN_ZERO)
             ends = [
-                _address_in(self._library, RETURN_ZERO if ends_use(n) else RETURN_CODE)
-                for n in self._names
+                done if ends_use(name) else without_python
+                for name, without_python in zip(self._names, gone, strict=True)
             ]
             kind = ctypes.c_void_p * (len(HOOKS) + len(self._names))
             self._functions = kind(*hooks, *called)
             ended = kind(*[None] * len(HOOKS), *ends)
-            gone = _address_in(self._library, RETURN_CODE)
-            self._gone = kind(*[None] * len(HOOKS), *[gone] * len(self._names))
+            self._gone = kind(*[None] * len(HOOKS), *gone)
             callbacks = targets, self._functions, ended, self._gone
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(callbacks))
             self._tables[1] = ctypes.addressof(ended)
