@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from ptx.standard_streams import flush_output
 
+from ..driver.exit_status import FOUND
 from ..errors import DriverSelectionError
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error
@@ -20,6 +24,8 @@ _TOOLKIT: Final = Path(__file__).parent / "toolkit" / "bin"
 _FAULT_PLUGIN: Final = "cudadrv.sessions.fault_clearing"
 _FAULTS: Final = ("sticky", "test", "continue")
 _NOT_FOUND: Final = 127  # a shell's status
+_BY_SIGNAL: Final = 128  # as a shell's, plus the signal
+_NO_KERNEL: Final = 67
 # Ten times the emulator's own: kernels of other libraries may loop long over registers alone.
 _STEPS: Final = 100_000_000
 
@@ -32,7 +38,9 @@ def add_to(commands: Commands) -> None:
         example="--devices 2 python script.py",
         statuses={
             "0": "the command succeeded", str(_NOT_FOUND): "there is no such command",
-            "66": "the command is a Python program, and --checks has findings",
+            "66": "the command is a Python program, and --checks has findings; with "
+            "--fail-on-findings also if another process had findings or a fault",
+            "67": "--require-kernels, and no kernel ran on the emulator",
             "2": "the command line is wrong", "other": "the command's own status; "
             "a fault alone does not change it",
         },
@@ -52,6 +60,10 @@ def add_to(commands: Commands) -> None:
     add("--fault", choices=_FAULTS, help="what a kernel's fault does: sticky, the default, fails "
         "all later calls, as on a GPU; test: until the next pytest test; continue: nothing more "
         "than its own error")  # fmt: skip
+    add("--fail-on-findings", action="store_true", help="end with status 66 if any process of the "
+        "command had findings of checks, or a kernel's fault")  # fmt: skip
+    add("--require-kernels", action="store_true", help="end with status 67 if the command succeeds "
+        "and no kernel ran on the emulator")  # fmt: skip
     add("--suppressions", metavar="FILE", help="a file of known findings, which are not reported")
     add(
         "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments"
@@ -65,7 +77,52 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         parser.error(f"name a command, such as: {parser.prog} python script.py")
     if command[0] == "python":
         command[0] = sys.executable  # the one that has this package
-    return _replaced_by(command, environment(options))
+    from ..emulator.command_events import FOLDER
+
+    names = environment(options)
+    if not (options.fail_on_findings or options.require_kernels):
+        return _replaced_by(command, names)
+    with tempfile.TemporaryDirectory(prefix="cudadrv-emulate-") as folder:
+        status = _ended(command, {**names, FOLDER: folder})
+        return _judged(status, Path(folder), options)
+
+
+def _ended(command: Sequence[str], names: dict[str, str]) -> int:
+    """Run the command, and return its status; signals that end this process reach it."""
+    flush_output()
+    try:
+        process = subprocess.Popen(list(command), env=names)
+    except OSError as error:
+        print_error(f"{program_name()}: {command[0]}: {error.strerror}")
+        return _NOT_FOUND
+
+    def pass_on(number: int, _: object) -> None:
+        process.send_signal(number)
+
+    # A terminal sends its interrupts to both.
+    former = {each: signal.signal(each, pass_on) for each in (signal.SIGTERM, signal.SIGHUP)}
+    former[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        status = process.wait()
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    return status if status >= 0 else _BY_SIGNAL - status
+
+
+def _judged(status: int, folder: Path, options: argparse.Namespace) -> int:
+    """Return the status of the command, changed by what its processes noted."""
+    from ..emulator.command_events import Event, happened
+
+    if options.fail_on_findings and (
+        happened(folder, Event.FINDING) or happened(folder, Event.FAULT)
+    ):
+        print_error("cudadrv: a process had findings or a kernel's fault (--fail-on-findings)")
+        return FOUND
+    if options.require_kernels and not status and not happened(folder, Event.KERNEL):
+        print_error("cudadrv: no kernel ran on the emulator (--require-kernels)")
+        return _NO_KERNEL
+    return status
 
 
 def environment(options: argparse.Namespace) -> dict[str, str]:

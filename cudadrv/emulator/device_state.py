@@ -275,6 +275,7 @@ class DeviceState:
         others: the emulator's other devices.
         teams: the devices that ever bound memory to a multicast object with this one.
         note_fault: called with each fault of a kernel.
+        note_kernel: called once, before the first kernel runs; None afterwards.
         keeps_faults: whether a fault makes later calls fail, as on a GPU.
         primary_flags: flags of its next primary context.
     """
@@ -314,6 +315,7 @@ class DeviceState:
         self.teams: set[DeviceState] = set()
         self.counters: tuple[Counters, ...] = ()
         self.note_fault: Callable[[EmulationFault], None] = _nobody
+        self.note_kernel: Callable[[], None] | None = None
         self.keeps_faults: bool = True
 
     def reject_if_broken(self) -> None:

@@ -316,6 +316,9 @@ def execute(
         CallError: with the code of the kernel's error.
     """
     locks, memories = _reached(function, device)
+    if device.note_kernel is not None:
+        note, device.note_kernel = device.note_kernel, None
+        note()
 
     def run() -> None:
         _part(device, memories, lambda: _launch(function, shape, parameters, device, limits))
@@ -336,6 +339,9 @@ def execute_in_turns(
     No lock is held between turns. A counted launch has one turn, and no order.
     """
     locks, memories = _reached(function, device)
+    if device.note_kernel is not None:
+        note, device.note_kernel = device.note_kernel, None
+        note()
     turns: Turns | None = None
     waits: bool | None = None
 

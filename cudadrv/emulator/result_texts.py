@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from ..errors import results
-from ..errors.base import CudaError
+from ..errors import CudaError, results
 
 RESULT_TEXTS: Final = MappingProxyType(
     {

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import atexit
 import os
+from functools import partial
 from typing import Final
 
 from ptx.standard_streams import write_error
 
 from ..driver.driver_selection import report_at_end
 from ..driver.locks import process_lock
+from ..emulator.command_events import Event, note
 from .stand_in import is_standing, stand_in
 
 _REJECTED: Final = 2  # as of a wrong command line
@@ -38,5 +40,7 @@ def start() -> None:
         except Exception as error:
             write_error(f"cudadrv: {type(error).__name__}: {error}\n")
             os._exit(_REJECTED)  # after an exception `site` would go on
+        for device in substitute.emulator._devices:
+            device.note_kernel = partial(note, Event.KERNEL)
         report_at_end(substitute.emulator, immediately=True)
         atexit.register(substitute.finish)  # it runs before that report

@@ -55,6 +55,7 @@ _CODE: Final = 32  # bytes of a function
 _COMMON_CODE: Final = 256
 _START_CODE: Final = 256
 _TEXT_CODE: Final = 64
+_NOTICE_CODE: Final = 128
 _MOST_TEXTS: Final = 1024  # more than any result; the last has no text
 
 
@@ -307,6 +308,49 @@ def _without_arm(at: int, texts: Sequence[tuple[int, int]], number: int) -> byte
     return code + _return_arm(number)
 
 
+def _notice_x86(at: int, starters: int, flag: int, text: tuple[int, int], then: int) -> bytes:
+    """Write a text to standard error once, if the process has no Python; then go on."""
+    code = b""
+
+    def at_address(instruction: bytes, target: int) -> bytes:
+        return instruction + struct.pack("<i", target - (at + len(code) + len(instruction) + 4))
+
+    if starters:
+        code += at_address(b"\x48\x8b\x05", starters) + b"\x48\x85\xc0"  # mov, to %rax; test
+        code += at_address(b"\x0f\x85", then)  # jne
+    code += b"\xb8\x01\0\0\0"  # mov $1, %eax
+    code += at_address(b"\x87\x05", flag) + b"\x85\xc0"  # xchg; test
+    code += at_address(b"\x0f\x85", then)
+    code += b"\x57\x56\x52\x41\x53\xbf\x02\0\0\0"  # push %rdi, %rsi, %rdx, %r11; mov $2, %edi
+    code += at_address(b"\x48\x8d\x35", text[0])  # lea, to %rsi
+    code += b"\xba" + struct.pack("<i", text[1])  # mov, to %edx
+    code += b"\xb8\x01\0\0\0\x0f\x05\x41\x5b\x5a\x5e\x5f"  # mov $1, %eax (write); syscall; pop
+    return code + at_address(b"\xe9", then)
+
+
+def _notice_arm(at: int, starters: int, flag: int, text: tuple[int, int], then: int) -> bytes:
+    """Same."""
+
+    def address(register: int, target: int, place: int) -> int:
+        distance = target - (at + place)  # adr
+        return 0x10000000 | (distance & 3) << 29 | (distance >> 2 & 0x7FFFF) << 5 | register
+
+    def jump(place: int) -> int:
+        return (then - (at + place)) // 4
+
+    return struct.pack(
+        "<15I",
+        address(9, flag, 0), 0xB940012A,  # adr x9; ldr w10, [x9]
+        0x3500000A | (jump(8) & 0x7FFFF) << 5,  # cbnz w10
+        0x5280002A, 0xB900012A,  # mov w10, #1; str w10, [x9]
+        0xA9BE07E0, 0xF9000BE2,  # stp x0, x1, [sp, #-32]!; str x2, [sp, #16]
+        0x52800040, address(1, text[0], 32),  # mov w0, #2; adr x1
+        0x52800002 | text[1] << 5, 0x52800808, 0xD4000001,  # mov w2; mov w8, #64 (write); svc #0
+        0xF9400BE2, 0xA8C207E0,  # ldr x2, [sp, #16]; ldp x0, x1, [sp], #32
+        0x14000000 | jump(56) & 0x3FFFFFF,  # b
+    )  # fmt: skip
+
+
 def _return_x86(number: int) -> bytes:
     """`mov number, %eax; ret`."""
     return b"\xb8" + struct.pack("<i", number) + b"\xc3"
@@ -358,6 +402,9 @@ class Machine:
         text: a function of `TEXTS`, from its offset and that of its texts.
         without: what a call without a table does, from the offset of this code, the offsets in the
             table of the functions in `TEXTS` with those of their code, and the number to return.
+        notice: code that writes a text once in a process without Python, from its offset, those of
+            the address of Python's first starter (0 for none) and of the flag, the text's offset
+            and bytes, and the offset of the code that follows.
         start: code that runs the statement and then calls, from the offsets of this code, of the
             addresses of `STARTERS`, of the table's address, of `return_at` and of the call; None if
             there is none for this processor.
@@ -371,15 +418,27 @@ class Machine:
     return_value: Callable[[int], bytes]
     text: Callable[[int, int], bytes]
     without: Callable[[int, Sequence[tuple[int, int]], int], bytes]
+    notice: Callable[[int, int, int, tuple[int, int], int], bytes]
     start: Callable[[int, int, int, int, int], bytes] | None = None
     common_head: int = 0
 
 
 MACHINES: Final = {
     "x86_64": Machine(
-        62, _jump_x86, _common_x86, _end_x86, _return_x86, _text_x86, _without_x86, _start_x86, 16
+        62,
+        _jump_x86,
+        _common_x86,
+        _end_x86,
+        _return_x86,
+        _text_x86,
+        _without_x86,
+        _notice_x86,
+        _start_x86,
+        16,
     ),
-    "aarch64": Machine(183, _jump_arm, _common_arm, _end_arm, _return_arm, _text_arm, _without_arm),
+    "aarch64": Machine(
+        183, _jump_arm, _common_arm, _end_arm, _return_arm, _text_arm, _without_arm, _notice_arm
+    ),
 }
 """By the name that `os.uname()` returns."""
 
@@ -408,6 +467,7 @@ class _Layout(NamedTuple):
     common: int
     start: int
     texts: int
+    notice: int
     hashes: int
     symbols: int
     numbers: int
@@ -419,11 +479,20 @@ class _Layout(NamedTuple):
     table: int
     starters: int
     statement: int
+    flag: int
+    message: int
     end: int
 
     @classmethod
     def of(
-        cls, names: int, symbols: int, strings: bytes, starters: int, statement: bytes, tables: int
+        cls,
+        names: int,
+        symbols: int,
+        strings: bytes,
+        starters: int,
+        statement: bytes,
+        tables: int,
+        notice: bytes,
     ) -> Self:
         """Return the layout for numbers of names, symbols and starters, and for texts.
 
@@ -435,7 +504,8 @@ class _Layout(NamedTuple):
         )
         start = common + _COMMON_CODE
         texts = start + _START_CODE
-        hashes = texts + _TEXT_CODE * len(TEXTS)
+        notice_at = texts + _TEXT_CODE * len(TEXTS)
+        hashes = notice_at + _NOTICE_CODE
         symbols_at = _aligned(hashes + 4 * (3 + symbols), 8)
         numbers = symbols_at + _SYMBOL.size * symbols
         versions = _aligned(numbers + 2 * symbols, 8)
@@ -446,10 +516,11 @@ class _Layout(NamedTuple):
         table = dynamic + 13 * _ENTRY.size
         starters_at = table + 16
         statement_at = starters_at + 8 * starters
+        flag = _aligned(statement_at + len(statement) + 1, 8)
         return cls(
-            code, end_function, return_zero, return_code, common, start, texts, hashes, symbols_at,
-            numbers, versions, relocations, strings_at, tables_at, dynamic, table, starters_at,
-            statement_at, statement_at + len(statement) + 1,
+            code, end_function, return_zero, return_code, common, start, texts, notice_at, hashes,
+            symbols_at, numbers, versions, relocations, strings_at, tables_at, dynamic, table,
+            starters_at, statement_at, flag, flag + 8, flag + 8 + len(notice),
         )  # fmt: skip
 
 
@@ -462,12 +533,14 @@ def elf_image(
     result: int,
     statement: str = "",
     texts: Mapping[str, Mapping[int, str]] | None = None,
+    notice: str = "",
 ) -> bytes:
     """Return the file of a shared library with these functions, of one version or of none.
 
     Without a table they return `result`. `statement` is of Python; each call without a table runs
     it first, if the machine has the code for that. `texts` has the results of the functions in
-    `TEXTS`, which have them also without a table.
+    `TEXTS`, which have them also without a table. A process without Python writes `notice` to
+    standard error once.
     """
     texts = texts or {}
     tables = [_text_table(texts[name]) for name in texts]
@@ -476,11 +549,12 @@ def elf_image(
     strings, string_offsets = _strings((soname, version, TABLE, *functions, *starters))
     count = len(functions) + len(starters) + 2  # and the null symbol, and the table's address
     nbytes = sum(map(len, tables))
-    at = _Layout.of(len(names), count, strings, len(starters), statement.encode(), nbytes)
+    said, told = statement.encode(), notice.encode()
+    at = _Layout.of(len(names), count, strings, len(starters), said, nbytes, told)
 
     image = bytearray(at.end)
     _put(image, 0, _headers(machine, at.tables + nbytes, at.dynamic, at.table, at.end))
-    _put_code(image, at, machine, len(names), statement.encode())
+    _put_code(image, at, machine, len(names), said, told)
     _put_texts(image, at, machine, [names.index(name) for name in texts], tables, result)
     # One bucket, whose chain contains all symbols.
     chain = [0, *range(2, count), 0]
@@ -543,20 +617,25 @@ def _put_sections(
 
 
 def _put_code(
-    image: bytearray, at: _Layout, machine: Machine, names: int, statement: bytes
+    image: bytearray, at: _Layout, machine: Machine, names: int, statement: bytes, notice: bytes
 ) -> None:
-    """Write the machine code, and the statement that it runs."""
+    """Write the machine code, the statement that it runs, and the text that it writes."""
     for index in range(names):
         entry = at.code + _CODE * index
         _put(image, entry, machine.jump(entry, at.common, 8 * (len(HOOKS) + index)))
     _put(image, at.end_function, machine.end(at.end_function, at.table))
     _put(image, at.return_zero, machine.return_value(0))
     start = machine.start if statement else None
-    without_table = at.start if start else at.return_code
-    _put(image, at.common, machine.common(at.common, at.table, without_table))
+    then = at.notice if notice else at.return_code
+    _put(image, at.common, machine.common(at.common, at.table, at.start if start else then))
+    if notice:
+        place, message = at.starters if start else 0, (at.message, len(notice))
+        code = machine.notice(at.notice, place, at.flag, message, at.return_code)
+        _put(image, at.notice, code)
+        _put(image, at.message, notice)
     if start:
         call = at.common + machine.common_head
-        _put(image, at.start, start(at.start, at.starters, at.table, at.return_code, call))
+        _put(image, at.start, start(at.start, at.starters, at.table, then, call))
         _put(image, at.statement, statement)
 
 

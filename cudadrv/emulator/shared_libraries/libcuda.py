@@ -14,6 +14,7 @@ from ptx.standard_streams import write_error
 from ...driver._api import CUresult, CUstream
 from ...driver.functions import forms, without_version
 from ..calls.tensor_map import FUNCTIONS
+from ..command_events import Event, note
 from ..emulator import Emulator
 from ..streams import PER_THREAD_HANDLE
 from .graphs import GRAPHS
@@ -25,7 +26,7 @@ from .library_files import LIBCUDA, library_images
 from .loading import LOADING
 from .memory import MEMORY
 from .old_forms import OLD_FORMS
-from .queries import QUERIES
+from .queries import QUERIES, tell_reason
 from .shared_object import SharedObject, guarded
 from .signature import Argument, Signature, signature
 
@@ -106,6 +107,8 @@ class Libcuda:
                 return INVALID_VALUE
             if code:
                 self._report(form.name, api.last_fault)
+                if code == _NOT_SUPPORTED and not form.is_absent:
+                    tell_reason(api, code)
             return code
 
         return guarded(wrapper, _UNKNOWN, self._library.ending(form.symbol, _DEINITIALIZED))
@@ -119,6 +122,7 @@ class Libcuda:
             self._reported = fault
             refused = f"{call}: " if isinstance(fault, ImageFormatError) else ""
             write_error(f"cudadrv: {refused}{fault}\n")
+            note(Event.FAULT)
 
     def _function(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
         if form.is_absent:

@@ -45,6 +45,9 @@ except ImportError as error:
 else:
     start()
 """
+_NOTICE: Final = (
+    "cudadrv: no emulator in this process, which runs no Python: functions of {} return {}\n"
+)
 # It runs among the names of the main program, and adds none to them.
 _STATEMENT: Final = f"exec({_START!r}, {{}})"
 
@@ -85,10 +88,16 @@ def library_images() -> Mapping[str, bytes]:
             machine,
             result=_DEINITIALIZED,
             statement=_STATEMENT,
+            notice=_NOTICE.format(LIBCUDA, "CUDA_ERROR_DEINITIALIZED"),
             texts={"cuGetErrorName": names, "cuGetErrorString": {**names, **RESULT_TEXTS}},
         ),
         LIBNVIDIA_ML: elf_image(
-            LIBNVIDIA_ML, NVML_NAMES, machine, result=_DRIVER_NOT_LOADED, statement=_STATEMENT
+            LIBNVIDIA_ML,
+            NVML_NAMES,
+            machine,
+            result=_DRIVER_NOT_LOADED,
+            statement=_STATEMENT,
+            notice=_NOTICE.format(LIBNVIDIA_ML, "NVML_ERROR_DRIVER_NOT_LOADED"),
         ),
     }
 

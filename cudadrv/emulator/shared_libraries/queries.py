@@ -77,7 +77,7 @@ def error_name(api: Emulator, code: int, result: int) -> int:
     """Return the name of a result, null for an unknown one."""
     name = _NAMES.get(code)
     if name:
-        _tell_reason(api, code)
+        tell_reason(api, code)
     put_size(result, _TEXTS.address(name.encode()) if name else 0)
     return 0 if name else INVALID_VALUE
 
@@ -88,16 +88,16 @@ def error_string(api: Emulator, code: int, result: int) -> int:
     if code not in _NAMES:
         put_size(result, 0)
         return INVALID_VALUE
-    _tell_reason(api, code)
+    tell_reason(api, code)
     put_size(result, _TEXTS.address(result_text(CUresult(code)).encode()))
     return 0
 
 
-def _tell_reason(api: Emulator, code: int) -> None:
+def tell_reason(api: Emulator, code: int) -> None:
     """Print why this thread's last call failed, if it failed with this result; once each.
 
     A library that asks for the name or the text of a result is about to report it. Many show
-    their own words in place of the text.
+    their own words in place of the text. What the emulator does not support is printed at once.
     """
     _, text = api.cuGetErrorString(CUresult(code))
     reason = (text or b"").decode(errors="replace")
