@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import cast
 
-from cuda.bindings.driver import CUexecAffinityParam
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from cudadrv.driver._api import CUcontext, CUctxCreateParams, CUdevice
+from cudadrv.driver._api import CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityType
 from cudadrv.emulator import Emulator
 
 from .calls import OpenApi, code, load, ok
@@ -95,13 +96,41 @@ def test_nothing_of_a_destroyed_context_is_retained(emulator: Emulator, device: 
     assert code(emulator.cuCtxDestroy(CUcontext(int(context) + 16))) == 201
 
 
-def test_context_parameters_that_request_something_are_not_supported(emulator: Emulator) -> None:
+def test_context_parameters_may_ask_for_nothing(api: OpenApi, device: CUdevice) -> None:
+    """As on an H200 without MPS, which supports no execution affinity."""
+    context = ok(api.cuCtxCreate(CUctxCreateParams(), 0, device))
+    ok(api.cuCtxDestroy(context))
+    counted = CUctxCreateParams()
+    counted.numExecAffinityParams = 1
+    assert code(api.cuCtxCreate(counted, 0, device)) == 1
+
+
+def test_other_context_parameters_are_rejected(emulator: Emulator) -> None:
+    """With the codes of an H200."""
     device = ok(emulator.cuDeviceGet(0))
-    requesting = CUctxCreateParams()
-    requesting.execAffinityParams = [CUexecAffinityParam()]
-    requesting.numExecAffinityParams = 1
-    assert code(emulator.cuCtxCreate(requesting, 0, device)) == 224
-    assert code(emulator.cuCtxCreate(CUctxCreateParams(), 0, device)) == 0
+    for affinities, number, cig, expected in (
+        ((1,), 1, (), 224), ((), 1, (), 1), ((1,), 0, (), 0), ((1,), -1, (), 0), ((), 0, (1,), 801),
+        ((1,), 1, (1,), 801),
+    ):  # fmt: skip
+        params = cast(
+            CUctxCreateParams,
+            SimpleNamespace(
+                execAffinityParams=affinities, numExecAffinityParams=number, cigParams=cig
+            ),
+        )
+        assert code(emulator.cuCtxCreate(params, 0, device)) == expected, (affinities, number, cig)
+    assert ok(emulator.cuDeviceGetExecAffinitySupport(CUexecAffinityType(0), device)) == 0
+
+
+def test_the_flags_of_a_primary_context_are_set_before_it_is_active(emulator: Emulator) -> None:
+    device = ok(emulator.cuDeviceGet(1))
+    ok(emulator.cuDevicePrimaryCtxSetFlags(device, 4))
+    assert emulator.cuDevicePrimaryCtxGetState(device)[1:] == (4, 0)
+    ok(emulator.cuDevicePrimaryCtxRetain(device))
+    assert emulator.cuDevicePrimaryCtxGetState(device)[1:] == (4, 1)
+    ok(emulator.cuDevicePrimaryCtxSetFlags(device, 1))
+    assert emulator.cuDevicePrimaryCtxGetState(device)[1:] == (1, 1)
+    assert code(emulator.cuDevicePrimaryCtxSetFlags(device, 1 << 20)) == 1
 
 
 def test_a_created_context_is_current_and_pops(api: OpenApi, device: CUdevice) -> None:

@@ -35,8 +35,8 @@ from .handlers import (
 )
 
 MEMORY: Final = Handlers()
-_COPY_2D: Final = struct.Struct("<2Qi4x4Q2Qi4x4Q2Q")
-_COPY_3D: Final = struct.Struct("<4Qi4x6Q4Qi4x6Q3Q")
+_COPY_2D: Final = struct.Struct("<2Qi4x4Q2Qi4x4Q2Q")  # CUDA_MEMCPY2D
+_COPY_3D: Final = struct.Struct("<4Qi4x6Q4Qi4x6Q3Q")  # CUDA_MEMCPY3D
 _DEVICE, _HOST = 1, 2  # CU_MEM_LOCATION_TYPE_DEVICE and _HOST
 _CPU: Final = -1  # CU_DEVICE_CPU
 _MOST: Final = 13  # CU_MEMPOOL_ATTR_MAX_POOL_SIZE

@@ -8,13 +8,15 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
+import cudadrv.emulator
 from cudadrv.driver.functions import forms, without_version
 from cudadrv.emulator.shared_libraries.signature import CParameter, signature
 
@@ -68,11 +70,22 @@ def _types(parameters: str) -> list[str]:
     return [named[1].strip() for named in each_named if named]
 
 
-def c_types(folder: Path, scratch: Path) -> dict[tuple[str, int], list[CType]]:
-    """What the compiler says of each form, by name and version."""
+def printed(folder: Path, scratch: Path, lines: Sequence[str]) -> str:
+    """What a program of C with these lines prints."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs a compiler of C")
+    source, program = scratch / "sizes.c", scratch / "sizes"
+    # The name brings the types of old forms.
+    head = "#define __CUDA_API_VERSION_INTERNAL\n#include <stddef.h>\n#include <stdio.h>\n"
+    main = "#include <cudaTypedefs.h>\nint main(void) {\n" + "\n".join(lines)
+    source.write_text(f"{head}{main}\nreturn 0;\n}}\n")
+    subprocess.run([compiler, "-w", f"-I{folder}", str(source), "-o", str(program)], check=True)
+    return subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+
+
+def c_types(folder: Path, scratch: Path) -> dict[tuple[str, int], list[CType]]:
+    """What the compiler says of each form, by name and version."""
     lines = []
     for name, since, types in declared(folder):
         lines.append(f'printf("\\n{name} {since}");')
@@ -82,13 +95,7 @@ def c_types(folder: Path, scratch: Path) -> dict[tuple[str, int], list[CType]]:
             if each.replace(" ", "") in ("void*", "constvoid*"):
                 target = f"(size_t){ANY}"
             lines.append(f'printf(" %zu/%zu", sizeof({each}), {target});')
-    source = scratch / "sizes.c"
-    # The name brings the types of old forms.
-    head = "#define __CUDA_API_VERSION_INTERNAL\n#include <stdio.h>\n#include <cudaTypedefs.h>\n"
-    source.write_text(head + "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
-    program = scratch / "sizes"
-    subprocess.run([compiler, "-w", f"-I{folder}", str(source), "-o", str(program)], check=True)
-    out = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    out = printed(folder, scratch, lines)
     found = {}
     for line in out.split("\n")[1:]:
         form, version, *sizes = line.split()
@@ -140,3 +147,66 @@ def test_the_table_has_the_versions_of_the_headers() -> None:
     known = {(without_version(form.symbol), form.since) for form in forms()}
     by_header = {(name, since) for name, since, _ in declared(include_folder()) if since}
     assert by_header - known == set()
+
+
+EMULATOR: Final = Path(cudadrv.emulator.__file__).parent
+# The form of a structure in the source, with the structure's name as its comment.
+_FORM: Final = re.compile(r'struct\.Struct\("(<[^"]+)"\)  # (CU\w+)(, as far)?')
+_SIZE: Final = re.compile(r"(\d+)  # sizeof\((CU\w+)\)")
+
+
+def members(folder: Path, name: str) -> list[str]:
+    """The members of a structure of `cuda.h`, without those of unions and of other structures."""
+    text = (folder / "cuda.h").read_text()
+    base = re.search(
+        rf"typedef struct (\w+) {{([^{{}}]*(?:{{[^{{}}]*}}[^{{}}]*)*)}} {name}\w*;", text
+    )
+    if base is None:
+        alias = re.search(rf"typedef (\w+) {name};", text)
+        assert alias is not None, name
+        return members(folder, alias[1])
+    plain = re.sub(r"/\*.*?\*/|//[^\n]*", "", base[2], flags=re.DOTALL)
+    return re.findall(r"(\w+)(?:\[[^]]*\])?;", re.sub(r"{[^{}]*}", "", plain))
+
+
+def items(form: str) -> list[tuple[int, int]]:
+    """The offset and the bytes of each number of a form."""
+    found, offset = [], 0
+    for count, kind in re.findall(r"(\d*)(\w)", form[1:]):
+        nbytes = struct.calcsize("<" + kind)
+        for _ in range(int(count or 1)):
+            if kind != "x":
+                found.append((offset, nbytes))
+            offset += nbytes
+    return found
+
+
+def test_the_structures_in_the_source_have_the_sizes_and_offsets_of_the_headers(
+    tmp_path: Path,
+) -> None:
+    text = "\n".join(path.read_text() for path in sorted(EMULATOR.rglob("*.py")))
+    forms_of, sizes = _FORM.findall(text), _SIZE.findall(text)
+    folder = include_folder()
+    lines = [f'printf("{name} %zu\\n", sizeof({name}));' for _, name in sizes]
+    for _, name, _ in forms_of:
+        lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
+        lines += [
+            f'printf("{name}.{each} %zu %zu\\n", offsetof({name}, {each}), '
+            f"sizeof((({name} *)0)->{each}));"
+            for each in members(folder, name)
+        ]
+    rows = [line.split() for line in printed(folder, tmp_path, lines).splitlines()]
+    nbytes = {row[0]: int(row[1]) for row in rows if len(row) == 2}
+    wrong = [(name, size, nbytes[name]) for size, name in sizes if int(size) != nbytes[name]]
+    for form, name, is_partial in forms_of:
+        spans = {(int(r[1]), int(r[2])) for r in rows if r[0].startswith(f"{name}.")}
+        for offset, size in items(form):
+            if not any(at <= offset and offset + size <= at + n for at, n in spans):
+                wrong.append((name, offset, size))
+        starts = {offset for offset, _ in items(form)}
+        missed = [at for at, _ in spans if at not in starts and at < struct.calcsize(form)]
+        wrong += [(name, at, -1) for at in missed if name != "CUDA_MEM_ALLOC_NODE_PARAMS_v2"]
+        if not is_partial and struct.calcsize(form) != nbytes[name]:
+            wrong.append((name, struct.calcsize(form), nbytes[name]))
+    assert wrong == []
+    assert (len(sizes), len(forms_of)) >= (10, 7)
