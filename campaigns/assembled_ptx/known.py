@@ -147,6 +147,11 @@ KNOWN: Final = (
         lambda text, error: re.search(r"mem ?\+", text) is not None and "has a wrong kind" in error,
     ),
     KnownDifference(
+        "ptxas looks for the needs of .b128 in scalars alone, not in arrays",
+        True,
+        lambda text, error: ".b128" in text and ".b128 at PTX line" in error,
+    ),
+    KnownDifference(
         "ptxas takes a fourth operand of atom.exch.b128",
         True,
         lambda text, error: text.startswith("atom.") and ".exch" in text and ".b128" in text
