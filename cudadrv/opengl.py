@@ -189,22 +189,22 @@ class _Registered(Closeable):
     def _keep(self, handle: _ResourceHandle, code: CUresult, call: str) -> None:
         """Own the registration, if the driver made it."""
         if code:
-            raise _rejection(self.context, code, call, self._registering)
+            raise _rejection(self._context, code, call, self._registering)
         self._own(handle)
-        self.context._adopt(self)
+        self._context._adopt(self)
 
     @property
     def _registering(self) -> str:
-        where = f"on device {self.context.ordinal}"
-        return f"registering {self._kind} {self.name} of OpenGL {where}"
+        where = f"on device {self._context.ordinal}"
+        return f"registering {self._kind} {self._name} of OpenGL {where}"
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
-        return f"<{type(self).__name__}{state} {self.name} on device {self.context.ordinal}>"
+        return f"<{type(self).__name__}{state} {self._name} on device {self._context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
-        return f"the {self._kind} {self.name} of OpenGL was closed"
+        return f"the {self._kind} {self._name} of OpenGL was closed"
 
     @property
     def handle(self) -> CUgraphicsResource:
@@ -221,7 +221,7 @@ class _Registered(Closeable):
         """Map it, and return what `make` returns for the mapping; closing that unmaps it."""
         require_stream(f"{where}: stream", stream)
         self._handle.raw  # noqa: B018  # raises once it is closed
-        if stream.context is not self.context:
+        if stream.context is not self._context:
             raise WrongDeviceError(f"mapping {self!r} for {stream!r} of another context")
         if stream._handle.capture is not None:
             raise StreamCaptureUnsupportedError(

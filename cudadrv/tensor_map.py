@@ -684,11 +684,11 @@ class TensorMap(NotCopyable, KernelObject):
         self._element_strides: tuple[int, ...] = steps
 
     def _made(self, encoder: Encoder, arguments: Sequence[object], before: bytes = b"") -> bytes:
-        return encoded(self.context._handle, encoder, arguments, f"making {self!r}", before)
+        return encoded(self._context._handle, encoder, arguments, f"making {self!r}", before)
 
     def __repr__(self) -> str:
-        memory = "closed memory" if self.buffer.closed else repr(self._array)
-        return f"<TensorMap of boxes {self.box} over {memory}>"
+        memory = "closed memory" if self._buffer.closed else repr(self._array)
+        return f"<TensorMap of boxes {self._box} over {memory}>"
 
     def __bytes__(self) -> bytes:
         """The 128 bytes, as a kernel's parameter has them; a GPU's and the emulator's differ."""
@@ -715,10 +715,10 @@ class TensorMap(NotCopyable, KernelObject):
 
         More than `box_nbytes`, if rows are shorter than that; an mbarrier expects `box_nbytes`.
         """
-        row, span = self.box[-1] * self.element.nbytes, self.swizzle.nbytes
+        row, span = self._box[-1] * self.element.nbytes, self.swizzle.nbytes
         if row >= span or self._modes.interleave:
-            return self.box_nbytes
-        return self.box_nbytes // row * span
+            return self._box_nbytes
+        return self._box_nbytes // row * span
 
     def replace(self, array: AnyDeviceArray) -> TensorMap:
         """Return this map over another array of the same shape, strides, dtype and context.
@@ -739,8 +739,8 @@ class TensorMap(NotCopyable, KernelObject):
             )
         check_tensor(array, self._modes)
         tensor_map = object.__new__(type(self))
-        tensor_map._set(array, self._modes, self.box, self.element_strides)
-        tensor_map._box_nbytes = self.box_nbytes
+        tensor_map._set(array, self._modes, self._box, self._element_strides)
+        tensor_map._box_nbytes = self._box_nbytes
         tensor_map._encoded = tensor_map._made(REPLACE, (array.ptr,), self._encoded)
         return tensor_map
 
@@ -754,7 +754,7 @@ class TensorMap(NotCopyable, KernelObject):
 
     @property
     def _memory(self) -> AnyMemory:
-        memory = self.buffer._handle
+        memory = self._buffer._handle
         if isinstance(memory, ClosedHandle):
             raise memory.error_of("the array of a tensor map was closed")
         return memory

@@ -143,7 +143,7 @@ class LinearAlgebra(NotCopyable):
         return algebra
 
     def __repr__(self) -> str:
-        return f"<LinearAlgebra on {self.stream!r}>"
+        return f"<LinearAlgebra on {self._stream!r}>"
 
     def warm_up(self) -> None:
         """Make the handles now: before a capture, where they cannot be made, or a measurement.
@@ -151,7 +151,7 @@ class LinearAlgebra(NotCopyable):
         Raises:
             ClosedError: the stream was closed.
         """
-        self.stream._handle.raw  # noqa: B018  # raises once it is closed
+        self._stream._handle.raw  # noqa: B018  # raises once it is closed
         self._routines.warm_up()
 
     def gemm(
@@ -275,12 +275,12 @@ class LinearAlgebra(NotCopyable):
         if out.shape != (p, p):
             raise InvalidValueError(f"xtwx gives {(p, p)}, but out is {out.shape}")
         if work is None:
-            if self.stream.capturing:
+            if self._stream.capturing:
                 raise StreamCaptureUnsupportedError(
                     "xtwx in a capture without work: bring an array like x that lives as long as "
                     "the graph"
                 )
-            with self.stream.empty(x.shape, x.dtype) as room:
+            with self._stream.empty(x.shape, x.dtype) as room:
                 self._xtwx(x, w, out, room)
         else:
             if work.shape != x.shape:
@@ -315,7 +315,7 @@ class LinearAlgebra(NotCopyable):
         rows, columns = _shape(a, "a")
         if rows != columns:
             raise InvalidValueError(f"potrf of a matrix of {a.shape}: it must be square")
-        if self.stream.capturing:
+        if self._stream.capturing:
             raise StreamCaptureUnsupportedError(
                 "potrf in a capture: the host must read whether the matrix is positive definite"
             )
@@ -380,10 +380,10 @@ class LinearAlgebra(NotCopyable):
             if array.dtype != dtype or dtype not in _DTYPES:
                 dtypes = ", ".join(str(array.dtype) for array in arrays)
                 raise DTypeError(f"linear algebra on {dtypes}: use float32 or float64 throughout")
-            if array.context is not self.stream.context:  # the text only where it is needed
-                self.stream._require(array.context, repr(array))
-        read_memories = [ready(self.stream, array, writes=False) for array in reads]
-        return read_memories + [ready(self.stream, array, writes=True) for array in writes]
+            if array.context is not self._stream.context:  # the text only where it is needed
+                self._stream._require(array.context, repr(array))
+        read_memories = [ready(self._stream, array, writes=False) for array in reads]
+        return read_memories + [ready(self._stream, array, writes=True) for array in writes]
 
 
 def _routines_for(stream: Stream) -> Routines:

@@ -185,7 +185,7 @@ class CapturedGraph:
 
     def __repr__(self) -> str:
         state = "closed" if self._executable is None else f"launched {self._launch_count} times"
-        return f"<CapturedGraph of {self.node_count} nodes, {state}>"
+        return f"<CapturedGraph of {self._node_count} nodes, {state}>"
 
     def __enter__(self) -> CapturedGraph:
         return self
@@ -207,11 +207,11 @@ class CapturedGraph:
         """
         # An executable runs once at a time, so threads that launch one queue anyway. A thread that
         # has the lock may wait for the end of this thread's capture, in which no graph is launched.
-        with nullcontext() if self.stream.capturing else self._lock:
+        with nullcontext() if self._stream.capturing else self._lock:
             executable = self._executable
             if executable is None:
                 raise ClosedError("the captured graph was closed")
-            executable.launch(self.stream)
+            executable.launch(self._stream)
             self._launch_count += 1
 
     def close(self) -> None:
@@ -324,20 +324,20 @@ class CudaClient:
         self._algebra = None
 
     def __repr__(self) -> str:
-        return f"<CudaClient on {self.device!r}>"
+        return f"<CudaClient on {self._device!r}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CudaClient, (self.device.ordinal,)
+        return CudaClient, (self._device.ordinal,)
 
     @property
     def is_capturing(self) -> bool:
         """Whether the calling thread captures on the compute stream."""
-        return self.stream.capturing
+        return self._stream.capturing
 
     @property
     def compute_stream_handle(self) -> int:
         """The compute stream's CUstream as an integer."""
-        return int(self.stream.handle)
+        return int(self._stream.handle)
 
     @property
     def blas(self) -> LinearAlgebra:
@@ -346,7 +346,7 @@ class CudaClient:
             # Imported when it is used: most clients multiply no matrices.
             from ..blas import LinearAlgebra
 
-            self._algebra = LinearAlgebra.for_stream(self.stream)
+            self._algebra = LinearAlgebra.for_stream(self._stream)
         return self._algebra
 
     def synchronize(self) -> None:
@@ -355,11 +355,11 @@ class CudaClient:
         Raises:
             CudaError: some of that work failed.
         """
-        self.stream.synchronize()
+        self._stream.synchronize()
 
     def record_event_on_compute(self) -> Event:
         """Record an event at this point of the compute stream, for `copy_stream_wait_event`."""
-        return self.stream.record(timing=False)
+        return self._stream.record(timing=False)
 
     def copy_stream_wait_event(self, event: Event) -> None:
         """Make the copy stream wait for an event.
@@ -368,7 +368,7 @@ class CudaClient:
             ClosedError: the event was destroyed.
         """
         border.instance("CudaClient.copy_stream_wait_event: event", event, Event)
-        self.copy_stream.wait(event)
+        self._copy_stream.wait(event)
 
     def destroy_event(self, event: Event) -> None:
         """Destroy an event; waits for it continue. A repeated destroy is harmless."""
@@ -393,7 +393,7 @@ class CudaClient:
         Raises:
             UnknownModuleError, DriverCallFailed: as `preload_modules`.
         """
-        return registry.load(name, self.context)
+        return registry.load(name, self._context)
 
     def warmup_sobol(self, dimension: int) -> None:
         """Copy the Sobol direction vectors of a dimension to the device, where they stay.
@@ -405,7 +405,7 @@ class CudaClient:
             RuntimeDependencyUnavailable: SciPy is not installed.
             StreamCaptureUnsupportedError: within a capture, unless they are there.
         """
-        self.sobol_dv_cache.warmup(dimension)
+        self._sobol_dv_cache.warmup(dimension)
 
     def capture_graph(
         self,
@@ -447,7 +447,7 @@ class CudaClient:
             arena_bytes = border.integer("CudaClient.capture_graph: arena_bytes", arena_bytes)
         if arena_bytes is not None and arena_bytes <= 0:
             raise InvalidValueError(f"a capture arena of {arena_bytes} bytes: more than 0")
-        stream, allocator = self.stream, self.allocator
+        stream, allocator = self._stream, self._allocator
         if stream.capturing:
             raise InvalidValueError(f"capture_graph within a capture of {stream!r}")
         period = CapturePeriod(wait_limit("CudaClient.capture_graph", wait_limit_s))
@@ -471,8 +471,8 @@ class CudaClient:
 
     def _installed_arena(self, nbytes: int) -> DeviceBuffer:
         """Return memory from which the frozen allocator serves the capture."""
-        arena = self.stream.alloc(nbytes)
-        self.allocator.install_arena(arena.ptr, arena.nbytes)
+        arena = self._stream.alloc(nbytes)
+        self._allocator.install_arena(arena.ptr, arena.nbytes)
         return arena
 
 

@@ -232,15 +232,15 @@ class BaseContext(Closeable):
         handle, api = self._handle, self._api
         call = "cuDeviceGetDevResource" if handle.green is None else "cuCtxGetDevResource"
         if handle.green is None:
-            code, native = api.cuDeviceGetDevResource(self.device.handle, SM)
+            code, native = api.cuDeviceGetDevResource(self._device.handle, SM)
         else:
             code, native = api.cuCtxGetDevResource(handle.raw, SM)
         if code:
             raise failure(api, code, call, f"querying the multiprocessors of {self!r}")
-        return SmResource(self.device, native)
+        return SmResource(self._device, native)
 
     def __repr__(self) -> str:
-        kind = "primary" if self.is_primary else "own"
+        kind = "primary" if self._is_primary else "own"
         handle: object = self._handle
         if isinstance(handle, ContextHandle) and handle.green is not None:
             kind = "green"
@@ -263,19 +263,19 @@ class BaseContext(Closeable):
 
     @property
     def _api(self) -> DriverApi:
-        return self.device.driver.api
+        return self._device.driver.api
 
     @property
     def ordinal(self) -> int:
         """The device's ordinal."""
-        return self.device.ordinal
+        return self._device.ordinal
 
     @property
     def capability(self) -> GpuCapability:
         """The features of the device's compute capability."""
         from .capability import GpuCapability  # 2 ms, which few programs need
 
-        return GpuCapability.from_compute_capability(*self.device.compute_capability)
+        return GpuCapability.from_compute_capability(*self._device.compute_capability)
 
     def priority_range(self) -> tuple[int, int]:
         """The lowest and the highest priority of streams, such as (0, -5)."""
@@ -298,7 +298,7 @@ class BaseContext(Closeable):
             CudaError: some of that work failed.
         """
         run_deferred()
-        free_cached_blocks(self.device.driver, self.ordinal)
+        free_cached_blocks(self._device.driver, self.ordinal)
         (code,) = self._handle.call_between_captures(self._handle.call, self._api.cuCtxSynchronize)
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
@@ -346,7 +346,7 @@ class BaseContext(Closeable):
 
     def memory_info(self) -> MemoryInfo:
         """Query the current free and total bytes of the device."""
-        free_cached_blocks(self.device.driver, self.ordinal)
+        free_cached_blocks(self._device.driver, self.ordinal)
         code, free, total = self._handle.call(self._api.cuMemGetInfo)
         if code:
             raise failure(self._api, code, "cuMemGetInfo", f"the free memory of {self!r}")
@@ -362,7 +362,7 @@ class BaseContext(Closeable):
             CudaError: the driver failed to destroy one of the objects.
             ExceptionGroup: it failed for several.
         """
-        if not self.is_primary:
+        if not self._is_primary:
             self._give_up()
 
     def _give_up(self) -> None:
@@ -372,7 +372,7 @@ class BaseContext(Closeable):
 
     def _adopt(self, child: Closeable) -> None:
         """Record an object that closes with the context; a primary one is never closed."""
-        if not self.is_primary:
+        if not self._is_primary:
             super()._adopt(child)
 
     def _keep(self, kind: type[_T], make: Callable[[], _T]) -> _T:

@@ -46,8 +46,8 @@ class DefaultStream(NotCopyable):
         self._raw = CUstream(2 if is_per_thread else 1)
 
     def __repr__(self) -> str:
-        name = "per-thread" if self.is_per_thread else "legacy"
-        return f"<DefaultStream {name} of {self.context!r}>"
+        name = "per-thread" if self._is_per_thread else "legacy"
+        return f"<DefaultStream {name} of {self._context!r}>"
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""
@@ -60,8 +60,8 @@ class DefaultStream(NotCopyable):
 
     def _call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function with the context current; on the legacy stream, during no capture."""
-        handle = self.context._handle
-        if self.is_per_thread:
+        handle = self._context._handle
+        if self._is_per_thread:
             return handle.call(function, *args, **kwargs)
         return handle.call_in_legacy_order(partial(handle.call, function, *args, **kwargs))
 
@@ -71,7 +71,7 @@ class DefaultStream(NotCopyable):
         Raises:
             CudaError: some queued work failed.
         """
-        handle = self.context._handle
+        handle = self._context._handle
         result = self._call(handle.api.cuStreamSynchronize, self._raw)
         checked(handle.api, "cuStreamSynchronize", result, f"waiting for {self!r}")
         run_deferred()
@@ -82,7 +82,7 @@ class DefaultStream(NotCopyable):
         Raises:
             CudaError: some queued work failed.
         """
-        handle = self.context._handle
+        handle = self._context._handle
         (code,) = self._call(handle.api.cuStreamQuery, self._raw)
         if code and code != CUresult.CUDA_ERROR_NOT_READY:
             raise failure(handle.api, code, "cuStreamQuery", f"querying whether {self!r} is done")
@@ -94,7 +94,7 @@ class DefaultStream(NotCopyable):
 
     def record(self, *, timing: bool = True) -> Event:
         """Return a new event at this point of the stream."""
-        event, handle = Event(self.context, timing=timing), self.context._handle
+        event, handle = Event(self._context, timing=timing), self._context._handle
         result = self._call(handle.api.cuEventRecord, event.handle, self._raw)
         checked(handle.api, "cuEventRecord", result, f"recording on {self!r}")
         return event
@@ -102,7 +102,7 @@ class DefaultStream(NotCopyable):
     def wait(self, event: Event) -> None:
         """Let later work wait for an event."""
         border.instance("DefaultStream.wait: event", event, Event)
-        handle = self.context._handle
+        handle = self._context._handle
         event._handle.require_outside()
         result = self._call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)
         checked(handle.api, "cuStreamWaitEvent", result, f"making {self!r} wait for an event")

@@ -96,7 +96,7 @@ class Event(Closeable):
 
     def __repr__(self) -> str:
         handle = "closed" if self.closed else f"{int(self.handle):#x}"
-        return f"<Event {handle} on device {self.context.ordinal}>"
+        return f"<Event {handle} on device {self._context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:

@@ -41,7 +41,7 @@ class SmResource(NotCopyable):
         self._sm_count: int = int(native.sm.smCount)
 
     def __repr__(self) -> str:
-        return f"<SmResource of {self.sm_count} multiprocessors of device {self.device.ordinal}>"
+        return f"<SmResource of {self._sm_count} multiprocessors of device {self._device.ordinal}>"
 
     @property
     def min_partition_size(self) -> int | None:
@@ -76,21 +76,21 @@ class SmResource(NotCopyable):
             _, groups, _ = self._split(0, sm_count, ignore_coscheduling)
         groups = border.whole("SmResource.split: groups", groups, 1, _MOST)
         # The bindings make as many objects as requested, and a part has one multiprocessor or more.
-        requested = min(groups, self.sm_count)
+        requested = min(groups, self._sm_count)
         parts, part_count, remainder = self._split(requested, sm_count, ignore_coscheduling)
         if part_count < groups:
             raise errors.ArgumentValueError(
                 f"SmResource.split: {groups} groups of {sm_count} are more than there are in "
                 f"{self!r}, which gives {part_count}"
             )
-        resources = tuple(SmResource(self.device, part) for part in parts[:part_count])
+        resources = tuple(SmResource(self._device, part) for part in parts[:part_count])
         is_left = remainder.type == SM and remainder.sm.smCount
-        return resources, SmResource(self.device, remainder) if is_left else None
+        return resources, SmResource(self._device, remainder) if is_left else None
 
     def _split(
         self, groups: int, sm_count: int, ignore: bool
     ) -> tuple[list[CUdevResource], int, CUdevResource]:
-        api, call = self.device.driver.api, "cuDevSmResourceSplitByCount"
+        api, call = self._device.driver.api, "cuDevSmResourceSplitByCount"
         flags = _IGNORE_COSCHEDULING if ignore else 0
         code, parts, part_count, remainder = api.cuDevSmResourceSplitByCount(
             groups, self._native, flags, sm_count

@@ -66,7 +66,7 @@ class BaseStream(Closeable):
 
     def __repr__(self) -> str:
         handle = "closed" if self.closed else f"{int(self.handle):#x}"
-        return f"<Stream {handle} on device {self.context.ordinal}>"
+        return f"<Stream {handle} on device {self._context.ordinal}>"
 
     @property
     def capturing(self) -> bool:
@@ -83,7 +83,7 @@ class BaseStream(Closeable):
 
     @property
     def _closed_text(self) -> str:
-        return f"the stream on device {self.context.ordinal} was closed"
+        return f"the stream on device {self._context.ordinal} was closed"
 
     @property
     def _is_legacy_ordered(self) -> bool:
@@ -91,7 +91,7 @@ class BaseStream(Closeable):
 
         A capture is no part of that order.
         """
-        return self._is_default and self.context.is_primary
+        return self._is_default and self._context.is_primary
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""
@@ -223,7 +223,7 @@ class BaseStream(Closeable):
 
     def _require(self, context: BaseContext, name: str, remedy: str = "") -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""
-        if self.context is not context:
+        if self._context is not context:
             text = f"{name} belongs to {context!r}, but {self!r} was given"
             raise WrongDeviceError(f"{text}\n  {remedy}" if remedy else text)
 

@@ -107,7 +107,7 @@ class Counters:
             KernelNotFoundError: there is none.
         """
         totals = [
-            launch.total for launch in self.launches if kernel in (launch.kernel, launch.symbol)
+            launch.total for launch in self._launches if kernel in (launch.kernel, launch.symbol)
         ]
         if not totals:
             names = tuple(self.kernels)
@@ -119,7 +119,7 @@ class Counters:
     def kernels(self) -> dict[str, Counts]:
         """Return the sums of all launches, by kernel."""
         sums: defaultdict[str, Counts] = defaultdict(Counts)
-        for launch in self.launches:
+        for launch in self._launches:
             sums[launch.kernel] += launch.total
         return dict(sums)
 
@@ -127,7 +127,7 @@ class Counters:
     def lines(self) -> dict[tuple[str, Line], Counts]:
         """Return the sums of all launches, by kernel and line."""
         sums: defaultdict[tuple[str, Line], Counts] = defaultdict(Counts)
-        for launch in self.launches:
+        for launch in self._launches:
             for line, counts in launch.lines.items():
                 sums[launch.kernel, line] += counts
         return dict(sorted(sums.items()))
@@ -135,4 +135,4 @@ class Counters:
     @property
     def total(self) -> Counts:
         """Return the sum of all launches."""
-        return sum((launch.total for launch in self.launches), Counts())
+        return sum((launch.total for launch in self._launches), Counts())

@@ -197,7 +197,7 @@ class DriverState(Guarded):
 
     def _concurrent_accesses(self) -> ConcurrentAccesses | None:
         """The race check among operations; None if races are not checked."""
-        findings = self.limits.findings
+        findings = self._limits.findings
         if findings is None:
             return None
         return ConcurrentAccesses(
@@ -206,7 +206,7 @@ class DriverState(Guarded):
 
     def _unwritten_copies(self) -> UnwrittenCopies | None:
         """The check of copies to the host; None if unwritten memory is not checked."""
-        findings = self.limits.unwritten
+        findings = self._limits.unwritten
         if findings is None:
             return None
         return UnwrittenCopies(findings, self._allocation_at, self._written_flags)
@@ -232,7 +232,7 @@ class DriverState(Guarded):
     def _connect_devices(self) -> None:
         """Connect host and devices to each other, and to the checks."""
         has_patterns = not self._is_immediate
-        has_flags = self.limits.unwritten is not None
+        has_flags = self._limits.unwritten is not None
         self._host.has_patterns = has_patterns
         self._host.has_flags = has_flags
         for device in self._devices:
@@ -241,7 +241,7 @@ class DriverState(Guarded):
             device.model.set_condition = self._conditions.set
             device.others = tuple(other for other in self._devices if other is not device)
             device.has_patterns = has_patterns
-            device.note_fault = self.checks.note
+            device.note_fault = self._checks.note
             if self._accesses is not None:
                 device.memory.allocated = self._accesses.born
             if has_flags:
@@ -303,12 +303,12 @@ class DriverState(Guarded):
         The host's changes of memory that queued copies were still to use are always included; an
         `OrderWarning` reports those as well.
         """
-        return self.checks.found(self._queued.findings)
+        return self._checks.found(self._queued.findings)
 
     @property
     def unused_suppressions(self) -> tuple[str, ...]:
         """The lines of the file of suppressions that matched no finding, with their places."""
-        return self.checks.suppressions.unused
+        return self._checks.suppressions.unused
 
     def end(self, cause: str) -> None:
         """Raise `ClosedError` for every call from now on; `cause` ends its text."""
@@ -328,7 +328,7 @@ class DriverState(Guarded):
         """
         if self._leaks is not None and not any(device.fault for device in self._devices):
             leaks = self._leaks.left()
-            self.checks.leaks = [leak for leak in leaks if leak.handle not in reachable]
+            self._checks.leaks = [leak for leak in leaks if leak.handle not in reachable]
 
     @property
     def executed(self) -> tuple[str, ...]:

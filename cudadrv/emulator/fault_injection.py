@@ -68,7 +68,7 @@ class ScheduledCall(Planned):
     def count(self) -> bool:
         """Count a call. Return True if this one is due."""
         self._calls += 1
-        return self.calls >= self._nth and (self._times is None or self.hits < self._times)
+        return self._calls >= self._nth and (self._times is None or self._hits < self._times)
 
 
 class ScheduledFault(ScheduledCall):

@@ -65,7 +65,7 @@ class BaseGraph(Closeable):
 
     def __repr__(self) -> str:
         handle = "of nothing" if super().closed else f"{int(self.handle):#x}"
-        return f"<Graph {handle} on device {self.context.ordinal}>"
+        return f"<Graph {handle} on device {self._context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
@@ -112,7 +112,7 @@ class BaseGraph(Closeable):
         """Take over the handle of a graph that the driver made."""
         self._own(handle)
         self._is_filled = True
-        self.context._adopt(self)
+        self._context._adopt(self)
 
     def _touch(self) -> None:
         """Record that the needs of the nodes have changed."""

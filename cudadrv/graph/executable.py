@@ -149,7 +149,7 @@ class GraphExec(Closeable):
 
     def __repr__(self) -> str:
         handle = "closed" if self.closed else f"{int(self.handle):#x}"
-        return f"<GraphExec {handle} on device {self.context.ordinal}>"
+        return f"<GraphExec {handle} on device {self._context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:

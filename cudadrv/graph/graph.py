@@ -124,11 +124,11 @@ class GraphCondition(NotCopyable):
         Raises:
             ClosedError: the graph was closed.
         """
-        self.graph._handle.raw  # noqa: B018  # raises once it is closed
+        self._graph._handle.raw  # noqa: B018  # raises once it is closed
         return self._raw
 
     def __repr__(self) -> str:
-        return f"<GraphCondition {int(self._raw):#x} of {self.graph!r}>"
+        return f"<GraphCondition {int(self._raw):#x} of {self._graph!r}>"
 
     def __index__(self) -> int:
         return int(self.handle)
@@ -562,10 +562,10 @@ class ConditionalNode(GraphNode):
     @property
     def body(self) -> Graph:
         """The first body."""
-        return self.bodies[0]
+        return self._bodies[0]
 
     def remove(self) -> None:
         """Remove the node from its graph, with its edges and bodies."""
         super().remove()
-        for body in self.bodies:
+        for body in self._bodies:
             body.close()

@@ -70,15 +70,15 @@ class GraphNode(NotCopyable):
     def __repr__(self) -> str:
         if self._raw is None:
             return f"<{type(self).__name__} removed>"
-        return f"<{type(self).__name__} {int(self._raw):#x} of {self.graph!r}>"
+        return f"<{type(self).__name__} {int(self._raw):#x} of {self._graph!r}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphNode) or self._raw is None or other._raw is None:
             return self is other
-        return self.graph is other.graph and int(self._raw) == int(other._raw)
+        return self._graph is other.graph and int(self._raw) == int(other._raw)
 
     def __hash__(self) -> int:
-        return hash(id(self.graph))
+        return hash(id(self._graph))
 
     @property
     def handle(self) -> CUgraphNode:
@@ -87,15 +87,15 @@ class GraphNode(NotCopyable):
         Raises:
             ClosedError: the node was removed, or its graph closed.
         """
-        self.graph.handle  # noqa: B018  # raises once it is closed
+        self._graph.handle  # noqa: B018  # raises once it is closed
         if self._raw is None:
-            raise self.graph._closed_error()
+            raise self._graph._closed_error()
         return self._raw
 
     @property
     def kind(self) -> NodeKind:
         """The operation; queries the driver."""
-        api = self.graph._handle.api
+        api = self._graph._handle.api
         code, kind = api.cuGraphNodeGetType(self.handle)
         if code:
             raise failure(api, code, "cuGraphNodeGetType", f"querying {self!r}")
@@ -107,7 +107,7 @@ class GraphNode(NotCopyable):
         Raises:
             CudaError: the driver rejects it, as for allocations and frees.
         """
-        graph, handle = self.graph, self.handle
+        graph, handle = self._graph, self.handle
         api, content = graph._handle.api, graph._content
         (code,) = api.cuGraphDestroyNode(handle)
         if code:
@@ -119,7 +119,7 @@ class GraphNode(NotCopyable):
 
     def _change(self, needs: NodeNeeds, change: Callable[[CUgraphNode], tuple[CUresult]]) -> None:
         """Replace the node's work, for everything that is made of the graph from now on."""
-        graph, handle = self.graph, self.handle
+        graph, handle = self._graph, self.handle
         (code,) = change(handle)
         if code:
             doing = f"changing {self!r}"

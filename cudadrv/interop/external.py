@@ -117,7 +117,7 @@ class ExternalMemory(Closeable):
         self._nbytes: int = border.whole("ExternalMemory: nbytes", nbytes, 1)
         handle = _MemoryHandle(context._handle)
         description = CUDA_EXTERNAL_MEMORY_HANDLE_DESC()
-        description.type, description.size = _OPAQUE, self.nbytes
+        description.type, description.size = _OPAQUE, self._nbytes
         description.flags = _DEDICATED if dedicated else 0
         description.handle.fd = own = os.dup(number)  # for the driver
         code = handle.make(handle.api.cuImportExternalMemory, description)
@@ -130,11 +130,11 @@ class ExternalMemory(Closeable):
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
-        return f"<ExternalMemory{state} {self.nbytes} bytes on device {self.context.ordinal}>"
+        return f"<ExternalMemory{state} {self._nbytes} bytes on device {self._context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
-        return f"the external memory of {self.nbytes} bytes was closed"
+        return f"the external memory of {self._nbytes} bytes was closed"
 
     @property
     def handle(self) -> CUexternalMemory:
@@ -165,13 +165,13 @@ class ExternalMemory(Closeable):
         require_stream("ExternalMemory.buffer: stream", stream)
         handle = self._handle
         handle.raw  # noqa: B018  # raises once it is closed
-        if stream.context is not self.context:
+        if stream.context is not self._context:
             raise WrongDeviceError(f"mapping {self!r} for {stream!r} of another context")
         start = border.whole("ExternalMemory.buffer: offset", offset)
-        size = self.nbytes - start
+        size = self._nbytes - start
         if nbytes is not None:
             size = border.whole("ExternalMemory.buffer: nbytes", nbytes, 1)
-        if not 0 < size <= self.nbytes - start:
+        if not 0 < size <= self._nbytes - start:
             raise ArgumentValueError(f"{size} bytes at {start} go past the end of {self!r}")
         memory = _MappedMemory(handle, stream._handle)
         description = CUDA_EXTERNAL_MEMORY_BUFFER_DESC()
@@ -240,8 +240,8 @@ class ExternalSemaphore(Closeable):
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
-        kind = "timeline" if self.timeline else "binary"
-        return f"<ExternalSemaphore{state} {kind} on device {self.context.ordinal}>"
+        kind = "timeline" if self._timeline else "binary"
+        return f"<ExternalSemaphore{state} {kind} on device {self._context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
@@ -305,7 +305,7 @@ class ExternalSemaphore(Closeable):
         require_stream(f"{where}: stream", stream)
         number = border.whole(f"{where}: value", value, most=2**64 - 1)
         raw = self._handle.raw
-        if number and not self.timeline:
+        if number and not self._timeline:
             raise ArgumentValueError(f"{where}: value is {value}: a binary semaphore has none")
         if stream._handle.capture is not None:
             raise StreamCaptureUnsupportedError(

@@ -41,13 +41,13 @@ class HostArgument:
         self._array: AnyArray = array
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(host array {self.array.shape} {self.array.dtype})"
+        return f"{type(self).__name__}(host array {self._array.shape} {self._array.dtype})"
 
     def _placed(self, stream: BaseStream) -> AnyDeviceArray:
         """Return device memory of its shape, with its values if the kernel reads them."""
-        device = empty(stream, self.array.shape, self.array.dtype)
+        device = empty(stream, self._array.shape, self._array.dtype)
         if self._goes:
-            upload(stream, device, self.array)
+            upload(stream, device, self._array)
         return device
 
 

@@ -222,7 +222,7 @@ class Kernel(NotCopyable):
         self._signature: ptx.KernelSignature = signature or signature_by_driver(
             module._handle, name, function
         )
-        self._packing = KernelParameters(name, self.signature)
+        self._packing = KernelParameters(name, self._signature)
         self._parameters: tuple[KernelParameter, ...] = self._packing.each
         self._parameter_bytes: int = self._packing.nbytes
         self._attributes: dict[int, int] = {}
@@ -231,7 +231,7 @@ class Kernel(NotCopyable):
         _set_launch(self, self._launch_cached)
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name}({self.describe_parameters()})>"
+        return f"<Kernel {self._name}({self.describe_parameters()})>"
 
     def __call__(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
         """Launch it, as `launch` does."""
@@ -254,20 +254,20 @@ class Kernel(NotCopyable):
         """
         if not isinstance(stream, BaseStream):
             raise errors.ArgumentError(
-                f"kernel {self.name!r} is to be launched on {border.shown(stream)}\n"
+                f"kernel {self._name!r} is to be launched on {border.shown(stream)}\n"
                 "  give a stream of cudadrv, such as Context.default_stream, or "
                 "Context.external_stream(...)",
-                kernel=self.name,
+                kernel=self._name,
             )
         self._loaded()  # raises if the module was closed
         stream._handle.raw  # noqa: B018  # raises if the stream was closed
-        if stream.context is not self.module.context:
-            stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
+        if stream.context is not self._module.context:
+            stream._require(self._module.context, f"kernel {self._name!r}", _ELSEWHERE)
         self._check_config(config)
         self._allow_shared(config.shared_bytes)
         state = LauncherState(
             self._packing,
-            self.module,
+            self._module,
             self._loaded,
             stream,
             config,
@@ -309,7 +309,7 @@ class Kernel(NotCopyable):
         function, module = self._loaded()  # held until the call is made
         number_of_driver = self._attributes.get(number)
         if number_of_driver is None:
-            doing = f"attribute {number} of kernel {self.name!r}"
+            doing = f"attribute {number} of kernel {self._name!r}"
             code, number_of_driver = module.api.cuFuncGetAttribute(
                 _known_attribute(number, doing), function
             )
@@ -329,7 +329,7 @@ class Kernel(NotCopyable):
         number = border.integer("Kernel.set_attribute: attribute", attribute)
         value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
         function, module = self._loaded()  # held until the call is made
-        doing = f"setting attribute {number} of kernel {self.name!r} to {value}"
+        doing = f"setting attribute {number} of kernel {self._name!r} to {value}"
         named_attribute = _known_attribute(number, doing)
         (code,) = module.api.cuFuncSetAttribute(function, named_attribute, value)
         if code:
@@ -349,7 +349,7 @@ class Kernel(NotCopyable):
             shared_bytes = border.integer("max_active_blocks: shared_bytes", shared_bytes)
         if not 1 <= block_threads < 1 << 31 or not 0 <= shared_bytes < 1 << 31:
             raise errors.InvalidValueError(
-                f"the occupancy of kernel {self.name!r} with {block_threads} threads and "
+                f"the occupancy of kernel {self._name!r} with {block_threads} threads and "
                 f"{shared_bytes} bytes of shared memory a block"
             )
         self._allow_shared(shared_bytes)
@@ -358,7 +358,7 @@ class Kernel(NotCopyable):
         code, blocks = module.context.call(query, function, block_threads, shared_bytes)
         if code:
             call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
-            raise failure(module.api, code, call, f"the occupancy of kernel {self.name!r}")
+            raise failure(module.api, code, call, f"the occupancy of kernel {self._name!r}")
         return blocks
 
     def describe_parameters(self) -> str:
@@ -379,7 +379,7 @@ class Kernel(NotCopyable):
         Raises:
             LaunchConfigError: no block of the kernel fits with so much shared memory.
         """
-        device = self.module.context.device
+        device = self._module.context.device
         warp = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_WARP_SIZE)
         all_threads = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
         optin = _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
@@ -406,7 +406,7 @@ class Kernel(NotCopyable):
                 break
         if not best:
             raise errors.LaunchConfigError(
-                f"no block of kernel {self.name!r} of at most {max_threads} threads fits "
+                f"no block of kernel {self._name!r} of at most {max_threads} threads fits "
                 f"{device!r}\n"
                 f"  {shared_limit} bytes of shared memory are left for it"
             )
@@ -422,7 +422,7 @@ class Kernel(NotCopyable):
         self._check_config(config)
         if config.cluster is None and not self.attributes.required_cluster_width:
             raise errors.LaunchConfigError(f"{config} has no clusters, and {self!r} asks for none")
-        query = self.module._handle.api.cuOccupancyMaxActiveClusters
+        query = self._module._handle.api.cuOccupancyMaxActiveClusters
         return self._clusters(config, query, "cuOccupancyMaxActiveClusters", "the clusters")
 
     def max_potential_cluster_size(self, config: LaunchConfig) -> int:
@@ -432,7 +432,7 @@ class Kernel(NotCopyable):
             LaunchConfigError: the device or the kernel cannot run it.
         """
         self._check_config(config)
-        query = self.module._handle.api.cuOccupancyMaxPotentialClusterSize
+        query = self._module._handle.api.cuOccupancyMaxPotentialClusterSize
         return self._clusters(
             config, query, "cuOccupancyMaxPotentialClusterSize", "the largest cluster"
         )
@@ -449,7 +449,7 @@ class Kernel(NotCopyable):
         function, module = self._loaded()
         code, count = module.context.call(query, function, native_config(config))
         if code:
-            doing = f"{quantity} of kernel {self.name!r} with {config}"
+            doing = f"{quantity} of kernel {self._name!r} with {config}"
             raise failure(module.api, code, call, doing)
         return count
 
@@ -484,9 +484,9 @@ class Kernel(NotCopyable):
         Raises:
             ClosedError: the module was closed.
         """
-        module: ModuleHandle | ClosedHandle = self.module._handle
+        module: ModuleHandle | ClosedHandle = self._module._handle
         if isinstance(module, ClosedHandle):
-            raise module.error_of(f"the module of kernel {self.name!r} was closed")
+            raise module.error_of(f"the module of kernel {self._name!r} was closed")
         return self._function, module
 
     def _allow_shared(self, nbytes: int) -> None:
@@ -498,7 +498,7 @@ class Kernel(NotCopyable):
             function, _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
         )
         if code:
-            doing = f"allowing kernel {self.name!r} {nbytes} bytes of dynamic shared memory"
+            doing = f"allowing kernel {self._name!r} {nbytes} bytes of dynamic shared memory"
             raise failure(module.api, code, "cuFuncSetAttribute", doing)
         self._shared_allowed = nbytes
         self._attributes.clear()  # one of them reports it
@@ -515,7 +515,7 @@ class Kernel(NotCopyable):
                 f"its configuration is {border.shown(unchecked)}\n"
                 "  give a cudadrv.LaunchConfig(grid, block), or LaunchConfig.for_elements(n)"
             )
-        device = self.module.context.device
+        device = self._module.context.device
         for dimension, extents, limits in (
             ("grid", config.grid, _GRID_LIMITS),
             ("block", config.block, _BLOCK_LIMITS),
@@ -533,7 +533,7 @@ class Kernel(NotCopyable):
                 f"a block of {config.threads} threads; this kernel on {device!r} allows "
                 f"{max_threads} (registers and launch bounds count)"
             )
-        required = self.signature.required_block
+        required = self._signature.required_block
         if required is not None and config.block != required:
             raise self._unlaunchable(f"block {config.block}, but it was compiled for {required}")
         self._check_shared(config.shared_bytes)
@@ -549,7 +549,7 @@ class Kernel(NotCopyable):
             self._check_attributes(config)
 
     def _check_shared(self, nbytes: int) -> None:
-        device = self.module.context.device
+        device = self._module.context.device
         static = self.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
         limit = max(
             device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
@@ -562,7 +562,7 @@ class Kernel(NotCopyable):
             )
 
     def _check_cluster(self, grid: Dim3, cluster: Dim3) -> None:
-        context = self.module.context
+        context = self._module.context
         if not context.capability.has_cluster_launch:
             raise self._unlaunchable(
                 f"a cluster; {context.device!r} has none (compute capability 9.0 does)"
@@ -584,7 +584,7 @@ class Kernel(NotCopyable):
         )
 
     def _check_attributes(self, config: LaunchConfig) -> None:
-        context, device = self.module.context, self.module.context.device
+        context, device = self._module.context, self._module.context.device
         requests = config.attributes
         if requests.priority is not None:
             lowest, greatest = context.priority_range()
@@ -606,7 +606,7 @@ class Kernel(NotCopyable):
             raise errors.WrongDeviceError(f"completion_event {event!r} is not of {context!r}")
 
     def _check_preferred_cluster(self, config: LaunchConfig, preferred: Dim3) -> None:
-        device = self.module.context.device
+        device = self._module.context.device
         if device.compute_capability < (10, 0):
             raise self._unlaunchable(
                 f"with a preferred cluster; {device!r} has none (compute capability 10.0 does)"
@@ -621,7 +621,7 @@ class Kernel(NotCopyable):
         self._check_cluster(config.grid, preferred)
 
     def _check_cooperative(self, config: LaunchConfig) -> None:
-        context, device = self.module.context, self.module.context.device
+        context, device = self._module.context, self._module.context.device
         if not device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
             raise self._unlaunchable(f"a cooperative launch, which {device!r} does not offer")
         per_multiprocessor = self.max_active_blocks(config.threads, config.shared_bytes)
@@ -638,7 +638,7 @@ class Kernel(NotCopyable):
             )
 
     def _unlaunchable(self, reason: str) -> errors.LaunchConfigError:
-        return errors.LaunchConfigError(f"kernel {self.name!r} cannot be launched: {reason}")
+        return errors.LaunchConfigError(f"kernel {self._name!r} cannot be launched: {reason}")
 
 
 class Module(Closeable):
@@ -696,11 +696,11 @@ class Module(Closeable):
 
     def __repr__(self) -> str:
         state = "closed " if self.closed else ""
-        return f"<Module {state}on device {self.context.ordinal}>"
+        return f"<Module {state}on device {self._context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
-        return f"the module on device {self.context.ordinal} was closed"
+        return f"the module on device {self._context.ordinal} was closed"
 
     @property
     def handle(self) -> CUmodule:
@@ -715,7 +715,7 @@ class Module(Closeable):
     def kernel_names(self) -> tuple[str, ...]:
         """The names of the kernels in the image; name expressions can be used in addition."""
         if self._names is None:
-            self._names = tuple(self.image.signatures) if self.image else ()
+            self._names = tuple(self._image.signatures) if self._image else ()
             if not self._names:
                 self._names = self._enumerate()
         return self._names
@@ -735,8 +735,8 @@ class Module(Closeable):
             check_signature(signature)
         if kernel is None or (signature is not None and kernel.signature != signature):
             lowered = self._lowered().get(border.text("Module.kernel: name", name), name)
-            if signature is None and self.image is not None:
-                signature = self.image.signatures.get(lowered)
+            if signature is None and self._image is not None:
+                signature = self._image.signatures.get(lowered)
             if signature is None:
                 signature = self._written.get(lowered)
             kernel = self._kernels.setdefault(name, self._take(name, lowered, signature))
@@ -795,7 +795,7 @@ class Module(Closeable):
             UnsupportedError: the module was loaded from bytes.
             PtxError: the errors of `ptx.disassemble`, as where nvdisasm is not installed.
         """
-        functions = disassembled(self.image, self.context.device.compute_capability)
+        functions = disassembled(self._image, self._context.device.compute_capability)
         names = {lowered: expression for expression, lowered in self._lowered().items()}
         return {names.get(function.name, function.name): function for function in functions}
 
@@ -833,7 +833,7 @@ class Module(Closeable):
         for variable in self._variables.alive():
             variable.close()
         self._kernels = {}
-        for launcher in self.context.device.driver.launchers.alive():
+        for launcher in self._context.device.driver.launchers.alive():
             launcher.on_owner_closed(self)
         try:
             super().close()
@@ -841,7 +841,7 @@ class Module(Closeable):
             faults.append(fault)
 
     def _lowered(self) -> Mapping[str, str]:
-        return self.image.lowered_names if self.image is not None else {}
+        return self._image.lowered_names if self._image is not None else {}
 
     def _take(self, name: str, lowered: str, signature: ptx.KernelSignature | None) -> Kernel:
         module = self._handle

@@ -138,13 +138,13 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
 
     @property
     def _closed_text(self) -> str:
-        return f"the device array of shape {self.shape} {self.dtype} was closed"
+        return f"the device array of shape {self._shape} {self._dtype} was closed"
 
     def __repr__(self) -> str:
         strides = "" if self.is_contiguous else f" of strides {self.strides}"
         state = ", closed" if self.closed else ", read-only" if self.is_read_only else ""
         location = f"on device {self.context.ordinal}{state}"
-        return f"<DeviceArray {self.shape} {self.dtype}{strides} {location}>"
+        return f"<DeviceArray {self._shape} {self._dtype}{strides} {location}>"
 
     # Python would pass the address, by `__index__`, where the caller may mean the element.
     def __int__(self) -> NoReturn:
@@ -153,9 +153,9 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         )
 
     def __len__(self) -> int:
-        if not self.shape:
+        if not self._shape:
             raise errors.ArgumentTypeError("a device array of no dimensions has no length")
-        return self.shape[0]
+        return self._shape[0]
 
     def __bool__(self) -> NoReturn:
         raise errors.ArgumentTypeError(
@@ -181,13 +181,13 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         """
         if isinstance(key, str):
             return self._field(key)
-        if isinstance(key, (int, slice)) and self.shape and self.is_contiguous:
-            begin, rows = rows_at(key, self.shape[0])
+        if isinstance(key, (int, slice)) and self._shape and self.is_contiguous:
+            begin, rows = rows_at(key, self._shape[0])
             if rows is not None:
-                row = self.nbytes // (self.shape[0] or 1)
-                return view_of(self, self.ptr + begin * row, rows + self.shape[1:], self.dtype)
+                row = self._nbytes // (self._shape[0] or 1)
+                return view_of(self, self.ptr + begin * row, rows + self._shape[1:], self._dtype)
         view = self._layout.at(key if isinstance(key, tuple) else (key,))
-        return view_of(self, self.ptr + view.offset, view.shape, self.dtype, view.strides)
+        return view_of(self, self.ptr + view.offset, view.shape, self._dtype, view.strides)
 
     def __setitem__(self, key: Keys | str, value: object) -> None:
         """Assign the elements at `key` from a device or host array, or from one value.
@@ -198,28 +198,28 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
 
     def _field(self, name: str) -> DeviceArray[Any]:
         """Return the field of every element, with the field's own axes after the array's."""
-        fields = self.dtype.fields
+        fields = self._dtype.fields
         if fields is None or name not in fields:
             raise errors.ArgumentIndexError(f"{self!r} has no field {name!r}")
         kind, offset = fields[name][:2]
         kind, inner = kind.subdtype or (kind, ())
         strides = (*self.strides, *dense_strides(inner, kind.itemsize))
-        return view_of(self, self.ptr + offset, (*self.shape, *inner), kind, strides)
+        return view_of(self, self.ptr + offset, (*self._shape, *inner), kind, strides)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return math.prod(self.shape)
+        return math.prod(self._shape)
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self.shape)
+        return len(self._shape)
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Bytes from one element to the next along each axis."""
-        return dense_strides(self.shape, self.dtype.itemsize)
+        return dense_strides(self._shape, self._dtype.itemsize)
 
     @property
     def is_contiguous(self) -> bool:
@@ -229,11 +229,11 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
     @property
     def origin(self) -> DeviceBuffer:
         """The memory from the first element on, for kernels that take strides as well."""
-        return BufferView(self._root, self.ptr, self._layout.bounds(self.dtype.itemsize)[1])
+        return BufferView(self._root, self.ptr, self._layout.bounds(self._dtype.itemsize)[1])
 
     @property
     def _layout(self) -> Layout:
-        return Layout(0, self.shape, self.strides)
+        return Layout(0, self._shape, self.strides)
 
     @property
     def T(self) -> DeviceArray[_ScalarT]:  # noqa: N802  # NumPy's name
@@ -248,7 +248,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         """
         order = checked_axes(axes, self.ndim) if axes else range(self.ndim)[::-1]
         view = self._layout.transposed(order)
-        return view_of(self, self.ptr, view.shape, self.dtype, view.strides)
+        return view_of(self, self.ptr, view.shape, self._dtype, view.strides)
 
     @overload
     def reshape(self, shape: Shape, /) -> DeviceArray[_ScalarT]: ...
@@ -265,14 +265,14 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         new_extents = extents_of(extents[0] if len(extents) == 1 else extents)  # type: ignore[arg-type]
         shape = filled_in(new_extents, self.size)
         if self.is_contiguous:
-            return view_of(self, self.ptr, shape, self.dtype)
-        view = self._layout.reshaped(shape, self.dtype.itemsize)
+            return view_of(self, self.ptr, shape, self._dtype)
+        view = self._layout.reshaped(shape, self._dtype.itemsize)
         if view is None:
             raise errors.InvalidValueError(
                 f"{self!r} has no view of the shape {shape}: make it contiguous by "
                 "Stream.contiguous first"
             )
-        return view_of(self, self.ptr, shape, self.dtype, view.strides)
+        return view_of(self, self.ptr, shape, self._dtype, view.strides)
 
     @overload
     def view(self, dtype: TypedDType[_OtherT]) -> DeviceArray[_OtherT]: ...
@@ -287,15 +287,15 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
                 not contiguous.
         """
         # The address is another object, as launches take one object for arrays of one dtype.
-        new, size = checked_dtype(dtype), self.dtype.itemsize
+        new, size = checked_dtype(dtype), self._dtype.itemsize
         if new.itemsize == size:
-            return view_of(self, self.ptr + 0, self.shape, new, self.strides)
-        last = self.shape[-1:]
+            return view_of(self, self.ptr + 0, self._shape, new, self.strides)
+        last = self._shape[-1:]
         row, surplus = divmod(math.prod(last) * size, new.itemsize)
         if surplus or not last or not (self.strides[-1] == size or last in ((0,), (1,))):
             raise errors.InvalidValueError(f"{self!r} has no view as {new}")
         strides = (*self.strides[:-1], new.itemsize)
-        return view_of(self, self.ptr + 0, (*self.shape[:-1], row), new, strides)
+        return view_of(self, self.ptr + 0, (*self._shape[:-1], row), new, strides)
 
 
 class ArrayView(View, DeviceArray[_ScalarT]):

@@ -328,13 +328,13 @@ class DeviceData(Closeable):
     @property
     def context(self) -> BaseContext:
         """The context of the memory."""
-        return self.stream.context
+        return self._stream._context
 
     @property
     def buffer(self) -> DeviceBuffer:
         """The memory as bytes: the buffer that the array lies in, or a view of the whole array."""
         root = self._root
-        return BufferView(self, self._address, self.nbytes) if root is self else root.buffer
+        return BufferView(self, self._address, self._nbytes) if root is self else root.buffer
 
     @property
     def ptr(self) -> int:

@@ -67,7 +67,7 @@ class GrowingBuffer(DeviceBuffer):
         self._granularity = unit = granularity(context, properties)
         self._capacity = -(-capacity // unit) * unit
         identity = secrets.token_bytes(16) if shareable else b""
-        reserved = ReservedRange.reserved(stream._handle, self.capacity, identity)
+        reserved = ReservedRange.reserved(stream._handle, self._capacity, identity)
         self._hold(stream, reserved, int(reserved.raw), 0)
         if shareable:
             with context.driver.lock:
@@ -88,7 +88,7 @@ class GrowingBuffer(DeviceBuffer):
 
     def __repr__(self) -> str:
         location = "closed" if self.closed else f"at {self._address:#x}"
-        size = f"{self.nbytes} of {self.capacity} bytes"
+        size = f"{self._nbytes} of {self._capacity} bytes"
         return f"<GrowingBuffer {size} {location} on device {self.context.ordinal}>"
 
     def grow(self, nbytes: int) -> None:
@@ -102,11 +102,11 @@ class GrowingBuffer(DeviceBuffer):
             NotPermittedError: the buffer belongs to another process.
         """
         nbytes = border.whole("GrowingBuffer.grow: nbytes", nbytes)
-        if nbytes > self.capacity:
+        if nbytes > self._capacity:
             raise InvalidValueError(f"{self!r} cannot grow to {nbytes} bytes: reserve more")
         reserved = self._range
         self._nbytes = sum(reserved.mapped)
-        growth = -(-(nbytes - self.nbytes) // self.granularity) * self.granularity
+        growth = -(-(nbytes - self._nbytes) // self._granularity) * self._granularity
         if growth <= 0:
             return
         if reserved.is_foreign:

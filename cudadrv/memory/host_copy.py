@@ -156,9 +156,9 @@ def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemo
     queue, handle = stream._handle, memory._memory
     if writes:
         memory._require_writable()
-    if memory.context is not stream.context:
+    if memory.context is not stream._context:
         raise wrong_context(stream, memory)
-    if memory.nbytes:
+    if memory._nbytes:
         order_access(handle, opened(queue), writes=writes)
     return handle
 

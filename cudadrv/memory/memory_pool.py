@@ -92,12 +92,12 @@ class MemoryPool(Closeable):
         properties = CUmemPoolProps()
         properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        properties.location.id = self.device.ordinal
+        properties.location.id = self._device.ordinal
         properties.maxSize = limit
         if shareable:
             require_descriptors("MemoryPool: shareable")
             properties.handleTypes = BY_DESCRIPTOR
-        owner = self.device
+        owner = self._device
         context = ContextHandle(
             owner.driver, owner.primary_context(), owner.ordinal, is_primary=True
         )
@@ -149,7 +149,7 @@ class MemoryPool(Closeable):
         state = (
             " closed" if self.closed else " of another process" if self._handle.is_foreign else ""
         )
-        return f"<MemoryPool{state} of device {self.device.ordinal}>"
+        return f"<MemoryPool{state} of device {self._device.ordinal}>"
 
     @property
     def shareable(self) -> bool:
@@ -175,7 +175,7 @@ class MemoryPool(Closeable):
 
     @property
     def _closed_text(self) -> str:
-        return f"the memory pool of device {self.device.ordinal} was closed"
+        return f"the memory pool of device {self._device.ordinal} was closed"
 
     @property
     def handle(self) -> CUmemoryPool:
@@ -194,7 +194,7 @@ class MemoryPool(Closeable):
             WrongDeviceError: the stream is of another device.
         """
         owner, api = given_stream("MemoryPool.allocate", stream, nbytes), self._handle.api
-        if owner.device != self.device.ordinal:
+        if owner.device != self._device.ordinal:
             raise errors.WrongDeviceError(
                 f"memory of {self!r} for a stream of device {owner.device}: choose a pool of that"
             )

@@ -103,7 +103,7 @@ class Mappable(Closeable):
     @property
     def _closed_text(self) -> str:
         name = type(self).__name__
-        return f"the {name} of {self.nbytes} bytes of device {self.device.ordinal} was closed"
+        return f"the {name} of {self._nbytes} bytes of device {self._device.ordinal} was closed"
 
     def export_descriptor(self) -> int:
         """Return a new file descriptor, by which another process of the host opens it.
@@ -131,7 +131,7 @@ class Mappable(Closeable):
     def _export(self, handle_type: HandleType) -> object:
         handle = self._handle
         raw = handle.raw
-        if self.handle_type != handle_type:
+        if self._handle_type != handle_type:
             raise unshared(repr(self), f'make it with handle_type="{handle_type}"')
         kind = _HANDLE_TYPES[handle_type]
         code, exported = handle.api.cuMemExportToShareableHandle(raw, kind, 0)
@@ -157,7 +157,7 @@ class Mappable(Closeable):
             number = border.descriptor(f"{where}: descriptor", exported)
             code = handle.make(function, number, kind)
         if code:
-            doing = f"opening memory of {self.nbytes} bytes by a handle of type {handle_type!r}"
+            doing = f"opening memory of {self._nbytes} bytes by a handle of type {handle_type!r}"
             raise failure(handle.api, code, "cuMemImportFromShareableHandle", doing)
 
 
@@ -262,7 +262,7 @@ class PhysicalMemory(Mappable):
         return self
 
     def __repr__(self) -> str:
-        node = "" if self.numa_node is None else f"NUMA node {self.numa_node} of the host, for "
+        node = "" if self._numa_node is None else f"NUMA node {self._numa_node} of the host, for "
         state = " closed" if self.closed else ""
         return f"<PhysicalMemory{state} {self.nbytes} bytes of {node}device {self.device.ordinal}>"
 

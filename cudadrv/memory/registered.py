@@ -106,8 +106,8 @@ class RegisteredArray(Closeable):
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
-        return f"<RegisteredArray {self.array.shape} {self.array.dtype}{state}>"
+        return f"<RegisteredArray {self._array.shape} {self._array.dtype}{state}>"
 
     @property
     def _closed_text(self) -> str:
-        return f"the registration of a host array {self.array.shape} was closed"
+        return f"the registration of a host array {self._array.shape} was closed"

@@ -73,7 +73,7 @@ class VirtualMemoryResource:
             raise creation_error(device, code, size)
         reserved = ReservedRange.reserved(queue, size)
         reserved.destroyer.waits = False
-        reserved.others = self.open_devices - {device.ordinal}
+        reserved.others = self._open_devices - {device.ordinal}
         code, call = reserved.map(memory, size)
         if code:
             raise mapping_error(reserved, code, call, f"{size} bytes")

@@ -176,7 +176,9 @@ class Tile:
         self._workplace: Workplace | None = workplace
 
     def __repr__(self) -> str:
-        return f"<Tile of items {self.range.start} to {self.range.stop} on device {self.ordinal}>"
+        return (
+            f"<Tile of items {self._range.start} to {self._range.stop} on device {self._ordinal}>"
+        )
 
     @property
     def stream(self) -> Stream:
@@ -185,7 +187,7 @@ class Tile:
         Raises:
             ClosedError: the tile has ended.
         """
-        return self._open().stream_of(self.context)
+        return self._open().stream_of(self._context)
 
     @property
     def arena(self) -> DeviceArena[np.float64]:

@@ -129,9 +129,9 @@ class GpuRuntime(NotCopyable):
             "GpuRuntime: devices", devices, GpuDeviceInfo
         )
         if device is None:
-            if not self.devices:
+            if not self._devices:
                 raise ArgumentValueError("a GpuRuntime needs a device: give one, or several")
-            device = self.devices[0]
+            device = self._devices[0]
         self._device: GpuDeviceInfo = border.instance("GpuRuntime: device", device, GpuDeviceInfo)
         border.optional("GpuRuntime: policy", policy, GpuDispatchPolicy)
         self._memory_budget_bytes: int = (
@@ -145,7 +145,7 @@ class GpuRuntime(NotCopyable):
         self._calibration = None if policy is None else Calibration.given(policy)
 
     def __repr__(self) -> str:
-        names = ", ".join(f"{device.ordinal}: {device.name}" for device in self.devices)
+        names = ", ".join(f"{device.ordinal}: {device.name}" for device in self._devices)
         return f"<GpuRuntime of {self.device_count()} devices ({names})>"
 
     @classmethod
@@ -232,30 +232,30 @@ class GpuRuntime(NotCopyable):
         if self._calibration is None:
             with self._lock:
                 if self._calibration is None:
-                    measured = calibrate(self.device)
+                    measured = calibrate(self._device)
                     if self._calibration is None:  # a finalizer may have measured in between
                         self._calibration = measured
         return self._calibration
 
     def selected_device(self) -> GpuDeviceInfo:
         """Return the device of work that names no other."""
-        return self.device
+        return self._device
 
     def device_ordinals(self) -> tuple[int, ...]:
         """Return the ordinals of all usable devices, in the order of `devices`."""
-        return tuple(device.ordinal for device in self.devices)
+        return tuple(device.ordinal for device in self._devices)
 
     def device_count(self) -> int:
         """Return the number of usable devices."""
-        return len(self.devices)
+        return len(self._devices)
 
     def memory_budget_for(self, ordinal: int) -> int:
         """Return the memory budget of a device; that of the runtime for an unknown ordinal."""
         ordinal = border.integer("GpuRuntime.memory_budget_for: ordinal", ordinal)
-        for device in self.devices:
+        for device in self._devices:
             if device.ordinal == ordinal:
                 return device.memory_budget_bytes()
-        return self.memory_budget_bytes
+        return self._memory_budget_bytes
 
 
 class _CachedOutcome:

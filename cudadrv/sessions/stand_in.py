@@ -84,15 +84,15 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
             self._emulated = emulated
             self._emulator: Emulator = block.enter_context(emulated.standing())
             stack.callback(self._leave, libcuda, libnvjitlink)
-            libcuda.use(self.emulator)
+            libcuda.use(self._emulator)
             own_nvml = folder and folder / LIBNVIDIA_ML
             if _SUBSTITUTES.libnvidia_ml is None and not is_loaded(LIBNVIDIA_ML, own_nvml):
                 _SUBSTITUTES.libnvidia_ml = LibnvidiaMl(own_nvml)
             if _SUBSTITUTES.libnvidia_ml is not None:
-                _SUBSTITUTES.libnvidia_ml.use(self.emulator)
+                _SUBSTITUTES.libnvidia_ml.use(self._emulator)
             libnvjitlink.use()
             _SUBSTITUTES.libnvrtc.use()
-            _SUBSTITUTES.runtime.use(self.emulator)
+            _SUBSTITUTES.runtime.use(self._emulator)
             self._stack = stack.pop_all()
             self._block = block
             _SUBSTITUTES.standing = self
@@ -108,7 +108,7 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
         _SUBSTITUTES.standing = None
 
     def __enter__(self) -> Emulator:
-        return self.emulator
+        return self._emulator
 
     def __exit__(
         self,

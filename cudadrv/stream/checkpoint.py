@@ -67,7 +67,7 @@ class ProcessCheckpoint:
         self._pid: int = border.whole("ProcessCheckpoint: pid", process_id, 1, 2**31 - 1)
 
     def __repr__(self) -> str:
-        return f"<ProcessCheckpoint of process {self.pid}>"
+        return f"<ProcessCheckpoint of process {self._pid}>"
 
     def state(self) -> ProcessState:
         """Query the state of the process.
@@ -76,9 +76,9 @@ class ProcessCheckpoint:
             UnsupportedError: the driver or cuda-bindings is older than CUDA 12.8.
             CudaError: there is no such process, or it does not use CUDA.
         """
-        api, doing = current().api, f"querying the state of process {self.pid}"
+        api, doing = current().api, f"querying the state of process {self._pid}"
         with needs_version("ProcessCheckpoint.state", _SINCE):
-            result = api.cuCheckpointProcessGetState(self.pid)
+            result = api.cuCheckpointProcessGetState(self._pid)
         return ProcessState(int(checked(api, "cuCheckpointProcessGetState", result, doing)))
 
     def obstacles(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class ProcessCheckpoint:
         a failed checkpoint leaves a process unusable. Memory of other libraries is not listed. For
         another process nothing is listed: call it there.
         """
-        if self.pid != os.getpid():
+        if self._pid != os.getpid():
             return ()
         driver = current()
         obstacles = [f"{stream!r} captures" for stream in living() if _is_capturing(stream)]
@@ -130,9 +130,9 @@ class ProcessCheckpoint:
             )
         arguments = CUcheckpointLockArgs()
         arguments.timeoutMs = limit
-        api, doing = current().api, f"locking process {self.pid}"
+        api, doing = current().api, f"locking process {self._pid}"
         with needs_version("ProcessCheckpoint.lock", _SINCE):
-            result = api.cuCheckpointProcessLock(self.pid, arguments)
+            result = api.cuCheckpointProcessLock(self._pid, arguments)
         checked(api, "cuCheckpointProcessLock", result, doing)
 
     def checkpoint(self) -> None:
@@ -143,8 +143,8 @@ class ProcessCheckpoint:
         """
         api = current().api
         with needs_version("ProcessCheckpoint.checkpoint", _SINCE):
-            result = api.cuCheckpointProcessCheckpoint(self.pid, None)
-        checked(api, "cuCheckpointProcessCheckpoint", result, f"saving process {self.pid}")
+            result = api.cuCheckpointProcessCheckpoint(self._pid, None)
+        checked(api, "cuCheckpointProcessCheckpoint", result, f"saving process {self._pid}")
 
     def restore(self, devices: Mapping[UUID, UUID] | None = None) -> None:
         """Move the memory back to the devices; the process is locked then.
@@ -171,21 +171,21 @@ class ProcessCheckpoint:
                 ) from error
         api = current().api
         with needs_version("ProcessCheckpoint.restore", _SINCE):
-            result = api.cuCheckpointProcessRestore(self.pid, arguments)
-        checked(api, "cuCheckpointProcessRestore", result, f"restoring process {self.pid}")
+            result = api.cuCheckpointProcessRestore(self._pid, arguments)
+        checked(api, "cuCheckpointProcessRestore", result, f"restoring process {self._pid}")
 
     def unlock(self) -> None:
         """Let the CUDA calls of the locked process continue."""
         api = current().api
         with needs_version("ProcessCheckpoint.unlock", _SINCE):
-            result = api.cuCheckpointProcessUnlock(self.pid, None)
-        checked(api, "cuCheckpointProcessUnlock", result, f"unlocking process {self.pid}")
+            result = api.cuCheckpointProcessUnlock(self._pid, None)
+        checked(api, "cuCheckpointProcessUnlock", result, f"unlocking process {self._pid}")
 
     def restore_thread_id(self) -> int:
         """Query the thread of the process that must run while it is restored, for tools."""
-        api, doing = current().api, f"querying the restoring thread of process {self.pid}"
+        api, doing = current().api, f"querying the restoring thread of process {self._pid}"
         with needs_version("ProcessCheckpoint.restore_thread_id", _SINCE):
-            result = api.cuCheckpointProcessGetRestoreThreadId(self.pid)
+            result = api.cuCheckpointProcessGetRestoreThreadId(self._pid)
         return checked(api, "cuCheckpointProcessGetRestoreThreadId", result, doing)
 
 

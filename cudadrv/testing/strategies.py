@@ -94,10 +94,10 @@ class Size:
 
     def _combined(self, function: Callable[[int, int], int], other: int | Size) -> Size:
         if isinstance(other, Size):
-            pair = hypothesis_strategies.tuples(self.strategy, other.strategy)
+            pair = hypothesis_strategies.tuples(self._strategy, other.strategy)
             return Size(pair.map(lambda numbers: function(*numbers)))
         number = operator.index(other)
-        return Size(self.strategy.map(lambda drawn: function(drawn, number)))
+        return Size(self._strategy.map(lambda drawn: function(drawn, number)))
 
     def __add__(self, other: int | Size) -> Size:
         return self._combined(operator.add, other)
@@ -197,8 +197,8 @@ class NumberInput:
     @property
     def strategy(self) -> SearchStrategy[np.generic]:
         """Draws a NumPy scalar."""
-        scalar = self.dtype.type
-        return _elements(self.dtype, self.values).map(scalar)
+        scalar = self._dtype.type
+        return _elements(self._dtype, self._values).map(scalar)
 
 
 class ArrayInput:

@@ -81,17 +81,17 @@ class Texels(Closeable, Generic[_ScalarT]):
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents, of level 0 where there are several, in texels."""
-        return self.extents.shape
+        return self._extents.shape
 
     @property
     def dtype(self) -> np.dtype[_ScalarT]:
         """The dtype of a channel."""
-        return self.texel.dtype
+        return self._texel.dtype
 
     @property
     def channels(self) -> int:
         """Numbers in a texel."""
-        return self.texel.channels
+        return self._texel.channels
 
 
 class CudaArray(Texels[_ScalarT]):

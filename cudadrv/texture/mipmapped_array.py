@@ -110,7 +110,7 @@ class MipmappedArray(Texels[_ScalarT]):
         self._levels: int = most if levels is None else levels
         box = require_context("MipmappedArray: context", context)._handle
         memory, descriptor = MipmapMemory(box, None, None), descriptor_of(extents, texel)
-        code = memory.make(box.api.cuMipmappedArrayCreate, descriptor, self.levels)
+        code = memory.make(box.api.cuMipmappedArrayCreate, descriptor, self._levels)
         if code:
             raise creation_error(context, extents, texel, code, "cuMipmappedArrayCreate")
         self._context = context
@@ -124,7 +124,7 @@ class MipmappedArray(Texels[_ScalarT]):
 
     def _find_levels(self) -> None:
         box, extents = self._handle, self.extents
-        for number in range(self.levels):
+        for number in range(self._levels):
             outcome = box.api.cuMipmappedArrayGetLevel(box.raw, number)
             doing = f"level {number} of {self!r}"
             handle = checked(box.api, "cuMipmappedArrayGetLevel", outcome, doing)
@@ -149,7 +149,7 @@ class MipmappedArray(Texels[_ScalarT]):
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
         return (
-            f"<MipmappedArray {self.shape} {self.texel}, {self.levels} levels, on device "
+            f"<MipmappedArray {self.shape} {self.texel}, {self._levels} levels, on device "
             f"{self.context.ordinal}{state}>"
         )
 
@@ -167,7 +167,7 @@ class MipmappedArray(Texels[_ScalarT]):
         """
         self._handle.raw  # noqa: B018  # raises once it is closed
         number = border.integer("MipmappedArray.level: number", number)
-        if not 0 <= number < self.levels:
+        if not 0 <= number < self._levels:
             raise TextureError(f"{self!r} has no level {number}")
         return self._of_levels[number]
 

@@ -134,8 +134,8 @@ class TexelView(Closeable, KernelObject):
             self._own(box)
         else:
             self._own_unrooted(box, box.context)
-        self.buffer._adopt(self)
-        self.context._adopt(self)
+        self._buffer._adopt(self)
+        self._context._adopt(self)
 
     def __repr__(self) -> str:
         over = "closed" if self.closed else f"over {self.resource!r}"
@@ -143,13 +143,13 @@ class TexelView(Closeable, KernelObject):
 
     @property
     def _closed_text(self) -> str:
-        subject = f"the {type(self).__name__.lower()} on device {self.context.ordinal}"
+        subject = f"the {type(self).__name__.lower()} on device {self._context.ordinal}"
         return f"{subject} was closed, or its memory was closed"
 
     @property
     def closed(self) -> bool:
         """True once it or its array was closed."""
-        return super().closed or self.buffer.closed
+        return super().closed or self._buffer.closed
 
     @property
     def resource(self) -> Resource | None:
@@ -180,7 +180,7 @@ class TexelView(Closeable, KernelObject):
 
     @property
     def _memory(self) -> AnyMemory:
-        memory = self.buffer._handle
+        memory = self._buffer._handle
         if isinstance(memory, ClosedHandle):
             raise memory.error_of(self._closed_text)
         return memory
@@ -527,7 +527,7 @@ class Texture(TexelView):
         )
         if width is not None:
             width = border.integer("Texture: width", width)
-        super().__init__(resource, _created(self.reading, resource, texel, width))
+        super().__init__(resource, _created(self._reading, resource, texel, width))
 
 
 def _reals(name: str, values: Sequence[float]) -> tuple[float, ...]:

@@ -83,8 +83,8 @@ class Trace:
         try:
             traced.install()
             file = None
-            if self.path is not None:
-                file = leaving.enter_context(self.path.open("w", encoding="utf-8"))
+            if self._path is not None:
+                file = leaving.enter_context(self._path.open("w", encoding="utf-8"))
             recorder = Recorder(DeviceTimes(driver, traced.inner), keeps_events=file is not None)
             leaving.enter_context(ptx.observe(recorder.compiling))
             self._begun = _Recording(driver, traced, recorder, file, leaving)

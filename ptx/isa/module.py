@@ -104,17 +104,19 @@ class PtxModule(Guarded):
     @property
     def entries(self) -> tuple[Function, ...]:
         """The kernels, in the order of the text."""
-        return tuple(function for function in self.functions.values() if function.is_entry)
+        return tuple(function for function in self._functions.values() if function.is_entry)
 
     @cached_property
     def device_functions(self) -> frozenset[str]:
         """The names of the functions that are no kernels."""
-        return frozenset(name for name, function in self.functions.items() if not function.is_entry)
+        return frozenset(
+            name for name, function in self._functions.items() if not function.is_entry
+        )
 
     @cached_property
     def shared_places(self) -> dict[str, int]:
         """The position of each shared variable among the module's variables."""
-        variables = enumerate(self.variables.values())
+        variables = enumerate(self._variables.values())
         return {v.name: position for position, v in variables if v.space is Space.SHARED}
 
     @cached_property
@@ -147,7 +149,12 @@ class PtxModule(Guarded):
                 raise FunctionNotFoundError(f"function {name!r} is only declared")
             parameters = [parameter.name for parameter in (*function.returns, *function.params)]
             parsed = parse_body(
-                self._clean, function.span, self._lines, parameters, self.variables, self.functions
+                self._clean,
+                function.span,
+                self._lines,
+                parameters,
+                self._variables,
+                self._functions,
             )
             self._bodies[name] = parsed
         return parsed
@@ -170,9 +177,9 @@ class PtxModule(Guarded):
         return names_used
 
     def _function(self, name: str) -> Function:
-        function = self.functions.get(checks.instance_of("a function's name", name, str))
+        function = self._functions.get(checks.instance_of("a function's name", name, str))
         if function is None:
-            names = ", ".join(list(self.functions)[:10]) or "none"
+            names = ", ".join(list(self._functions)[:10]) or "none"
             raise FunctionNotFoundError(f"the PTX has no function {name!r}; it has: {names}")
         return function
 

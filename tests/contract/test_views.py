@@ -109,3 +109,26 @@ def test_memory_is_neither_copied_as_an_object_nor_pickled(stream: cudadrv.Strea
         for make in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(TypeError, match=r"a Device\w+ cannot be copied or pickled"):
                 make(memory)
+
+
+def test_attributes_of_an_array_cannot_be_set(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(np.arange(12, dtype=np.int32).reshape(3, 4))
+    source = 'extern "C" __global__ void k(int* x) {}'
+    kernel = compile_module(stream.context, source).kernel("k")
+    objects: tuple[Any, ...] = (
+        array, array[1:], array.T, array.buffer, stream, stream.context, stream.record(), kernel,
+    )  # fmt: skip
+    names = (
+        "shape", "dtype", "strides", "nbytes", "stream", "context", "ptr", "device", "handle",
+        "launch", "name", "module", "closed", "shpae",
+    )  # fmt: skip
+    for each in objects:
+        before = {name: getattr(each, name, None) for name in names}
+        for name in names:
+            with pytest.raises(AttributeError):
+                setattr(each, name, (1024,))
+            with pytest.raises(AttributeError):
+                delattr(each, name)
+        after = {name: getattr(each, name, None) for name in names}
+        assert repr(after) == repr(before)
+    assert stream.to_host(array).tolist() == np.arange(12).reshape(3, 4).tolist()

@@ -273,7 +273,7 @@ class CudaAllocator(NotCopyable):
         state = "frozen, " if self.is_frozen else ""
         return (
             f"<CudaAllocator {state}{now.in_use_bytes} bytes in use, {now.cached_bytes} cached, "
-            f"on {self.stream!r}>"
+            f"on {self._stream!r}>"
         )
 
     def allocate(self, nbytes: int) -> int:
@@ -340,8 +340,8 @@ class CudaAllocator(NotCopyable):
 
     def _reject_closed(self) -> None:
         if self._frozen is _CLOSED:
-            self.stream._handle.raw  # noqa: B018  # raises, unless this is a forked child
-            parent = self.stream.context.device.driver.forked_from
+            self._stream._handle.raw  # noqa: B018  # raises, unless this is a forked child
+            parent = self._stream.context.device.driver.forked_from
             if parent is not None:
                 raise forked_error("CudaAllocator", parent)
 
@@ -473,7 +473,7 @@ class CudaAllocator(NotCopyable):
             if nbytes < 0:
                 raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
             return 0
-        stream = self.stream
+        stream = self._stream
         queue = stream._handle
         api = queue.api
         if nbytes > border.LARGEST:
@@ -505,7 +505,7 @@ class CudaAllocator(NotCopyable):
             return self._allocate_fresh(nbytes)
         address = arena.take(nbytes)
         self._captures.addresses.add(address)
-        watch = self.stream.context.device.driver.memory_watch
+        watch = self._stream.context.device.driver.memory_watch
         if watch is not None:
             watch.lend(address, nbytes)
         return address
@@ -552,7 +552,7 @@ class CudaAllocator(NotCopyable):
     def _release_all(self, addresses: Iterable[int]) -> None:
         faults: list[CudadrvError] = []
         for address in addresses:
-            if self.stream.capturing:
+            if self._stream.capturing:
                 _return_block(self._queue, address)
                 continue
             try:
@@ -563,7 +563,7 @@ class CudaAllocator(NotCopyable):
             raise faults[0]
 
     def _free_now(self, address: int) -> None:
-        queue = self._queue if self.stream.closed else self.stream._handle
+        queue = self._queue if self._stream.closed else self._stream._handle
         code = queue.free(CUdeviceptr(address))
         if code:
             raise failure(queue.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")

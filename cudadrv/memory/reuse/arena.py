@@ -133,10 +133,10 @@ class ArenaSlab(DeviceArray[_ScalarT]):
     def close(self) -> None:
         """Free the memory, unless the slab was released to its arena. Idempotent."""
         try:
-            self.lease.held.pop()
+            self._lease.held.pop()
         except IndexError:
             return
-        self.lease.end()
+        self._lease.end()
         super().close()
 
 
@@ -217,7 +217,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
     def __repr__(self) -> str:
         now = self.statistics()
         return (
-            f"<DeviceArena {self.dtype}: {now.in_use_bytes} bytes in use, "
+            f"<DeviceArena {self._dtype}: {now.in_use_bytes} bytes in use, "
             f"{now.cached_bytes} cached>"
         )
 
@@ -327,7 +327,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
             slab = self._from_other_streams(stream, bucket)
         if slab is None:
             slab = self._fresh(
-                stream, bucket, Lease(bucket * self.dtype.itemsize, self._ended), label
+                stream, bucket, Lease(bucket * self._dtype.itemsize, self._ended), label
             )
             slab._arena, slab._bucket = self, bucket
             self._enter(slab)
@@ -376,7 +376,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
                 self._shelves[stream] = {}
             shelves = self._shelves[stream]
             if bits not in shelves:
-                shelves[bits] = self._lists.new_list(bucket * self.dtype.itemsize)
+                shelves[bits] = self._lists.new_list(bucket * self._dtype.itemsize)
             return shelves[bits]
 
     def _forget_closed_streams(self) -> None:
@@ -463,9 +463,9 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
 
     def _zeroed(self, stream: BaseStream, bucket: int, lease: Lease) -> ArenaSlab[_ScalarT]:
         slab: ArenaSlab[_ScalarT] = object.__new__(ArenaSlab)
-        slab._shape, slab._dtype, slab._lease = (bucket,), self.dtype, lease
+        slab._shape, slab._dtype, slab._lease = (bucket,), self._dtype, lease
         with without_choices():  # The arena may be the chosen resource.
-            slab._allocate(stream, bucket * self.dtype.itemsize)
+            slab._allocate(stream, bucket * self._dtype.itemsize)
         watch = stream.context.device.driver.memory_watch
         if watch is not None:
             lease.held = WatchedHold(lease.held, watch, slab.ptr, slab.nbytes)
@@ -509,7 +509,7 @@ class ArenaMemory(NotCopyable):
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Return the address of a slab of at least `nbytes` bytes; a reused slab is not zeroed."""
         owner = given_stream("ArenaMemory.allocate", stream, nbytes).owner
-        bucket, slab = self.arena.alloc(owner, nbytes, "ArenaMemory")
+        bucket, slab = self._arena.alloc(owner, nbytes, "ArenaMemory")
         address, memory = slab.ptr, slab._memory
         self._allocations[address] = bucket, slab, memory
         return address
@@ -528,4 +528,4 @@ class ArenaMemory(NotCopyable):
             )
         bucket, slab, _ = allocation
         if not slab.closed:
-            self.arena.release(bucket, slab)
+            self._arena.release(bucket, slab)

@@ -122,23 +122,23 @@ class KernelCase:
         self._arguments: dict[str, Input | SearchStrategy[object]] = dict(arguments)
         self._launch: LaunchConfigs = _checked_launch(launch)
         self._reference: Callable[..., object] = _with_named_arguments(
-            "reference", reference, self.arguments
+            "reference", reference, self._arguments
         )
         self._kernel = kernel
         self._program = program
         self._assume: Callable[..., object] | None = (
-            None if assume is None else _with_named_arguments("assume", assume, self.arguments)
+            None if assume is None else _with_named_arguments("assume", assume, self._arguments)
         )
         self._tolerance: Tolerance | Mapping[str, Tolerance] = (
             Tolerance() if tolerance is None else tolerance
         )
         self._options: ptx.CompileOptions = options or ptx.CompileOptions()
-        for name, argument in self.arguments.items():
+        for name, argument in self._arguments.items():
             _check_input(name, argument)
 
     def named(self, name: str) -> KernelCase:
         """Return a copy with a name, or the case itself if it has one."""
-        if self.name or not name:
+        if self._name or not name:
             return self
         case = copy.copy(self)
         case._name = name
@@ -150,18 +150,18 @@ class KernelCase:
         A relative path starts at the Python file that made the case, else at `folder`.
         """
         case = copy.copy(self)
-        if isinstance(self.source, Path):
-            own = self.source if self._folder is None else self._folder / self.source
+        if isinstance(self._source, Path):
+            own = self._source if self._folder is None else self._folder / self._source
             is_other = self._folder not in (None, folder.resolve()) and own.is_file()
-            case._source = _from_working_folder(own) if is_other else folder / self.source
+            case._source = _from_working_folder(own) if is_other else folder / self._source
         return case
 
     @property
     def source_file(self) -> str:
         """The path of the source; of a text a name."""
-        if isinstance(self.source, Path):
-            return str(self.source)
-        return self.source_name or f"{self.name or 'kernel'}.cu"
+        if isinstance(self._source, Path):
+            return str(self._source)
+        return self._source_name or f"{self._name or 'kernel'}.cu"
 
     def read_source(self) -> str:
         """Return the CUDA C++.
@@ -169,12 +169,12 @@ class KernelCase:
         Raises:
             CannotVerifyError: the file cannot be read.
         """
-        if not isinstance(self.source, Path):
-            return self.source
+        if not isinstance(self._source, Path):
+            return self._source
         try:
-            return self.source.read_text(encoding="utf-8")
+            return self._source.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise CannotVerifyError(f"the source {self.source} cannot be read: {error}") from None
+            raise CannotVerifyError(f"the source {self._source} cannot be read: {error}") from None
 
     def compile(self) -> tuple[ptx.Image, str]:
         """Return the image, and the kernel's name in it.
@@ -186,15 +186,15 @@ class KernelCase:
         source, file = self.read_source(), self.source_file
         try:
             # A template, or a name that C++ mangles, needs its expression; any other may have it.
-            word = re.escape(self.kernel.partition("<")[0].rpartition("::")[2])
+            word = re.escape(self._kernel.partition("<")[0].rpartition("::")[2])
             is_written = bool(word) and re.search(rf"\b{word}\b", source) is not None
-            names = [self.kernel] if is_written else []
+            names = [self._kernel] if is_written else []
             image = ptx.compile(source, options, name=file, name_expressions=names)
         except ptx.PtxError as error:
             raise CannotVerifyError(str(error)) from error
-        name = image.lowered_names.get(self.kernel, self.kernel)
+        name = image.lowered_names.get(self._kernel, self._kernel)
         known = list(image.signatures)
-        if not name and (len(known) == 1 or self.program is not None) and known:
+        if not name and (len(known) == 1 or self._program is not None) and known:
             name = known[0]
         # Findings call a kernel by its name in CUDA, also where the case does not name it.
         named = set(image.lowered_names.values())
@@ -207,7 +207,7 @@ class KernelCase:
         return image, name
 
     def _compile_options(self) -> ptx.CompileOptions:
-        return replace(self.options, lineinfo=True, target=self.options.target or _TARGET)
+        return replace(self._options, lineinfo=True, target=self._options.target or _TARGET)
 
     def source_text(self) -> SourceText:
         """Return the text of the source and of its headers, by line."""
@@ -219,8 +219,8 @@ class KernelCase:
         if not known:
             problem = f"{self.source_file} has no kernel"
             remedy = 'give a source with a __global__ function; extern "C" keeps its name'
-        elif self.kernel:
-            problem = f"{self.source_file} has no kernel {self.kernel!r}"
+        elif self._kernel:
+            problem = f"{self.source_file} has no kernel {self._kernel!r}"
             remedy = f"give kernel=, one of: {', '.join(known)}"
         else:
             problem = f"{self.source_file} has several kernels: {', '.join(known)}"
@@ -228,14 +228,14 @@ class KernelCase:
         return CannotVerifyError(f"{problem}\n  {remedy}")
 
     def _check_parameters(self, name: str, signature: ptx.KernelSignature) -> None:
-        if self.program is not None:
+        if self._program is not None:
             return
         parameters = len(signature.params)
-        if parameters != len(self.arguments):
+        if parameters != len(self._arguments):
             raise CannotVerifyError(
                 f"kernel {name} has {parameters} parameters, "
-                f"the case has {len(self.arguments)} argument{'s' * (len(self.arguments) != 1)}\n"
-                f"  the arguments are {', '.join(self.arguments)}"
+                f"the case has {len(self._arguments)} argument{'s' * (len(self._arguments) != 1)}\n"
+                f"  the arguments are {', '.join(self._arguments)}"
             )
 
     def examples(self, signature: ptx.KernelSignature) -> SearchStrategy[Example]:
@@ -246,7 +246,7 @@ class KernelCase:
     def sizes(self) -> list[Extent]:
         """The sizes of the arguments."""
         extents: list[Extent] = []
-        for argument in self.arguments.values():
+        for argument in self._arguments.values():
             extents += [argument] if isinstance(argument, Size) else []
             extents += argument.shape if isinstance(argument, ArrayInput) else ()
         return extents
@@ -257,10 +257,10 @@ class KernelCase:
         Raises:
             CannotVerifyError: `assume` failed.
         """
-        if self.assume is None:
+        if self._assume is None:
             return True
         try:
-            return bool(self.assume(**_copies(example)))
+            return bool(self._assume(**_copies(example)))
         except (Exception, SystemExit) as error:
             raise failed_call("assume=", error, example) from error
 
@@ -273,9 +273,9 @@ class KernelCase:
         copies = _copies(example)
         with np.errstate(all="ignore"):
             try:
-                returned = self.reference(**copies)
+                returned = self._reference(**copies)
             except (Exception, SystemExit) as error:
-                role = f"the reference of {self.name or 'the case'}"
+                role = f"the reference of {self._name or 'the case'}"
                 raise failed_call(role, error, example) from error
         new = {} if returned is None else dict(_checked_mapping(returned))
         arrays = {
@@ -297,9 +297,9 @@ class KernelCase:
 
     def tolerance_of(self, name: str) -> Tolerance:
         """Return the tolerance of an argument."""
-        if isinstance(self.tolerance, Tolerance):
-            return self.tolerance
-        return self.tolerance.get(name, Tolerance())
+        if isinstance(self._tolerance, Tolerance):
+            return self._tolerance
+        return self._tolerance.get(name, Tolerance())
 
 
 @hypothesis_strategies.composite
