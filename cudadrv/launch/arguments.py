@@ -370,7 +370,8 @@ class KernelParameter:
     def _read_bits(self, value: object) -> Argument | None:
         """Read a float where PTX only has a size; None if it has no float of that size."""
         if self._bits_format is not None:
-            return self._read_float(value, self._bits_format)
+            # As bytes: code for floats would also pack a later integer as one.
+            return Argument(self.packed(self._read_float(value, self._bits_format)), "raw")
         # The text does not tell a __half from a __nv_bfloat16, but the value does.
         if is_small(value) and self.param.ptx_type in ("b8", "b16"):
             data = cast("np.generic", value).tobytes()

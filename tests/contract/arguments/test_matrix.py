@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import struct
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Final, TypeAlias
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 import cudadrv
 
 from . import values, ways
-from .facts import Memory, Parameter
+from .facts import Memory, Number, Parameter
 from .oracle import NAN, REJECTED, Verdict, is_nan, verdict
 from .parameters import HIDDEN, Case, declared, instantiated
 from .values import Arrays, Value
@@ -137,11 +139,17 @@ def test_no_cell_depends_on_the_value_before(
         near = [one for one in given if isinstance(one.facts, Memory) is is_pointer]
         firsts = of_each_type(case, near)
         # Generated code packs by struct: these are the values that it must hand on or reject.
-        hard = [one for one in near if struct_packs_otherwise(case.parameter, one)]
+        hard = [
+            one
+            for one in near
+            if struct_packs_otherwise(case.parameter, one) or is_on_an_edge(case.parameter, one)
+        ]
         easy = [one for one in near if one not in hard]
         for turn, first in enumerate(firsts[:: max(len(firsts) // 4, 1)]):
             part = [*hard, *easy[(number + turn) % 16 :: 16]]
             report.compare("after another", case, ways.after_another(stream, case, part, first))
+        for first, others in equal_values(case.parameter, near):
+            report.compare("after an equal", case, ways.after_another(stream, case, others, first))
     report.check(8_000)
 
 
@@ -158,6 +166,36 @@ def struct_packs_otherwise(parameter: Parameter, one: Value) -> bool:
         except Exception:  # whatever the value's own methods raise
             packed.add(REJECTED)
     return expected not in packed
+
+
+def equal_values(
+    parameter: Parameter, given: Sequence[Value]
+) -> Iterator[tuple[Value, list[Value]]]:
+    """Accepted numbers, each with equal ones that must lead to something else: 0.0 and -0.0."""
+    by_number: dict[Fraction | float, dict[Verdict, Value]] = {}
+    for one in given:
+        if isinstance(one.facts, Number):
+            of_number = by_number.setdefault(one.facts.value, {})
+            of_number.setdefault(verdict(parameter, one.facts), one)
+    for of_number in by_number.values():
+        for expected, first in of_number.items():
+            others = [one for one in of_number.values() if one is not first]
+            if expected != REJECTED and others:
+                yield first, others
+
+
+def is_on_an_edge(parameter: Parameter, one: Value) -> bool:
+    """Whether a number is halfway between two floats of the parameter, or the end of its range."""
+    number = one.facts
+    if parameter.kind != "float" or not isinstance(number, Number):
+        return False
+    if not isinstance(number.value, Fraction):
+        return False
+    step = Fraction(1, 2**200)
+    below, above = (
+        replace(number, value=number.value * (1 + by), bits=b"") for by in (-step, step)
+    )
+    return verdict(parameter, below) != verdict(parameter, above)
 
 
 @pytest.mark.slow
