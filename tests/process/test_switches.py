@@ -537,6 +537,8 @@ COVERED: Final[Mapping[str, str]] = {
     "CUDADRV_EMULATOR_FAULT": "process/shared_libraries/test_emulate.py",
     "CUDADRV_PYTHON": "process/shared_libraries/test_cubins.py",
     "CUDADRV_EMULATE_EVENTS": "process/shared_libraries/test_statuses.py",
+    "--fail-on-findings": "process/shared_libraries/test_statuses.py",
+    "--require-kernels": "process/shared_libraries/test_statuses.py",
     "CUDA_VISIBLE_DEVICES": "contract/runtime/test_probe.py",
     "CUDADRV_CACHE_DIR": "pure/cache/test_places.py",
     "CUDADRV_CACHE_MAX_MB": "pure/cache/test_faults.py",

@@ -58,6 +58,16 @@ def test_the_status_reports_missing_kernels_and_findings_of_any_process(tmp_path
     assert wrong == []
 
 
+def test_a_process_notes_its_kernels_in_the_folder_that_the_command_names(tmp_path: Path) -> None:
+    program = "import sys; sys.argv[1:] = ['kernel']\n" + LAUNCHES
+    names = {"CUDADRV_EMULATE_EVENTS": str(tmp_path)}
+    ended = run(*EMULATE, "python", "-c", program, names=names)
+    assert (ended.status, [path.name for path in tmp_path.iterdir()]) == (0, ["kernel"]), ended.err
+    # A folder that is gone is no fault.
+    gone = run(*EMULATE, "python", "-c", program, names={**names, "CUDADRV_EMULATE_EVENTS": "/no"})
+    assert (gone.status, gone.err) == (0, "")
+
+
 @pytest.mark.slow
 def test_the_reason_of_not_supported_is_printed_when_the_call_fails() -> None:
     program = (
