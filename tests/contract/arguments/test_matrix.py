@@ -149,7 +149,7 @@ def test_no_cell_depends_on_the_value_before(
             part = [*hard, *easy[(number + turn) % 16 :: 16]]
             report.compare("after another", case, ways.after_another(stream, case, part, first))
         for first, others in equal_values(case.parameter, near):
-            report.compare("after an equal", case, ways.after_another(stream, case, others, first))
+            report.compare("after an equal", case, ways.after_an_equal(stream, case, others, first))
     report.check(8_000)
 
 

@@ -108,6 +108,21 @@ def after_another(
     return _results(values, slots, case)
 
 
+def after_an_equal(
+    stream: cudadrv.Stream, case: Case, values: Sequence[Value], first: Value
+) -> Results:
+    """A launcher whose last launch had equal arguments, also the slot: it must pack them anew."""
+    slots = Slots(stream, len(values))
+    for slot, value in enumerate(values):
+        launcher = case.kernel.bind(stream, ONE)
+        for _ in range(4):
+            launcher(*case.args(slots.out, slot, first.value))
+        stream.fill(slots.out[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES], _UNTOUCHED)
+        args = case.args(slots.out, slot, value.value)
+        slots.attempt(slot, partial(launcher, *args))
+    return _results(values, slots, case)
+
+
 def prepared(stream: cudadrv.Stream, case: Case, values: Sequence[Value]) -> Results:
     """`Launcher.prepare`, and three calls."""
     slots, launcher = Slots(stream, len(values)), case.kernel.bind(stream, ONE)
