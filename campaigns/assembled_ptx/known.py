@@ -152,10 +152,9 @@ KNOWN: Final = (
         lambda text, error: ".b128" in text and ".b128 at PTX line" in error,
     ),
     KnownDifference(
-        "ptxas takes a fourth operand of atom.exch.b128",
+        "ptxas takes a further number as operand of atom",
         True,
-        lambda text, error: text.startswith("atom.") and ".exch" in text and ".b128" in text
-        and "does not take 4 operands" in error,
+        lambda text, error: _opcode(text) == "atom" and "does not take 4 operands" in error,
     ),
     KnownDifference(
         "ptxas takes addresses apart in a move, or cuts them",
