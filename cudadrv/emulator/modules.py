@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.isa import PtxSyntaxError
-from ptx.isa.directives import blocks_of_grid
 
 from ..driver._api import CUdevice_attribute, CUfunction_attribute, CUresult
 from .call_error import CallError, invalid_value
@@ -110,6 +109,8 @@ class KernelFunction:
 
     def blocks_of(self, grid: Dim3) -> Dim3:
         """Return the blocks of a launch; its grid counts clusters with `.blocksareclusters`."""
+        from ptx.isa.directives import blocks_of_grid  # only where a kernel is launched
+
         return blocks_of_grid(self.directives, grid)
 
     def cluster_of(self, shape: Shape) -> Dim3 | None:

@@ -74,10 +74,13 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
     files = 0
     for number, ((_, module), (_, symbols)) in enumerate(zip(modules, definitions, strict=True)):
         dropped = {symbol for symbol in symbols if chosen.get(symbol, number) != number}
+        defined_above = {symbol for symbol, at in chosen.items() if at < number}
         text = _renamed(without_comments(module.text), symbols, used_names)
         used_names |= symbols.keys()
         parts += [
-            _placed(_declared(s, linkages), files) for s in _statements(text) if _stays(s, dropped)
+            _placed(_declared(s, linkages), files)
+            for s in _statements(text)
+            if _stays(s, dropped) and not _is_declared_again(s, defined_above)
         ]
         files += max(module.files, default=0)
     return "\n".join(parts) + "\n"
@@ -235,6 +238,15 @@ def _statement(text: str) -> _Statement:
 
 def _stays(statement: _Statement, dropped: set[str]) -> bool:
     return statement.linkage not in _SHARED_LINKAGES or statement.name not in dropped
+
+
+def _is_declared_again(statement: _Statement, defined_above: set[str]) -> bool:
+    """Whether a statement declares a function below its definition, which no module may."""
+    return (
+        statement.linkage is Linkage.EXTERN
+        and statement.name in defined_above
+        and _FUNCTION.search(statement.text) is not None
+    )
 
 
 def _declared(statement: _Statement, linkages: _Symbols) -> str:

@@ -136,8 +136,11 @@ def lto_root(names: Sequence[str], arch: str) -> tuple[bytes, str]:
     return ptx.compile("\n".join([*lines, "}"]), options, name=_ROOT).data, _ROOT
 
 
-def without_lto_root(text: str) -> str:
-    """Return the linked text without that kernel."""
+def without_lto_root(text: str, names: Sequence[str]) -> str:
+    """Return the linked text without that kernel, with the functions visible to other modules."""
+    for name in names:
+        head = rf"(?m)^(?=\.func\b\s*(?:\([^)]*\)\s*)?{re.escape(name)}(?![\w$]))"
+        text = re.sub(head, ".visible ", text)
     return _ENTRY.sub("", text)
 
 
@@ -199,7 +202,7 @@ class Link:
             if undefined:
                 root = lto_root(undefined, _value_of(self.options, "-arch=") or "")
                 code, text, self.info, errors = optimised([*lto, root], self.options)
-                text = without_lto_root(text)
+                text = without_lto_root(text, undefined)
             self.errors += errors
             if code:
                 return code

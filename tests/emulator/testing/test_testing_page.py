@@ -18,10 +18,10 @@ PAGE: Final = (Path(__file__).parents[3] / "docs" / "testing.md").read_text()
 @pytest.mark.slow
 def test_every_example_passes(runs: Runs) -> None:
     blocks = re.findall(r"<!-- file: (test_\w+)\.py -->\n```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == PAGE.count("```python") == 5
+    assert len(blocks) == PAGE.count("```python") == 6
     runs.pytester.makepyfile(**dict(blocks))
     options = ("--cuda=emulator", "--cuda-check=race", "--cuda-order=random", "--cuda-seed=new")
-    runs.here("", *options, "--strict-markers", "-Werror").assert_outcomes(passed=8)
+    runs.here("", *options, "--strict-markers", "-Werror").assert_outcomes(passed=10)
 
 
 def test_the_example_of_a_kernel_is_of_ten_lines() -> None:
