@@ -89,6 +89,7 @@ class AnArray:
     values: HostInts
     of: AContext
     life: Life
+    base: Life | None = None  # of the array that a view is of; a view of a view has the same
 
 
 @dataclass
@@ -234,9 +235,9 @@ class OrderMachine(RuleBasedStateMachine):
             start, stop = sorted((start % base.real.size, stop % base.real.size))
             start, stop = start // 64 * 64, (stop // 64 + 1) * 64
             stop = min(stop, base.real.size)
-            self.arrays.append(
-                AnArray(base.real[start:stop], base.values[start:stop], base.of, base.life)
-            )
+            of = base.base or base.life
+            real, values = base.real[start:stop], base.values[start:stop]
+            self.arrays.append(AnArray(real, values, base.of, Life((of,)), of))
 
     @precondition(lambda self: self.streams and len(self.events) < _MOST)
     @rule(index=_index)
