@@ -66,10 +66,12 @@ def is_own(cls: type, member: str) -> bool:
 
 
 def is_described(cls: type, member: str) -> bool:
-    """Whether the attributes in the docstring of a class name one that is read from a slot."""
+    """Whether the docstring of a class names an attribute that is read from a slot."""
     owner = next(base for base in cls.__mro__ if member in vars(base))
-    text = (owner.__doc__ or "").partition("Attributes:")[2]
-    return isinstance(vars(owner)[member], ReadOnly) and bool(re.search(rf"\b{member}\b", text))
+    texts = [base.__doc__ or "" for base in cls.__mro__]
+    return isinstance(vars(owner)[member], ReadOnly) and any(
+        re.search(rf"\b{member}\b", text) for text in texts
+    )
 
 
 def has_docstring(value: object) -> bool:
