@@ -406,6 +406,7 @@ def test_what_is_of_a_device_that_is_not_seen_here_is_rejected() -> None:
         device_named(bytes(16), "memory")
 
 
+@pytest.mark.slow
 def test_handles_that_name_nothing_are_rejected(stream: cudadrv.Stream) -> None:
     device = stream.context.device.uuid.bytes
     with pytest.raises(ArgumentValueError, match="7 bytes are no handle of memory"):

@@ -21,6 +21,7 @@ def works(context):
 """
 
 
+@pytest.mark.slow
 def test_all_of_a_reset_context_is_closed_and_the_next_one_works() -> None:
     text = run(
         MADE

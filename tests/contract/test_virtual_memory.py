@@ -273,6 +273,7 @@ def test_mapped_memory_goes_after_work_on_other_streams(
         assert (other.to_host(copied) == 3).all()
 
 
+@pytest.mark.slow
 def test_a_resource_opens_its_memory_to_other_devices(
     stream: cudadrv.Stream, second_context: cudadrv.Context
 ) -> None:

@@ -31,6 +31,7 @@ def test_every_public_class_and_member_has_a_row() -> None:
     assert CALLS.keys() | described | FAIL_ALIVE <= known
 
 
+@pytest.mark.slow
 def test_each_call_answers_on_live_objects() -> None:
     with emulator.session(2):
         found = outcomes(Lab(), OBJECTS)

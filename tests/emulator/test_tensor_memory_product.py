@@ -27,6 +27,7 @@ def require_exact(without: str = "", launches: int = 3) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "seed"),
     few([("late", None), ("immediate", None), *(("random", k) for k in range(4))], 1),

@@ -73,6 +73,7 @@ def run(*arguments: str, limit: int = 0) -> tuple[int, list[str], str]:
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
+@pytest.mark.slow
 def test_a_script_runs_with_checks_within_the_limit(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -93,6 +93,7 @@ def test_modules_of_another_distribution_in_the_same_folder_are_warned_of(tmp_pa
     assert told.startswith("imported\n")
 
 
+@pytest.mark.slow
 def test_the_right_package_alone_is_not_warned_of(tmp_path: Path) -> None:
     code = "import cudadrv, ptx; print(hasattr(ptx, 'no_such_name'))"
     assert output_of(code, linked_copy(tmp_path)) == "False\n"

@@ -315,6 +315,7 @@ def _identifiers(path: Path, tree: ast.AST) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_names_in_docstrings_and_comments_exist() -> None:
     known, texts = {*dir(builtins), *keyword.kwlist, *_NAMES_OF_OTHERS}, []
     for path in (

@@ -92,6 +92,7 @@ def test_what_cannot_be_compiled_is_reported_with_status_1(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_cache_is_filled_counted_checked_and_cleared(source: Path, run: Command) -> None:
     listing = source.with_name("list.txt")
     listing.write_text(

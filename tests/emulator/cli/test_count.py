@@ -61,6 +61,7 @@ def test_count_prints_every_launch_as_json(tmp_path: Path) -> None:
     assert (line["file"], line["line"]) == (str(tmp_path / "turned.cu"), 6)
 
 
+@pytest.mark.slow
 def test_count_prints_tables_and_returns_the_script_status(tmp_path: Path) -> None:
     done = run(tmp_path, "script.py", "1", "3")
     assert done.returncode == 3, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -148,17 +149,18 @@ def replay(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
     return lambda *words: run("replay", str(tmp_path / "f.json"), *words)
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
 def test_each_wrong_value_of_a_finding_has_status_3(
-    replay: Command, tmp_path: Path, saved: Json
+    replay: Command, tmp_path: Path, saved: Json, every: int
 ) -> None:
     file, wrong, cells = tmp_path / "f.json", [], 0
-    for steps, form in broken(saved):
+    for steps, form in itertools.islice(broken(saved), None, None, every):
         file.write_text(json.dumps(changed(saved, steps, form)))
         done, cells = replay(), cells + 1
         if done.returncode != 3 or "not a saved finding" not in done.stderr or done.stdout:
             wrong.append((steps, repr(form)[:30], done))
     assert (wrong[:5], len(wrong)) == ([], 0)
-    assert cells > 500
+    assert cells > 500 // every
 
 
 def test_the_output_of_a_foreign_kernel_is_escaped(

@@ -137,6 +137,7 @@ def test_verify_shows_no_line_of_a_path_that_a_source_names(
             assert verdict.findings[0].lines[0].text == ""
 
 
+@pytest.mark.slow
 def test_the_page_of_a_verification_has_no_line_of_a_path_that_a_source_names(
     run: Command, tmp_path: Path, targets: list[Path]
 ) -> None:

@@ -84,6 +84,7 @@ def test_one_file_of_the_commands_prints() -> None:
     assert found == set(OTHERS)
 
 
+@pytest.mark.slow
 def test_the_packages_print_by_functions_that_escape() -> None:
     """Other code runs under `emulate`, in workers and at the end of a process."""
     root = FOLDER.parents[1]

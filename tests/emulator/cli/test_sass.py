@@ -62,6 +62,7 @@ def test_sass_as_json_has_each_instruction_with_its_lines(run: Command, file: Pa
     assert (store["file"], store["line"]) == (str(file), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ptx", "cubin"])
 def test_sass_reads_ptx_and_cubins(run: Command, file: Path, kind: str) -> None:
     made = file.with_suffix(f".{kind}")

@@ -196,6 +196,7 @@ def _fresh_import() -> Iterator[None]:
     sys.modules.pop("shared", None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_fresh_import")
 def test_one_case_of_several_names_and_files_is_verified_under_each(
     verify: Command, monkeypatch: pytest.MonkeyPatch

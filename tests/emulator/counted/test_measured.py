@@ -27,6 +27,7 @@ def test_counts_are_those_of_nsight_compute_or_differ_for_a_known_reason(
     assert len({each.kernel for each in numbers}) > 160
 
 
+@pytest.mark.slow
 def test_sectors_and_conflicts_differ_only_where_the_code_of_the_gpu_is_another(
     numbers: list[Compared],
 ) -> None:

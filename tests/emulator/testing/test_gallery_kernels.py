@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from cudadrv.testing import strategies as st
 from cudadrv.testing.verify import KernelCase, Tolerance, VerifyOptions, verify
@@ -49,6 +50,7 @@ def test_a_histogram_counts_an_image_of_any_size() -> None:
     ))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_bodies_move_along_three_axes() -> None:
     blocks, block = st.sizes(1, 3), st.sizes(1, 64)
     n = blocks * block

@@ -9,6 +9,8 @@ from typing import Final
 
 import pytest
 
+from tests.short_cases import few
+
 from .runs import Runs
 
 ROOT: Final = Path(__file__).parents[3]
@@ -87,7 +89,7 @@ def test_the_environment_is_as_before_after_a_run(runs: Runs) -> None:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
+    few([
         (["--cuda=gpus"], "*--cuda: invalid choice: 'gpus'*"),
         (["--cuda-order=soon"], "ERROR: 'soon' is no order of operations: use immediate, late, *"),
         (["--cuda-check=races"], "ERROR: 'races' is no check of kernels: one of race, init*"),
@@ -99,7 +101,7 @@ def test_the_environment_is_as_before_after_a_run(runs: Runs) -> None:
         (["--cuda-require-gpu", "--cuda=emulator"], "ERROR: --cuda-require-gpu: the tests *"),
         (["-ocuda=gpus"], "ERROR: cuda is 'gpus': use one of auto, gpu, emulator, both"),
         (["-ocuda_leaks=some"], "ERROR: cuda_leaks is 'some': use one of fail, allow"),
-    ],
+    ], 4),
 )  # fmt: skip
 def test_a_wrong_value_is_a_clear_error_of_usage(runs: Runs, options: list[str], said: str) -> None:
     result = runs.here("def test_it():\n    pass\n", *options)

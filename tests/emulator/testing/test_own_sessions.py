@@ -135,6 +135,7 @@ def test_good_again():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tests_that_call_no_driver_load_no_emulator(runs: Runs) -> None:
     result = runs.apart(
         "import sys\n"

@@ -149,6 +149,7 @@ extern "C" __global__ void turn(int* x) {
     assert any(each.endswith("kernel.cu:2, called at kernel.cu:8") for each in texts), texts
 
 
+@pytest.mark.slow
 def test_a_barrier_in_the_source_heals_what_none_in_the_ptx_does() -> None:
     # NVRTC lets thread 0 use its own value, and the others load within a branch.
     source = """extern "C" __global__ void share(int n, int* x) {

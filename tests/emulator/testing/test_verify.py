@@ -99,6 +99,7 @@ def test_a_bound_is_found_with_one_block_of_two_threads() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_wrong_value_is_found_at_the_smallest_size() -> None:
     finding = found_in(saxpy("i < n && i != 4"))
     assert (finding.check, finding.variable) == ("values", "y")
@@ -475,6 +476,7 @@ def test_elements_that_the_kernel_leaves_out_are_found_as_unwritten_ones() -> No
     assert finding.check == "values"
 
 
+@pytest.mark.slow
 def test_missing_and_wrong_elements_are_two_findings() -> None:
     verdict = filled("i < n - 1", "i == 0 && n > 5 ? 8 : 7", 7, ("init",))
     assert [finding.check for finding in verdict.findings] == ["init"]

@@ -43,6 +43,7 @@ def test_what_the_host_does_too_early_is_found(
     assert any(" by the host, " in str(each) or "host function" in str(each) for each in found)
 
 
+@pytest.mark.slow
 @all_rows
 @in_each_order
 @of_each_program

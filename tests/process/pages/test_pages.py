@@ -119,6 +119,7 @@ def test_the_error_without_a_driver_is_that_of_the_page() -> None:
     assert done.stdout.startswith(shown)
 
 
+@pytest.mark.slow
 def test_a_wrong_page_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     for text, found in (

@@ -336,6 +336,7 @@ kept = Held()
     assert (ended.status, ended.out, ended.err) == (0, "True True\n", "")
 
 
+@pytest.mark.slow
 def test_functions_report_the_end_without_python() -> None:
     out = run_program("""
         with stand_in():

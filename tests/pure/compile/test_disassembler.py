@@ -152,6 +152,7 @@ def test_an_image_without_lines_and_bare_bytes_have_instructions_alone(nvdisasm:
         assert {(each.file, each.line) for each in add.instructions} == {("", 0)}
 
 
+@pytest.mark.slow
 def test_ptx_is_assembled_for_the_given_target(nvdisasm: str) -> None:
     image = compiled("compute_80")
     for target in (ptx.Target.cubin("sm_80"), ptx.Target.cubin("sm_120")):

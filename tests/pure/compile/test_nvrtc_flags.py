@@ -437,6 +437,7 @@ def test_the_probe_shows_a_lost_flag(header_folder: Path) -> None:
     assert not without_effect
 
 
+@pytest.mark.slow
 def test_pairs_and_orders_of_flags_compile_as_nvrtc_compiles_them(header_folder: Path) -> None:
     wrong, compiled = differing([
         ("-UM", "-DM"), ("-DM", "-UM"), ("-D", "M=4", "--undefine-macro", "M", "-D M=6"),

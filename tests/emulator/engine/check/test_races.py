@@ -168,6 +168,7 @@ def test_what_may_be_meant_so_is_distinguished(kernel: str, grid: int, block: in
     assert all(MEANT_SO[kernel] in each.benign for each in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [LaunchOrder("late"), LaunchOrder("random", 1)], ids=str)
 def test_volatile_accesses_of_one_warp_are_noted_in_each_order(order: LaunchOrder) -> None:
     for kernel in ("reduction_by_volatile", "exchanged_by_volatile"):

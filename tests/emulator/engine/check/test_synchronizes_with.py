@@ -108,6 +108,7 @@ ACTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("shift", "steps"), [(2, 250), (5, 1500)], ids=["few", "many"])
 @pytest.mark.parametrize("seed", few(range(8), 3))

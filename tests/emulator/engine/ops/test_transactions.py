@@ -242,6 +242,7 @@ def launch(
     kernel.launch((BLOCKS, 1, 1), (THREADS, 1, 1), params, cluster=(cluster, 1, 1), limits=limits)
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(
     ("expected", "target"),
