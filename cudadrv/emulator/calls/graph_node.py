@@ -37,7 +37,7 @@ from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..copies import copy_boxes
-from ..edge_data import reject_edge_data
+from ..edge_data import has_other_edge, reject_edge_data
 from ..events import Event
 from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import KernelCall, ShownParameters, read_parameters
@@ -118,9 +118,8 @@ class GraphNodeCalls(CallRules):
         """Add ordinary edges, each once. Instantiation rejects a cycle."""
         graph = self._graph(h_graph)
         with self._lock:
-            pairs = self._edges(graph, from_, to, num_dependencies)
-            for number, (first, then) in enumerate(pairs):
-                reject_edge_data(edge_data, number, first.kind, then.kind)
+            self._reject_data_of_edges(graph, from_, to, edge_data, num_dependencies)
+            for first, then in self._edges(graph, from_, to, num_dependencies):
                 if first in then.after or first is then:
                     raise invalid_value("the edge is there already, or of a node to itself")
                 then.after[first] = None
@@ -142,11 +141,30 @@ class GraphNodeCalls(CallRules):
         with self._lock:
             pairs = self._edges(graph, from_, to, num_dependencies)
             for number, (first, then) in enumerate(pairs):
-                reject_edge_data(edge_data, number, first.kind, then.kind)
+                has_other_edge(edge_data, number, first.kind, then.kind)  # a driver ignores which
                 if first not in then.after:
                     raise invalid_value("there is no such edge")
                 del then.after[first]
         return OK
+
+    def _reject_data_of_edges(
+        self,
+        graph: Graph,
+        from_: Sequence[CUgraphNode] | None,
+        to: Sequence[CUgraphNode] | None,
+        edge_data: Sequence[CUgraphEdgeData] | None,
+        count: int,
+    ) -> None:
+        """Raise for wrong data before any edge is added; wrong nodes end the look."""
+        pairs = self._edges(graph, from_, to, count)
+        for number in range(count):
+            try:
+                first, then = next(pairs)
+            except CallError:
+                return
+            if first is then:
+                raise invalid_value("an edge of a node to itself")
+            reject_edge_data(edge_data, number, first.kind, then.kind)
 
     def _edges(
         self,
