@@ -112,7 +112,7 @@ class FormTable:
         self._lines: dict[str, list[tuple[tuple[str, ...], str]]] = {}
         self._later = later
         self._read("\n".join(chapters).split("\n"))
-        self.opcodes = frozenset(self._lines.keys() | later.keys())
+        self.opcodes: frozenset[str] = frozenset(self._lines.keys() | later.keys())
 
     def _read(self, lines: Iterable[str]) -> None:
         for line in lines:
