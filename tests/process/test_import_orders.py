@@ -55,6 +55,7 @@ BYTES: Final = {
 DTYPES: Final = ("int2", "int4", "uint4", "bfloat16", "float8_e4m3fn")
 
 
+@pytest.mark.slow
 def test_scalars_of_ml_dtypes_are_read_alike_before_and_after_its_import() -> None:
     pytest.importorskip("ml_dtypes")
     expected = {

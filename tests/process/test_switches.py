@@ -614,6 +614,7 @@ def test_a_killed_process_has_printed_what_it_found_before(tmp_path: Path) -> No
     assert (done.returncode, reported(done.stderr)) == (-9, ON_ONE_DEVICE)
 
 
+@pytest.mark.slow
 def test_tests_without_the_plugin_report_findings_as_any_process(tmp_path: Path) -> None:
     (tmp_path / "faults.py").write_text(FAULTS)
     (tmp_path / "test_it.py").write_text(
@@ -634,6 +635,7 @@ def test_tests_without_the_plugin_report_findings_as_any_process(tmp_path: Path)
     assert "1 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_likely_intentional_findings_are_not_reported_and_leave_the_status_alone(
     tmp_path: Path,
 ) -> None:

@@ -276,6 +276,7 @@ def _parameters(node: ast.AST) -> set[str]:
     return {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *optional)}
 
 
+@pytest.mark.slow
 def test_documented_arguments_are_parameters() -> None:
     wrong, count = [], 0
     for path in sorted(path for name in ("cudadrv", "ptx") for path in (ROOT / name).rglob("*.py")):

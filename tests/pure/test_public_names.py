@@ -55,6 +55,7 @@ def test_type_checkers_read_the_names_that_are_imported_at_first_use() -> None:
     assert read == imported
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_public_packages_are_there_after_a_plain_import() -> None:
     # A process each, as an import of a package by anything else makes its name an attribute.

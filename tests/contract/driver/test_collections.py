@@ -168,6 +168,7 @@ def test_nothing_stays_rooted_that_was_closed_or_dropped(machine: emulator.Emula
     assert len(handle._live) == keys - 2
 
 
+@pytest.mark.slow
 def test_the_library_counts_no_references_and_queries_no_objects_of_the_collector() -> None:
     forbidden = {
         "getrefcount", "get_objects", "get_referents", "get_referrers", "gc.callbacks", "isenabled",

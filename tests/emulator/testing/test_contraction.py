@@ -153,6 +153,7 @@ def random_lines(chance: random.Random) -> Iterator[str]:
     yield from (f"{{{name}}}" for name in sorted(unused))
 
 
+@pytest.mark.slow
 def test_sums_that_may_be_fused_are_those_of_the_machine_code_in_random_kernels() -> None:
     chance = random.Random(5)
     text = module([

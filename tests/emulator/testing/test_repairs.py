@@ -72,6 +72,7 @@ def test_a_barrier_heals_a_race_of_a_block(reversed_verdict: Verdict) -> None:
     assert {each.change for each in repairs if not each.healed} >= {"__syncwarp()"}
 
 
+@pytest.mark.slow
 def test_a_verdict_lists_the_repairs_in_text_and_json(reversed_verdict: Verdict) -> None:
     verdict = reversed_verdict
     lines = [line.strip() for line in str(verdict).splitlines()]
@@ -81,6 +82,7 @@ def test_a_verdict_lists_the_repairs_in_text_and_json(reversed_verdict: Verdict)
     assert again.findings[0].repairs == verdict.findings[0].repairs
 
 
+@pytest.mark.slow
 def test_no_repairs_are_tried_without_explain() -> None:
     options = VerifyOptions(examples=10, database=None, checks=("race",), explain=False)
     assert repairs_of(reverse(), "race", options) == ()
@@ -247,6 +249,7 @@ def test_a_bound_and_a_guard_heal_an_access_past_the_end() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_comparison_that_the_compiler_has_changed_is_shown_in_ptx() -> None:
     # In PTX the limit is 10, so that another comparison there is no other comparison in CUDA.
     source = """extern "C" __global__ void fill(int* x) {
@@ -264,6 +267,7 @@ def test_a_comparison_that_the_compiler_has_changed_is_shown_in_ptx() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_smaller_grid_heals_a_launch_of_too_many_blocks() -> None:
     source = 'extern "C" __global__ void fill(int* x) { x[blockIdx.x] = blockIdx.x; }'
     case = KernelCase(
@@ -274,6 +278,7 @@ def test_a_smaller_grid_heals_a_launch_of_too_many_blocks() -> None:
     assert healing(repairs_of(case, "bounds")) == {"launch": ["one block less"]}
 
 
+@pytest.mark.slow
 def test_another_bound_heals_a_wrong_value() -> None:
     source = """extern "C" __global__ void fill(int n, int* x) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -287,6 +292,7 @@ def test_another_bound_heals_a_wrong_value() -> None:
     assert "bound" in healing(repairs_of(case, "values"))
 
 
+@pytest.mark.slow
 def test_zeros_heal_a_sum_into_unwritten_memory() -> None:
     source = """extern "C" __global__ void sum(int n, const int* x, int* total) {
     if (threadIdx.x < n) atomicAdd(total, x[threadIdx.x]);

@@ -126,6 +126,7 @@ def verified() -> CaseReport:
     return reported(saxpy("i < n"), name="cases.py::saxpy")
 
 
+@pytest.mark.slow
 def test_each_finding_is_on_its_line(found: CaseReport) -> None:
     root = Page(page_of(Report((found,)))).root
     table = root.one("table", **{"class": "source"})
@@ -156,6 +157,7 @@ def test_a_finding_has_its_tried_repairs(found: CaseReport) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_control_characters_of_a_source_are_escaped() -> None:
     mark = "\u202e\x1b[2J\u2066"
     case = saxpy("i <= n", f"// {mark}</style>")
@@ -432,6 +434,7 @@ def test_bounds_are_amounts_over_peaks() -> None:
     assert drawing.y == pytest.approx(on_it, abs=0.5)
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_page(found: CaseReport) -> None:
     again = reported(saxpy("i <= n"), name="cases.py::saxpy")
     assert page_of(Report((found,))) == page_of(Report((again,)))

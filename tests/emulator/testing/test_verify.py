@@ -80,6 +80,7 @@ def shape(finding: Finding) -> tuple[object, int, int]:
     return example.arguments["n"], example.config.blocks, example.config.threads
 
 
+@pytest.mark.slow
 def test_a_right_kernel_is_verified() -> None:
     verdict = verify(saxpy(), QUICK, name="cases.py::saxpy")
     assert verdict.is_verified
@@ -89,6 +90,7 @@ def test_a_right_kernel_is_verified() -> None:
     assert str(verdict).startswith("cases.py::saxpy: verified (")
 
 
+@pytest.mark.slow
 def test_a_bound_is_found_with_one_block_of_two_threads() -> None:
     finding = found_in(saxpy("i <= n"))
     assert finding.check == "bounds"
@@ -136,6 +138,7 @@ def test_a_finding_calls_a_kernel_that_the_case_does_not_name_as_cuda_does() -> 
     assert "_Z" not in str(finding)
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_verdict() -> None:
     def plain(seed: int) -> dict[str, Any]:  # of JSON
         options = replace(QUICK, seed=seed)
@@ -144,6 +147,7 @@ def test_one_seed_gives_one_verdict() -> None:
     assert plain(3) == plain(3)
 
 
+@pytest.mark.slow
 def test_a_verdict_survives_json() -> None:
     verdict = verify(saxpy("i <= n"), QUICK, name="cases.py::saxpy")
     text = json.dumps(verdict.to_json())
@@ -174,6 +178,7 @@ def test_an_example_keeps_every_bit() -> None:
     assert read.contents.tobytes() == array.contents.tobytes()
 
 
+@pytest.mark.slow
 def test_a_failure_is_stored_and_runs_first(tmp_path: Path) -> None:
     fields = {name: getattr(QUICK, name) for name in QUICK.__dataclass_fields__}
     first = VerifyOptions(**{**fields, "database": tmp_path})
@@ -184,11 +189,13 @@ def test_a_failure_is_stored_and_runs_first(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_unchanged_argument_must_stay() -> None:
     case = saxpy(reference=lambda a, x, y: None)
     assert found_in(case).variable == "y"
 
 
+@pytest.mark.slow
 def test_a_reference_may_change_its_arrays() -> None:
     def reference(a: np.float32, x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> None:
         y += a * x
@@ -196,6 +203,7 @@ def test_a_reference_may_change_its_arrays() -> None:
     assert verify(saxpy(reference=reference), QUICK).is_verified
 
 
+@pytest.mark.slow
 def test_an_unwritten_array_that_is_read_is_found() -> None:
     arguments = {
         "n": N, "a": st.numbers(np.float32), "x": st.arrays(np.float32, N),
@@ -219,6 +227,7 @@ def test_what_the_reference_leaves_open_is_not_compared() -> None:
     assert verify(case, VerifyOptions(examples=5, database=None, checks=("init",))).is_verified
 
 
+@pytest.mark.slow
 def test_a_program_launches_several_kernels() -> None:
     def twice(stream: Any, module: Any, config: Any, *args: object) -> None:  # as documented
         for _ in range(2):
@@ -253,6 +262,7 @@ def test_assume_protects_the_launch_from_sizes_that_it_skips() -> None:
         verify(blocks_of_64(1), options)
 
 
+@pytest.mark.slow
 def test_the_limit_of_seconds_ends_a_verification(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
@@ -261,11 +271,13 @@ def test_the_limit_of_seconds_ends_a_verification(monkeypatch: pytest.MonkeyPatc
     assert "ended by the limit of seconds" in str(verdict)
 
 
+@pytest.mark.slow
 def test_a_case_without_a_run_is_not_verified() -> None:
     with pytest.raises(CannotVerifyError, match="no example ran within"):
         verify(saxpy(), VerifyOptions(seconds=1e-6, database=None, checks=()))
 
 
+@pytest.mark.slow
 def test_verify_kernel_fails_a_test() -> None:
     arguments = {"n": N, "x": st.arrays(np.int32, N)}
     source = 'extern "C" __global__ void k(int n, int* x) { x[threadIdx.x] += n; }'
@@ -364,6 +376,7 @@ def test_integers_must_be_equal() -> None:
     assert words == "values: y[0, 1] is 2, the reference has 3\n  1 of 2 elements of y differ"
 
 
+@pytest.mark.slow
 def test_mutants_are_noticed_and_the_others_are_listed() -> None:
     source = """extern "C" __global__ void clipped(int n, int* x) {
         int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -411,6 +424,7 @@ def test_a_source_that_is_text_has_no_folder() -> None:
     assert "ld.global.u32 at kernel.cu:3 (PTX line" in finding.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launch", "note"),
     [
@@ -460,6 +474,7 @@ def filled(guard: str, value: str, reference: object, checks: tuple[CheckName, .
     return verify(case, options, name="fill")
 
 
+@pytest.mark.slow
 def test_elements_that_the_kernel_leaves_out_are_found_as_unwritten_ones() -> None:
     # Fresh memory may have the reference's value by chance: zeros on the emulator.
     for reference in (0, 7):
@@ -484,6 +499,7 @@ def test_missing_and_wrong_elements_are_two_findings() -> None:
     assert {finding.check for finding in verdict.findings} == {"init", "values"}
 
 
+@pytest.mark.slow
 def test_an_element_that_the_reference_leaves_open_may_stay_unwritten() -> None:
     n = st.sizes(2, 40)
     options = VerifyOptions(("init",), examples=12, database=None)

@@ -245,6 +245,7 @@ def test_a_tile_that_raises_is_tried_again_if_that_is_requested(
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_a_full_memory_is_an_error_of_its_tile(local: GpuExecutor) -> None:
     local.policy = TilePolicy(items=5)
     with pytest.raises(ScatterError) as caught:

@@ -58,6 +58,7 @@ def test_the_status_reports_missing_kernels_and_findings_of_any_process(tmp_path
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_a_process_notes_its_kernels_in_the_folder_that_the_command_names(tmp_path: Path) -> None:
     program = "import sys; sys.argv[1:] = ['kernel']\n" + LAUNCHES
     names = {"CUDADRV_EMULATE_EVENTS": str(tmp_path)}

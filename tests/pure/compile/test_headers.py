@@ -284,6 +284,7 @@ def bare_environment(tmp_path: Path) -> Callable[..., str]:
     return environment_without_headers(tmp_path / "environment")
 
 
+@pytest.mark.slow
 def test_bundled_headers_come_first_and_are_unpacked_into_the_cache_folder_once(
     bare_environment: Callable[..., str], cache_folder: Path, fake_toolkit: Path
 ) -> None:
@@ -324,12 +325,14 @@ print("compiled again")
 """
 
 
+@pytest.mark.slow
 def test_bundled_headers_are_unpacked_anew_when_the_cache_was_cleared(
     bare_environment: Callable[..., str],
 ) -> None:
     assert bare_environment("-c", CLEARED) == "compiled again\n"
 
 
+@pytest.mark.slow
 def test_bundled_headers_serve_without_a_cache_folder(
     bare_environment: Callable[..., str], cache_folder: Path
 ) -> None:

@@ -35,6 +35,7 @@ def function(name: str) -> str:
     return ast.unparse(definitions(driver)[name]).removesuffix(":\n    ...")
 
 
+@pytest.mark.slow
 def test_the_stubs_are_what_the_generator_makes() -> None:
     if version("cuda-bindings") != WRITTEN_FOR:
         pytest.skip(f"needs cuda-bindings {WRITTEN_FOR}, which the stubs were made from")
@@ -42,6 +43,7 @@ def test_the_stubs_are_what_the_generator_makes() -> None:
         assert path.read_text() == text, "run: python -m tools.generate_stubs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_everything_public_of_the_installed_module_is_written(name: str) -> None:
     module, written = MODULES[name], definitions(MODULES[name])
@@ -52,6 +54,7 @@ def test_everything_public_of_the_installed_module_is_written(name: str) -> None
             assert public in written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_functions_have_the_parameters_of_the_module(name: str) -> None:
     for public, node in definitions(MODULES[name]).items():
@@ -60,6 +63,7 @@ def test_functions_have_the_parameters_of_the_module(name: str) -> None:
             assert [argument.arg for argument in node.args.args] == list(real.parameters)
 
 
+@pytest.mark.slow
 def test_structures_have_all_fields() -> None:
     written = definitions(driver)
     for public, value in vars(driver).items():
@@ -73,22 +77,26 @@ def test_structures_have_all_fields() -> None:
             assert fields <= annotated | properties
 
 
+@pytest.mark.slow
 def test_what_is_requested_by_an_attribute_is_any_and_another_pointer_a_number() -> None:
     assert function("cuMemHostAlloc").endswith("-> tuple[CUresult, int]")
     assert function("cuMemPoolGetAttribute").endswith("-> tuple[CUresult, Any]")
 
 
+@pytest.mark.slow
 def test_a_handle_may_be_given_as_a_number_and_comes_back_as_its_class() -> None:
     assert function("cuStreamGetCtx") == (
         "def cuStreamGetCtx(hStream: CUstream | int | None) -> tuple[CUresult, CUcontext]"
     )
 
 
+@pytest.mark.slow
 def test_a_c_string_may_be_absent_and_a_filled_buffer_not() -> None:
     assert function("cuGetErrorName").endswith("-> tuple[CUresult, bytes | None]")
     assert function("cuDeviceGetName").endswith("-> tuple[CUresult, bytes]")
 
 
+@pytest.mark.slow
 def test_an_undocumented_function_has_the_types_that_its_names_have_elsewhere() -> None:
     assert not read(driver.cuStreamSynchronize.__doc__ or "").sections
     assert function("cuStreamSynchronize") == (
@@ -116,6 +124,7 @@ DOCUMENTED = """cuMade(hMade, size_t count=0, kind: Optional[Tuple[CUkind] | Lis
     """
 
 
+@pytest.mark.slow
 def test_a_docstring_is_read_with_its_signature_and_sections() -> None:
     said = read(DOCUMENTED)
     assert said.parameters == (
@@ -129,6 +138,7 @@ def test_a_docstring_is_read_with_its_signature_and_sections() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_value_without_a_type_is_an_error() -> None:
     annotations = Annotations(driver)
     with pytest.raises(LookupError, match="cuMade: nothing tells the type of never_documented"):

@@ -114,6 +114,7 @@ def test_every_overload_of_every_atomic_function(target: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_atomic_adds_of_halves(target: str) -> None:
     runner = runner_of(
@@ -148,6 +149,7 @@ def test_atomic_adds_of_halves(target: str) -> None:
                 assert after[[part, 2 * width + part]].tolist() == expected * 2
 
 
+@pytest.mark.slow
 def test_vectors_of_floats_and_16_bytes_of_compute_capability_9() -> None:
     runner = runner_of(
         """struct __align__(16) Pair { unsigned long long a, b; };
@@ -194,11 +196,13 @@ class TestWaiting:
         runner.launch("maximum", 20, 256, runner.put(x), out, len(x))
         assert runner.get(out, 1, "f4")[0] == x.max()
 
+    @pytest.mark.slow
     def test_a_sum_of_doubles_by_swaps(self, target: str) -> None:
         runner, out = loops(target), zeros(loops(target), 1, "f8")
         runner.launch("add_by_swaps", 4, 128, runner.put(np.arange(500.0)), out, 500)
         assert runner.get(out, 1, "f8")[0] == 500 * 499 / 2
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("name", "grid", "block", "count"),
         [("lock_in_loop", 3, 64, 192), ("lock_of_blocks", 40, 32, 40), ("lock_before", 2, 48, 96)],
@@ -212,12 +216,14 @@ class TestWaiting:
         assert runner.get(counter, 1, "i4")[0] == count
         assert runner.get(lock, 1, "i4")[0] == 0
 
+    @pytest.mark.slow
     def test_tickets_are_served_in_their_order(self, target: str) -> None:
         runner = loops(target)
         order = zeros(runner, 96)
         runner.launch("tickets", 3, 32, zeros(runner), zeros(runner), order)
         assert sorted(runner.get(order, 96, "i4").tolist()) == list(range(96))
 
+    @pytest.mark.slow
     def test_the_last_block_sees_what_all_blocks_left(self, target: str) -> None:
         runner, x = loops(target), np.arange(40 * 64, dtype="i4")
         arrived, out = zeros(runner), zeros(runner)
@@ -225,12 +231,14 @@ class TestWaiting:
         assert runner.get(out, 1, "i4")[0] == x.sum()
         assert runner.get(arrived, 1, "i4")[0] == 0
 
+    @pytest.mark.slow
     def test_half_a_warp_waits_for_the_other_half(self, target: str) -> None:
         runner = loops(target)
         out = zeros(runner, 32)
         runner.launch("flag_in_warp", 1, 32, zeros(runner), out)
         assert runner.get(out, 32, "i4").tolist() == [5] * 16 + [1] * 16
 
+    @pytest.mark.slow
     def test_blocks_wait_for_the_block_before_them(self, target: str) -> None:
         runner = loops(target)
         out = zeros(runner, 60)
@@ -238,6 +246,7 @@ class TestWaiting:
         runner.launch("chained", 60, 32, zeros(runner), out, limits=limits)
         assert runner.get(out, 60, "i4").tolist() == list(range(60))
 
+    @pytest.mark.slow
     def test_a_counter_compacts_in_the_order_of_the_threads(self, target: str) -> None:
         runner, x = loops(target), np.random.default_rng(1).integers(-5, 5, 3000).astype("i4")
         out, count = zeros(runner, 3000), zeros(runner)
@@ -245,6 +254,7 @@ class TestWaiting:
         positive = x[x > 0]
         assert runner.get(out, len(positive), "i4").tolist() == positive.tolist()
 
+    @pytest.mark.slow
     def test_a_list_is_pushed_to_by_all(self, target: str) -> None:
         runner = loops(target)
         head, links = runner.put(np.array([-1], "i4")), zeros(runner, 256)
@@ -256,6 +266,7 @@ class TestWaiting:
             at = int(following[at])
         assert sorted(seen) == list(range(256))
 
+    @pytest.mark.slow
     def test_pairs_of_16_bytes_are_swapped_whole(self, target: str) -> None:
         if ptx.nvrtc_version() < (13, 2):
             pytest.skip("libcu++ of CUDA older than 13.2 has no operands of 128 bits for NVRTC")
@@ -269,12 +280,14 @@ class TestWaiting:
         numbers: list[int] = x.tolist()
         assert runner.get(pair, 2, "i8").tolist() == [sum(numbers), reduce(xor, numbers)]
 
+    @pytest.mark.slow
     def test_bytes_are_added_within_their_words(self, target: str) -> None:
         runner, x = loops(target), np.random.default_rng(3).integers(0, 256, 160).astype("u1")
         at = zeros(runner, 8, "u1")
         runner.launch("bytes", 1, 160, at, runner.put(x))
         assert runner.get(at, 8, "u1").tolist() == [int(x[k::8].sum()) & 255 for k in range(8)]
 
+    @pytest.mark.slow
     def test_waiting_for_a_notification(self, target: str) -> None:
         runner = loops(target)
         out = zeros(runner, 64)

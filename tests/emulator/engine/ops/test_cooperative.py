@@ -81,6 +81,7 @@ def test_tiles_reduce_scan_and_vote_by_themselves(
     assert runner.get(out, 192, np.int32).tolist() == value.astype(np.int32).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["compute_90", "compute_120"])
 def test_tiles_of_two_warps(rng: np.random.Generator, target: str) -> None:
     runner = runner_of("groups.cu", target)
@@ -92,6 +93,7 @@ def test_tiles_of_two_warps(rng: np.random.Generator, target: str) -> None:
     assert runner.get(out, 256, np.int32).tolist() == np.repeat(value, 64).tolist()
 
 
+@pytest.mark.slow
 def test_coalesced_threads_are_those_of_the_branch(
     runner: KernelRunner, rng: np.random.Generator
 ) -> None:
@@ -114,6 +116,7 @@ def test_coalesced_threads_are_those_of_the_branch(
     assert found.tolist() == np.array(expected).astype(np.int32).tolist()
 
 
+@pytest.mark.slow
 def test_labelled_and_binary_partitions(runner: KernelRunner, rng: np.random.Generator) -> None:
     x = rng.integers(0, 100, (4, 32)).astype(np.int32)
     out = runner.put(np.zeros(128, np.int32))
@@ -156,6 +159,7 @@ def test_blocks_of_a_cluster_add_into_each_others_shared_memory(
     assert runner.get(out, x.size, np.int32).tolist() == np.repeat(sums, 256).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster", [(2, 2, 1), (1, 4, 1), (4, 2, 1)])
 def test_a_ring_through_clusters_of_two_dimensions(
     newest: KernelRunner, cluster: tuple[int, int, int]
@@ -171,6 +175,7 @@ def test_a_ring_through_clusters_of_two_dimensions(
             assert found[y, x].tolist() == [100 * left + t + 10000 for t in range(32)]
 
 
+@pytest.mark.slow
 def test_special_registers_describe_the_cluster_a_kernel_requires(newest: KernelRunner) -> None:
     out = newest.put(np.zeros(6 * 4 * 12, np.uint32))
     launch_clusters(newest, "cluster_places", (6, 4, 1), 1, (1, 1, 1), out)
@@ -182,6 +187,7 @@ def test_special_registers_describe_the_cluster_a_kernel_requires(newest: Kernel
             assert found[y, x].tolist() == expected
 
 
+@pytest.mark.slow
 def test_a_grid_that_clusters_do_not_divide_is_rejected(newest: KernelRunner) -> None:
     with pytest.raises(LaunchError, match="no multiple of the cluster"):
         launch_clusters(newest, "cluster_ring", (7, 1, 1), 32, (2, 1, 1), 0)
@@ -191,6 +197,7 @@ HEAD = """.reg .b32 %r<9>; .reg .b64 %rd<9>; .shared .align 4 .b8 s[64]; ld.para
     mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, s;"""
 
 
+@pytest.mark.slow
 def test_shared_memory_of_a_block_outside_of_the_cluster_is_a_fault() -> None:
     body = HEAD + "mapa.shared::cluster.u32 %r3, %r2, 2; ld.shared::cluster.u32 %r4, [%r3]; ret;"
     runner = KernelRunner(ptx_text(body, ".param .u64 out"), 1 << 20)
@@ -198,6 +205,7 @@ def test_shared_memory_of_a_block_outside_of_the_cluster_is_a_fault() -> None:
         launch_clusters(runner, "k", (2, 1, 1), 32, (2, 1, 1), 0)
 
 
+@pytest.mark.slow
 def test_accesses_beyond_another_blocks_shared_memory_are_faults() -> None:
     body = HEAD + "mapa.shared::cluster.u32 %r3, %r2, 1; st.shared::cluster.u32 [%r3+64], 1; ret;"
     runner = KernelRunner(ptx_text(body, ".param .u64 out"), 1 << 20)
@@ -205,6 +213,7 @@ def test_accesses_beyond_another_blocks_shared_memory_are_faults() -> None:
         launch_clusters(runner, "k", (2, 1, 1), 32, (2, 1, 1), 0)
 
 
+@pytest.mark.slow
 def test_waiting_at_the_clusters_barrier_without_arriving_is_a_fault() -> None:
     runner = KernelRunner(ptx_text(HEAD + "barrier.cluster.wait; ret;", ".param .u64 out"), 1 << 20)
     with pytest.raises(SynchronisationFault, match="without having arrived"):

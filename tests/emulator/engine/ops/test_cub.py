@@ -38,6 +38,7 @@ def test_a_block_reduction(runner: KernelRunner, x: Rows) -> None:
     assert runner.get(out, 3, np.float32).tolist() == x.sum(axis=1).tolist()
 
 
+@pytest.mark.slow
 def test_warp_reductions_and_scans(runner: KernelRunner, x: Rows) -> None:
     out = runner.put(np.zeros(x.size, np.int32))
     runner.launch("cub_warp", 3, 128, runner.put(x), out)
@@ -47,6 +48,7 @@ def test_warp_reductions_and_scans(runner: KernelRunner, x: Rows) -> None:
     assert runner.get(out, x.size, np.int32).tolist() == expected.reshape(-1).tolist()
 
 
+@pytest.mark.slow
 def test_a_block_radix_sort(runner: KernelRunner) -> None:
     x = np.random.default_rng(3).integers(-(2**31), 2**31, (2, 512)).astype(np.int32)
     address = runner.put(x)

@@ -119,6 +119,7 @@ def test_every_kernel_of_the_narrow_formats_loads(target: str, debug: bool) -> N
         program.kernel(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["compute_90", "compute_100a"])
 def test_small_floats_are_the_same_in_software_and_in_hardware(target: str) -> None:
     """Where the architecture lacks the conversion, the headers compute it with integers."""
@@ -146,6 +147,7 @@ def error(got: Floats, want: Floats) -> Floats:
     )
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("name", few(FUNCTIONS, len(FUNCTIONS) // 2))
 @pytest.mark.parametrize("target", few(["compute_120", "compute_75"], 1))
@@ -260,6 +262,7 @@ def test_eight_bit_floats_come_back(target: str) -> None:
     assert got[7].astype(np.uint16).view(np.float16).tolist() == e4m3.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_conversions_of_halves_are_those_of_numpy(target: str) -> None:
     rng = np.random.default_rng(10)

@@ -97,6 +97,7 @@ def test_products_of_other_types(runner: KernelRunner) -> None:
     assert np.allclose(runner.get(out, 64, "f8").reshape(8, 8), c @ d + 1, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_products_of_parts_of_bytes(any_runner: KernelRunner) -> None:
     rng = np.random.default_rng(6)
     a, b = rng.integers(-8, 8, (8, 32)), rng.integers(-8, 8, (8, 32))
@@ -111,6 +112,7 @@ def test_products_of_parts_of_bytes(any_runner: KernelRunner) -> None:
     assert np.array_equal(any_runner.get(out, 64, "i4").reshape(8, 8), differing)
 
 
+@pytest.mark.slow
 def test_a_pipelined_product_by_ldmatrix_and_mma(runner: KernelRunner) -> None:
     rng = np.random.default_rng(7)
     m, n, k = 128, 192, 128
@@ -124,6 +126,7 @@ def test_a_pipelined_product_by_ldmatrix_and_mma(runner: KernelRunner) -> None:
     assert np.allclose(found, exact, rtol=0, atol=4e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["reversed_by_pipeline", "reversed_by_group"])
 def test_copies_by_single_threads_and_by_a_block(any_runner: KernelRunner, kernel: str) -> None:
     values = np.arange(1000, dtype=np.int32)
@@ -133,6 +136,7 @@ def test_copies_by_single_threads_and_by_a_block(any_runner: KernelRunner, kerne
     assert np.array_equal(any_runner.get(out, 1000, np.int32), want)
 
 
+@pytest.mark.slow
 def test_copies_by_warps_and_by_a_pipeline_of_each_thread(any_runner: KernelRunner) -> None:
     values = np.arange(2048, dtype=np.int32)
     out = any_runner.put(np.zeros(2048, np.int32))
@@ -159,6 +163,7 @@ extern "C" __global__ void product(const half* a, const half* b, float* c) {
 """
 
 
+@pytest.mark.slow
 def test_through_the_driver_and_its_checker() -> None:
     rng = np.random.default_rng(8)
     a, b = halves(rng, 16, 16), halves(rng, 16, 16)

@@ -282,6 +282,7 @@ def test_bulk_reductions_combine_words_of_every_type(target: str) -> None:
     assert runner.get(totals, 128, np.uint64).tolist() == added.tolist()
 
 
+@pytest.mark.slow
 def test_bulk_sums_of_halves_are_rounded_once_each() -> None:
     runner = KernelRunner(text_of("compute_90"), 1 << 24)
     rng = np.random.default_rng(8)
