@@ -213,13 +213,13 @@ class BaseStream(Closeable):
 
         In a capture, threads other than the capturing one work with the own handle.
         """
-        if handle.capture is None:
-            if isinstance(self, _Captured):
-                self.__class__ = type(self)._usual  # type: ignore[assignment]  # of this class
-        elif not isinstance(self, _Captured):
+        # A capture's handle is there only while other threads get the own one instead.
+        if handle.capture is not None and not isinstance(self, _Captured):
             self.__class__ = _while_captured(type(self))
         if not self.closed:
             self._handle = handle
+        if handle.capture is None and isinstance(self, _Captured):
+            self.__class__ = type(self)._usual  # type: ignore[assignment]  # of this class
 
     def _require(self, context: BaseContext, name: str, remedy: str = "") -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""

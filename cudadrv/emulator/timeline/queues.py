@@ -252,15 +252,22 @@ class Queues:
 
     def tails(self, stream: Stream) -> list[QueuedOperation]:
         """Return the last operation of each queue that new work in a stream comes after."""
-        return [
-            queue[-1] for other, queue in self._of.copy().items() if queue and orders(stream, other)
-        ]
+        return _last_of(queue for other, queue in self._of.copy().items() if orders(stream, other))
 
     def tails_of(self, owner: Context | DeviceState) -> list[QueuedOperation]:
         """Return the last operation of each queue of a context or a device."""
-        return [
-            queue[-1] for stream, queue in self._of.copy().items() if queue and is_of(stream, owner)
-        ]
+        return _last_of(queue for stream, queue in self._of.copy().items() if is_of(stream, owner))
+
+
+def _last_of(queues: Iterable[Sequence[QueuedOperation]]) -> list[QueuedOperation]:
+    """Return the last operation of each queue, one of which a signal's handler may empty."""
+    found = []
+    for queue in queues:
+        try:
+            found.append(queue[-1])
+        except IndexError:
+            continue
+    return found
 
 
 def orders(stream: Stream, other: Stream) -> bool:
