@@ -421,7 +421,8 @@ def test_flags_in_every_form_compile_as_nvrtc_compiles_them(header_folder: Path)
 
 @pytest.mark.slow
 def test_the_probe_shows_a_lost_flag(header_folder: Path) -> None:
-    bases: dict[Flags, Outcome] = {flags: by_nvrtc(flags) for flags in ((), ("-arch=sm_75",))}
+    targets: tuple[Flags, ...] = ((), ("-arch=sm_75",), ("-arch=compute_75",))
+    bases = {flags: by_nvrtc(flags) for flags in targets}
     without_effect = []
     for flag in (
         "-arch=compute_90", "-dc", "-rdc=true", "-G", "-lineinfo", "-Xptxas=-O0",
