@@ -62,13 +62,9 @@ def fused64(
     """
     p = a * b
     if -SMALL_PRODUCT < p < SMALL_PRODUCT:
-        return (
-            with_numpy_fma(a, b, c)
-            if p or (a and b) or not c
-            else p + c
-            if c - c == 0.0
-            else with_numpy_fma(a, b, c)
-        )
+        has_zero_factor = not p and not (a and b)
+        is_sum_of_zero = has_zero_factor and c and c - c == 0.0  # c is finite, and no zero
+        return p + c if is_sum_of_zero else with_numpy_fma(a, b, c)
     t = _SPLITTER * a
     high = t - (t - a)
     low = a - high
