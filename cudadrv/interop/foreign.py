@@ -34,7 +34,7 @@ from ..memory.layout import Layout, is_dense
 from .dlpack import offered
 from .elements import Elements, name_of_typestr, require_usable
 from .ordering import follow_producers
-from .reader import Foreign, found_for
+from .reader import ByInterface, Foreign, found_for
 
 LARGEST_ADDRESS: Final = 2**64 - 1
 _UNMASK: Final = "fill the masked elements, and give the array without the mask"
@@ -359,7 +359,7 @@ def _borrowed(stream: BaseStream, value: object, imported: _ImportedMemory) -> A
 
 
 _NO_INTERFACE: Final = (KeyError, IndexError, TypeError, ValueError)
-_Way: TypeAlias = Foreign | Literal["foreign", "raw"]
+_Way: TypeAlias = Foreign | ByInterface | Literal["raw"]
 
 
 class Pointer(NamedTuple):
@@ -367,7 +367,7 @@ class Pointer(NamedTuple):
 
     Attributes:
         address: of the first element.
-        way: the reader of exactly this type; "foreign" for the array interface; "raw" for all other
+        way: the reader of exactly this type, or the array interface of it; "raw" for all other
             types, which are examined each time.
     """
 
@@ -469,7 +469,7 @@ def _pointer_by_interface(
             f"has a __cuda_array_interface__ that cannot be read\n  {error!r}\n  {READ_REMEDY}"
         ) from error
     follow_producers(stream, producers)
-    return Pointer(address, "foreign")
+    return Pointer(address, ByInterface(type(value)))
 
 
 def _pointer_by_dlpack(

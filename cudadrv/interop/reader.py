@@ -78,6 +78,12 @@ class Foreign(NamedTuple):
     dtype: object = None
 
 
+class ByInterface(NamedTuple):
+    """A type without a reader, whose objects are read by the CUDA array interface."""
+
+    type: type
+
+
 _loaded: Final[set[str]] = set()
 _registered: Final[dict[type, Reader]] = {}
 # By type. Bounded, as it keeps types alive that a program may make at run time.

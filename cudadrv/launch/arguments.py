@@ -17,7 +17,7 @@ from ..driver.context import BaseContext
 from ..driver.stream import BaseStream
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
 from ..interop.elements import Elements, elements_of, named_dtype, require_usable
-from ..interop.reader import Foreign
+from ..interop.reader import ByInterface, Foreign
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, DeviceData
 from ..memory.dtypes import AnyArray, AnyDType
@@ -53,16 +53,15 @@ Word: TypeAlias = Literal[
     "bool",  # a bool, for a parameter of one byte
     "single",  # a number of one of the types in `REALS`, for a float, in its range
     "real",  # such a number for a double
-    "foreign",  # memory of another library, by the CUDA array interface
     "view",  # a texture, which reads its memory; its handle has its number
     "surface",  # a surface, which may write its memory; likewise
     "tensor",  # a tensor map, which may write its memory; it has its bytes
     "raw",  # anything else, which is packed into bytes first
 ]
-Kind: TypeAlias = Word | Foreign
+Kind: TypeAlias = Word | Foreign | ByInterface
 """How a launcher reads an argument; the fast path is generated for the kinds it has seen.
 
-Memory of other libraries is of one kind for each type that has a reader.
+Memory of other libraries is of one kind for each type.
 """
 ADDRESSED: Final[frozenset[Kind]] = frozenset(("memory", "array", "vectors", "buffer"))
 """Device memory of ours, whose address is packed."""

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, cast
 
 from ..driver.stream import BaseStream
 from ..interop.elements import named_dtype
-from ..interop.reader import Foreign, Reader
+from ..interop.reader import ByInterface, Foreign, Reader
 from ..memory.buffer import DeviceBuffer
 from .arguments import ADDRESSED, NUMBERS, Argument, KernelParameter, Kind, Word
 from .parameters import packer
@@ -51,8 +51,10 @@ def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
         return f"f{i}", _foreign_conditions(kind, f"{version}_{i}", f"a{i}", f"f{i}")
     if kind in FOLLOW:
         return _packed(i, kind), memory_conditions(i, kind)
-    if kind == "foreign":
-        return f"interface_address(a{i}, own_stream, producers, taken_{i})", []
+    if isinstance(kind, ByInterface):
+        # Another type may have a reader, or be our own: its interface tells less of its elements.
+        address = f"interface_address(a{i}, own_stream, producers, taken_{i})"
+        return address, [f"a{i}.__class__ is type_{version}_{i}"]
     if kind == "raw":
         return f"(c{i} := convert{i}(a{i}))[0]", []
     return f"a{i}", [number_check(i, kind)]
@@ -178,8 +180,10 @@ def foreign_names(
     stream: BaseStream,
 ) -> dict[str, object]:
     """Return the globals for arguments that are other libraries' memory."""
-    foreign_kinds = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
-    if not foreign_kinds and "foreign" not in kinds:
+    types = {
+        i: kind.type for i, kind in enumerate(kinds) if isinstance(kind, (Foreign, ByInterface))
+    }
+    if not types:
         return {}
     from ..interop import foreign, ordering  # loaded already, by such an argument
 
@@ -191,10 +195,11 @@ def foreign_names(
         "ordinal": stream.context.ordinal,
         "Exception": Exception,
     }
-    for i, (kind, reader, dtype) in foreign_kinds.items():
+    names |= {f"type_{version}_{i}": kind for i, kind in types.items()}
+    foreign_kinds = [(i, kind) for i, kind in enumerate(kinds) if isinstance(kind, Foreign)]
+    for i, (_, reader, dtype) in foreign_kinds:
         suffix = f"{version}_{i}"
         names |= {
-            f"type_{suffix}": kind,
             f"get_dtype_{suffix}": reader.dtype,
             f"dtype_{suffix}": dtype,
         }
@@ -350,7 +355,7 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     ready, fill = _filling(kinds, version)
-    by_interface = "foreign" in kinds
+    by_interface = _has_interface(kinds)
     has_foreign = any(isinstance(kind, Foreign) for kind in kinds)
     launch = _LAUNCH.strip().format(
         version=version,
@@ -404,9 +409,13 @@ def _ordering(kinds: Sequence[Kind], version: int) -> str:
     for number in range(len(readers_of(kinds))):
         text += f"\n        if (s := stream_{version}_{number}(ordinal)) not in before:"
         text += "\n            follow_producer(own_stream, s)"
-    if "foreign" in kinds:
+    if _has_interface(kinds):
         text += "\n        if producers:\n            follow_producers(own_stream, producers)"
     return text
+
+
+def _has_interface(kinds: Sequence[Kind]) -> bool:
+    return any(isinstance(kind, ByInterface) for kind in kinds)
 
 
 def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:

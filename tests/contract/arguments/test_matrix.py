@@ -153,6 +153,23 @@ def test_no_cell_depends_on_the_value_before(
     report.check(8_000)
 
 
+def test_no_array_is_accepted_by_the_code_for_another_type(
+    stream: cudadrv.Stream, parameters: list[Case], given: list[Value]
+) -> None:
+    """Arrays of bfloat16 have the array interface of two bytes, which any pointer accepts."""
+    (case,) = [case for case in parameters if case.name == "float* declared"]
+    arrays = {
+        (type(one.value), one.facts.dtype): one
+        for one in given
+        if isinstance(one.facts, Memory) and one.facts.is_reachable and one.facts.itemsize != 4
+    }
+    report = Report()
+    for first in of_each_type(case, given):
+        results = ways.after_another(stream, case, [*arrays.values()], first)
+        report.compare("after another", case, results)
+    report.check(200)
+
+
 def struct_packs_otherwise(parameter: Parameter, one: Value) -> bool:
     """Whether struct packs a number into other bytes than a launch must, or where it must raise."""
     expected, codes = verdict(parameter, one.facts), _CODES.get((parameter.kind, parameter.nbytes))
