@@ -121,6 +121,7 @@ def _problems(
     return problems
 
 
+@pytest.mark.slow
 def test_closing_a_view_closes_it_alone_and_closing_the_base_closes_all(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:

@@ -101,6 +101,7 @@ PATHS: tuple[Callable[[Stream, Kernel, LaunchConfig, Out], None], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_directives_about_clusters_hold_on_every_path_to_a_launch(
     stream: Stream, context: cudadrv.Context
 ) -> None:

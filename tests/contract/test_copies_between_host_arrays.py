@@ -111,6 +111,7 @@ def _values(stream: cudadrv.Stream, side: Side) -> npt.NDArray[Any]:
     return side.copy() if isinstance(side, np.ndarray) else stream.to_host(side)
 
 
+@pytest.mark.slow
 def test_a_copy_of_any_two_kinds_of_memory_comes_after_queued_work(
     stream: cudadrv.Stream, late: cudadrv.Kernel, stack: ExitStack
 ) -> None:

@@ -127,6 +127,7 @@ def test_no_driver_is_reported_every_time_from_every_thread() -> None:
     assert text == "198 1\nTrue True\n"
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_not_known_is_rejected() -> None:
     text = run(
         """
@@ -151,6 +152,7 @@ def test_importing_touches_no_driver() -> None:
     assert text == "None False\nFalse False\n"
 
 
+@pytest.mark.slow
 def test_the_drivers_reason_is_given_at_most_once() -> None:
     text = run("""
         from cudadrv.driver.driver_selection import current, failure

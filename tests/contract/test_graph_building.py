@@ -624,6 +624,7 @@ def test_a_strict_capture_is_broken_by_an_unsafe_call(stream: cudadrv.Stream) ->
         stream.capture(mode="strict")  # type: ignore[arg-type]  # it is none
 
 
+@pytest.mark.slow
 def test_a_thousand_nodes_run_in_their_order(
     graph: cudadrv.Graph, stream: cudadrv.Stream, module: cudadrv.Module
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_buffer_grows_and_keeps_its_address_and_what_is_in_it(
     expect_all_given_back(calls, pieces=2)
 
 
+@pytest.mark.slow
 def test_a_dropped_buffer_goes_after_its_work(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:

@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
+import pytest
 
 import cudadrv
 import ptx
@@ -210,6 +211,7 @@ def wrong_cells(rows: Mapping[str, Row]) -> Iterator[str]:
                 yield f"{name}({boolean!r}) is accepted"
 
 
+@pytest.mark.slow
 def test_constructors_accept_integers_of_numpy_and_reject_booleans(stream: cudadrv.Stream) -> None:
     rows = {**dict(values()), **objects(stream)}
     wrong = list(wrong_cells(rows))

@@ -69,6 +69,7 @@ IMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nbytes", "swizzle", "lower", "upper", "steps", "offsets", "start", "pixels"),
     IMAGES.values(), ids=IMAGES,

@@ -130,6 +130,7 @@ def map_of(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("dtype", "shape", "box", "start", "text"), BY_16)
 def test_slices_of_16_bytes_lie_side_by_side_along_the_last_axis_of_pixels(

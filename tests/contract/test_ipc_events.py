@@ -91,6 +91,7 @@ def test_an_event_is_shared_whichever_context_is_current(
     assert all(event.is_done() for event in events)
 
 
+@pytest.mark.slow
 def test_a_stream_of_another_device_waits_for_an_event_of_several_processes(
     stream: cudadrv.Stream, second_context: cudadrv.Context
 ) -> None:

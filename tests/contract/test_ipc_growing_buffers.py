@@ -77,6 +77,7 @@ def grow(name: str) -> None:
     KEPT[name].grow(KEPT[name].capacity)
 
 
+@pytest.mark.slow
 def test_arrays_over_a_buffer_go_with_it_and_come_back_to_it(
     stream: cudadrv.Stream, peer: Peer
 ) -> None:

@@ -401,6 +401,7 @@ def test_memory_of_a_pool_is_shared_whatever_counts_it_on_its_way(
         IpcMemoryHandle.of(array)
 
 
+@pytest.mark.slow
 def test_what_is_of_a_device_that_is_not_seen_here_is_rejected() -> None:
     with pytest.raises(InvalidDeviceError, match="CUDA_VISIBLE_DEVICES and CUDADRV_DRIVER"):
         device_named(bytes(16), "memory")

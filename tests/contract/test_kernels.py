@@ -8,6 +8,7 @@ import cudadrv
 from cudadrv.cli import selftest as kernels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", kernels.CHECKS)
 def test_a_kernel_agrees_with_numpy(
     context: cudadrv.Context, module: cudadrv.Module, name: str
@@ -30,6 +31,7 @@ def test_a_sum_is_right_at_the_edges_of_blocks(
     assert kernels.run_sum(context, module, "float64", n).ok
 
 
+@pytest.mark.slow
 def test_the_kernels_run_on_every_further_device(
     second_context: cudadrv.Context, module: cudadrv.Module
 ) -> None:

@@ -30,6 +30,7 @@ def noise(nbytes: int, seed: int = 0) -> npt.NDArray[np.uint8]:
     return np.frombuffer(np.random.default_rng(seed).bytes(nbytes), np.uint8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nbytes", SIZES)
 def test_every_byte_makes_the_round_trip(stream: cudadrv.Stream, nbytes: int) -> None:
     source = noise(nbytes)
@@ -37,6 +38,7 @@ def test_every_byte_makes_the_round_trip(stream: cudadrv.Stream, nbytes: int) ->
     assert np.array_equal(stream.to_host(device), source)
 
 
+@pytest.mark.slow
 def test_the_array_may_be_changed_when_the_copy_returns(stream: cudadrv.Stream) -> None:
     source = noise(24 * MiB).copy()
     expected = source.copy()
@@ -49,6 +51,7 @@ def test_the_array_may_be_changed_when_the_copy_returns(stream: cudadrv.Stream) 
         assert np.array_equal(stream.to_host(device), expected + np.uint8(number))
 
 
+@pytest.mark.slow
 def test_copies_keep_the_streams_order(stream: cudadrv.Stream) -> None:
     device = stream.empty(16 * MiB, "u1")
     ones = np.ones(16 * MiB, np.uint8)
@@ -62,6 +65,7 @@ def test_copies_keep_the_streams_order(stream: cudadrv.Stream) -> None:
         assert (out == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(
     "view", few([(np.s_[::3, 5:-7],), (np.s_[:, ::2],), (np.s_[1:2],), (np.s_[::-1],)], 2)
@@ -89,6 +93,7 @@ def test_shapes_with_short_and_long_axes(stream: cudadrv.Stream, shape: tuple[in
     assert np.array_equal(stream.to_host(stream.to_device(source)), source)
 
 
+@pytest.mark.slow
 def test_structured_and_dated_elements(stream: cudadrv.Stream) -> None:
     records = np.zeros(2_400_000, dtype=[("a", "i4"), ("b", "f8"), ("c", "S3")])
     records["a"], records["b"], records["c"] = np.arange(2_400_000), 0.5, b"xyz"

@@ -21,6 +21,7 @@ from .conftest import compile_module
 DTYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "S5", "M8[ns]"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_fixed_size_dtype_makes_the_round_trip(stream: cudadrv.Stream, dtype: str) -> None:
     raw = np.random.default_rng(0).integers(1, 100, 60 * np.dtype(dtype).itemsize, np.uint8)

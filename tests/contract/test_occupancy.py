@@ -82,6 +82,7 @@ def hungry(
     return context.load_module(ptx.compile(HUNGRY, options)).kernel("hungry")
 
 
+@pytest.mark.slow
 def test_a_kernel_keeps_to_the_registers_that_it_specifies(context: cudadrv.Context) -> None:
     free = hungry(context)
     limited = hungry(context, "__maxnreg__(32)")
@@ -91,6 +92,7 @@ def test_a_kernel_keeps_to_the_registers_that_it_specifies(context: cudadrv.Cont
     assert limited.max_active_blocks(512) * 512 * 32 <= 65536
 
 
+@pytest.mark.slow
 def test_a_kernel_keeps_to_the_registers_of_its_compilation(context: cudadrv.Context) -> None:
     limited = hungry(context, registers=40)
     assert limited.attributes.registers <= 40
@@ -103,6 +105,7 @@ def test_a_kernel_keeps_to_the_registers_of_its_compilation(context: cudadrv.Con
     assert own.attributes.registers <= 24
 
 
+@pytest.mark.slow
 def test_a_kernel_leaves_room_for_the_blocks_that_its_bounds_request(
     context: cudadrv.Context,
 ) -> None:

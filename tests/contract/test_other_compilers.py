@@ -47,6 +47,7 @@ def test_triton_softmax_of_rows(hopper: cudadrv.Context, stream: cudadrv.Stream)
     assert np.allclose(stream.to_host(out), e / e.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_triton_product_by_warpgroups(hopper: cudadrv.Context, stream: cudadrv.Stream) -> None:
     # Tiles of 64 x 64, k in steps of 32, through cp.async and wgmma.
     a, b = np.random.default_rng(2).integers(-9, 10, (2, 128, 128)).astype(np.float16)

@@ -128,6 +128,7 @@ def test_memory_outlives_the_stream_it_came_from(context: cudadrv.Context) -> No
     assert array.closed
 
 
+@pytest.mark.slow
 def test_work_of_a_closed_stream_is_waited_for(context: cudadrv.Context) -> None:
     ones = np.ones(1 << 22, np.float32)
     with context.new_stream() as second:

@@ -75,6 +75,7 @@ def test_a_product_of_tiles_in_a_pipeline_has_the_bits_of_exact_arithmetic(
     assert np.array_equal(found, a.astype(SINGLE) @ b.T.astype(SINGLE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("swizzle", "columns"), [
     ("NONE", 40), ("BYTES_32", 16), ("BYTES_64", 32), ("BYTES_128", 64),
     ("BYTES_32", 8), ("BYTES_64", 8), ("BYTES_64", 24), ("BYTES_128", 32), ("BYTES_128", 56),

@@ -101,6 +101,7 @@ def scaled(at: Sequence[Sequence[float]], shape: tuple[int, ...]) -> list[list[f
 ALL = {"line": LINE, "plane": PLANE, "space": SPACE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filter_mode", FilterMode)
 @pytest.mark.parametrize("mode", [AddressMode.CLAMP, AddressMode.BORDER])
 @pytest.mark.parametrize("name", ALL)

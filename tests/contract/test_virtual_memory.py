@@ -260,6 +260,7 @@ def test_arrays_come_from_mapped_memory(context: cudadrv.Context, stream: cudadr
     assert {code for _, code in calls} == {0}
 
 
+@pytest.mark.slow
 def test_mapped_memory_goes_after_work_on_other_streams(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:

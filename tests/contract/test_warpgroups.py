@@ -43,6 +43,7 @@ extern "C" __global__ void product(const uint4* a, const uint4* b, float* out) {
 )
 
 
+@pytest.mark.slow
 def test_a_product_of_swizzled_matrices(context: cudadrv.Context, stream: cudadrv.Stream) -> None:
     if context.device.compute_capability != (9, 0):
         pytest.skip("needs a device of compute capability 9.0 and no other")

@@ -93,6 +93,7 @@ RACES: Final[Sequence[tuple[str, str, Arguments, str]]] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_race_requests_another_cause_before_it_advises_synchronisation() -> None:
     wrong = []
     for body, parameters, arguments, expected in RACES:
@@ -111,6 +112,7 @@ OF_BOUNDS: Final[tuple[CheckName, ...]] = ("bounds",)
 NONE: Final[tuple[CheckName, ...]] = ()
 
 
+@pytest.mark.slow
 def test_an_index_at_a_limit_of_32_bits_requests_overflow_and_another_does_not() -> None:
     wrong = []
     indices = [*LIMITS, -(2**31) + 5, 2**32 - 1, 3 * 2**31, 2**30, 12345678901, 300, -1]
@@ -225,6 +227,7 @@ def implies(steps: Sequence[Step], order: tuple[int, int], other: tuple[int, int
     return order != other and all(same) and order[0] >= other[0] and order[1] <= other[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["immediate", "late", "random"])
 def test_the_reported_orders_are_the_fewest_that_imply_all_missing_ones(order: OrderName) -> None:
     numbers, reported = random.Random(7), 0

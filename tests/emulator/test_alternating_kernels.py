@@ -80,6 +80,7 @@ def _image(target: ptx.Target) -> ptx.Image:
     return ptx.compile(SOURCE, ptx.CompileOptions(target=target))
 
 
+@pytest.mark.slow
 @in_some_orders
 @pytest.mark.parametrize("is_told_first", [False, True])
 def test_a_kernel_may_wait_for_one_of_another_stream(
@@ -105,6 +106,7 @@ def test_two_kernels_may_wait_for_each_other(order: OrderName, seed: int | None)
         assert two.values(count) == [4]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_waits_for_nothing_that_is_queued_times_out() -> None:
     with emulator.session(order="late", limits=emulator.Limits(max_steps=50_000)):
         two = Two()
@@ -123,6 +125,7 @@ def _what_is_copied(seed: int) -> tuple[list[int], Emulator]:
         return two.values(out), machine
 
 
+@pytest.mark.slow
 def test_blocks_of_two_kernels_alternate_under_some_seeds_and_the_same_under_one() -> None:
     found = [_what_is_copied(seed)[0] for seed in SEEDS]
     sums = [sum(each) for each in found]

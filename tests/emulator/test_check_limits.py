@@ -48,6 +48,7 @@ def test_accesses_by_two_addresses_of_one_physical_memory_are_not_compared() -> 
     assert reported == [1, 0]
 
 
+@pytest.mark.slow
 def test_a_race_with_blocks_that_hold_a_lock_later_is_found_in_that_order() -> None:
     source = """
 __device__ int lock = 0, data = 0;
@@ -65,6 +66,7 @@ extern "C" __global__ void k(int* out, int number) {
     assert last == []
 
 
+@pytest.mark.slow
 def test_a_variable_without_a_value_that_the_optimiser_removes_is_not_reported() -> None:
     source = """
 extern "C" __global__ void k(int* out, int number) {
@@ -107,6 +109,7 @@ extern "C" __global__ void k(int* out, int number) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fences", "kinds"), [(256, ["proxy fence missing"]), (257, [])])
 def test_the_last_256_proxy_fences_are_known_and_with_more_nothing_is_reported(
     fences: int, kinds: list[str]
@@ -115,6 +118,7 @@ def test_the_last_256_proxy_fences_are_known_and_with_more_nothing_is_reported(
     assert [each.kind for each in found("race", source, 1, 128, fences)] == kinds
 
 
+@pytest.mark.slow
 def test_an_ordered_access_to_shared_memory_of_a_block_that_has_ended_is_not_reported() -> None:
     source = """
 extern "C" __global__ void __cluster_dims__(2) k(int* out, int number) {

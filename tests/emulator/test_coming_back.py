@@ -139,6 +139,7 @@ def _unraisable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert told == []
 
 
+@pytest.mark.slow
 def test_a_module_cache(context: cudadrv.Context) -> None:
     def begin() -> Any:
         cache, found = PtxModuleCache(), list[object]()
@@ -154,6 +155,7 @@ def test_a_module_cache(context: cudadrv.Context) -> None:
     assert come_back_everywhere(PtxModuleCache, begin) > 15
 
 
+@pytest.mark.slow
 def test_a_keyed_module_cache(context: cudadrv.Context) -> None:
     def begin() -> Any:
         cache, found = KeyedPtxModuleCache(), list[object]()

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cudadrv.driver._api import CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityType
@@ -215,6 +216,7 @@ def test_the_priority_range(api: OpenApi, context: CUcontext) -> None:
     assert ok(api.cuCtxGetStreamPriorityRange()) == (0, -5)
 
 
+@pytest.mark.slow
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     max_examples=60,

@@ -56,6 +56,7 @@ def state(emulator: Emulator) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 @all_rows
 @EACH
 def test_a_live_handle_is_accepted(kind: str, answer: int | None, use: Call) -> None:
@@ -78,6 +79,7 @@ def test_a_dead_handle_is_rejected(kind: str, answer: int | None, use: Call) -> 
         assert code(use(ready, handle)) == expected
 
 
+@pytest.mark.slow
 @all_rows
 @EACH
 def test_a_handle_of_a_destroyed_context_is_rejected(

@@ -166,6 +166,7 @@ def kernel_params(api: Emulator) -> CUgraphNodeParams:
     return found
 
 
+@pytest.mark.slow
 def test_edge_data_are_ordinary_or_rejected_in_every_call(api: Emulator) -> None:
     problems, cells = [], 0
     kinds = {True: kernel_params(api), False: empty()}

@@ -48,6 +48,7 @@ def test_objects_of_an_ended_session_raise() -> None:
         assert not differences(outcomes(second, OBJECTS), "ClosedError")
 
 
+@pytest.mark.slow
 def test_objects_of_a_closed_context_raise() -> None:
     names = [name for name in OBJECTS if name not in NOT_OF_THE_CONTEXT]
     with emulator.session(2):
@@ -56,6 +57,7 @@ def test_objects_of_a_closed_context_raise() -> None:
         assert not differences(outcomes(lab, names), "ClosedError")
 
 
+@pytest.mark.slow
 def test_closed_objects_raise() -> None:
     with emulator.session(2):
         lab = Lab()

@@ -77,6 +77,7 @@ def raised(call: Callable[[], object]) -> CudadrvError:
     return caught.value
 
 
+@pytest.mark.slow
 def test_one_mistake_has_one_class_by_each_way(context: Context) -> None:
     wrong = []
     for mistake, (source, options, family) in MISTAKES.items():

@@ -120,6 +120,7 @@ def test_a_picture_shows_what_its_example_computes(
     assert is_same(name, path.read_bytes(), new), f"{path.name} is stale: {REDRAW}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_stale_picture_is_found(name: str) -> None:
     picture = SECTIONS[name][0].read_bytes()

@@ -18,6 +18,7 @@ extern "C" __global__ void wait(volatile int* flag, int* turns) {
 """
 
 
+@pytest.mark.slow
 def test_a_wait_for_a_flag_that_the_host_sets_is_not_endless(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -33,6 +33,7 @@ def line_of_the_race(compiled: Callable[[Context], Module]) -> int | None:
         return place.line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("compiled", "line"),
     [

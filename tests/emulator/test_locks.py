@@ -267,6 +267,7 @@ def test_a_finalizer_may_come_while_a_pause_of_the_collector_begins(
     in_two_threads(context, emulator, in_a_call, in_a_pause)
 
 
+@pytest.mark.slow
 def test_one_of_two_threads_destroys(emulator: Emulator, context: CUcontext) -> None:
     for name in ("stream", "event", "module", "graph", "executable", "array", "pool memory"):
         for _ in range(20):

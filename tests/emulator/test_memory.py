@@ -332,6 +332,7 @@ _STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     max_examples=50,

@@ -47,6 +47,7 @@ class Team:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weak", [0, 1])
 def test_a_store_races_with_a_read_of_a_devices_own_memory(weak: int) -> None:
     with session(devices=2, check=["race"], raise_findings=False) as emulator:

@@ -172,6 +172,7 @@ def test_what_a_handler_queues_at_any_place_runs_before_or_after_each_operation(
     assert set(found) <= VALUES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "seed"), ORDERS)
 def test_a_handler_waits_for_its_work_or_gets_an_error_that_this_never_ends(
     order: OrderName, seed: int | None
@@ -209,6 +210,7 @@ def test_a_handler_waits_for_its_work_or_gets_an_error_that_this_never_ends(
     assert in_the_middle in results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["immediate", "late"])
 def test_a_handler_may_wait_for_a_stream_of_its_own(order: OrderName) -> None:
     program = Program(order)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import cudadrv
 import ptx
@@ -33,6 +34,7 @@ def turned(barrier: str, order: OrderName, seed: int | None = None) -> bool:
         return bool(np.array_equal(stream.to_host(o), A[::-1]))
 
 
+@pytest.mark.slow
 def test_a_kernel_with_its_barrier_is_right_in_every_order() -> None:
     assert turned("__syncthreads();", "immediate")
     assert turned("__syncthreads();", "late")

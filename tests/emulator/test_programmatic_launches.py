@@ -83,6 +83,7 @@ def used(producer: str, consumer: str, *, programmatic: bool = True) -> list[int
 RIGHT = list(range(1000, 1000 + BLOCKS * THREADS))
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("order", "seed"), ORDERS)
 def test_a_kernel_that_waits_sees_all_that_was_written_before(
@@ -95,6 +96,7 @@ def test_a_kernel_that_waits_sees_all_that_was_written_before(
         assert used("produce_before", "use_at_once") == RIGHT
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_wait_is_seen_to_be_wrong() -> None:
     with emulator.session(order="late"):
         assert used("produce", "use_at_once") != RIGHT
@@ -105,6 +107,7 @@ def test_a_kernel_that_does_not_wait_is_seen_to_be_wrong() -> None:
     assert wrong
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("order", "seed"), ORDERS)
 def test_what_follows_comes_after_a_whole_chain(order: OrderName, seed: int | None) -> None:

@@ -59,6 +59,7 @@ def test_what_is_not_known_of_tensor_memory_is_rejected_by_its_name() -> None:
     assert "NOT_SUPPORTED" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_boxes_are_swizzled_by_larger_atoms_on_10_0(name: str) -> None:
     with emulator.session([emulator.EmulatedDevice(compute_capability=(10, 0))]):

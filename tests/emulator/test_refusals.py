@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from cudadrv.driver._api import CUresult
 from tools.list_refusals import ROOT, measured, refusals
 
 
+@pytest.mark.slow
 def test_each_refusal_has_a_code_a_text_and_a_function() -> None:
     names = {code.name for code in CUresult}
     wrong = [each for each in refusals() if each.code != "..." and each.code not in names]

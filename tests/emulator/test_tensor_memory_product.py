@@ -74,6 +74,7 @@ def test_the_race_check_finds_nothing_in_kernels_of_triton(
     assert machine.findings == ()
 
 
+@pytest.mark.slow
 def test_a_product_that_is_not_waited_for_is_found_where_it_is_late() -> None:
     with (
         emulator.session(devices=[DEVICE], order="late"),

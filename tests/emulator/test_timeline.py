@@ -393,6 +393,7 @@ def test_nothing_runs_on_a_broken_device_and_nothing_waits(late: Machine) -> Non
     late.api.finish()
 
 
+@pytest.mark.slow
 def test_branches_of_a_graph_run_in_any_order() -> None:
     results = set()
     for seed in range(20):

@@ -81,6 +81,7 @@ USES: Final[tuple[Callable[[CudaClient], None], ...]] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", USES)
 def test_a_session_that_has_ended_is_released_whatever_was_used(
     use: Callable[[CudaClient], None],

@@ -46,6 +46,7 @@ def test_there_are_examples() -> None:
 GALLERY = sorted(path.stem for path in (ROOT / "docs" / "images" / "gallery").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(GALLERY, 2))
 def test_an_example_of_the_gallery_computes_what_numpy_does(name: str) -> None:
     example = importlib.import_module(f"examples.{name}")

@@ -20,6 +20,7 @@ def old_python() -> str:
     pytest.skip("needs an interpreter of Python 3.10")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["cudadrv", "ptx"])
 def test_python_3_10_gets_an_error_with_the_required_version(package: str) -> None:
     command = [old_python(), "-c", f"import {package}"]

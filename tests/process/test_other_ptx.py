@@ -36,6 +36,7 @@ def write_other(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_another_package_named_ptx_is_reported_at_the_import_with_what_to_do(
     tmp_path: Path,
 ) -> None:

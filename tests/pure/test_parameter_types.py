@@ -166,6 +166,7 @@ def test_other_names_of_cudas_classes_are_known_unless_the_source_declares_them(
         assert declared_types(own + kernel) == {"k": types}
 
 
+@pytest.mark.slow
 def test_a_class_of_cuda_is_known_by_value_and_a_number_is_no_array() -> None:
     source = """
     #include <cuda_fp16.h>

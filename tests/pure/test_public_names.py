@@ -157,6 +157,7 @@ def _methods_of(kind: type) -> Iterator[tuple[str, str, Callable[..., object]]]:
             yield f"{kind.__module__}.{kind.__qualname__}.{name}", first, value
 
 
+@pytest.mark.slow
 def test_signatures_of_methods_begin_with_self_and_hide_its_type() -> None:
     methods = list(_methods())
     assert len(methods) > 3000

@@ -134,6 +134,7 @@ def test_the_first_module_of_a_cache_is_found_while_threads_load_modules() -> No
     hammer(load, lambda: cache.get(None))
 
 
+@pytest.mark.slow
 def test_compilations_are_observed_while_observers_come_and_go() -> None:
     compile_nothing = compiling.observed("compile")(lambda: None)
 
@@ -314,6 +315,7 @@ def test_threads_import_different_files_for_the_first_time_at_once() -> None:
     assert subprocess.check_output(command, env=environment, text=True) == ""
 
 
+@pytest.mark.slow
 def test_a_counter_gives_each_number_once() -> None:
     numbers = itertools.count()
     got: list[list[int]] = [[] for _ in range(WRITERS)]

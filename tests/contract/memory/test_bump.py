@@ -11,6 +11,7 @@ from tests.several_threads import all_at_once
 BASE = 0x7F00_0000_0000
 
 
+@pytest.mark.slow
 @given(
     base=st.integers(1, 1 << 48),
     size=st.integers(0, 1 << 20),

@@ -100,6 +100,7 @@ def test_threads_have_memory_of_their_own() -> None:
     assert not shared
 
 
+@pytest.mark.slow
 def test_results_of_a_stream_are_cached_where_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
     first = None
     for said, kept in (("1", 1), ("0", 0)):

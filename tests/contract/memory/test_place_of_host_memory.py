@@ -34,6 +34,7 @@ def with_context(machine: Emulator) -> list[int]:
     return [ordinal for ordinal, (_, _, is_active) in enumerate(states) if is_active]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", MAKERS)
 def test_a_process_that_works_on_one_device_has_no_context_on_another(made: str) -> None:
     with emulator.session(devices=3) as machine:

@@ -132,6 +132,7 @@ def test_copies_at_once_share_the_threads_and_are_cut_less(
     assert ThreadBudget().threads == 12
 
 
+@pytest.mark.slow
 def test_a_copy_does_not_wait_for_the_whole_of_another_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -61,6 +61,7 @@ def test_no_row_is_longer_than_the_driver_accepts() -> None:
     assert Plan(4, (CopyAxis(3, far - 4, 4),), 0, 0).boxes().row == CopyAxis(3, far - 4, 4)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_plan_has_each_byte_once_at_its_place(data: st.DataObject) -> None:

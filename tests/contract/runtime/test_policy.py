@@ -200,6 +200,7 @@ def test_families_and_curvatures_are_gams() -> None:
 sizes = st.integers(0, USIZE_MAX)
 
 
+@pytest.mark.slow
 @given(
     st.builds(
         GpuDispatchPolicy, *[sizes] * 13, mixed_precision=st.sampled_from(GpuMixedPrecisionPolicy)

@@ -29,6 +29,7 @@ def same(found: AnyArray, expected: AnyArray) -> bool:
     )
 
 
+@pytest.mark.slow
 @ROUNDS
 @given(st.data())
 def test_a_view_has_numpys_elements_strides_and_bytes(
@@ -50,6 +51,7 @@ def test_a_view_has_numpys_elements_strides_and_bytes(
     assert same(stream.to_host(dense), expected)
 
 
+@pytest.mark.slow
 @ROUNDS
 @given(st.data())
 def test_a_copy_into_a_view_writes_its_elements_and_no_others(
@@ -74,6 +76,7 @@ def test_a_copy_into_a_view_writes_its_elements_and_no_others(
     assert same(stream.to_host(array), host)
 
 
+@pytest.mark.slow
 @ROUNDS
 @given(st.data())
 def test_assignment_broadcasts_as_numpy_does(stream: cudadrv.Stream, data: st.DataObject) -> None:
@@ -99,6 +102,7 @@ def test_assignment_broadcasts_as_numpy_does(stream: cudadrv.Stream, data: st.Da
     assert same(stream.to_host(array), host)
 
 
+@pytest.mark.slow
 @ROUNDS
 @given(st.data())
 def test_a_fill_sets_the_elements_of_a_view_and_no_others(
@@ -114,6 +118,7 @@ def test_a_fill_sets_the_elements_of_a_view_and_no_others(
     assert same(stream.to_host(array), host)
 
 
+@pytest.mark.slow
 @ROUNDS
 @given(st.data())
 def test_what_overlaps_is_copied_as_if_all_was_read_first(
@@ -135,6 +140,7 @@ def test_what_overlaps_is_copied_as_if_all_was_read_first(
     assert same(stream.to_host(array), host)
 
 
+@pytest.mark.slow
 @ROUNDS
 @given(st.data())
 def test_shapes_and_dtypes_of_views_are_numpys_where_nothing_is_copied(

@@ -149,6 +149,7 @@ def replay(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
     return lambda *words: run("replay", str(tmp_path / "f.json"), *words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
 def test_each_wrong_value_of_a_finding_has_status_3(
     replay: Command, tmp_path: Path, saved: Json, every: int
@@ -163,6 +164,7 @@ def test_each_wrong_value_of_a_finding_has_status_3(
     assert cells > 500 // every
 
 
+@pytest.mark.slow
 def test_the_output_of_a_foreign_kernel_is_escaped(
     replay: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,6 +198,7 @@ def test_text_that_is_no_finding_has_status_3(replay: Command, tmp_path: Path) -
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_what_is_no_file_has_status_3_and_is_not_waited_for(
     replay: Command, tmp_path: Path
 ) -> None:
@@ -237,6 +240,7 @@ def test_a_finding_of_right_form_that_does_not_fit_its_kernel_has_status_3(
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_the_other_readers_raise_the_same_type(verdict: tuple[KernelCase, Verdict]) -> None:
     given = json.loads(json.dumps(verdict[1].to_json()))
     finding = given["findings"][0]

@@ -39,6 +39,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_sass_prints_instructions_below_their_lines_of_source_and_ptx(
     run: Command, file: Path
 ) -> None:
@@ -52,6 +53,7 @@ def test_sass_prints_instructions_below_their_lines_of_source_and_ptx(
     assert "NOP" not in done.stdout
 
 
+@pytest.mark.slow
 def test_sass_as_json_has_each_instruction_with_its_lines(run: Command, file: Path) -> None:
     name = "scale<float>"
     done = run("sass", str(file), name, "--name", name, "--arch", "sm_90", "--json")
@@ -73,12 +75,14 @@ def test_sass_reads_ptx_and_cubins(run: Command, file: Path, kind: str) -> None:
     assert "FADD" in done.stdout
 
 
+@pytest.mark.slow
 def test_sass_reports_a_missing_kernel_with_those_that_exist(run: Command, file: Path) -> None:
     done = run("sass", str(file), "absent", "--arch", "sm_90")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"{file}: there is no kernel 'absent'; there are: add\n"
 
 
+@pytest.mark.slow
 def test_a_module_has_its_machine_code_by_kernel(run: Command) -> None:
     del run  # nvdisasm is installed
     with emulator.session(compute_capability=(8, 0)):

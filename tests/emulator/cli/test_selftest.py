@@ -14,6 +14,7 @@ from cudadrv.cli.selftest import Check
 STEPS_A_DEVICE = ["load", "copies both ways", *selftest.CHECKS]
 
 
+@pytest.mark.slow
 def test_every_step_passes_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["selftest", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -30,6 +31,7 @@ def test_every_step_passes_and_is_named(capsys: pytest.CaptureFixture[str]) -> N
     assert set(report["devices"][0]) >= {"ordinal", "name", "compute_capability", "total_memory"}
 
 
+@pytest.mark.slow
 def test_the_table_names_the_device_and_reports_passed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["selftest", "--devices", "1"]) == 0
     text = capsys.readouterr().out
@@ -47,6 +49,7 @@ def broken(context: Context, module: Module) -> Check:
     raise RuntimeError("the kernel fell over")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "detail"),
     [

@@ -70,6 +70,7 @@ def status_of(command: tuple[str, ...]) -> object:
         return end.code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", few([["stdout", "stderr"], ["stdout"], ["stderr"], []], 1))
 def test_a_command_has_its_status_without_standard_streams(
     missing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -55,12 +55,14 @@ def verify(
     return lambda *words: run("verify", *words)
 
 
+@pytest.mark.slow
 def test_a_right_kernel_has_status_0(verify: Command) -> None:
     done = verify("twice.cu::right", *FEW)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("twice.py::right: verified (")
 
 
+@pytest.mark.slow
 def test_a_fault_has_status_1_and_the_smallest_example(verify: Command) -> None:
     done = verify("twice.py", *FEW)
     assert done.returncode == 1
@@ -79,6 +81,7 @@ def test_json_has_the_verdicts(verify: Command) -> None:
     assert (report["mutations"], report["errors"]) == ([], [])
 
 
+@pytest.mark.slow
 def test_repairs_are_tried_unless_they_are_switched_off(verify: Command) -> None:
     def tried(*words: str) -> int:
         report = json.loads(verify("twice.py::wrong", "--json", *FEW, *words).stdout)
@@ -114,6 +117,7 @@ def test_a_file_that_cannot_be_verified_has_status_3(
     assert words in done.stderr
 
 
+@pytest.mark.slow
 def test_a_file_with_cases_is_a_module_while_it_runs(verify: Command) -> None:
     """From Python 3.15 on, a traceback warns about a module without a loader."""
     check = """
@@ -153,6 +157,7 @@ def test_a_missing_extra_is_named(verify: Command, monkeypatch: pytest.MonkeyPat
     assert 'pip install "cudadrv[testing]"' in done.stderr
 
 
+@pytest.mark.slow
 def test_save_writes_a_file_for_each_finding(verify: Command) -> None:
     done = verify("twice.py", "--save", "found", *FEW)
     assert done.returncode == 1
@@ -272,6 +277,7 @@ def test_output_of_the_case_does_not_mix_with_json(verify: Command) -> None:
     assert {"imported", "called", "hello"} <= set(done.stderr.replace("hello", "\nhello\n").split())
 
 
+@pytest.mark.slow
 def test_a_finding_that_cannot_be_saved_keeps_its_verdict(verify: Command) -> None:
     Path("program.py").write_text(PROGRAM)
     done = verify("program.py", "--save", "found", "--no-explain", *FEW)

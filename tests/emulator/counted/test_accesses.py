@@ -41,6 +41,7 @@ GLOBAL: list[tuple[str, str, int, Callable[[Addresses], Addresses]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value", "nbytes", "where"), GLOBAL, ids=lambda v: str(v)[:12])
 def test_sectors_are_those_that_the_addresses_touch(
     context: cudadrv.Context, name: str, value: str, nbytes: int,
@@ -109,6 +110,7 @@ SHARED: list[tuple[str, str, int, Callable[[Addresses], Addresses]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "place", "nbytes", "where"), SHARED, ids=lambda v: str(v)[:12])
 def test_turns_of_shared_memory_are_those_of_the_fullest_bank(
     context: cudadrv.Context, name: str, place: str, nbytes: int,
@@ -160,6 +162,7 @@ def turns_in_sectors(row: list[int]) -> int:
     return sum(max(n for e, n in times.items() if e // 8 == sector) for sector in every)
 
 
+@pytest.mark.slow
 def test_atomics_are_counted_by_address(context: cudadrv.Context) -> None:
     one = count(context, kernel("atomicAdd(y, x[i]);"))["k"].global_atomics
     assert (one.requests, one.threads, one.ways, one.addresses) == (16, 512, 512, 1)

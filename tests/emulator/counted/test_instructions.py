@@ -12,6 +12,7 @@ from tests.emulator.counted.one_launch import (
 )
 
 
+@pytest.mark.slow
 def test_a_branch_diverges_where_threads_of_a_warp_part(context: cudadrv.Context) -> None:
     loop = "for (int k = 0; k < n; k++) v = v * x[k] + {};"
     body = "float v = t; if ({}) {{ " + loop.format(2) + " }} else {{ " + loop.format(3)
@@ -86,6 +87,7 @@ def test_threads_go_on_together_after_a_call(context: cudadrv.Context, call: str
     assert counts.global_stores.requests == 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("which", "parted"), [("t / 32 % 3", 0), ("t % 2 + 1", 1), ("t % 3", 2)])
 def test_a_call_by_address_parts_a_warp_for_each_further_function(
     context: cudadrv.Context, which: str, parted: int

@@ -15,6 +15,7 @@ from tests.emulator.differential.comparison import compare
 from tests.emulator.differential.corpus import sources
 from tests.emulator.differential.execution import machine, run
 from tests.emulator.differential.recording import Recording, path_of
+from tests.short_cases import few
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def loaded(source: Source) -> Iterator[Loaded]:
 @pytest.mark.parametrize(
     "every", [8, pytest.param(1, marks=pytest.mark.slow)], ids=["an eighth", "all"]
 )
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+@pytest.mark.parametrize("source", few(sources(), 6), ids=lambda source: source.name)
 def test_results_are_those_of_the_gpu(source: Source, every: int) -> None:
     with loaded(source) as its:
         found = {case.name: problems_of(its, case) for case in source.cases[::every]}

@@ -27,6 +27,7 @@ def runner(request: pytest.FixtureRequest) -> KernelRunner:
     return KernelRunner(compiled(request.param, "lineinfo"))
 
 
+@pytest.mark.slow
 def test_a_write_past_the_end_names_thread_line_and_nearest_allocation(
     runner: KernelRunner,
 ) -> None:
@@ -243,6 +244,7 @@ def test_exited_threads_do_not_hold_a_barrier_up_unless_requested(runner: Kernel
         runner.launch("early_exit", 1, 64, out, 40, limits=Limits(strict_barriers=True))
 
 
+@pytest.mark.slow
 def test_an_endless_loop_meets_the_limit(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(1, np.int32))
     with pytest.raises(Runaway, match=r"max_steps"):

@@ -18,6 +18,7 @@ def runner(request: pytest.FixtureRequest) -> KernelRunner:
     return KernelRunner(compiled(request.param))
 
 
+@pytest.mark.slow
 def test_saxpy_is_fused_and_leaves_what_lies_beyond_n(runner: KernelRunner) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 70000)).astype(np.float32)
@@ -28,6 +29,7 @@ def test_saxpy_is_fused_and_leaves_what_lies_beyond_n(runner: KernelRunner) -> N
     np.testing.assert_array_equal(runner.get(out, 70000, np.float32), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_block_reduction_adds_block_sums_in_order(
     runner: KernelRunner, dtype: type[np.floating]

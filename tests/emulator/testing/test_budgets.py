@@ -80,6 +80,7 @@ def test_control_characters_of_a_foreign_budget_are_escaped(runs: Runs) -> None:
     assert not {"\x1b", "\u202e"} & {*text}
 
 
+@pytest.mark.slow
 def test_a_change_of_one_sector_fails_with_its_line(runs: Runs) -> None:
     runs.here(COPY, *UPDATE).assert_outcomes(passed=2)
     result = runs.here(COPY.replace("from[i];", "from[i + 1];"), *CHECK)
@@ -95,6 +96,7 @@ def test_a_change_of_one_sector_fails_with_its_line(runs: Runs) -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_option_checks_nothing_and_writes_nothing(runs: Runs) -> None:
     runs.here(COPY, *ON_EMULATOR).assert_outcomes(passed=2)
     assert not (runs.pytester.path / "budget.json").exists()
@@ -114,11 +116,13 @@ def test_a_marked_test_without_kernels_fails(runs: Runs) -> None:
     result.stdout.fnmatch_lines(["budget: test_user.py::test_it launches no kernel*"])
 
 
+@pytest.mark.slow
 def test_a_failing_test_changes_no_budget(runs: Runs) -> None:
     runs.here(COPY.replace("def test_without", "    assert 0\ndef test_without"), *UPDATE)
     assert not (runs.pytester.path / "budget.json").exists()
 
 
+@pytest.mark.slow
 def test_an_update_keeps_the_budgets_of_tests_that_did_not_run(
     runs: Runs, stored: Callable[[], Any]
 ) -> None:

@@ -113,6 +113,7 @@ def found_in_machine_code(text: str) -> dict[str, int]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_sums_that_may_be_fused_are_those_of_the_machine_code_by_shape() -> None:
     expected, kernels = {}, []
     for ptx_type in ("f32", "f64", "f16", "bf16"):
@@ -190,6 +191,7 @@ def verdict(value: float, tolerance: Tolerance) -> Verdict:
     return verify(difference(value, tolerance), OPTIONS, name="cases.py::difference")
 
 
+@pytest.mark.slow
 def test_verify_reports_the_lines_that_may_be_fused() -> None:
     found = verdict(2.0, Tolerance(ulps=1))
     (line,) = found.contractions
@@ -198,6 +200,7 @@ def test_verify_reports_the_lines_that_may_be_fused() -> None:
     assert Verdict.from_json(found.to_json()) == found
 
 
+@pytest.mark.slow
 def test_verify_rejects_values_that_a_gpu_rounds_outside_the_tolerance() -> None:
     found = verdict(1 + 2.0**-12, Tolerance(ulps=1))
     assert [finding.check for finding in found.findings] == ["values"]
@@ -205,6 +208,7 @@ def test_verify_rejects_values_that_a_gpu_rounds_outside_the_tolerance() -> None
     assert verdict(1 + 2.0**-12, Tolerance(absolute=2.0**-23)).is_verified
 
 
+@pytest.mark.slow
 def test_a_finding_of_fused_operations_is_saved_with_them() -> None:
     tolerance = Tolerance(ulps=1)
     found = verdict(1 + 2.0**-12, tolerance)

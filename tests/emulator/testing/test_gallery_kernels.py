@@ -22,6 +22,7 @@ def check(case: KernelCase) -> None:
     verify(case, OPTIONS).raise_findings()
 
 
+@pytest.mark.slow
 def test_heat_spreads_over_a_plate_of_any_size() -> None:
     width, height = st.sizes(1, 40), st.sizes(1, 20)
 
@@ -36,6 +37,7 @@ def test_heat_spreads_over_a_plate_of_any_size() -> None:
     ))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_histogram_counts_an_image_of_any_size() -> None:
     n = st.sizes(1, 3000)
 
@@ -76,6 +78,7 @@ def test_bodies_move_along_three_axes() -> None:
     ))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_points_of_the_mandelbrot_set_stop_at_their_limit() -> None:
     width, height = st.sizes(1, 40), st.sizes(1, 12)
 

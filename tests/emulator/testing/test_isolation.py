@@ -73,6 +73,7 @@ def test_nothing(cuda_stream):
     assert str(result.stdout).count("leak: stream") == 2  # the test's own, and the summary
 
 
+@pytest.mark.slow
 def test_what_goes_with_the_test_is_no_leak(runs: Runs) -> None:
     result = runs.here(
         IMPORTS
@@ -95,6 +96,7 @@ def test_client(cuda_context):
     result.assert_outcomes(passed=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("marker", "option"), [('@pytest.mark.may_leak("kept")', ""), ("", "--cuda-leaks=allow")]
 )
@@ -161,6 +163,7 @@ def test_image(image, cuda_context, n):
     result.assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_the_former_driver_is_back_after_a_test(runs: Runs) -> None:
     before = current_or_none()
     result = runs.here(

@@ -92,6 +92,7 @@ def test_a_shown_example_names_each_part_of_the_launch() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_kernel_runs_with_the_clusters_of_its_case() -> None:
     assert verify(case_of(LaunchConfig(2, 32, cluster=2)), QUICK).is_verified
     assert verify(case_of(st.launch_configs(blocks=2, block=32, cluster=2)), QUICK).is_verified
@@ -107,6 +108,7 @@ def test_verify_kernel_accepts_one_launch() -> None:
     assert verdict.is_verified
 
 
+@pytest.mark.slow
 def test_a_replay_runs_with_the_clusters_of_the_finding() -> None:
     case = case_of(LaunchConfig(2, 32, cluster=2), blocks=3)  # the reference expects 3
     (saved,) = saved_findings(case, verify(case, QUICK))

@@ -106,6 +106,7 @@ def test_a_test_without_a_marker_is_checked_alone(
     assert is_chosen() == (before is not None)
 
 
+@pytest.mark.slow
 def test_a_backend_that_is_made_once_is_new_in_each_test(runs: Runs) -> None:
     result = runs.here(
         IMPORTS

@@ -59,6 +59,7 @@ def reversed_verdict() -> Verdict:
     return verify(reverse(), QUICK)
 
 
+@pytest.mark.slow
 def test_a_barrier_heals_a_race_of_a_block(reversed_verdict: Verdict) -> None:
     repairs = race_of(reversed_verdict).repairs
     found = healing(repairs)

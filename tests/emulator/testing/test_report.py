@@ -189,6 +189,7 @@ def test_every_section_is_there_and_every_link_leads_to_one_place(
         assert drawing.one("desc").text
 
 
+@pytest.mark.slow
 def test_the_page_loads_nothing_and_runs_nothing(found: CaseReport) -> None:
     page = page_of(Report((found,)))
     root = Page(page).root
@@ -205,6 +206,7 @@ def test_the_page_loads_nothing_and_runs_nothing(found: CaseReport) -> None:
     assert policy == "default-src 'none'; style-src 'unsafe-inline'"
 
 
+@pytest.mark.slow
 def test_names_and_sources_are_escaped(found: CaseReport) -> None:
     name = "<script>alert(2)</script>\"'&"
     (finding,) = found.verdict.findings
@@ -308,6 +310,7 @@ def test_a_column_of_shared_memory_is_in_one_bank() -> None:
     assert (request.traffic, request.least, store.unit) == (32, 1, "wavefront")
 
 
+@pytest.mark.slow
 def test_instructions_of_one_pattern_share_a_drawing() -> None:
     case = one_launch("y[i] = x[i] + x[i + 64] + x[2 * i];")
     assert [each.instruction for each in case.accesses] == [*3 * ["ld.global.f32"], "st.global.f32"]

@@ -53,6 +53,7 @@ def lines_with(result: pytest.RunResult, word: str) -> list[str]:
     return [line.partition(word)[2] for line in result.outlines if word in line]
 
 
+@pytest.mark.slow
 def test_a_test_runs_once_a_seed(runs: Runs) -> None:
     result = runs.here(SHOW, "-s", "--cuda=emulator", "--cuda-seeds=3")
     result.assert_outcomes(passed=3 + 1 + 4 + 1)
@@ -63,6 +64,7 @@ def test_a_test_runs_once_a_seed(runs: Runs) -> None:
     result.stdout.fnmatch_lines(["cudadrv *, order random, checks *, seeds 0 to 2"])
 
 
+@pytest.mark.slow
 def test_the_marker_alone_repeats_its_test(runs: Runs) -> None:
     runs.pytester.makeini("[pytest]\ncuda_order = immediate\n")
     result = runs.here(SHOW, "-s", "--cuda=emulator")
@@ -70,6 +72,7 @@ def test_the_marker_alone_repeats_its_test(runs: Runs) -> None:
     assert lines_with(result, "ran ") == ["immediate immediate"]
 
 
+@pytest.mark.slow
 def test_an_ini_file_requests_seeds(runs: Runs) -> None:
     runs.pytester.makeini("[pytest]\ncuda = emulator\ncuda_seeds = 2\n")
     runs.here(SHOW).assert_outcomes(passed=2 + 1 + 4 + 1)
@@ -91,6 +94,7 @@ def test_a_race_that_the_order_of_a_lock_hides_fails_with_some_seeds(runs: Runs)
     runs.here(LOCK, *words[4:], f"-k[random:{found[1]}]").assert_outcomes(failed=1, deselected=5)
 
 
+@pytest.mark.slow
 def test_a_test_that_its_marker_repeats_needs_no_option_again(runs: Runs) -> None:
     test = LOCK.replace(
         "def test_locked",
@@ -112,6 +116,7 @@ def test_with_both_places_the_emulator_has_the_seeds(runs: Runs, with_no_gpu: No
     result.stdout.fnmatch_lines(["*::test_it[[]gpu] SKIPPED*", "*::test_it[[]random:1] PASSED*"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -133,6 +138,7 @@ def test_a_wrong_count_is_a_clear_error_of_usage(runs: Runs, options: list[str],
     result.stderr.fnmatch_lines([said])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -74,6 +74,7 @@ def test_an_array_has_its_shape_and_exact_values() -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("special", [math.nan, math.inf, -0.0, 5e-324])
 def test_special_values_are_drawn(special: float) -> None:
     wanted = np.float64(special).tobytes()
@@ -106,6 +107,7 @@ def test_a_range_holds_all_values() -> None:
     check()
 
 
+@pytest.mark.slow
 def test_an_array_shrinks_to_zeros_with_the_one_value_that_fails() -> None:
     array = smallest(
         st.arrays(np.int32, 20).strategy,
@@ -124,6 +126,7 @@ def test_an_unwritten_array_has_the_bytes_of_fresh_memory() -> None:
     check()
 
 
+@pytest.mark.slow
 def test_a_launch_covers_its_threads_and_fits_the_kernel() -> None:
     limited = KernelSignature("k", (), 0, 0, 64, None)
     n = st.sizes(1, 300)

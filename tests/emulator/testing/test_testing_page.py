@@ -29,6 +29,7 @@ def test_the_example_of_a_kernel_is_of_ten_lines() -> None:
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
 
 
+@pytest.mark.slow
 def test_every_option_marker_and_fixture_is_described(runs: Runs) -> None:
     said = str(runs.here("", "--help").stdout)
     options = set(re.findall(r"--cuda[\w-]*", said))

@@ -413,11 +413,13 @@ def shifted(offset: str, launch: st.LaunchConfigs, size: Any = N) -> KernelCase:
     )
 
 
+@pytest.mark.slow
 def test_an_address_before_an_array_has_its_name() -> None:
     finding = found_in(shifted("- 1", st.launch_configs(threads=N)))
     assert "out-of-bounds read of 4 bytes at global address in - 4\n" in finding.text
 
 
+@pytest.mark.slow
 def test_a_source_that_is_text_has_no_folder() -> None:
     finding = found_in(shifted("- 1", st.launch_configs(threads=N)))
     assert str(Path.cwd()) not in finding.text

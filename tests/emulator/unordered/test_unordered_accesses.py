@@ -51,6 +51,7 @@ def test_a_missing_order_is_found(program: Body, order: OrderName, seed: int | N
     assert {(each.check, each.space) for each in found} == {("race", "global")}
 
 
+@pytest.mark.slow
 @all_rows
 @in_each_order
 @of_each_program
@@ -104,6 +105,7 @@ def test_the_bytes_are_those_that_nothing_orders() -> None:
     assert "read by kernel read" in str(found)
 
 
+@pytest.mark.slow
 def test_what_the_host_waited_for_is_forgotten() -> None:
     with emulator.session(check=("race",)) as machine:
         bench = Bench()

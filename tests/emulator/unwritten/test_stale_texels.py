@@ -94,6 +94,7 @@ def by_pointer(bench: Bench, ok: bool) -> None:
 CASES: Final = [by_surface, by_filter, same_surface, by_pointer]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["immediate", "late", "random"])
 @pytest.mark.parametrize("case", CASES, ids=lambda each: str(each.__name__))
 def test_a_texel_that_the_launch_wrote_is_reported(

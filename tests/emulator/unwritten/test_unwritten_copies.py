@@ -297,6 +297,7 @@ def cells(seed: int, count: int) -> Iterator[tuple[Any, Write, Move, str, Way, i
                    choose.choice(WAYS), choose.randrange(1 << 30))  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "seed", "count"),
     [

@@ -33,6 +33,7 @@ def test_what_nothing_wrote_is_found(program: Body, order: OrderName, seed: int 
     assert {each.check for each in found} == {"init"}
 
 
+@pytest.mark.slow
 @all_rows
 @in_each_order
 @of_each_program

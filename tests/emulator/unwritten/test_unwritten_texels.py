@@ -207,6 +207,7 @@ def test_texels_that_nothing_wrote_are_found(program: Body, order: OrderName) ->
     assert {each.check for each in findings_of(program, False, order)} == {"init"}
 
 
+@pytest.mark.slow
 @in_each_order
 @of_each_program
 def test_a_right_program_is_not_reported(program: Body, order: OrderName) -> None:

@@ -57,6 +57,7 @@ def test_processes_that_want_the_same_sources_compile_each_once(tmp_path: Path) 
     assert ImageCache(tmp_path).verify() == ptx.Verification(SOURCES, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_process_killed_in_the_middle_of_a_write_tears_no_image(tmp_path: Path, kills: int) -> None:
     random.seed(7)
@@ -122,6 +123,7 @@ def test_lock_that_another_holds_is_waited_for_until_the_entry_appears(tmp_path:
             assert waiter.read(digest) == b"an entry"
 
 
+@pytest.mark.slow
 def test_hit_in_a_new_process_loads_no_nvrtc(tmp_path: Path) -> None:
     kernel = workers.source(1)
     answers = []
@@ -139,6 +141,7 @@ def test_hit_in_a_new_process_loads_no_nvrtc(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_hit_with_includes_loads_no_nvrtc_either(tmp_path: Path) -> None:
     kernel = "#include <cuda_fp16.h>\n__global__ void k(__half* x) { *x = __hadd(*x, *x); }"
     answers = []

@@ -121,6 +121,7 @@ def difference(parameter: CParameter, c_type: CType) -> str:
     return "" if nbytes == c_type.nbytes else f"{nbytes} bytes, where C has {c_type.nbytes}"
 
 
+@pytest.mark.slow
 def test_the_table_has_the_sizes_of_the_headers(tmp_path: Path) -> None:
     """Each parameter of each form."""
     by_header = c_types(include_folder(), tmp_path)
@@ -181,6 +182,7 @@ def items(form: str) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_structures_in_the_source_have_the_sizes_and_offsets_of_the_headers(
     tmp_path: Path,
 ) -> None:

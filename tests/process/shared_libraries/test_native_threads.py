@@ -33,6 +33,7 @@ def _lines(folder: Path, program: str) -> list[str]:
     return run_program(calling(folder) + _PREPARED + textwrap.dedent(program)).splitlines()
 
 
+@pytest.mark.slow
 def test_a_native_thread_has_its_contexts_at_each_call(tmp_path: Path) -> None:
     assert _lines(tmp_path, """
         a, b, c, popped, e, device = slots(6)
@@ -50,6 +51,7 @@ def test_a_native_thread_has_its_contexts_at_each_call(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_thread_that_gets_the_identifier_of_an_ended_one_begins_without_a_context(
     tmp_path: Path,
 ) -> None:

@@ -34,6 +34,7 @@ print(library.fill(ctypes.cast(cuda.cuInit, ctypes.c_void_p)))
 """
 
 
+@pytest.mark.slow
 def test_no_symbol_of_a_stand_in_is_seen_by_other_libraries() -> None:
     out = run_program(f"""
         stand_in()

@@ -29,6 +29,7 @@ def done() -> dict[str, tuple[Case, list[Argument]]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_kernels_compute_what_numpy_does(done: dict[str, tuple[Case, list[Argument]]]) -> None:
     a, x, y, out, _ = (np.asarray(one, np.float32) for one in done["saxpy"][1])
     np.testing.assert_array_equal(out, a * x + y)
@@ -46,6 +47,7 @@ def test_the_kernels_compute_what_numpy_does(done: dict[str, tuple[Case, list[Ar
     assert counts[0, 0] == 1  # -2 - 1.5 i: |c|^2 = 6.25
 
 
+@pytest.mark.slow
 def test_without_numba_each_line_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setattr(side_by_side, "_SIZES", SMALL)

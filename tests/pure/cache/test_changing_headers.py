@@ -16,6 +16,7 @@ from ptx.cache.key import sealed_key
 INCLUDES_A: Final = '#include "a.h"\n__global__ void k(int* x) { *x = VALUE; }'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["in place", "renamed"])
 def test_header_that_changes_and_comes_back_while_it_is_compiled_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -49,6 +50,7 @@ def test_header_that_changes_and_comes_back_while_it_is_compiled_is_not_cached(
     assert ImageCache(tmp_path / "cache").get_or_compile(INCLUDES_A, options) == right
 
 
+@pytest.mark.slow
 def test_the_first_header_that_appears_while_it_is_compiled_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def origins(cache: ImageCache, case: Case, folder: Path) -> list[ImageOrigin]:
     ]
 
 
+@pytest.mark.slow
 def test_a_source_with_the_time_is_compiled_each_time(tmp_path: Path) -> None:
     wrong = []
     for number, (place, case) in enumerate(dated().items()):

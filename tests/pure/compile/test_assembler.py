@@ -57,6 +57,7 @@ def test_another_process_reads_results_from_the_folder(
         later.assemble(RIGHT, "sm_80")
 
 
+@pytest.mark.slow
 def test_damaged_results_are_queried_anew(assembler: Assembler, tmp_path: Path) -> None:
     answer = assembler.assemble(WRONG, "sm_90")
     (memo,) = (tmp_path / "cache" / "memos").iterdir()
@@ -64,6 +65,7 @@ def test_damaged_results_are_queried_anew(assembler: Assembler, tmp_path: Path) 
     assert Assembler(tmp_path / "cache").assemble(WRONG, "sm_90") == answer
 
 
+@pytest.mark.slow
 def test_it_works_without_a_folder() -> None:
     assembler = Assembler(None)
     assert [assembler.assemble(RIGHT, "sm_90") for _ in range(2)] == [Assembly()] * 2

@@ -109,6 +109,7 @@ def test_an_interrupt_of_the_main_thread_ends_a_compilation_without_cancel() -> 
         ptx.compile(LARGE, CUBIN, cache=False)
 
 
+@pytest.mark.slow
 def test_a_compilation_that_nothing_stops_gives_the_same_image(tmp_path: Path) -> None:
     plain = ptx.compile(SMALL, CUBIN, cache=False)
     for cancel in (threading.Event(), lambda: False):

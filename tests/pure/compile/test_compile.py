@@ -42,6 +42,7 @@ def test_ltoir_image_has_no_ptx() -> None:
     assert image.ptx is None
 
 
+@pytest.mark.slow
 def test_architecture_specific_targets_compile_on_request() -> None:
     for arch in ("sm_90a", "sm_100f", "sm_100a"):
         if int(arch[3:-1]) not in [t.number for t in ptx.supported_targets()]:

@@ -99,6 +99,7 @@ def test_a_header_is_precompiled_once_for_sources_with_the_same_includes(
     assert first.image.log == second.image.log == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_a_changed_header_is_not_taken_from_what_was_precompiled(
     heap: None, tmp_path: Path, in_memory: bool

@@ -44,6 +44,7 @@ def test_a_warning_names_the_line_of_the_source_and_its_remedy() -> None:
     assert (str(copy), copy.diagnostics) == (str(found.message), found.message.diagnostics)
 
 
+@pytest.mark.slow
 def test_a_source_is_warned_of_once() -> None:
     with pytest.warns(CompileWarning, match="pointless"):
         ptx.compile(SOURCE, PTX80)

@@ -40,6 +40,7 @@ def nvfatbin() -> None:
         pytest.skip("nvFatbin is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_fatbin_holds_the_images_that_it_was_built_from(nvfatbin: None, compress: bool) -> None:
     built = ptx.Fatbin.build(images(), compress=compress)

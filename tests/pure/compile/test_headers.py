@@ -68,6 +68,7 @@ def pinned(package: str) -> str:
     return f'"{package}=={major}.{minor}.*"' if major >= 13 else f'"{package}-cu12==12.{minor}.*"'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "header",
     [pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in KERNELS],
@@ -304,6 +305,7 @@ def test_bundled_headers_come_first_and_are_unpacked_into_the_cache_folder_once(
     assert not unpacked.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no POSIX permissions")
 def test_bundled_headers_are_unpacked_for_this_user_alone(
     bare_environment: Callable[..., str], cache_folder: Path
@@ -360,6 +362,7 @@ def test_sources_without_includes_are_distinguished(source: str, includes: bool)
     assert request.includes_anything() is includes
 
 
+@pytest.mark.slow
 def test_missing_nvrtc_names_the_one_command(tmp_path: Path) -> None:
     """A process that sees the bindings and not the libraries beside them."""
     import cuda.bindings
@@ -402,6 +405,7 @@ def test_missing_standard_header_reports_what_to_use(header: str, remedy: str) -
     assert caught.value.header == header
 
 
+@pytest.mark.slow
 def test_what_replaces_a_standard_header_compiles() -> None:
     skip_without("cuda/std/cstdint")
     source = """

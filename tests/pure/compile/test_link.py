@@ -40,6 +40,7 @@ def part(source: str, kind: ImageKind) -> Image:
     return ptx.compile(source, CompileOptions(target=target, extra=extra))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caller", [ImageKind.LTOIR, ImageKind.PTX, ImageKind.CUBIN])
 @pytest.mark.parametrize("callee", [ImageKind.LTOIR, ImageKind.PTX, ImageKind.CUBIN])
 def test_device_function_is_found_in_another_unit_of_any_kind(
@@ -101,6 +102,7 @@ def test_ptx_links_to_ptx_without_nvjitlink() -> None:
         ptx.link(parts, Target.ptx("compute_80"))
 
 
+@pytest.mark.slow
 def test_ltoir_and_ptx_link_to_ptx() -> None:
     parts = [part(CALLER, ImageKind.LTOIR), part(CALLEE, ImageKind.PTX)]
     image = ptx.link(parts, Target.ptx("compute_90"))
@@ -182,6 +184,7 @@ def test_options_reach_the_linker() -> None:
     assert "fma.rn.f32" not in (apart.ptx or "")
 
 
+@pytest.mark.slow
 def test_lowered_names_of_every_input_are_stored() -> None:
     source = "template <typename T> __global__ void twice(T* x) { *x *= 2; }"
     options = CompileOptions(target=Target.ltoir(ARCH))
@@ -201,6 +204,7 @@ def test_linked_image_is_cached_like_a_compiled_one(tmp_path: object) -> None:
     assert other.origin is ImageOrigin.COMPILED
 
 
+@pytest.mark.slow
 def test_image_from_elsewhere_links() -> None:
     text = part(CALLEE, ImageKind.PTX).ptx or ""
     image = ptx.link([part(CALLER, ImageKind.PTX), Image.from_ptx(text)], Target.cubin(ARCH))

@@ -452,6 +452,7 @@ def test_pairs_and_orders_of_flags_compile_as_nvrtc_compiles_them(header_folder:
     assert compiled == 13
 
 
+@pytest.mark.slow
 def test_repeated_and_contradicting_flags_compile_as_nvrtc_compiles_them() -> None:
     wrong, compiled = differing([
         ("-arch=compute_80", "-arch=compute_90"), ("-arch=compute_90", "-arch=sm_90"),

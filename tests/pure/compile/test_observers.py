@@ -42,6 +42,7 @@ class Log:
         self.seen.append(f"{self.name}done")
 
 
+@pytest.mark.slow
 def test_compiling_and_linking_are_observed_inside_the_block_alone() -> None:
     log = Log()
     ptx.compile(KERNEL)

@@ -234,6 +234,7 @@ def opcodes_of_signatures(count: int) -> int:
     return executed
 
 
+@pytest.mark.slow
 def test_signatures_take_time_by_the_number_of_kernels_and_not_by_its_square() -> None:
     opcodes_of_signatures(1)
     few, many = opcodes_of_signatures(20), opcodes_of_signatures(80)

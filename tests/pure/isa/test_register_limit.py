@@ -33,6 +33,7 @@ def test_kernels_without_limits_of_their_own_get_it_and_lines_keep_their_numbers
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("registers", [None, 32])
 def test_compiled_and_linked_ptx_reports_its_limit(registers: int | None) -> None:
     source = 'extern "C" __global__ void k(int* a) { a[threadIdx.x] = 1; }'

@@ -101,6 +101,7 @@ def test_the_check_finds_the_same_without_any_acceleration(start: int) -> None:
     assert _of_kernels(NONE, start, 12) == _of_kernels(ALL, start, 12)
 
 
+@pytest.mark.slow
 def test_the_check_finds_the_same_in_random_kernels_without_any_acceleration() -> None:
     assert _of_random_kernels(NONE, 8) == _of_random_kernels(ALL, 8)
 

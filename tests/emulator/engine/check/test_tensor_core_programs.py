@@ -57,6 +57,7 @@ def test_a_right_program_is_not_reported(program: Program) -> None:
     assert launched(program, None)[:2] == ([], "")
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("program", few(FAULTY, 6), ids=named)
 def test_a_faulty_program_is_reported(program: Program) -> None:

@@ -121,6 +121,7 @@ def test_a_value_that_nothing_has_written_is_a_fault_where_it_is_needed(
     assert (caught.value.where.source_file or "").endswith("undefined.cu")
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [3, 33, 512])

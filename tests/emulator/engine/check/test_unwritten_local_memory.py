@@ -96,6 +96,7 @@ def test_a_read_of_what_the_thread_has_not_written_is_a_fault(
         assert where.thread[0] % 2 == 0
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [1, 33, 640])

@@ -104,6 +104,7 @@ def test_a_register_without_a_value_is_found(name: str, threads: int, debug: boo
         assert str(each).startswith(f"init: kernel {name}_wrong, registers {each.variable} of PTX")
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("threads", [1, 32, 640])

@@ -20,6 +20,7 @@ def _instruction(text: str, operands: int) -> Instruction:
     return Instruction(opcode, tuple(modifiers), (Immediate(0),) * operands, None, 1, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "operands"),
     [
@@ -154,6 +155,7 @@ print(len(defined) > 500, families == {family for family, _ in defined})
     assert done.stdout.splitlines() == ["[]", "[]", "True True"]
 
 
+@pytest.mark.slow
 def test_a_kernel_imports_only_the_families_of_its_opcodes() -> None:
     code = """
 import sys

@@ -99,6 +99,7 @@ def result(runner: KernelRunner, kernel: str, *arguments: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [(0, 2 * LANES), (1, LANES + 1), (3, 999 * LANES), (4, np.full(64, LANES.sum()))],

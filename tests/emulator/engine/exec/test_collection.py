@@ -43,6 +43,7 @@ def test_a_collector_that_is_off_stays_off() -> None:
         gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", ["ret;", "tcgen05.shift.cta_group::1.down [0]; ret;"])
 def test_the_collector_is_on_after_a_large_kernel_was_made_or_rejected(last: str) -> None:
     body = ".reg .b32 %r<9>;" + "add.u32 %r1, %r1, 1;\n" * 6000 + last

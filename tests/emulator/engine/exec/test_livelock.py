@@ -19,6 +19,7 @@ MEET = "barrier.sync 0"
 SHUFFLE = "shfl.sync.bfly.b32 %r2, %r1, 31, 31, -1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -48,6 +49,7 @@ def test_recursion_without_an_end_fills_the_stack_whatever_a_frame_holds(functio
         KernelRunner(ptx_text("call f;", before=functions)).launch("k", 1, 32)
 
 
+@pytest.mark.slow
 def test_a_loop_of_many_threads_may_turn_less_often_than_one_of_few() -> None:
     text = ptx_text(
         """.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out];
@@ -71,6 +73,7 @@ READS = """.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<3>; ld.param.u64 %rd1, 
     st.global.u32 [%rd1], %r3;"""
 
 
+@pytest.mark.slow
 def test_a_kernel_may_read_each_byte_of_the_memory_whatever_the_limit() -> None:
     runner = KernelRunner(ptx_text(READS, ".param .u64 data"))
     data = runner.put(np.ones(1 << 22, np.uint8))

@@ -171,6 +171,7 @@ def test_an_endless_divergent_loop_meets_the_limit_too() -> None:
         KernelRunner(text).launch("k", 1, 32, limits=Limits(max_steps=10000))
 
 
+@pytest.mark.slow
 def test_loops_that_never_end_meet_the_limit_when_they_take_turns() -> None:
     text = ptx_text(
         """.reg .pred %p<3>; .reg .b32 %r<3>; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
@@ -230,6 +231,7 @@ GRID_BARRIER = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [64, 200, 640])
 def test_blocks_that_a_gpu_would_hold_at_once_may_wait_for_each_other(chunk: int) -> None:
     runner = KernelRunner(ptx_text(GRID_BARRIER, ".param .u64 count, .param .u64 out"))

@@ -147,6 +147,7 @@ def test_wrong_frees_say_why() -> None:
         memory.free(BASE + 32 * GRANULE)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3000)), max_size=60))
 def test_allocations_never_overlap_and_all_comes_back(steps: list[tuple[int, int]]) -> None:
@@ -350,6 +351,7 @@ SPECIAL: dict[str, Callable[[Dim3, Dim3], int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("name", SPECIAL)
 @pytest.mark.parametrize("chunk", [1, 150, 32768])

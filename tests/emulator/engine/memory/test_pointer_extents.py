@@ -62,6 +62,7 @@ def launch(target: str, name: str, by: int, limits: Limits = CHECKED) -> None:
     runner.launch(name, 2, 32, *arrays(runner), by, 64, shared=256, limits=limits)
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", WRONG)

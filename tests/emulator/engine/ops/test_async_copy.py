@@ -58,6 +58,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("level", "size"), FORMS)
 @pytest.mark.parametrize("space", ["shared", "shared::cta"])

@@ -49,6 +49,7 @@ def scales(values: NDArray[np.float32], *, up: bool) -> NDArray[Any]:
     return (whole[:, 1] << 8 | whole[:, 0]).astype(np.uint32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_numbers_are_rounded_to_the_narrow_formats(target: str) -> None:
     runner = runner_of("blackwell.cu", target)
@@ -105,6 +106,7 @@ def test_packed_floats_and_wide_copies(target: str) -> None:
     assert np.array_equal(runner.get(copy, 128, np.float64).reshape(32, 4), doubles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_compiler_uses_the_instructions_of_the_target(target: str) -> None:
     if ptx.nvrtc_version() < (13, 3):

@@ -55,6 +55,7 @@ def result(body: str, x: Array, before: Array) -> Array:
     return runner.get(out, len(before), before.dtype)
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("name", "kind"), [
     *SUMS, *ORDERS, *STEPS, *LOGIC, *((name, "b64") for name in ("and", "or", "xor")),

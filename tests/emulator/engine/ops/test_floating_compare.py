@@ -63,6 +63,7 @@ def pairs(kind: str) -> list[Bits]:
     return [first.reshape(-1).copy(), second.reshape(-1).copy()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
 def test_setp_compares_as_the_isa_specifies(kind: str) -> None:
     operands = pairs(kind)
@@ -79,6 +80,7 @@ def test_setp_compares_as_the_isa_specifies(kind: str) -> None:
         assert found.tolist() == want, form
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(
     ("kind", "target"),
@@ -109,6 +111,7 @@ def words(kind: str) -> tuple[Bits, list[Bits]]:
     return packed, halves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boolean", ["", "and", "or", "xor"])
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_packed_setp_gives_a_predicate_a_half(kind: str, boolean: str) -> None:
@@ -137,6 +140,7 @@ def test_packed_setp_gives_a_predicate_a_half(kind: str, boolean: str) -> None:
         assert found.tolist() == want, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_packed_set_writes_each_half(kind: str) -> None:
     packed, (first, second) = words(kind)

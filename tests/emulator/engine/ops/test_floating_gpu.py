@@ -91,6 +91,7 @@ def test_lanes_have_the_bits_of_the_gpu(group: str, dialect: Dialect) -> None:
     assert differences(cases, operands, run_lanes(cases, operands, dialect=dialect), want) == []
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_guard_keeps_the_lanes_that_it_excludes(group: str) -> None:
@@ -100,6 +101,7 @@ def test_a_guard_keeps_the_lanes_that_it_excludes(group: str) -> None:
     assert differences(cases, operands, got, odd) == []
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("group", GROUPS)
 def test_uniform_values_have_the_bits_of_the_gpu(group: str) -> None:

@@ -45,6 +45,7 @@ def seen(name: str, order: LaunchOrder, *, right: bool) -> bytes:
     return found.tobytes() + device.tensor().tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LATE_CODES)
 def test_a_copy_lands_as_late_as_its_wait_allows(name: str) -> None:
     expected = {seen(name, order, right=True) for order in ORDERS}

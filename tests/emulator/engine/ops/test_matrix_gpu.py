@@ -28,6 +28,7 @@ def test_every_form_was_recorded() -> None:
     assert len(CASES) == 48
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.instruction))
 def test_products_have_the_bits_of_the_gpu(case: Case) -> None:

@@ -75,6 +75,7 @@ def registers(count: int, first: int = 20) -> str:
     return "{" + ", ".join(f"%r{first + k}" for k in range(count)) + "}"
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("space", [".shared", ".shared::cta", ""])
 @pytest.mark.parametrize("transposed", [False, True])

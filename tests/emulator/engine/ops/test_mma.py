@@ -136,6 +136,7 @@ def test_quad_pairs_multiply_four_matrices_each(orders: str, types: str) -> None
 ERRORS = {"f32": 2.0**-22, "f16": 2.0**-10}
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("shape", "types"), [f for f in FLOAT_FORMS if f[1][:3] != "f64"])
 def test_rounding_stays_within_a_unit_or_two_of_the_result(shape: str, types: str) -> None:

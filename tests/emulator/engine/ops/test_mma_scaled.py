@@ -150,6 +150,7 @@ class Product:
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("result", ["f32", "f16"])
 @pytest.mark.parametrize(("left", "right"), [*itertools.product(NARROW, NARROW)])
@@ -173,6 +174,7 @@ SCALED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "vector", "shape", "factors", "scale", "chunks"), few(SCALED, 3))
 def test_every_block_has_the_factor_that_the_selectors_name(
     kind: str, vector: str, shape: str, factors: str, scale: str, chunks: int

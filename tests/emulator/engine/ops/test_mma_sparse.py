@@ -116,6 +116,7 @@ def run(
     return decoded(collected(found, shape, d), d), whole @ b + c
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("kind", ["sp", "sp::ordered_metadata"])
 @pytest.mark.parametrize(("shape", "types"), FORMS)

@@ -30,6 +30,7 @@ def copied(shape: str, words: int, address: str = "%r5") -> str:
     return f"mov.u64 %rd4, {words}; tcgen05.cp.cta_group::1.{shape} [{address}], %rd4;"
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("width", [16, 32, 64, 128])
@@ -46,6 +47,7 @@ def test_each_row_goes_to_its_lanes(shape: str, width: int, order: LaunchOrder |
     assert not found[:, nbytes // 4 :].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [None, LaunchOrder("late"), LaunchOrder("random", 2)])
 def test_a_product_reads_what_the_same_thread_has_copied_before(order: LaunchOrder | None) -> None:
     left, right = factors("f16", "f16", 128, 16)

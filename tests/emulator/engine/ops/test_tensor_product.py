@@ -44,6 +44,7 @@ KINDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("kind", "d", "a", "b"), KINDS)
 @pytest.mark.parametrize(("m", "n"), [(128, 16), (64, 8), (64, 32), (128, 64), (128, 24)])
@@ -62,6 +63,7 @@ def test_a_product_of_each_kind(kind: str, d: str, a: str, b: str, m: int, n: in
         assert np.array_equal(found.view(DTYPES[d]), wanted.astype(DTYPES[d]))
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("width", [16, 32, 64, 128])
 @pytest.mark.parametrize("which", [0, 1, 2, 3])

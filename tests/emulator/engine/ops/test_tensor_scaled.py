@@ -85,6 +85,7 @@ FORMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("kind", "factor", "chunks", "size", "places"), FORMS)
 @pytest.mark.parametrize("n", few([8, 64, 136, 256], 1))
@@ -108,6 +109,7 @@ def test_blocks_of_rows_are_scaled(
     assert np.array_equal(found, exact(a * wide_a, b * wide_b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "word", "said"), [
     ("mxf8f6f4", word_of("mxf8f6f4", "ue4m3", 64), "names factors of ue4m3, of which"),
     ("mxf8f6f4", word_of("mxf8f6f4", "ue8m0", 64, more=5 << 7), "names the type e2m1"),

@@ -28,6 +28,7 @@ def stationary(line: str) -> str:
     return line.replace("tcgen05.mma.", "tcgen05.mma.ws.")
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("use", ["", ".collector::b2::fill"])
 @pytest.mark.parametrize(("kind", "d", "a", "b"), [

@@ -33,6 +33,7 @@ def _run(
     return runner.get(out, 4 * count, np.float32).reshape(count, 4)
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
@@ -82,6 +83,7 @@ def test_a_gather_goes_round_the_four_texels(target: str) -> None:
     assert found.tolist() == np.array(corners).T.tolist()
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("channels", [1, 2, 4])
@@ -100,6 +102,7 @@ _SURFACES = (("1d", (9,)), ("2d", (5, 9)), ("3d", (4, 5, 9)), ("a1d", (3, 9)), (
              ("cube", (6, 4, 4)), ("acube", (12, 4, 4)))  # fmt: skip
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def _wrong(found: Words, expected: Words, bound: float) -> NDArray[np.bool_]:
     return wrong
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("group", few(_GROUPS, 6))
 def test_results_are_those_of_the_gpu(group: str) -> None:

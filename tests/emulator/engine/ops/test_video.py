@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pytest
 
 from tests.emulator.engine.ops.assembly import digest, emulate, sample_rows
 from tests.emulator.engine.ops.bit_reference import evaluate
@@ -38,6 +39,7 @@ def recorded() -> dict[str, int]:
     return {text: int(number, 16) for number, text in parts}
 
 
+@pytest.mark.slow
 def test_each_form_gives_the_bits_of_a_gpu_and_of_the_reference() -> None:
     forms, rows = tuple(recorded()), sample_rows(ROWS)
     few = rows[:OF_REFERENCE].tolist()

@@ -27,6 +27,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
+@pytest.mark.slow
 def test_warp_aggregated_atomics_append_every_hit_once(
     runner: KernelRunner, rng: np.random.Generator
 ) -> None:
@@ -40,6 +41,7 @@ def test_warp_aggregated_atomics_append_every_hit_once(
     assert (found[len(hits) :] == -1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [32, 96, 100])
 def test_a_warp_scan_adds_up_each_warp(
     runner: KernelRunner, rng: np.random.Generator, block: int
@@ -65,6 +67,7 @@ def test_a_bitonic_sort_by_shuffles_sorts_each_warp(
     assert (runner.get(address, 512, np.float32).reshape(16, 32) == np.sort(x)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [64, 256, 1024])
 def test_a_block_scan_adds_up_each_block(
     runner: KernelRunner, rng: np.random.Generator, block: int
@@ -119,6 +122,7 @@ def test_votes_and_reductions_see_the_whole_warp(
     assert runner.get(out, 256, np.uint32).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [64, 96, 72])
 def test_block_votes_count_each_block_also_from_two_places(
     runner: KernelRunner, rng: np.random.Generator, block: int
@@ -137,6 +141,7 @@ def test_block_votes_count_each_block_also_from_two_places(
     assert runner.get(out, x.size, np.int32).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_a_ring_of_named_barriers_hands_every_slot_over(
     runner: KernelRunner, rng: np.random.Generator, rounds: int
@@ -165,6 +170,7 @@ def test_recursion_gives_each_thread_its_own_depth(runner: KernelRunner) -> None
     assert runner.get(out, 64, np.int32).tolist() == expected
 
 
+@pytest.mark.slow
 def test_virtual_functions_of_objects_on_the_heap(runner: KernelRunner) -> None:
     x = np.arange(40, dtype=np.float32)
     out = runner.put(np.zeros(40, np.float32))
@@ -181,6 +187,7 @@ def test_functions_from_a_constant_table(runner: KernelRunner) -> None:
     assert runner.get(out, 64, np.int32).tolist() == expected
 
 
+@pytest.mark.slow
 def test_lists_on_the_device_heap(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(64, np.int32))
     runner.launch("lists", 1, 64, out, 9)
@@ -189,6 +196,7 @@ def test_lists_on_the_device_heap(runner: KernelRunner) -> None:
     assert runner.device.heap.used_bytes == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 32768])
 def test_a_ticket_lock_lets_warps_pass_in_order(runner: KernelRunner, chunk: int) -> None:
     now, following = runner.put(np.zeros(1, np.uint32)), runner.put(np.zeros(1, np.uint32))

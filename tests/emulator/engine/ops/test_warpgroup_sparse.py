@@ -26,6 +26,7 @@ def run(
     return what.collected(runner.get(out, 128 * form.registers, np.uint32)), what.want
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_elements_stand_where_the_metadata_say(form: Form) -> None:
@@ -33,6 +34,7 @@ def test_elements_stand_where_the_metadata_say(form: Form) -> None:
     assert np.array_equal(found, want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [FORMS[0], FORMS[1], FORMS[-1]], ids=str)
 @pytest.mark.parametrize("order", [LaunchOrder("late"), LaunchOrder("random", 3)], ids=str)
 def test_a_product_that_lands_late_is_the_same(form: Form, order: LaunchOrder) -> None:

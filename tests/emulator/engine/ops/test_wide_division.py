@@ -39,6 +39,7 @@ def _halves(numbers: list[int]) -> np.ndarray:
     return np.array([[n % (1 << 64), n % FULL >> 64] for n in numbers], np.uint64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["compute_75", "compute_90", "compute_100"])
 def test_quotients_and_rests_of_128_bits(target: str) -> None:
     options = ptx.CompileOptions(target=ptx.Target.ptx(target), extra=("--device-int128",))

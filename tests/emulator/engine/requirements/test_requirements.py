@@ -74,6 +74,7 @@ def is_known(target: str, version: str) -> bool:
     return takes(target, version)
 
 
+@pytest.mark.slow
 @needs_assembler
 @pytest.mark.parametrize("module", FEW)
 def test_the_same_is_rejected_as_by_the_assembler(module: str) -> None:
@@ -161,6 +162,7 @@ def test_no_module_that_a_gpu_ran_is_rejected() -> None:
         assert unmet_requirements(ptx.parse(text)) == {}, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["compute_100", "compute_100a", "compute_120", "compute_120f"])
 def test_nothing_of_the_compiler_is_rejected_for_recent_targets(target: str) -> None:
     assert unmet_requirements(ptx.parse(text_of(RECENT, target))) == {}

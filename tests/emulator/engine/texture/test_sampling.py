@@ -66,6 +66,7 @@ def test_a_fraction_has_eight_bits_and_rounds_up() -> None:
     assert (number.tolist(), weight.tolist()) == ([2, 2, 2, 3], [0, 1, 0, 0])
 
 
+@pytest.mark.slow
 @given(share=st.integers(0, 256), x=BYTE, y=BYTE)
 def test_weights_of_a_slice_sum_to_its_share(share: int, x: int, y: int) -> None:
     weights = slice_weights(_numbers(share), _numbers(x), _numbers(y))
@@ -78,6 +79,7 @@ def test_weights_of_a_slice_sum_to_its_share(share: int, x: int, y: int) -> None
     assert sum(int(part[0]) for part in split_weight(_numbers(share), _numbers(x))) == share
 
 
+@pytest.mark.slow
 @given(a=BYTE, b=BYTE, weight=st.integers(0, 256))
 def test_bytes_are_combined_to_the_nearest_of_16_bits(a: int, b: int, weight: int) -> None:
     texels = [np.array([[value]], np.uint8) for value in (a, b)]
@@ -88,6 +90,7 @@ def test_bytes_are_combined_to_the_nearest_of_16_bits(a: int, b: int, weight: in
     assert abs(found - real) <= 0.5 / 65535 + 1e-7
 
 
+@pytest.mark.slow
 @given(
     a=st.floats(-1000, 1000, width=32), b=st.floats(-1000, 1000, width=32),
     weight=st.integers(0, 256),

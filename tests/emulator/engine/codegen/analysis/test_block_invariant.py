@@ -89,6 +89,7 @@ def test_chunks_that_share_values_and_divisions_reduce_alike(chunk: int) -> None
     assert (runner.get(out, data.size, np.uint32).reshape(64, 256) == wanted).all()
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("result", ["z", "out"], ids=["own name", "name of a parameter"])
 @pytest.mark.parametrize("called", ["f, (x)", "%rd5, (x), P"], ids=["direct", "by address"])

@@ -67,6 +67,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 5])
 @pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
 def test_a_fault_reports_the_same_in_each_form(step: str, threads: int) -> None:
@@ -155,6 +156,7 @@ def _waits() -> str:
     return made
 
 
+@pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("limits", [NEVER, USUAL, ALWAYS, drawn(1), drawn(2)])
 @pytest.mark.parametrize(
