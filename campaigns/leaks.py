@@ -83,8 +83,8 @@ def fail_to_destroy(world: World) -> None:
         try:
             stream.close()
         except CudaError:
-            number = int(next(reversed(world.machine._streams)))
-            del world.machine._streams[number]  # the driver's loss, not the library's
+            number = int(next(reversed(world.machine.state.handles.streams)))
+            del world.machine.state.handles.streams[number]  # the driver's loss, not the library's
 
 
 def break_off_a_capture(world: World) -> None:
@@ -137,7 +137,7 @@ def run_campaign(seconds: float, seed: int) -> Report:
     try:
         with emulator.session(devices=2) as machine:
             world = World(machine)
-            for device in machine._devices:
+            for device in machine.state.devices.visible:
                 # Freed memory that waits takes other pieces' place in other numbers each time, and
                 # what is remembered of it other words' place.
                 device.model.memory.quarantine_bytes = 0

@@ -157,16 +157,17 @@ def run_clean(scenario: str, is_warm: bool) -> Clean:
         world = World(machine)
         if is_warm:
             SCENARIOS[scenario](world)
-        enter = machine._enter
+        process = machine.state.process
+        enter = process.enter
 
         def count(name: str, always: bool) -> None:
             clean.calls[name] = clean.calls.get(name, 0) + 1
             enter(name, always)
 
-        machine._enter = count  # type: ignore[method-assign]  # what is called is what is asked
+        process.enter = count  # type: ignore[method-assign]  # what is called is what is asked
         SCENARIOS[scenario](world)
         gc.collect()
-        machine._enter = enter  # type: ignore[method-assign]
+        process.enter = enter  # type: ignore[method-assign]
         SCENARIOS[scenario](world)
         world.close()
         del world

@@ -77,22 +77,24 @@ def leftovers(machine: emulator.Emulator) -> dict[str, int]:
         gc.collect()
         deferred_release.run_deferred()
     return {
-        "contexts": len(machine._contexts),
-        "streams": len(machine._streams),
-        "events": len(machine._events),
-        "graphs": len(machine._graphs),
-        "executables": len(machine._executables),
-        "modules": len(machine._modules),
-        "user objects": len(machine._user_objects),
-        "arrays": len(machine._arrays) + len(machine._mipmapped_arrays),
+        "contexts": len(machine.state.handles.contexts),
+        "streams": len(machine.state.handles.streams),
+        "events": len(machine.state.handles.events),
+        "graphs": len(machine.state.handles.graphs),
+        "executables": len(machine.state.handles.executables),
+        "modules": len(machine.state.handles.modules),
+        "user objects": len(machine.state.handles.user_objects),
+        "arrays": len(machine.state.handles.arrays) + len(machine.state.handles.mipmapped_arrays),
         "textures": sum(
-            len(device.model.textures) + len(device.model.surfaces) for device in machine._devices
+            len(device.model.textures) + len(device.model.surfaces)
+            for device in machine.state.devices.visible
         ),
-        "memory": sum(len(device.pieces) for device in machine._devices),
-        "mapped memory": len(machine._physical) + len(machine._multicasts),
-        "external resources": len(machine._external_memory) + len(machine._external_semaphores),
-        "host memory": len(machine._host.pieces),
-        "captures": len(machine._captures),
+        "memory": sum(len(device.pieces) for device in machine.state.devices.visible),
+        "mapped memory": len(machine.state.memory.physical) + len(machine.state.memory.multicasts),
+        "external resources": len(machine.state.handles.external_memory)
+        + len(machine.state.handles.external_semaphores),
+        "host memory": len(machine.state.memory.host.pieces),
+        "captures": len(machine.state.captures.active),
         "put off": len(deferred_release._rejected)
         + len(deferred_release._parked)
         + len(deferred_release._cells),

@@ -34,7 +34,7 @@ _SECONDS: Final = 30.0
 def open_captures() -> int:
     """How many streams capture, where that can be counted: on the emulator."""
     api = current().api
-    return len(api._captures) if isinstance(api, emulator.Emulator) else 0
+    return len(api.state.captures.active) if isinstance(api, emulator.Emulator) else 0
 
 
 def attempt(operation: Operation, number: int, lab: Lab) -> tuple[Interrupter, str | None]:

@@ -44,7 +44,7 @@ class ProcessReport:
         self._count = 0
         self._printed: dict[str, object] = {}
         if immediately and emulator.checks.names:
-            emulator._reporter = self.look
+            emulator.state.process.reporter = self.look
 
     def look(self) -> None:
         """Print new findings; a program may also handle the error that one of them has raised."""

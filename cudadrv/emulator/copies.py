@@ -27,8 +27,8 @@ from ..driver._api import (
 )
 from .arrays import Array
 from .call_error import invalid_value
-from .call_rules import CallRules
 from .device_state import DeviceState
+from .driver_state import DriverState
 from .host_memory import HostRange
 from .node_kind import NodeKind
 from .streams import LEGACY_HANDLE, Stream
@@ -129,7 +129,7 @@ class BoxSide:
 
 
 def copy_bytes(
-    driver: CallRules,
+    driver: DriverState,
     dst: int,
     src: int,
     nbytes: int,
@@ -139,20 +139,22 @@ def copy_bytes(
     from_host: bool = False,
 ) -> None:
     """Copy bytes in the order of a stream, or record the copy."""
-    stream = driver._stream(h_stream)
+    stream = driver.handles.stream(h_stream)
     if nbytes > 0:
         move = copy_of_bytes(driver, dst, src, nbytes, to_host=to_host, from_host=from_host)
         others = _default_streams_elsewhere(driver, stream, move)
         for other in others:
-            driver._follow(stream, other)
+            driver.operations.follow(stream, other)
         _submit_ready(driver, stream, move)
         for other in others:
-            driver._follow(other, stream)
+            driver.operations.follow(other, stream)
         if stream.capture is not None:
             _record_copy_parameters(stream, _flat(move))
 
 
-def _default_streams_elsewhere(driver: CallRules, stream: Stream, copy: ReadyCopy) -> list[Stream]:
+def _default_streams_elsewhere(
+    driver: DriverState, stream: Stream, copy: ReadyCopy
+) -> list[Stream]:
     """Return the other contexts' default streams that a copy between devices is in order with.
 
     A copy in a legacy default stream is in order with the work of both contexts: `cuMemcpyPeer`,
@@ -162,16 +164,16 @@ def _default_streams_elsewhere(driver: CallRules, stream: Stream, copy: ReadyCop
     (source, source_address, _), (target, target_address, _) = copy.source, copy.target
     if source is target or source is None or target is None:
         return []
-    if not stream.is_legacy or stream.capture is not None or driver._captures:
+    if not stream.is_legacy or stream.capture is not None or driver.captures.active:
         return []
     streams = []
     for device, address in ((source, source_address), (target, target_address)):
         piece = device.piece_at(address)
-        owner = None if piece is None else driver._contexts.get(piece.context)
+        owner = None if piece is None else driver.handles.contexts.get(piece.context)
         # Memory of a pool belongs to no context.
-        context = owner or driver._primaries.get(device.ordinal)
+        context = owner or driver.handles.primaries.get(device.ordinal)
         if device is not stream.context.device and context is not None and not context.destroyed:
-            streams.append(driver._default_stream(context, LEGACY_HANDLE))
+            streams.append(driver.handles.default_stream(context, LEGACY_HANDLE))
     return streams
 
 
@@ -182,10 +184,10 @@ def _record_copy_parameters(stream: Stream, copy: bytes) -> None:
 
 
 def copy_of_bytes(
-    driver: CallRules, dst: int, src: int, nbytes: int, *, to_host: bool, from_host: bool
+    driver: DriverState, dst: int, src: int, nbytes: int, *, to_host: bool, from_host: bool
 ) -> ReadyCopy:
     """Return a copy of bytes; `to_host` and `from_host` allow any memory of the host."""
-    dst_device, src_device = driver._device_of(dst), driver._device_of(src)
+    dst_device, src_device = driver.devices.holding(dst), driver.devices.holding(src)
 
     if not from_host:
         _reject_host_pool(driver, src_device, src)
@@ -218,14 +220,14 @@ def copy_of_bytes(
     return ReadyCopy(host_addresses, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
 
 
-def _submit_ready(driver: CallRules, stream: Stream, copy: ReadyCopy) -> None:
+def _submit_ready(driver: DriverState, stream: Stream, copy: ReadyCopy) -> None:
     """Copy bytes in the order of a stream, and wait as the driver does."""
     _, run, source, target = copy
     recording = stream.capture is not None
-    if driver._timeline is None and not recording:
-        operation = driver._submit(stream, NodeKind.COPY, lambda: run(False, None))
+    if driver.operations.timeline is None and not recording:
+        operation = driver.operations.submit(stream, NodeKind.COPY, lambda: run(False, None))
         if operation is not None:  # another thread's nested call has just queued work
-            driver._wait_for([operation], stream.context)
+            driver.operations.wait_for([operation], stream.context)
         _wait_if_it_blocks(driver, stream, source, target)
         return
     look_at(copy, later=recording)
@@ -238,29 +240,29 @@ def _submit_ready(driver: CallRules, stream: Stream, copy: ReadyCopy) -> None:
 
 
 def _wait_if_it_blocks(
-    driver: CallRules,
+    driver: DriverState,
     stream: Stream,
     source: End,
     target: End,
 ) -> None:
     """Record the host's wait for a copy that ran at its call, by the rules of `_submit_copy`."""
-    if target[0] is None and (source[0] is None or driver._host.find(target[1]) is None):
-        driver._host_has_waited(stream)
+    if target[0] is None and (source[0] is None or driver.memory.host.find(target[1]) is None):
+        driver.operations.host_has_waited(stream)
 
 
-def record_copy(driver: CallRules, read: Ranges, written: Ranges) -> None:
+def record_copy(driver: DriverState, read: Ranges, written: Ranges) -> None:
     """Record the accesses of a copy or a fill, if accesses are compared."""
-    if driver._accesses is None:
+    if driver.operations.accesses is None:
         return
     known_ranges = [
-        [r for r in ranges if device is not None or driver._host.find(r[0]) is not None]
+        [r for r in ranges if device is not None or driver.memory.host.find(r[0]) is not None]
         for device, ranges in (read, written)
     ]
-    driver._accesses.moved(*known_ranges)
+    driver.operations.accesses.moved(*known_ranges)
 
 
 def host_side(
-    driver: CallRules, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
+    driver: DriverState, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
 ) -> HostSide:
     """Return the host memory that a copy uses, and whether the driver knows that memory.
 
@@ -268,25 +270,25 @@ def host_side(
     """
     if device is not None:
         return _ON_DEVICE
-    piece = driver._host.find(address)
-    is_watched = piece is None or driver._accesses is None
+    piece = driver.memory.host.find(address)
+    is_watched = piece is None or driver.operations.accesses is None
     return HostSide(HostRange(address, nbytes, is_written, piece, is_watched), piece is None)
 
 
 def _flags_of(
-    driver: CallRules, device: DeviceState | None, address: int, nbytes: int
+    driver: DriverState, device: DeviceState | None, address: int, nbytes: int
 ) -> NDArray[np.uint8] | None:
     """Return which bytes of a copy's source were written; None if all count as written."""
     if device is not None:
         return device.flags(address, nbytes)
-    piece = driver._host.find(address)
+    piece = driver.memory.host.find(address)
     if piece is None or piece.written is None:
         return None
     return piece.written.settled(address - piece.address, nbytes)
 
 
 def _check_of(
-    driver: CallRules,
+    driver: DriverState,
     source: DeviceState | None,
     address: int,
     nbytes: int,
@@ -294,13 +296,13 @@ def _check_of(
 ) -> CopyCheck | None:
     """Return the check of a copy to the host; None if such copies are not checked."""
     copies = driver.copy_watch
-    if copies is None or (source is None and driver._host.find(address) is None):
+    if copies is None or (source is None and driver.memory.host.find(address) is None):
         return None
     return copies.check_of(address, nbytes, itemsize)
 
 
 def _look_at_bytes(
-    driver: CallRules, check: CopyCheck, source: DeviceState | None, address: int, nbytes: int
+    driver: DriverState, check: CopyCheck, source: DeviceState | None, address: int, nbytes: int
 ) -> UnwrittenElements | None:
     """Return the unwritten elements of an array of which these bytes are copied."""
     flags = _flags_of(driver, source, address, nbytes)
@@ -314,7 +316,7 @@ def _look_at_bytes(
 
 
 def _submit_copy(
-    driver: CallRules, stream: Stream, run: Callable[[], None], source: HostSide, target: HostSide
+    driver: DriverState, stream: Stream, run: Callable[[], None], source: HostSide, target: HostSide
 ) -> None:
     """Queue or record a copy.
 
@@ -333,15 +335,15 @@ def _submit_copy(
     )
     waits = not recording and (target.is_pageable or len(host_ranges) == 2)
     if waits:
-        driver._queued.reject_to_wait(stream)
-    operation = driver._submit(stream, NodeKind.COPY, run, host_ranges)
+        driver.operations.queue.reject_to_wait(stream)
+    operation = driver.operations.submit(stream, NodeKind.COPY, run, host_ranges)
     if operation is not None and waits:
-        driver._wait_for([operation], stream.context)
-        driver._host_has_waited(stream)
+        driver.operations.wait_for([operation], stream.context)
+        driver.operations.host_has_waited(stream)
 
 
 def host_address_of(
-    driver: CallRules,
+    driver: DriverState,
     device: DeviceState | None,
     address: int,
     nbytes: int,
@@ -358,7 +360,7 @@ def host_address_of(
     """
     if device is not None:
         return device.place(address, nbytes, in_graph=later)
-    piece = driver._host.find(address)
+    piece = driver.memory.host.find(address)
     if piece is not None:
         if address + nbytes > piece.address + piece.nbytes:
             raise invalid_value(
@@ -425,7 +427,7 @@ def lock_of(device: DeviceState | None) -> AbstractContextManager[object]:
     return nullcontext() if device is None else device.lock
 
 
-def copy_boxes(driver: CallRules, copy: BoxCopy, stream: Stream) -> None:
+def copy_boxes(driver: DriverState, copy: BoxCopy, stream: Stream) -> None:
     """Copy a box in the order of a stream, or record the copy."""
     box = int(copy.WidthInBytes), int(copy.Height), int(copy.Depth)
     if 0 in box:
@@ -439,9 +441,9 @@ def copy_boxes(driver: CallRules, copy: BoxCopy, stream: Stream) -> None:
         _record_copy_parameters(stream, bytes(description))
 
 
-def copy_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -> ReadyCopy:
+def copy_of_box(driver: DriverState, source: BoxSide, target: BoxSide, box: Box) -> ReadyCopy:
     """Return a copy of a box from one side to the other."""
-    devices = driver._device_of(source.address), driver._device_of(target.address)
+    devices = driver.devices.holding(source.address), driver.devices.holding(target.address)
 
     def host_addresses(later: bool) -> tuple[int, int]:
         return (
@@ -477,7 +479,7 @@ def copy_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -
     return ReadyCopy(host_addresses, run, source_span, target_span)
 
 
-def _source_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
+def _source_of(driver: DriverState, copy: BoxCopy, box: Box) -> BoxSide:
     start = int(copy.srcXInBytes), int(copy.srcY), int(copy.srcZ)
     try:
         kind = copy.srcMemoryType
@@ -489,7 +491,7 @@ def _source_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
     return _in_memory(kind, int(copy.srcHost), copy.srcDevice, pitch, height, start, box)
 
 
-def _target_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
+def _target_of(driver: DriverState, copy: BoxCopy, box: Box) -> BoxSide:
     start = int(copy.dstXInBytes), int(copy.dstY), int(copy.dstZ)
     try:
         kind = copy.dstMemoryType
@@ -501,9 +503,11 @@ def _target_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
     return _in_memory(kind, int(copy.dstHost), copy.dstDevice, pitch, height, start, box)
 
 
-def side_in_array(driver: CallRules, handle: CUarray, level: int, start: Box, box: Box) -> BoxSide:
+def side_in_array(
+    driver: DriverState, handle: CUarray, level: int, start: Box, box: Box
+) -> BoxSide:
     """Return the side of a copy that lies in an array."""
-    array = driver._arrays.get(int(handle))
+    array = driver.handles.arrays.get(int(handle))
     if array is None:
         raise invalid_value(f"{int(handle):#x} is no live array")
     if level:
@@ -521,7 +525,7 @@ def side_in_array(driver: CallRules, handle: CUarray, level: int, start: Box, bo
 
 
 def _host_address_of_side(
-    driver: CallRules, side: BoxSide, device: DeviceState | None, box: Box, recording: bool
+    driver: DriverState, side: BoxSide, device: DeviceState | None, box: Box, recording: bool
 ) -> int:
     if side.array is not None and side.array.destroyed:
         raise invalid_value("the array of the copy was destroyed")
@@ -586,12 +590,12 @@ def _copy_flags_of_box(
     device.memory.written.version += 1
 
 
-def _reject_host_pool(driver: CallRules, device: DeviceState | None, address: int) -> None:
+def _reject_host_pool(driver: DriverState, device: DeviceState | None, address: int) -> None:
     """Reject page-locked memory of a pool as the device's side of a copy.
 
     Driver 580 does so too, whichever device has access; it accepts a pool's managed memory.
     """
-    piece = driver._host.find(address) if device is None else None
+    piece = driver.memory.host.find(address) if device is None else None
     if piece is not None and piece.pool is not None and not piece.managed:
         raise invalid_value(
             f"{address:#x} is page-locked memory of a pool: copy with cuMemcpyAsync, or name "

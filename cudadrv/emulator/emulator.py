@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence, Sized
+import warnings
+from collections.abc import Callable, Iterator, Sequence, Set, Sized
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
+from ptx.emulate.check.findings import Found
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
+from ptx.errors import PtxError
+from ptx.read_only import ReadOnly
 
 from .. import border
-from ..driver._api import CUresult
+from ..driver._api import CUresult, HostAccesses
 from ..driver.driver_api import DriverApi
 from ..errors import ArgumentValueError
 from .call_error import Failure, result_text
@@ -41,16 +46,20 @@ from .calls.tensor_map import TensorMapCalls
 from .calls.texture import TextureCalls
 from .calls.unified_addressing import UnifiedAddressingCalls
 from .calls.virtual_memory import VirtualMemoryCalls
-from .checks import CheckName, chosen_checks
-from .device_state import DeviceState
+from .checks import CheckName, Checks, chosen_checks
+from .device_state import DeviceState, LentMemory
+from .driver_state import DriverState
 from .fault_injection import BadDevice, MemoryLimit, ScheduledAction, ScheduledFault, result_named
+from .node_kind import NodeKind
 from .profiles import EmulatedDevice, given_devices
+from .timeline.host_watch import OrderWarning
 from .timeline.schedule import OrderName, chosen_schedule
+from .unwritten_copies import UnwrittenCopies
 
 if TYPE_CHECKING:
     from .counters import Counters
 
-_T = TypeVar("_T")
+_WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
 
 # Newer than any compiler of its major version, so that only tests get PTX rejected.
 NEWEST_DRIVER: Final = (13, 9)
@@ -110,6 +119,11 @@ class Emulator(
         limits: how far a kernel may run before it counts as endless.
     """
 
+    checks: ReadOnly[Checks] = ReadOnly("_state.checks")
+    limits: ReadOnly[Limits] = ReadOnly("_state.limits")
+    copy_watch: ReadOnly[UnwrittenCopies | None] = ReadOnly("_state.copy_watch")
+    memory_watch: ReadOnly[LentMemory | None] = ReadOnly("_state.memory_watch")
+
     is_emulated: Final = True
     keeps_blocks: Final = False
 
@@ -138,11 +152,108 @@ class Emulator(
             ValueError: an impossible count, device, order or check.
         """
         super().__init__(
-            given_devices(devices, EmulatedDevice),
-            driver_version,
-            chosen_checks(limits, check, suppressions),
-            chosen_schedule(order, seed),
+            DriverState(
+                given_devices(devices, EmulatedDevice),
+                driver_version,
+                chosen_checks(limits, check, suppressions),
+                chosen_schedule(order, seed),
+            )
         )
+
+    @property
+    def host_accesses(self) -> HostAccesses | None:
+        """Receives reads of arrays by the host: if races are checked, and in any late order."""
+        return self._state.host_accesses
+
+    @property
+    def devices(self) -> tuple[EmulatedDevice, ...]:
+        """The devices, by ordinal."""
+        return tuple(device.profile for device in self._state.devices.visible)
+
+    @property
+    def order(self) -> str:
+        """The order of operations: "immediate", "late", or "random:" and the seed."""
+        return str(self._state.operations.schedule)
+
+    @property
+    def repeated_by(self) -> str:
+        """Return a sentence on how to run a program in this order again."""
+        return self._state.operations.schedule.repeated_by
+
+    @property
+    def findings(self) -> tuple[Found, ...]:
+        """The findings of the checks (`check`), without suppressed ones.
+
+        The host's changes of memory that queued copies were still to use are always included; an
+        `OrderWarning` reports those as well.
+        """
+        return self._state.checks.found(self._state.operations.queue.findings)
+
+    @property
+    def unused_suppressions(self) -> tuple[str, ...]:
+        """The lines of the file of suppressions that matched no finding, with their places."""
+        return self._state.checks.suppressions.unused
+
+    @property
+    def executed(self) -> tuple[str, ...]:
+        """The latest executed operations, in their order; empty under "immediate"."""
+        operations = self._state.operations
+        return () if operations.is_immediate else tuple(operations.queue.executed)
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """Kernels, copies, fills and host functions that have not run, in the order of their calls.
+
+        Each has the place of its call; a copy to the host also the present contents of its
+        destination. Empty under "immediate", and for a broken device, which executes nothing more.
+        """
+        return tuple(
+            operation.text for operation in self._state.operations.queue.pending()
+            if operation.kind in _WORK and operation.stream.context.device.fault is None
+        )  # fmt: skip
+
+    @property
+    def last_fault(self) -> PtxError | None:
+        """The typed error behind this thread's last failed call, or None.
+
+        It is a kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it, or the
+        `UnsupportedInstruction`, `UnsupportedTarget`, `SizeLimitExceeded` or `PtxSyntaxError` for
+        which a kernel or module was rejected. It has no traceback.
+        """
+        failure = self._state.thread.failure
+        return None if failure is None else failure.cause
+
+    def end(self, cause: str) -> None:
+        """Raise `ClosedError` for every call from now on; `cause` ends its text."""
+        self._state.process.end(cause)
+
+    def reject_if_ended(self, name: str) -> None:
+        """Raise `ClosedError` if the session of the emulator has ended."""
+        self._state.process.reject_if_ended(name)
+
+    def look_for_leaks(self, reachable: Set[int] = frozenset()) -> None:
+        """Record existing objects as leaks, if that is checked; `findings` has them then.
+
+        On a broken device nothing can be freed, so nothing is reported. Neither are objects whose
+        handles are in `reachable`.
+        """
+        self._state.look_for_leaks(reachable)
+
+    def finish(self) -> None:
+        """Run all queued operations, as at the end of a session; failures become warnings."""
+        state = self._state
+        if state.operations.timeline is None:
+            return
+        for device in state.devices.visible:
+            broken = device.fault
+            state.thread.within_a_call(partial(state.operations.finish_device, device))
+            if device.fault is not None and device.fault is not broken:
+                warnings.warn(
+                    f"what was still queued on device {device.ordinal} failed, which no call could "
+                    f"say: {device.fault.text}",
+                    OrderWarning,
+                    stacklevel=2,
+                )
 
     @contextmanager
     def counting(self) -> Iterator[Counters]:
@@ -152,17 +263,17 @@ class Emulator(
         """
         from .counters import Counters  # only if launches are counted
 
-        self.reject_if_ended("Emulator.counting")
+        self._state.process.reject_if_ended("Emulator.counting")
         counters = Counters()
         self.finish()
-        for device in self._devices:
+        for device in self._state.devices.visible:
             with device.lock:
                 device.counters = (*device.counters, counters)
         try:
             yield counters
             self.finish()
         finally:
-            for device in self._devices:
+            for device in self._state.devices.visible:
                 with device.lock:
                     device.counters = tuple(c for c in device.counters if c is not counters)
 
@@ -191,17 +302,17 @@ class Emulator(
         Raises:
             ValueError: no such function, or a number out of range.
         """
-        self.reject_if_ended("Emulator.fail")
+        self._state.process.reject_if_ended("Emulator.fail")
         names, nth, times = self._planned_calls("Emulator.fail", function, nth, times)
         code = result_named("Emulator.fail: with_", with_)
         border.text("Emulator.fail: text", text)
         message = text or result_text(code)
 
         def remove() -> None:
-            self._unplan(self._schedule, names, fault)
+            self._state.process.unplan(self._state.process.faults, names, fault)
 
         fault = ScheduledFault(remove, function, nth, times, (code, message))
-        self._plan(self._schedule, names, fault)
+        self._state.process.plan(self._state.process.faults, names, fault)
         return fault
 
     def on_call(
@@ -226,14 +337,14 @@ class Emulator(
         Raises:
             ValueError: no such function, or a number out of range.
         """
-        self.reject_if_ended("Emulator.on_call")
+        self._state.process.reject_if_ended("Emulator.on_call")
         names, nth, times = self._planned_calls("Emulator.on_call", function, nth, times)
 
         def remove() -> None:
-            self._unplan(self._actions, names, planned)
+            self._state.process.unplan(self._state.process.actions, names, planned)
 
         planned = ScheduledAction(remove, function, nth, times, action)
-        self._plan(self._actions, names, planned)
+        self._state.process.plan(self._state.process.actions, names, planned)
         return planned
 
     def _planned_calls(
@@ -249,17 +360,6 @@ class Emulator(
             raise ArgumentValueError("nth and times count from 1")
         return (function, *_ALSO.get(function, ())), nth, times
 
-    def _plan(self, planned: dict[str, list[_T]], names: tuple[str, ...], item: _T) -> None:
-        with self._lock:
-            for name in names:
-                planned.setdefault(name, []).append(item)
-
-    def _unplan(self, planned: dict[str, list[_T]], names: tuple[str, ...], item: _T) -> None:
-        with self._lock:
-            for name in names:
-                if item in planned.get(name, []):
-                    planned[name].remove(item)
-
     def live_objects(self) -> dict[str, int]:
         """Return how many objects exist, by kind; kinds without objects are included.
 
@@ -267,33 +367,37 @@ class Emulator(
         Textures and surfaces are one kind. Device memory is counted by allocations.
         """
         tables: dict[str, Sized] = {
-            "context": self._contexts,
-            "stream": self._streams,
-            "capture": self._captures,
-            "event": self._events,
-            "module": self._modules,
-            "library": self._libraries,
-            "graph": self._graphs,
-            "executable graph": self._executables,
-            "condition": self._conditions,
-            "user object": self._user_objects,
-            "array": self._arrays,
-            "mipmapped array": self._mipmapped_arrays,
-            "resource description": self._descriptions,
-            "green context": self._green,
-            "link": self._links,
-            "external memory": self._external_memory,
-            "external semaphore": self._external_semaphores,
-            "physical memory": self._physical,
-            "multicast object": self._multicasts,
+            "context": self._state.handles.contexts,
+            "stream": self._state.handles.streams,
+            "capture": self._state.captures.active,
+            "event": self._state.handles.events,
+            "module": self._state.handles.modules,
+            "library": self._state.handles.libraries,
+            "graph": self._state.handles.graphs,
+            "executable graph": self._state.handles.executables,
+            "condition": self._state.handles.conditions,
+            "user object": self._state.handles.user_objects,
+            "array": self._state.handles.arrays,
+            "mipmapped array": self._state.handles.mipmapped_arrays,
+            "resource description": self._state.handles.descriptions,
+            "green context": self._state.handles.green,
+            "link": self._state.handles.links,
+            "external memory": self._state.handles.external_memory,
+            "external semaphore": self._state.handles.external_semaphores,
+            "physical memory": self._state.memory.physical,
+            "multicast object": self._state.memory.multicasts,
         }
-        pools = [self._host_pools.by_handle, *(each.account.pools for each in self._devices)]
+        pools = [
+            self._state.memory.host_pools.by_handle,
+            *(each.account.pools for each in self._state.devices.visible),
+        ]
         return {kind: len(table) for kind, table in tables.items()} | {
             "texture or surface": sum(
-                len(each.model.textures) + len(each.model.surfaces) for each in self._devices
+                len(each.model.textures) + len(each.model.surfaces)
+                for each in self._state.devices.visible
             ),
             "memory pool": sum(map(len, pools)),
-            "device memory": sum(len(device.pieces) for device in self._devices),
+            "device memory": sum(len(device.pieces) for device in self._state.devices.visible),
         }
 
     def limit_memory(self, nbytes: int, *, ordinal: int = 0) -> MemoryLimit:
@@ -304,7 +408,7 @@ class Emulator(
         Raises:
             ValueError: nbytes is negative, or there is no such device.
         """
-        self.reject_if_ended("Emulator.limit_memory")
+        self._state.process.reject_if_ended("Emulator.limit_memory")
         device = self._known_device(ordinal)
         nbytes = border.integer("Emulator.limit_memory: nbytes", nbytes)
         if nbytes < 0:
@@ -328,7 +432,7 @@ class Emulator(
         Raises:
             ValueError: there is no such device, or no such fault.
         """
-        self.reject_if_ended("Emulator.break_device")
+        self._state.process.reject_if_ended("Emulator.break_device")
         device = self._known_device(ordinal)
         code = result_named("Emulator.break_device: with_", with_)
         border.text("Emulator.break_device: text", text)
@@ -344,9 +448,11 @@ class Emulator(
 
     def _known_device(self, ordinal: int) -> DeviceState:
         ordinal = border.integer("an emulator's device: ordinal", ordinal)
-        if not 0 <= ordinal < len(self._devices):
-            raise ArgumentValueError(f"there is no device {ordinal}, only {len(self._devices)}")
-        return self._devices[ordinal]
+        if not 0 <= ordinal < len(self._state.devices.visible):
+            raise ArgumentValueError(
+                f"there is no device {ordinal}, only {len(self._state.devices.visible)}"
+            )
+        return self._state.devices.visible[ordinal]
 
 
 def _the_emulator_is_a_driver(emulator: Emulator) -> DriverApi:

@@ -27,8 +27,8 @@ from .call_error import CallError
 from .modules import KernelFunction, Module, newest_ptx
 
 if TYPE_CHECKING:
-    from .call_rules import CallRules
     from .contexts import Context
+    from .driver_state import DriverState
 
 _ELF = b"\x7fELF"
 _LTO_IR = b"\xed\x43\x4e\x7f"
@@ -39,21 +39,21 @@ _STATIC_DEFAULT = 49152  # shared memory that a block may use without a setting
 _LAST_MINORS = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
 
 
-def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Module:
+def place_module(driver: DriverState, parsed: PtxModule, context: Context) -> Module:
     """Load a module into a context.
 
     Raises:
         CallError: with the reason.
     """
-    check_target(parsed, context.device.profile.compute_capability, driver._driver_version)
+    check_target(parsed, context.device.profile.compute_capability, driver.process.driver_version)
     signatures = checked_signatures(parsed)
-    handle = next(driver._handles)
+    handle = driver.handles.new()
     module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
     for signature in signatures:
-        function = new_function(next(driver._handles), module, signature)
+        function = new_function(driver.handles.new(), module, signature)
         module.functions[signature.name] = function
-        driver._functions[function.handle] = function
-    driver._modules[handle] = module
+        driver.handles.functions[function.handle] = function
+    driver.handles.modules[handle] = module
     if driver.checks.assembly is not None:
         driver.checks.assembly.look_at(parsed, context.device.profile.compute_capability)
     return module

@@ -40,7 +40,7 @@ def start() -> None:
         except Exception as error:
             write_error(f"cudadrv: {type(error).__name__}: {error}\n")
             os._exit(_REJECTED)  # after an exception `site` would go on
-        for device in substitute.emulator._devices:
+        for device in substitute.emulator.state.devices.visible:
             device.note_kernel = partial(note, Event.KERNEL)
         report_at_end(substitute.emulator, immediately=True)
         atexit.register(substitute.finish)  # it runs before that report

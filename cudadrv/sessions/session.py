@@ -178,7 +178,7 @@ def end(driver: Driver, emulator: Emulator, name: str, *, destroys: bool) -> Non
         f"\n  its emulator session has ended: the session {name}\n"
         "  make the object in each session, or get it from a cudadrv.CachedBackend"
     )
-    if not destroys or any(device.fault for device in emulator._devices):
+    if not destroys or any(device.fault for device in emulator.state.devices.visible):
         driver.is_gone = True
         emulator.end(cause)
     for public in _open_objects(driver):

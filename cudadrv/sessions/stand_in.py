@@ -184,7 +184,7 @@ def stand_in(
     if devices is None:
         emulator.follow_environment()
     if _fault_policy() == "continue":
-        for device in emulator._devices:
+        for device in emulator.state.devices.visible:
             device.keeps_faults = False
     return StandIn(_Emulated(emulator, raise_findings=raise_findings))
 
@@ -208,7 +208,7 @@ def clear_faults() -> None:
     """Let the devices of the stand-in work again after kernels' faults."""
     standing = _SUBSTITUTES.standing
     if standing is not None:
-        for device in standing.emulator._devices:
+        for device in standing.emulator.state.devices.visible:
             device.fault = None
 
 

@@ -159,6 +159,6 @@ GRAPH_CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
 
 def node_of_executable(api: Emulator, executable: CUgraphExec, act: str) -> tuple[CUresult]:
     """Do something with the one node of an executable, if that is not dead."""
-    found = api._executables.get(int(executable))
-    node = a_node(api) if found is None else api._handle_of(found.steps[0].node)
+    found = api.state.handles.executables.get(int(executable))
+    node = a_node(api) if found is None else api.state.handles.handle_of_node(found.steps[0].node)
     return with_node(api, executable, node, act)

@@ -39,7 +39,7 @@ def test_the_states_of_the_own_process(emulator: Emulator) -> None:
 
 
 def test_a_lock_that_waits_too_long_leaves_the_process_running(emulator: Emulator) -> None:
-    own, device = os.getpid(), emulator._devices[0]
+    own, device = os.getpid(), emulator.state.devices.visible[0]
     entered, leave = threading.Event(), threading.Event()
 
     def work() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cudadrv.emulator
-from cudadrv.emulator.call_rules import CallRules
+from cudadrv.emulator.calls.call import DriverCalls
 from cudadrv.emulator.emulator import Emulator
 from tests.rows import all_rows
 
@@ -141,7 +141,7 @@ print(results == [(0, 0)] * 8)
 
 
 def test_each_chapter_of_the_driver_stands_on_one_base() -> None:
-    assert {chapter.__bases__ for chapter in Emulator.__bases__} == {(CallRules,)}
+    assert {chapter.__bases__ for chapter in Emulator.__bases__} == {(DriverCalls,)}
 
 
 def test_no_driver_function_is_in_two_chapters() -> None:

@@ -46,7 +46,10 @@ class Program:
         self.increment: CUfunction
         (self.increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
         self.host = np.zeros(NBYTES, np.uint8)
-        self.locks = [emulator._lock, *(device.lock for device in emulator._devices)]
+        self.locks = [
+            emulator.state.lock,
+            *(device.lock for device in emulator.state.devices.visible),
+        ]
 
     def context_of(self, ordinal: int) -> CUcontext:
         return ok(self.emulator.cuDevicePrimaryCtxRetain(ok(self.emulator.cuDeviceGet(ordinal))))
@@ -92,7 +95,7 @@ def in_a_thread(break_off: Callable[[Program], bool]) -> bool:
     def work() -> None:
         ok(api.cuCtxSetCurrent(program.context_of(0)))
         broken.append(break_off(program))
-        assert api._thread.depth == 0, "later calls would be put off for ever"
+        assert api.state.thread.depth == 0, "later calls would be put off for ever"
 
     thread = threading.Thread(target=work)
     thread.start()

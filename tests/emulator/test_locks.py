@@ -60,8 +60,11 @@ def watch(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> set[tuple[str,
     """The pairs of locks that are taken one in the other from now on."""
     held: list[str] = []
     nested: set[tuple[str, str]] = set()
-    monkeypatch.setattr(emulator, "_lock", Watched("emulator", held, nested))
-    for device in emulator._devices:
+    state, lock = emulator.state, Watched("emulator", held, nested)
+    monkeypatch.setattr(state, "lock", lock)
+    for part in (state.process, state.captures, state.memory, state.operations):
+        monkeypatch.setattr(part, "_lock", lock)
+    for device in state.devices.visible:
         monkeypatch.setattr(device, "lock", Watched(f"device {device.ordinal}", held, nested))
     return nested
 
@@ -156,7 +159,7 @@ def freeing(emulator: Emulator, memory: list[CUdeviceptr], work: Callable[..., o
 def test_a_finalizer_may_free_memory_while_memory_is_allocated(
     emulator: Emulator, context: CUcontext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = emulator._devices[0]
+    device = emulator.state.devices.visible[0]
     dead = [ok(emulator.cuMemAllocAsync(MIB, LEGACY)) for _ in range(3)]
     monkeypatch.setattr(device.memory, "allocate", freeing(emulator, dead, device.memory.allocate))
     kept = ok(emulator.cuMemAllocAsync(MIB, LEGACY))
@@ -173,12 +176,12 @@ def test_a_finalizer_may_free_memory_while_a_kernel_runs(
 ) -> None:
     """The memory is given back after the kernel."""
     (increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
-    device = emulator._devices[0]
+    device = emulator.state.devices.visible[0]
     memory = ok(emulator.cuMemAlloc(4))
     ok(emulator.cuMemsetD32Async(memory, 0, 1, LEGACY))
     dead = [ok(emulator.cuMemAllocAsync(MIB, LEGACY))]
     before = device.memory.used_bytes
-    kernel = emulator._functions[int(increment)].kernel()
+    kernel = emulator.state.handles.functions[int(increment)].kernel()
     seen: list[int] = []
 
     def launched(*args: object, **options: object) -> None:
@@ -234,10 +237,10 @@ def test_finalizers_may_come_while_two_threads_hold_locks(
         add(queues, *given)
 
     def in_a_call() -> None:
-        emulator._thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
+        emulator.state.thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
 
     def in_the_tables() -> None:
-        with emulator._lock:
+        with emulator.state.lock:
             meet()
             in_a_call()
 
@@ -252,7 +255,7 @@ def test_a_finalizer_may_come_while_a_pause_of_the_collector_begins(
     meet, forget = meeting(), _Changes.forget
 
     def in_a_call() -> None:
-        emulator._thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
+        emulator.state.thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
 
     def in_a_pause() -> None:
         with collection._lock:

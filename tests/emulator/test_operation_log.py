@@ -15,7 +15,7 @@ def two_streams(order: OrderName) -> list[LoggedOperation]:
     """Stream b waits for the first kernel of a, by an event; a queues another."""
     machine = Machine(order)
     x, event = machine.memory(), ok(machine.api.cuEventCreate(UNTIMED))
-    log = machine.api._queued.log = OperationLog()
+    log = machine.api.state.operations.queue.log = OperationLog()
     machine.fill(x, 5, machine.a)
     ok(machine.api.cuEventRecord(event, machine.a))
     machine.fill(machine.memory(), 7, machine.a)

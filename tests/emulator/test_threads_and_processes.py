@@ -213,12 +213,12 @@ def test_a_free_waits_for_work_of_its_stream_that_another_thread_runs() -> None:
         begun.set()
         may_end.wait()
 
-    queued = emulator._stream(stream)
-    with running([lambda: emulator._queued.submit(queued, NodeKind.SET, work)]):
+    queued = emulator.state.handles.stream(stream)
+    with running([lambda: emulator.state.operations.queue.submit(queued, NodeKind.SET, work)]):
         begun.wait()
         ok(emulator.cuMemFreeAsync(memory, stream))
-        is_there = emulator._devices[0].memory.find(int(memory)) is not None
+        is_there = emulator.state.devices.visible[0].memory.find(int(memory)) is not None
         may_end.set()
     assert is_there
     ok(emulator.cuStreamSynchronize(stream))
-    assert emulator._devices[0].memory.find(int(memory)) is None
+    assert emulator.state.devices.visible[0].memory.find(int(memory)) is None

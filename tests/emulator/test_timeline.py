@@ -297,7 +297,7 @@ def test_fresh_memory_holds_a_pattern_and_freed_memory_another(late: Machine) ->
     assert late.read(x, late.a) == int.from_bytes(bytes([FRESH] * 4))
     assert late.read(late.memory(), late.a) == int.from_bytes(bytes([FRESH] * 4))
     seen: list[int] = []
-    device = late.api._devices[0]
+    device = late.api.state.devices.visible[0]
     ok(late.api.cuMemFreeAsync(x, late.a))
     place = device.host_address + int(x) - device.memory.base
     late.host_call(lambda _: seen.append(ctypes.c_uint32.from_address(place).value), late.a)

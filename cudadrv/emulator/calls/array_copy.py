@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from ...driver._api import CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CUresult, CUstream
 from ..call_error import OK, invalid_value
-from ..call_rules import CallRules
-from .call import call
+from .call import DriverCalls, call
 from .memory_copy import submit_box
 
 
-class ArrayCopyCalls(CallRules):
+class ArrayCopyCalls(DriverCalls):
     """Copies from and to arrays."""
 
     @call
@@ -125,7 +124,7 @@ class ArrayCopyCalls(CallRules):
 
     def _check_line(self, array: CUarray) -> None:
         """Reject an array of several rows: no offset in bytes has a meaning there."""
-        layout = self._array(array).layout
+        layout = self._state.handles.array(array).layout
         if layout.height or layout.depth:
             raise invalid_value(
                 f"an array of {layout.width} by {layout.height} by {layout.depth} elements: "
@@ -140,13 +139,13 @@ class ArrayCopyCalls(CallRules):
         *,
         waits: bool = False,
     ) -> None:
-        stream = self._thread.default_stream if h_stream is None else h_stream
+        stream = self._state.thread.default_stream if h_stream is None else h_stream
         copy.WidthInBytes, copy.Height, copy.Depth = nbytes, 1, 1
         if waits:
-            self._queued.reject_to_wait(self._stream(stream))
-        submit_box(self, copy, stream)
+            self._state.operations.queue.reject_to_wait(self._state.handles.stream(stream))
+        submit_box(self._state, copy, stream)
         if waits:
-            self._wait_for_stream(self._stream(stream))
+            self._state.operations.wait_for_stream(self._state.handles.stream(stream))
 
 
 def _set_host_source(copy: CUDA_MEMCPY3D, address: int) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
+from ptx.read_only import Guarded, ReadOnly
+
 from ...driver.functions import flagged
 from ..call_error import OK, CallError, Failure
 from ..driver_state import DriverState
@@ -14,7 +16,24 @@ _P = ParamSpec("_P")
 # A result tuple, with any values after the CUresult.
 _R = TypeVar("_R", bound=tuple[Any, ...])
 
-_S = TypeVar("_S", bound=DriverState)
+
+class DriverCalls(Guarded):
+    """The base of the groups of driver functions, which share one state.
+
+    Attributes:
+        state: the state behind the functions, for the other parts of the emulator.
+    """
+
+    # Tests replace functions of the driver.
+    _settable = ("_", "cu")
+
+    state: ReadOnly[DriverState] = ReadOnly("_state")
+
+    def __init__(self, state: DriverState) -> None:
+        self._state = state
+
+
+_S = TypeVar("_S", bound=DriverCalls)
 
 
 # Finalizers call these. A collection may run them in the middle of another call, in a thread that
@@ -34,21 +53,22 @@ def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
 
     @wraps(function)
     def checked(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        thread = self._thread
+        state = self._state
+        thread = state.thread
         depth = thread.depth
         try:
             if frees and depth:
                 # A finalizer calls it in the middle of another call: this thread may hold a lock.
                 later = partial(checked, self, *args, **kwargs)
-                contexts = list(self._contexts.values())
-                thread.after_this_call(later, self._streams_among(args), contexts)
+                contexts = list(state.handles.contexts.values())
+                thread.after_this_call(later, state.handles.streams_among(args), contexts)
                 return cast(_R, OK)  # such a call returns the result alone
             thread.depth = depth + 1
-            self._enter(name, always)
+            state.process.enter(name, always)
             return function(self, *args, **kwargs)
         except CallError as error:
             thread.failure = Failure(name, error.code, error.text, error.cause)
-            self._log.add(f"[CUDA][E] {name}: {error.text or error.code.name}")
+            state.process.log.add(f"[CUDA][E] {name}: {error.text or error.code.name}")
             # The Nones replace the declared values, as in cuda.bindings.
             return cast(_R, (error.code, *[None] * value_count(function)))
         finally:
@@ -57,8 +77,8 @@ def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
             if not depth:
                 if thread.put_off:
                     thread.make_up()
-                if self._reporter is not None:
-                    self._reporter()
+                if state.process.reporter is not None:
+                    state.process.reporter()
 
     return checked
 

@@ -19,8 +19,7 @@ from ...driver._api import (
     CUresult,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
-from ..call_rules import CallRules
-from .call import call
+from .call import DriverCalls, call
 
 if TYPE_CHECKING:
     from ...driver._api import CUcheckpointRestoreArgs
@@ -30,14 +29,14 @@ _LOCKED: Final = CUprocessState.CU_PROCESS_STATE_LOCKED
 _CHECKPOINTED: Final = CUprocessState.CU_PROCESS_STATE_CHECKPOINTED
 
 
-class CheckpointCalls(CallRules):
+class CheckpointCalls(DriverCalls):
     """Checkpoints of this process."""
 
     @call
     def cuCheckpointProcessGetState(self, pid: int, /) -> tuple[CUresult, CUprocessState]:
         """Return whether the process runs, is locked, or has a checkpoint."""
         self._require_own(pid)
-        return SUCCESS, CUprocessState(self._process.state)
+        return SUCCESS, CUprocessState(self._state.process.checkpoint.state)
 
     @call
     def cuCheckpointProcessGetRestoreThreadId(self, pid: int, /) -> tuple[CUresult, int]:
@@ -53,13 +52,16 @@ class CheckpointCalls(CallRules):
         self._require_state(pid, _RUNNING)
         limit = int(args.timeoutMs) if args is not None else 0
         end = time.monotonic() + limit / 1000 if limit else None
-        process = self._process
+        process = self._state.process.checkpoint
         process.lock(int(_LOCKED))
         try:
-            for context in [*self._contexts.values(), *self._primaries.values()]:
+            for context in [
+                *self._state.handles.contexts.values(),
+                *self._state.handles.primaries.values(),
+            ]:
                 if not context.destroyed:
-                    self._wait_for_context(context)
-            for device in self._devices:
+                    self._state.operations.wait_for_context(context)
+            for device in self._state.devices.visible:
                 seconds_left = -1.0 if end is None else max(0.0, end - time.monotonic())
                 if not device.lock.acquire(timeout=seconds_left):
                     raise CallError(
@@ -78,7 +80,7 @@ class CheckpointCalls(CallRules):
     ) -> tuple[CUresult]:
         """Count as checkpointed; the memory of the devices stays where it is."""
         self._require_state(pid, _LOCKED)
-        self._process.state = int(_CHECKPOINTED)
+        self._state.process.checkpoint.state = int(_CHECKPOINTED)
         return OK
 
     @call
@@ -93,7 +95,7 @@ class CheckpointCalls(CallRules):
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 "the emulator restores a process on its own devices alone",
             )
-        self._process.state = int(_LOCKED)
+        self._state.process.checkpoint.state = int(_LOCKED)
         return OK
 
     @call
@@ -102,13 +104,13 @@ class CheckpointCalls(CallRules):
     ) -> tuple[CUresult]:
         """Let calls continue."""
         self._require_state(pid, _LOCKED)
-        self._process.unlock(int(_RUNNING))
+        self._state.process.checkpoint.unlock(int(_RUNNING))
         return OK
 
     def _require_state(self, pid: int, state: CUprocessState) -> None:
         self._require_own(pid)
-        if self._process.state != int(state):
-            now = CUprocessState(self._process.state).name
+        if self._state.process.checkpoint.state != int(state):
+            now = CUprocessState(self._state.process.checkpoint.state).name
             raise CallError(
                 CUresult.CUDA_ERROR_ILLEGAL_STATE, f"the process is {now}, and not {state.name}"
             )

@@ -13,8 +13,7 @@ from typing import Final
 
 from ...driver._api import CUresult
 from ..call_error import OK, SUCCESS, invalid_value, not_supported
-from ..call_rules import CallRules
-from .call import call
+from .call import DriverCalls, call
 
 CoredumpValue = bool | int | bytes
 """A value: a boolean, an integer for the flags, or a text."""
@@ -35,13 +34,13 @@ def _default_values() -> dict[int, CoredumpValue]:
     }
 
 
-class CoredumpCalls(CallRules):
+class CoredumpCalls(DriverCalls):
     """Settings of core dumps."""
 
     @call
     def cuCoredumpGetAttribute(self, attrib: int, /) -> tuple[CUresult, CoredumpValue]:
         """Return a setting of the current context: its own, else the global one."""
-        context = self._current()
+        context = self._state.handles.current()
         return SUCCESS, self._coredump_setting(int(attrib), context.coredump)
 
     @call
@@ -52,18 +51,18 @@ class CoredumpCalls(CallRules):
     @call
     def cuCoredumpSetAttribute(self, attrib: int, value: CoredumpValue, /) -> tuple[CUresult]:
         """Change a setting of the current context."""
-        context = self._current()
+        context = self._state.handles.current()
         context.coredump[int(attrib)] = _checked(int(attrib), value)
         return OK
 
     @call
     def cuCoredumpSetAttributeGlobal(self, attrib: int, value: CoredumpValue, /) -> tuple[CUresult]:
         """Change a global setting."""
-        self._coredump[int(attrib)] = _checked(int(attrib), value)
+        self._state.process.coredump[int(attrib)] = _checked(int(attrib), value)
         return OK
 
     def _coredump_setting(self, number: int, own: Mapping[int, CoredumpValue]) -> CoredumpValue:
-        values = {**_default_values(), **self._coredump, **own}
+        values = {**_default_values(), **self._state.process.coredump, **own}
         if number not in values:
             raise invalid_value(f"there is no setting {number} of core dumps")
         return values[number]

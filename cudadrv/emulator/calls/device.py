@@ -16,9 +16,8 @@ from typing import Final
 
 from ...driver._api import CUdevice, CUdevice_attribute, CUresult, CUuuid
 from ..call_error import OK, SUCCESS, CallError, invalid_value, result_text
-from ..call_rules import CallRules
 from ..device_state import DeviceState
-from .call import call, pointer_to
+from .call import DriverCalls, call, pointer_to
 
 _PCI_BUS_ID: Final = re.compile(
     r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?", re.IGNORECASE
@@ -27,7 +26,7 @@ _PCI_BUS_ID: Final = re.compile(
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
-class DeviceCalls(CallRules):
+class DeviceCalls(DriverCalls):
     """Initialisation, error texts and device queries."""
 
     @call
@@ -35,19 +34,20 @@ class DeviceCalls(CallRules):
         """Initialise the driver; only flags 0 are valid, and a fork's child cannot (measured)."""
         if flags:
             raise invalid_value(f"cuInit takes flags 0, not {flags}")
-        self.reject_if_ended("cuInit")
-        if self._pid not in (None, os.getpid()):
+        process, devices = self._state.process, self._state.devices
+        process.reject_if_ended("cuInit")
+        if process.pid not in (None, os.getpid()):
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_INITIALIZED,
-                f"initialization error: the driver was initialised in process {self._pid} "
+                f"initialization error: the driver was initialised in process {process.pid} "
                 "before the fork",
             )
-        if self._follows_environment and not self._contexts:
-            self._show_devices(visible_devices(self._all_devices, os.environ.get(VISIBLE)))
-        if not self._devices:
-            why = f"{VISIBLE} lets none be seen" if self._all_devices else "it was given none"
+        if process.follows_environment and not self._state.handles.contexts:
+            devices.show(visible_devices(devices.all, os.environ.get(VISIBLE)))
+        if not devices.visible:
+            why = f"{VISIBLE} lets none be seen" if devices.all else "it was given none"
             raise CallError(CUresult.CUDA_ERROR_NO_DEVICE, f"the emulator has no devices: {why}")
-        self._pid = os.getpid()
+        process.pid = os.getpid()
         return OK
 
     def follow_environment(self) -> None:
@@ -55,23 +55,17 @@ class DeviceCalls(CallRules):
 
         Each cuInit before the first context reads it. Ordinals count visible devices.
         """
-        self._follows_environment = True
-
-    def _show_devices(self, devices: Sequence[DeviceState]) -> None:
-        for ordinal, device in enumerate(devices):
-            device.ordinal = ordinal
-            device.others = tuple(other for other in devices if other is not device)
-        self._devices = tuple(devices)
+        self._state.process.follows_environment = True
 
     @call
     def cuDriverGetVersion(self) -> tuple[CUresult, int]:
         """Return 1000 × major + 10 × minor."""
-        major, minor = self._driver_version
+        major, minor = self._state.process.driver_version
         return SUCCESS, 1000 * major + 10 * minor
 
     def cuGetErrorString(self, error: CUresult, /) -> tuple[CUresult, bytes | None]:
         """Return the text of a result; after this thread's failed call with it, the reason."""
-        failure = self._thread.failure
+        failure = self._state.thread.failure
         if failure is not None and failure.code == error and failure.text:
             return SUCCESS, failure.text.encode()
         try:
@@ -82,17 +76,17 @@ class DeviceCalls(CallRules):
     @call
     def cuDeviceGetCount(self) -> tuple[CUresult, int]:
         """Return how many devices there are."""
-        return SUCCESS, len(self._devices)
+        return SUCCESS, len(self._state.devices.visible)
 
     @call
     def cuDeviceGet(self, ordinal: int, /) -> tuple[CUresult, CUdevice]:
         """Return the device of an ordinal."""
-        return SUCCESS, CUdevice(self._device_at(ordinal).ordinal)
+        return SUCCESS, CUdevice(self._state.devices.at(ordinal).ordinal)
 
     @call
     def cuDeviceGetName(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]:
         """Return `length` bytes: the name, cut to leave room for a NUL and padded with NULs."""
-        name = self._device(dev).profile.name.encode()
+        name = self._state.devices.of(dev).profile.name.encode()
         if length < 1:
             raise invalid_value(f"a name needs room for its NUL, not {length} bytes")
         return SUCCESS, name[: length - 1].ljust(length, b"\0")
@@ -102,13 +96,13 @@ class DeviceCalls(CallRules):
         """Return 16 bytes, the same in every run."""
         uuid = CUuuid()
         # cuda.bindings has no setter for the bytes, and its stub omits the address.
-        ctypes.memmove(pointer_to(uuid), self._device(dev).uuid, 16)
+        ctypes.memmove(pointer_to(uuid), self._state.devices.of(dev).uuid, 16)
         return SUCCESS, uuid
 
     @call
     def cuDeviceGetPCIBusId(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]:
         """Return `length` bytes, which must have room for the whole address and its NUL."""
-        text = self._device(dev).pci_bus_id.encode()
+        text = self._state.devices.of(dev).pci_bus_id.encode()
         if length <= len(text):
             raise invalid_value(f"a PCI bus id needs {len(text) + 1} bytes, not {length}")
         return SUCCESS, text.ljust(length, b"\0")
@@ -120,7 +114,7 @@ class DeviceCalls(CallRules):
         address = pci_address(text)
         if address is None:
             raise invalid_value(f"{text!r} is no PCI address, such as 0000:01:00.0")
-        for device in self._devices:
+        for device in self._state.devices.visible:
             if pci_address(device.pci_bus_id) == address:
                 return SUCCESS, CUdevice(device.ordinal)
         raise CallError(CUresult.CUDA_ERROR_INVALID_DEVICE, f"no device has the address {text}")
@@ -128,20 +122,20 @@ class DeviceCalls(CallRules):
     @call
     def cuDeviceComputeCapability(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
         """Return the major and the minor number."""
-        major, minor = self._device(dev).profile.compute_capability
+        major, minor = self._state.devices.of(dev).profile.compute_capability
         return SUCCESS, major, minor
 
     @call
     def cuDeviceTotalMem(self, dev: CUdevice, /) -> tuple[CUresult, int]:
         """Return the bytes of device memory."""
-        return SUCCESS, self._device(dev).profile.total_memory
+        return SUCCESS, self._state.devices.of(dev).profile.total_memory
 
     @call
     def cuDeviceGetAttribute(
         self, attrib: CUdevice_attribute, dev: CUdevice, /
     ) -> tuple[CUresult, int]:
         """Return any attribute; 0 for attributes without an equivalent in the emulator."""
-        value = self._device(dev).attributes.get(int(attrib))
+        value = self._state.devices.of(dev).attributes.get(int(attrib))
         if value is None:
             raise invalid_value(f"there is no device attribute {int(attrib)}")
         return SUCCESS, value
@@ -149,7 +143,9 @@ class DeviceCalls(CallRules):
     @call
     def cuDeviceCanAccessPeer(self, dev: CUdevice, peer_dev: CUdevice, /) -> tuple[CUresult, int]:
         """Return 1 if both devices have peer access and are not the same."""
-        return SUCCESS, int(self._device(peer_dev).can_be_reached_by(self._device(dev)))
+        return SUCCESS, int(
+            self._state.devices.of(peer_dev).can_be_reached_by(self._state.devices.of(dev))
+        )
 
 
 def pci_address(text: str) -> tuple[int, int, int, int] | None:

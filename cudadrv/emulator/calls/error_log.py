@@ -12,14 +12,13 @@ from typing import Final
 
 from ...driver._api import CUlogIterator, CUlogsCallbackHandle, CUresult
 from ..call_error import OK, SUCCESS, CallError, invalid_value
-from ..call_rules import CallRules
-from .call import call
+from .call import DriverCalls, call
 
 _MOST_BYTES: Final = 25600  # of a dump to memory
 _TRUNCATED: Final = "[older messages are lost]\n"
 
 
-class ErrorLogCalls(CallRules):
+class ErrorLogCalls(DriverCalls):
     """The log, its callbacks, and dumps of it."""
 
     @call
@@ -29,14 +28,14 @@ class ErrorLogCalls(CallRules):
         """Call a function of the host for each message from now on."""
         if not int(callback_func):
             raise invalid_value("the function of the host is null")
-        handle = next(self._handles)
-        self._log.receivers[handle] = (int(callback_func), int(user_data))
+        handle = self._state.handles.new()
+        self._state.process.log.receivers[handle] = (int(callback_func), int(user_data))
         return SUCCESS, CUlogsCallbackHandle(handle)
 
     @call
     def cuLogsUnregisterCallback(self, callback: CUlogsCallbackHandle, /) -> tuple[CUresult]:
         """Call that function no more."""
-        if self._log.receivers.pop(int(callback), None) is None:
+        if self._state.process.log.receivers.pop(int(callback), None) is None:
             raise invalid_value(f"{int(callback):#x} is no callback of the log")
         return OK
 
@@ -44,7 +43,7 @@ class ErrorLogCalls(CallRules):
     def cuLogsCurrent(self, flags: int, /) -> tuple[CUresult, CUlogIterator]:
         """Return the place of the next message."""
         _check_flags(flags)
-        return SUCCESS, CUlogIterator(self._log.count)
+        return SUCCESS, CUlogIterator(self._state.process.log.count)
 
     @call
     def cuLogsDumpToFile(
@@ -82,7 +81,9 @@ class ErrorLogCalls(CallRules):
         return SUCCESS, CUlogIterator(end), len(data)
 
     def _messages(self, iterator: CUlogIterator | None) -> tuple[str, int]:
-        messages, is_whole, end = self._log.since(0 if iterator is None else int(iterator))
+        messages, is_whole, end = self._state.process.log.since(
+            0 if iterator is None else int(iterator)
+        )
         text = "".join(f"{message}\n" for message in messages)
         return text if is_whole else _TRUNCATED + text, end
 

@@ -26,7 +26,7 @@ from ...driver._api import (
     CUstream,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
-from ..call_rules import CallRules
+from ..driver_state import DriverState
 from ..graphs import Work
 from ..host_memory import HostRange
 from ..launch import (
@@ -45,7 +45,7 @@ from ..modules import (
     set_attribute,
 )
 from ..node_kind import NodeKind, Run
-from .call import call
+from .call import DriverCalls, call
 from .event import record
 from .library import function_of
 
@@ -63,7 +63,7 @@ _NOT_SUPPORTED: Final = (
 )
 
 
-class ExecutionCalls(CallRules):
+class ExecutionCalls(DriverCalls):
     """Kernels as functions, their launches, and calls of host functions."""
 
     @call
@@ -71,21 +71,21 @@ class ExecutionCalls(CallRules):
         """Return the kernel's name in the PTX."""
         if not int(hfunc):
             raise invalid_value("the function is null")
-        return SUCCESS, function_of(self, hfunc).name.encode()
+        return SUCCESS, function_of(self._state, hfunc).name.encode()
 
     @call
     def cuFuncGetAttribute(
         self, attrib: CUfunction_attribute, hfunc: CUfunction, /
     ) -> tuple[CUresult, int]:
         """Return an attribute; registers are an estimate."""
-        return SUCCESS, attribute_of(function_of(self, hfunc), int(attrib))
+        return SUCCESS, attribute_of(function_of(self._state, hfunc), int(attrib))
 
     @call
     def cuFuncSetAttribute(
         self, hfunc: CUfunction, attrib: CUfunction_attribute, value: int, /
     ) -> tuple[CUresult]:
         """Set a settable attribute: the dynamic shared memory limit restricts launches."""
-        set_attribute(function_of(self, hfunc), int(attrib), value)
+        set_attribute(function_of(self._state, hfunc), int(attrib), value)
         return OK
 
     @call
@@ -95,15 +95,15 @@ class ExecutionCalls(CallRules):
         """Return offset and size of a parameter."""
         if not int(func):
             raise invalid_value("the function is null")
-        return SUCCESS, *parameter_of(function_of(self, func), param_index)
+        return SUCCESS, *parameter_of(function_of(self._state, func), param_index)
 
     @call
     def cuOccupancyMaxPotentialClusterSize(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
         """Return the most blocks of a cluster; threads and memory of a block do not matter here."""
-        function = function_of(self, func)
-        self._current()
+        function = function_of(self._state, func)
+        self._state.handles.current()
         max_blocks = function.module.context.device.profile.architecture.max_cluster
         return SUCCESS, 16 if function.non_portable and max_blocks else max_blocks
 
@@ -112,8 +112,8 @@ class ExecutionCalls(CallRules):
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
         """Return the clusters that fit on the device, whose multiprocessors are one group here."""
-        function = function_of(self, func)
-        self._current()
+        function = function_of(self._state, func)
+        self._state.handles.current()
         width, height, depth = function.cluster
         size = width * height * depth
         for attribute in config.attrs[: config.numAttrs]:
@@ -131,8 +131,8 @@ class ExecutionCalls(CallRules):
         self, func: CUfunction, block_size: int, dynamic_smem_size: int, /
     ) -> tuple[CUresult, int]:
         """Return the blocks that fit on a multiprocessor; 0 if a block could not be launched."""
-        function = function_of(self, func)
-        self._current()
+        function = function_of(self._state, func)
+        self._state.handles.current()
         if block_size < 1:
             raise invalid_value(f"a block of {block_size} threads")
         if dynamic_smem_size > function.max_dynamic:
@@ -154,7 +154,7 @@ class ExecutionCalls(CallRules):
         self, func: CUfunction, num_blocks: int, block_size: int, /
     ) -> tuple[CUresult, int]:
         """Return the dynamic shared memory per block with this many blocks on a multiprocessor."""
-        function = function_of(self, func)
+        function = function_of(self._state, func)
         if num_blocks < 1 or block_size < 1:
             raise invalid_value(f"{num_blocks} blocks of {block_size} threads")
         low, high = 0, function.max_dynamic
@@ -171,17 +171,17 @@ class ExecutionCalls(CallRules):
     @call
     def cuFuncGetParamCount(self, func: CUfunction, /) -> tuple[CUresult, int]:
         """Return how many parameters a kernel has."""
-        return SUCCESS, len(function_of(self, func).signature.params)
+        return SUCCESS, len(function_of(self._state, func).signature.params)
 
     @call
     def cuFuncGetModule(self, hfunc: CUfunction, /) -> tuple[CUresult, CUmodule]:
         """Return the kernel's module."""
-        return SUCCESS, CUmodule(function_of(self, hfunc).module.handle)
+        return SUCCESS, CUmodule(function_of(self._state, hfunc).module.handle)
 
     @call
     def cuFuncSetCacheConfig(self, hfunc: CUfunction, config: int, /) -> tuple[CUresult]:
         """Set the memory that a kernel prefers; without effect."""
-        function_of(self, hfunc)
+        function_of(self._state, hfunc)
         if not 0 <= int(config) <= 3:
             raise invalid_value(f"there is no cache configuration {int(config)}")
         return OK
@@ -208,7 +208,7 @@ class ExecutionCalls(CallRules):
             shared_mem_bytes,
             cooperative=True,
         )
-        submit_launch(self, f, shape, h_stream, kernel_params, 0)
+        submit_launch(self._state, f, shape, h_stream, kernel_params, 0)
         return OK
 
     @call
@@ -233,7 +233,7 @@ class ExecutionCalls(CallRules):
             (block_dim_x, block_dim_y, block_dim_z),
             shared_mem_bytes,
         )
-        submit_launch(self, f, shape, h_stream, kernel_params, extra)
+        submit_launch(self._state, f, shape, h_stream, kernel_params, extra)
         return OK
 
     @call
@@ -265,7 +265,7 @@ class ExecutionCalls(CallRules):
             else:
                 shape = with_attribute(shape, attribute.id, attribute.value)
         submit_launch(
-            self,
+            self._state,
             f,
             shape,
             config.hStream,
@@ -279,22 +279,24 @@ class ExecutionCalls(CallRules):
     @call
     def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
         """Call a host function at this point of the stream."""
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         function, argument = int(fn), int(user_data)
         if not function:
             raise invalid_value("the host function is null")
-        self._submit(stream, NodeKind.HOST, lambda: self._thread.call_host(function, argument))
+        self._state.operations.submit(
+            stream, NodeKind.HOST, lambda: self._state.thread.call_host(function, argument)
+        )
         if stream.capture is not None:
             stream.capture.set_params(stream, host_params(function, argument))
         return OK
 
 
 def submit_launch(
-    driver: CallRules, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int,
+    driver: DriverState, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int,
     extra: int, *, is_early: bool = False, completion_event: int = 0,
 ) -> None:  # fmt: skip
     """Run, queue or record a launch; `completion_event` is 0 if it has none."""
-    stream = driver._stream(h_stream)
+    stream = driver.handles.stream(h_stream)
     function = function_of(driver, handle, stream.context)
     context = function.module.context
     if stream.context is not context:
@@ -307,25 +309,27 @@ def submit_launch(
         if stream.capture is not None:  # the node has the kernel's own cluster, as a GPU's
             shape = replace(shape, cluster=function.cluster_of(shape))
         parameters = read_parameters(
-            function, kernel_params, extra, is_checked=driver._has_foreign_callers
+            function, kernel_params, extra, is_checked=driver.process.has_foreign_callers
         )
         ready = KernelCall(function, shape, parameters)
     except CallError:
         if stream.capture is not None:
             stream.capture.invalid = True
         raise
-    queued = stream.capture is None and driver._timeline is not None
+    queued = stream.capture is None and driver.operations.timeline is not None
     dependency = GridDependency() if queued else None
     run = _running(driver, ready, dependency)
-    host = () if driver._accesses is None else _host_memory_of(driver, ready.parameters)
+    host = () if driver.operations.accesses is None else _host_memory_of(driver, ready.parameters)
     if completion_event:
         record(driver, CUevent(completion_event), stream)
     if stream.capture is None:
-        driver._submit(stream, NodeKind.KERNEL, run, host, dependency=dependency, is_early=is_early)
+        driver.operations.submit(
+            stream, NodeKind.KERNEL, run, host, dependency=dependency, is_early=is_early
+        )
     else:
         work = Work(NodeKind.KERNEL, run, host=host, launch=ready)
-        with driver._lock:
-            driver._reject_if_invalid(stream.capture)
+        with driver.lock:
+            driver.captures.reject_if_invalid(stream.capture)
             stream.capture.add_work(stream, work)
 
 
@@ -340,19 +344,21 @@ def with_attribute(shape: Shape, attribute: int, value: CUlaunchAttributeValue) 
     return replace(shape, hints=tuple(hints.items()))
 
 
-def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | None = None) -> Run:
+def _running(
+    driver: DriverState, ready: KernelCall, dependency: GridDependency | None = None
+) -> Run:
     """Return a function that runs the kernel."""
     function, limits = ready.function, driver.limits
     shape, parameters = ready.shape, ready.parameters
     device = function.module.context.device
-    if driver._accesses is not None:
-        limits = replace(limits, accessed=driver._accesses.launched)
+    if driver.operations.accesses is not None:
+        limits = replace(limits, accessed=driver.operations.accesses.launched)
     stack = function.module.context.settings.get(_STACK)
     if stack:
         limits = replace(limits, stack_bytes=stack)
 
     def run() -> Turns | None:
-        order = driver._order.of_launch(driver._launches)
+        order = driver.operations.schedule.of_launch(driver.operations.launches)
         if order is None:
             execute(function, shape, parameters, device, limits)
             return None
@@ -363,10 +369,10 @@ def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | 
     return run
 
 
-def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ...]:
+def _host_memory_of(driver: DriverState, parameters: bytes) -> tuple[HostRange, ...]:
     """Return the host memory that parameters may point to; its use is unknown."""
     words = struct.unpack_from(f"{len(parameters) // 8}Q", parameters)
-    pieces = {piece.address: piece for word in words if (piece := driver._host.find(word))}
+    pieces = {piece.address: piece for word in words if (piece := driver.memory.host.find(word))}
     return tuple(
         HostRange(piece.address, piece.nbytes, is_written=False, piece=piece, is_watched=False)
         for piece in pieces.values()
@@ -374,7 +380,7 @@ def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ..
 
 
 def kernel_work(
-    driver: CallRules, function: KernelFunction, shape: Shape, parameters: bytes
+    driver: DriverState, function: KernelFunction, shape: Shape, parameters: bytes
 ) -> Work:
     """Return the work of a node that launches a kernel.
 
@@ -383,7 +389,7 @@ def kernel_work(
     """
     check(function, shape, function.module.context.device, is_node=True)
     ready = KernelCall(function, shape, parameters)
-    host = () if driver._accesses is None else _host_memory_of(driver, parameters)
+    host = () if driver.operations.accesses is None else _host_memory_of(driver, parameters)
     return Work(NodeKind.KERNEL, _running(driver, ready), host=host, launch=ready)
 
 

@@ -27,13 +27,12 @@ from ...driver._api import (
     CUstream,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value, not_supported
-from ..call_rules import CallRules
 from ..device_state import Owner
 from ..external_resources import ExternalMemory, ExternalSemaphore
 from ..node_kind import NodeKind
 from ..shared_file import SharedFile
 from ..streams import Stream
-from .call import call
+from .call import DriverCalls, call
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
@@ -58,7 +57,7 @@ def _type_of(
         raise invalid_value(f"the type of the handle: {error}") from error
 
 
-class ExternalResourceCalls(CallRules):
+class ExternalResourceCalls(DriverCalls):
     """Memory and semaphores of other interfaces."""
 
     @call
@@ -66,7 +65,7 @@ class ExternalResourceCalls(CallRules):
         self, mem_handle_desc: CUDA_EXTERNAL_MEMORY_HANDLE_DESC | None, /
     ) -> tuple[CUresult, CUexternalMemory]:
         """Open memory by a descriptor, which the driver owns from then on."""
-        self._current()
+        self._state.handles.current()
         description = mem_handle_desc
         if description is None or int(description.flags) & ~_DEDICATED:
             raise invalid_value("the description of the memory is null, or has unknown flags")
@@ -77,8 +76,8 @@ class ExternalResourceCalls(CallRules):
         if file is None or not 0 < nbytes <= file.nbytes:
             raise invalid_value(f"descriptor {number} is of no exported memory of {nbytes} bytes")
         os.close(number)
-        handle = next(self._handles)
-        self._external_memory[handle] = ExternalMemory(file, nbytes)
+        handle = self._state.handles.new()
+        self._state.handles.external_memory[handle] = ExternalMemory(file, nbytes)
         return SUCCESS, CUexternalMemory(handle)
 
     @call
@@ -86,8 +85,8 @@ class ExternalResourceCalls(CallRules):
         self, ext_mem: CUexternalMemory, buffer_desc: CUDA_EXTERNAL_MEMORY_BUFFER_DESC | None, /
     ) -> tuple[CUresult, CUdeviceptr]:
         """Map a part; cuMemFree unmaps it."""
-        context = self._current()
-        memory = self._external_memory.get(int(ext_mem))
+        context = self._state.handles.current()
+        memory = self._state.handles.external_memory.get(int(ext_mem))
         if memory is None:
             raise invalid_handle(f"{int(ext_mem):#x} is no external memory")
         if buffer_desc is None or int(buffer_desc.flags):
@@ -103,7 +102,7 @@ class ExternalResourceCalls(CallRules):
     @call
     def cuDestroyExternalMemory(self, ext_mem: CUexternalMemory, /) -> tuple[CUresult]:
         """Close memory; its mapped buffers stay until they are freed."""
-        memory = self._external_memory.pop(int(ext_mem), None)
+        memory = self._state.handles.external_memory.pop(int(ext_mem), None)
         if memory is None:
             raise invalid_handle(f"{int(ext_mem):#x} is no external memory")
         memory.file.close()
@@ -114,7 +113,7 @@ class ExternalResourceCalls(CallRules):
         self, sem_handle_desc: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC | None, /
     ) -> tuple[CUresult, CUexternalSemaphore]:
         """Open a semaphore by a descriptor, which the driver owns from then on."""
-        self._current()
+        self._state.handles.current()
         description = sem_handle_desc
         if description is None or int(description.flags):
             raise invalid_value("the description of the semaphore is null, or has flags")
@@ -127,14 +126,16 @@ class ExternalResourceCalls(CallRules):
             link = ""
         if link != _EVENT_FILE:
             raise invalid_value(f"descriptor {number} is of no eventfd: one stands for a semaphore")
-        handle = next(self._handles)
-        self._external_semaphores[handle] = ExternalSemaphore(number, kind == _TIMELINE)
+        handle = self._state.handles.new()
+        self._state.handles.external_semaphores[handle] = ExternalSemaphore(
+            number, kind == _TIMELINE
+        )
         return SUCCESS, CUexternalSemaphore(handle)
 
     @call
     def cuDestroyExternalSemaphore(self, ext_sem: CUexternalSemaphore, /) -> tuple[CUresult]:
         """Close a semaphore, whose signals and waits have ended."""
-        semaphore = self._external_semaphores.pop(int(ext_sem), None)
+        semaphore = self._state.handles.external_semaphores.pop(int(ext_sem), None)
         if semaphore is None:
             raise invalid_handle(f"{int(ext_sem):#x} is no external semaphore")
         semaphore.close()
@@ -152,7 +153,7 @@ class ExternalResourceCalls(CallRules):
         """Signal semaphores in the order of a stream."""
         queue, signals = self._semaphores(ext_sem_array, params_array, num_ext_sems, stream)
         for semaphore, value in signals:
-            self._submit(queue, NodeKind.WAIT, partial(semaphore.signal, value))
+            self._state.operations.submit(queue, NodeKind.WAIT, partial(semaphore.signal, value))
         return OK
 
     @call
@@ -168,13 +169,13 @@ class ExternalResourceCalls(CallRules):
         queue, waits = self._semaphores(ext_sem_array, params_array, num_ext_sems, stream)
         for semaphore, value in waits:
             wait = partial(self._wait_for_semaphore, semaphore, value)
-            self._submit(queue, NodeKind.WAIT, wait)
+            self._state.operations.submit(queue, NodeKind.WAIT, wait)
         return OK
 
     def _wait_for_semaphore(self, semaphore: ExternalSemaphore, value: int) -> Turns | None:
         if semaphore.take(value):
             return None
-        if self._timeline is None:
+        if self._state.operations.timeline is None:
             raise _never_signalled(value)
         return _turns_until(partial(semaphore.take, value), value)
 
@@ -189,15 +190,15 @@ class ExternalResourceCalls(CallRules):
         handle: CUstream,
     ) -> tuple[Stream, list[tuple[ExternalSemaphore, int]]]:
         """Return the stream, and the semaphores with their values."""
-        stream = self._stream(handle)
+        stream = self._state.handles.stream(handle)
         if stream.capture is not None:
-            self._reject_if_invalid(stream.capture)
+            self._state.captures.reject_if_invalid(stream.capture)
             raise not_supported("the emulator records no semaphores into graphs")
         if not handles or not params or not 0 < count <= min(len(handles), len(params)):
             raise invalid_value(f"{count} semaphores with their parameters")
         semaphores = []
         for semaphore_handle, operation in zip(handles[:count], params, strict=False):
-            semaphore = self._external_semaphores.get(int(semaphore_handle))
+            semaphore = self._state.handles.external_semaphores.get(int(semaphore_handle))
             if semaphore is None:
                 raise invalid_handle(f"{int(semaphore_handle):#x} is no external semaphore")
             semaphores.append((semaphore, int(operation.params.fence.value)))

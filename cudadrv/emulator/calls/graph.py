@@ -26,8 +26,8 @@ from ...driver._api import (
     cuuint64_t,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
-from ..call_rules import CallRules
 from ..device_state import GraphAllocation
+from ..driver_state import DriverState
 from ..executables import Executable, steps_of
 from ..graphs import Graph, Node, References, UserObject
 from ..node_kind import NodeKind, Run
@@ -35,7 +35,7 @@ from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.queues import QueuedOperation
 from ..timeline.timeline import Timeline
-from .call import call
+from .call import DriverCalls, call
 
 _AUTO_FREE, _UPLOAD, _DEVICE_LAUNCH = 1, 2, 4
 # Also device launch and node priorities, which need no extra work; uploading takes parameters.
@@ -71,7 +71,7 @@ class _UnsupportedNodeError(CallError):
         self.node = node
 
 
-class GraphCalls(CallRules):
+class GraphCalls(DriverCalls):
     """Graphs, their executables and their user objects."""
 
     @call
@@ -94,24 +94,24 @@ class GraphCalls(CallRules):
         instantiate_params.result_out = _Result.CUDA_GRAPH_INSTANTIATE_ERROR
         if flags & _UPLOAD:
             upload = instantiate_params.hUploadStream
-            self._stream(upload if int(upload) else self._thread.default_stream)
+            self._state.handles.stream(upload if int(upload) else self._state.thread.default_stream)
         try:
             executable = self._instantiate(h_graph, flags & ~_UPLOAD)
         except _UnsupportedNodeError as error:
-            instantiate_params.hErrNode_out = self._handle_of(error.node)
+            instantiate_params.hErrNode_out = self._state.handles.handle_of_node(error.node)
             instantiate_params.result_out = _NODE_NOT_SUPPORTED
             raise
         instantiate_params.result_out = _Result.CUDA_GRAPH_INSTANTIATE_SUCCESS
         return SUCCESS, executable
 
     def _instantiate(self, h_graph: CUgraph, flags: int) -> CUgraphExec:
-        self._graph(h_graph)
-        self._current()
+        self._state.handles.graph(h_graph)
+        self._state.handles.current()
         if flags not in _INSTANTIATION_FLAGS:
             raise invalid_value(f"invalid instantiation flags {flags:#x}")
-        self._reject_unsafe()
-        with self._lock:
-            graph = self._graph(h_graph)
+        self._state.captures.reject_unsafe()
+        with self._state.lock:
+            graph = self._state.handles.graph(h_graph)
             if graph.executables and (graph.memory or graph.has_conditions):
                 raise CallError(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
@@ -125,14 +125,14 @@ class GraphCalls(CallRules):
             if flags & _DEVICE_LAUNCH:
                 _reject_host_work(graph)
             executable = Executable(
-                next(self._handles),
+                self._state.handles.new(),
                 graph,
                 bool(flags & _AUTO_FREE),
                 retain(graph.references()),
                 steps,
             )
             graph.executables += 1
-            self._executables[executable.handle] = executable
+            self._state.handles.executables[executable.handle] = executable
         for memory in graph.memory:
             memory.retain()
         return CUgraphExec(executable.handle)
@@ -145,18 +145,21 @@ class GraphCalls(CallRules):
 
         It then has the graph's references to user objects.
         """
-        self._executable(h_graph_exec)
-        self._graph(h_graph)
-        self._reject_unsafe()
-        with self._lock:
-            executable, graph = self._executable(h_graph_exec), self._graph(h_graph)
+        self._state.handles.executable(h_graph_exec)
+        self._state.handles.graph(h_graph)
+        self._state.captures.reject_unsafe()
+        with self._state.lock:
+            executable, graph = (
+                self._state.handles.executable(h_graph_exec),
+                self._state.handles.graph(h_graph),
+            )
             why = executable.why_not(graph)
             if why is not None:
                 raise CallError(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why.text)
             executable.update(graph)
             former = executable.user_objects
             executable.user_objects = retain(graph.references())
-        release(self, former)
+        release(self._state, former)
         return SUCCESS, CUgraphExecUpdateResultInfo()
 
     @call
@@ -165,28 +168,28 @@ class GraphCalls(CallRules):
 
         Its user objects live until the replay has ended.
         """
-        executable = self._executable(h_graph_exec)
-        stream = self._stream(h_stream)
-        if self._captures:
-            self._reject_if_implicit(stream)
-            self._reject_in_capture(stream)
-        with self._lock:
-            executable = self._executable(h_graph_exec)
+        executable = self._state.handles.executable(h_graph_exec)
+        stream = self._state.handles.stream(h_stream)
+        if self._state.captures.active:
+            self._state.captures.reject_if_implicit(stream)
+            self._state.captures.reject_if_capturing(stream)
+        with self._state.lock:
+            executable = self._state.handles.executable(h_graph_exec)
             in_flight = retain(executable.user_objects)
-        timeline = self._timeline
+        timeline = self._state.operations.timeline
         if timeline is not None:
             self._launch_later(timeline, executable, stream, in_flight)
             return OK
         try:
             runs = self._timed(executable, stream, [s.running() for s in executable.steps])
-            self._queued.execute(stream, partial(executable.launch, runs))
+            self._state.operations.queue.execute(stream, partial(executable.launch, runs))
         finally:
-            release(self, in_flight)
+            release(self._state, in_flight)
         return OK
 
     def _timed(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
         """Wrap the nodes' functions so that their accesses are compared, if that is checked."""
-        accesses = self._accesses
+        accesses = self._state.operations.accesses
         if accesses is None:
             return runs
         for index, step in enumerate(executable.steps):
@@ -194,7 +197,7 @@ class GraphCalls(CallRules):
                 runs[index] = partial(
                     _run_recorded, accesses, step.work.memory, step.kind, runs[index]
                 )
-        return accesses.timed_graph(executable, stream, runs, self._events)
+        return accesses.timed_graph(executable, stream, runs, self._state.handles.events)
 
     def _launch_later(
         self, timeline: Timeline, executable: Executable, stream: Stream, in_flight: References
@@ -203,7 +206,7 @@ class GraphCalls(CallRules):
         try:
             executable.prepare()
         except CallError:
-            release(self, in_flight)
+            release(self._state, in_flight)
             raise
         allocated = executable.memory
         for memory in allocated:
@@ -217,7 +220,7 @@ class GraphCalls(CallRules):
         def end() -> None:
             for memory in allocated:
                 memory.release()
-            release(self, in_flight)
+            release(self._state, in_flight)
 
         runs = self._timed(executable, stream, [s.running(is_late=True) for s in executable.steps])
 
@@ -225,7 +228,7 @@ class GraphCalls(CallRules):
             added: list[QueuedOperation] = []
             for step in executable.steps:
                 dependencies = [added[number] for number in sorted(step.after)]
-                event = self._events.get(step.work.event)
+                event = self._state.handles.events.get(step.work.event)
                 if event is not None and step.kind is NodeKind.WAIT and event.operation is not None:
                     dependencies.append(event.operation)
                 added.append(add(step.kind, runs[len(added)], tuple(dependencies), step.work.host))
@@ -243,29 +246,29 @@ class GraphCalls(CallRules):
     @call
     def cuGraphDestroy(self, h_graph: CUgraph, /) -> tuple[CUresult]:
         """Destroy the graph; its executables live on."""
-        with self._lock:
-            graph = self._graph(h_graph)
+        with self._state.lock:
+            graph = self._state.handles.graph(h_graph)
             if graph.is_body:
                 raise invalid_value("a body of a conditional node goes with the node")
             if graph.is_child:
                 raise invalid_value("the child graph of a node goes with the node")
-            forget_graph(self, graph)
+            forget_graph(self._state, graph)
             references = graph.references()
         graph.close()
-        release(self, references)
+        release(self._state, references)
         return OK
 
     @call
     def cuGraphExecDestroy(self, h_graph_exec: CUgraphExec, /) -> tuple[CUresult]:
         """Destroy an executable."""
-        self._executable(h_graph_exec)
-        self._reject_unsafe()
-        with self._lock:
-            executable = self._executable(h_graph_exec)
-            del self._executables[executable.handle]
+        self._state.handles.executable(h_graph_exec)
+        self._state.captures.reject_unsafe()
+        with self._state.lock:
+            executable = self._state.handles.executable(h_graph_exec)
+            del self._state.handles.executables[executable.handle]
             executable.graph.executables -= 1
         executable.close()
-        release(self, executable.user_objects)
+        release(self._state, executable.user_objects)
         return OK
 
     @call
@@ -273,65 +276,67 @@ class GraphCalls(CallRules):
         self, h_graph: CUgraph, num_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
         """Return up to `num_nodes` nodes, padded with nulls, and their number; for 0, only that."""
-        graph = self._graph(h_graph)
+        graph = self._state.handles.graph(h_graph)
         count = len(graph.nodes)
         if num_nodes <= 0:
             return SUCCESS, [], count
-        handles = [self._handle_of(node) for node in graph.nodes[:num_nodes]]
+        handles = [self._state.handles.handle_of_node(node) for node in graph.nodes[:num_nodes]]
         return SUCCESS, handles + [CUgraphNode(0)] * (num_nodes - len(handles)), len(handles)
 
     @call
     def cuGraphGetId(self, h_graph: CUgraph, /) -> tuple[CUresult, int]:
         """Return a number that no other graph has."""
-        return SUCCESS, self._graph(h_graph).number
+        return SUCCESS, self._state.handles.graph(h_graph).number
 
     @call
     def cuGraphExecGetId(self, h_graph_exec: CUgraphExec, /) -> tuple[CUresult, int]:
         """Return a number that no other executable has."""
-        return SUCCESS, self._executable(h_graph_exec).number
+        return SUCCESS, self._state.handles.executable(h_graph_exec).number
 
     @call
     def cuGraphNodeGetLocalId(self, h_node: CUgraphNode, /) -> tuple[CUresult, int]:
         """Return a number that no other node of the graph has."""
-        return SUCCESS, self._node(h_node).number
+        return SUCCESS, self._state.handles.node(h_node).number
 
     @call
     def cuGraphNodeGetToolsId(self, h_node: CUgraphNode, /) -> tuple[CUresult, int]:
         """Return a number that no other node of any graph has."""
-        node = self._node(h_node)
+        node = self._state.handles.node(h_node)
         return SUCCESS, node.graph.number << 32 | node.number
 
     @call
     def cuGraphNodeGetContainingGraph(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraph]:
         """Return the graph of a node."""
-        return SUCCESS, self._handle_of_graph(self._node(h_node).graph)
+        return SUCCESS, self._state.handles.handle_of_graph(self._state.handles.node(h_node).graph)
 
     @call
     def cuGraphCreate(self, flags: int, /) -> tuple[CUresult, CUgraph]:
         """Create an empty graph."""
         if flags:
             raise invalid_value(f"a graph is made with flags 0, not {flags:#x}")
-        return SUCCESS, self._handle_of_graph(Graph())
+        return SUCCESS, self._state.handles.handle_of_graph(Graph())
 
     @call
     def cuGraphClone(self, original_graph: CUgraph, /) -> tuple[CUresult, CUgraph]:
         """Copy a graph, with copies of its child graphs."""
-        return SUCCESS, self._handle_of_graph(copied_graph(self, self._graph(original_graph)))
+        return SUCCESS, self._state.handles.handle_of_graph(
+            copied_graph(self._state, self._state.handles.graph(original_graph))
+        )
 
     @call
     def cuGraphUpload(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
         """Do nothing: an emulated device needs no upload before a launch."""
-        self._executable(h_graph_exec)
-        stream = self._stream(h_stream)
-        if self._captures:
-            self._reject_if_implicit(stream)
-            self._reject_in_capture(stream)
+        self._state.handles.executable(h_graph_exec)
+        stream = self._state.handles.stream(h_stream)
+        if self._state.captures.active:
+            self._state.captures.reject_if_implicit(stream)
+            self._state.captures.reject_if_capturing(stream)
         return OK
 
     @call
     def cuGraphDebugDotPrint(self, h_graph: CUgraph, path: bytes, flags: int, /) -> tuple[CUresult]:
         """Write the graph in the language of Graphviz."""
-        graph = self._graph(h_graph)
+        graph = self._state.handles.graph(h_graph)
         try:
             with open(path, "w", encoding="utf-8") as file:
                 nodes = _dot(graph, "", bool(flags & _DOT_HANDLES))
@@ -356,9 +361,9 @@ class GraphCalls(CallRules):
             )
         count = _count(initial_refcount)
         user_object = UserObject(
-            next(self._handles), int(ptr), destructor, owned=count, count=count
+            self._state.handles.new(), int(ptr), destructor, owned=count, count=count
         )
-        self._user_objects[user_object.handle] = user_object
+        self._state.handles.user_objects[user_object.handle] = user_object
         return SUCCESS, CUuserObject(user_object.handle)
 
     @call
@@ -369,10 +374,10 @@ class GraphCalls(CallRules):
         releases the last reference, another thread calls it.
         """
         number = _count(count)
-        with self._lock:
+        with self._state.lock:
             user_object = self._user_object(object)
             _give_up(user_object, number)
-        release(self, {user_object: number}, here=True)
+        release(self._state, {user_object: number}, here=True)
         return OK
 
     @call
@@ -383,8 +388,8 @@ class GraphCalls(CallRules):
         number = _count(count)
         if flags & ~_MOVE:
             raise invalid_value(f"a graph retains a user object with flags 0 or 1, not {flags:#x}")
-        with self._lock:
-            holder = self._graph(graph)
+        with self._state.lock:
+            holder = self._state.handles.graph(graph)
             user_object = self._user_object(object)
             if flags & _MOVE:
                 _give_up(user_object, number)
@@ -399,19 +404,19 @@ class GraphCalls(CallRules):
     ) -> tuple[CUresult]:
         """Remove references from a graph; its executables keep theirs."""
         number = _count(count)
-        with self._lock:
-            holder, user_object = self._graph(graph), self._user_object(object)
+        with self._state.lock:
+            holder, user_object = self._state.handles.graph(graph), self._user_object(object)
             references = holder.user_objects.get(user_object, 0)
             if number > references:
                 raise invalid_value(f"{number} references are more than the graph's {references}")
             holder.user_objects[user_object] = references - number
             if references == number:
                 del holder.user_objects[user_object]
-        release(self, {user_object: number})
+        release(self._state, {user_object: number})
         return OK
 
     def _user_object(self, handle: CUuserObject) -> UserObject:
-        user_object = self._user_objects.get(int(handle))
+        user_object = self._state.handles.user_objects.get(int(handle))
         if user_object is None:
             raise invalid_value(f"{int(handle):#x} is no live user object")
         return user_object
@@ -421,7 +426,7 @@ class GraphCalls(CallRules):
         self, device: CUdevice, attr: int, /
     ) -> tuple[CUresult, cuuint64_t]:
         """Return the bytes used or reserved, current or highest."""
-        state = self._device(device)
+        state = self._state.devices.of(device)
         account = state.graph_account
         with state.lock:
             used = account.now(state.pieces.values())
@@ -438,7 +443,7 @@ class GraphCalls(CallRules):
         self, device: CUdevice, attr: int, value: cuuint64_t | int, /
     ) -> tuple[CUresult]:
         """Reset a high-water mark: only 0 can be set."""
-        state = self._device(device)
+        state = self._state.devices.of(device)
         if int(attr) not in (_USED_HIGH, _RESERVED_HIGH) or int(value):
             raise invalid_value(f"attribute {int(attr)} cannot be set to {int(value)}")
         with state.lock:
@@ -452,18 +457,18 @@ class GraphCalls(CallRules):
     @call
     def cuDeviceGraphMemTrim(self, device: CUdevice, /) -> tuple[CUresult]:
         """Free memory of graphs that they do not use."""
-        state = self._device(device)
+        state = self._state.devices.of(device)
         with state.lock:
             state.graph_account.trim(state.pieces.values())
         return OK
 
 
-def forget_graph(driver: CallRules, graph: Graph) -> None:
+def forget_graph(driver: DriverState, graph: Graph) -> None:
     """Remove the handles of a graph, of the graphs in it, and of their nodes."""
     for part in graph.parts():
-        driver._graphs.pop(part.handle, None)
+        driver.handles.graphs.pop(part.handle, None)
         for node in part.nodes:
-            driver._nodes.pop(node.handle, None)
+            driver.handles.nodes.pop(node.handle, None)
 
 
 def _run_recorded(
@@ -530,21 +535,21 @@ def retain(references: References) -> References:
     return dict(references)
 
 
-def release(driver: CallRules, references: References, *, here: bool = False) -> None:
+def release(driver: DriverState, references: References, *, here: bool = False) -> None:
     """Release a holder's references and destroy objects without any; hold no lock."""
     unreferenced = []
-    with driver._lock:
+    with driver.lock:
         for user_object, count in references.items():
             user_object.count -= count
             if (
                 not user_object.count
-                and driver._user_objects.pop(user_object.handle, None) is not None
+                and driver.handles.user_objects.pop(user_object.handle, None) is not None
             ):
                 unreferenced.append(user_object)
     if unreferenced:  # destructors report nothing to the race check
-        driver._host_has_waited(None)
+        driver.operations.host_has_waited(None)
     for user_object in unreferenced:
-        driver._thread.call_host(user_object.destructor, user_object.pointer, here=here)
+        driver.thread.call_host(user_object.destructor, user_object.pointer, here=here)
 
 
 def _count(count: int) -> int:
@@ -562,7 +567,7 @@ def _give_up(user_object: UserObject, count: int) -> None:
     user_object.owned -= count
 
 
-def copied_graph(driver: CallRules, graph: Graph) -> Graph:
+def copied_graph(driver: DriverState, graph: Graph) -> Graph:
     """Copy a graph, as for child graphs and clones.
 
     Raises:
@@ -578,6 +583,6 @@ def copied_graph(driver: CallRules, graph: Graph) -> Graph:
             work = replace(work, child=copied_graph(driver, work.child))
         copies[node] = copy.add(work, [copies[dependency] for dependency in node.after])
         copies[node].original = node
-    with driver._lock:
+    with driver.lock:
         copy.user_objects = retain(graph.user_objects)
     return copy

@@ -34,7 +34,6 @@ from ...driver._api import (
     CUstreamCaptureMode,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
-from ..call_rules import CallRules
 from ..contexts import Context
 from ..copies import copy_boxes
 from ..edge_data import has_other_edge, reject_edge_data
@@ -46,7 +45,7 @@ from ..node_kind import NodeKind
 from ..pools import DEVICE, MANAGED, PINNED
 from ..streams import NON_BLOCKING, Stream, StreamCapture
 from ..timeline.queues import nothing
-from .call import call, pointer_to
+from .call import DriverCalls, call, pointer_to
 from .execution import VALUE_BYTES, host_params, kernel_work, with_attribute
 from .graph import UNCOPIED, copied_graph, forget_graph, release
 from .library import function_of
@@ -86,23 +85,23 @@ _CONDITION: Final = struct.Struct("<QiIQQ")  # CUDA_CONDITIONAL_NODE_PARAMS
 _ALLOCATION: Final = struct.Struct("<iiii72xQQQQ")  # CUDA_MEM_ALLOC_NODE_PARAMS_v2
 
 
-class GraphNodeCalls(CallRules):
+class GraphNodeCalls(DriverCalls):
     """Nodes of graphs, and their edges."""
 
     @call
     def cuGraphDestroyNode(self, h_node: CUgraphNode, /) -> tuple[CUresult]:
         """Remove a node, with its edges."""
-        node = self._node(h_node)
+        node = self._state.handles.node(h_node)
         _reject_if_allocating(node.graph)
-        with self._lock:
+        with self._state.lock:
             node.graph.remove(node)
-            del self._nodes[node.handle]
+            del self._state.handles.nodes[node.handle]
             parts = [part for part in (node.work.child, *node.work.bodies) if part is not None]
             references = [part.references() for part in parts]
             for part in parts:
-                forget_graph(self, part)
+                forget_graph(self._state, part)
         for held_references in references:
-            release(self, held_references)
+            release(self._state, held_references)
         return OK
 
     @call
@@ -116,8 +115,8 @@ class GraphNodeCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Add ordinary edges, each once. Instantiation rejects a cycle."""
-        graph = self._graph(h_graph)
-        with self._lock:
+        graph = self._state.handles.graph(h_graph)
+        with self._state.lock:
             self._reject_data_of_edges(graph, from_, to, edge_data, num_dependencies)
             for first, then in self._edges(graph, from_, to, num_dependencies):
                 if first in then.after or first is then:
@@ -136,9 +135,9 @@ class GraphNodeCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Remove edges between nodes."""
-        graph = self._graph(h_graph)
+        graph = self._state.handles.graph(h_graph)
         _reject_if_allocating(graph)
-        with self._lock:
+        with self._state.lock:
             pairs = self._edges(graph, from_, to, num_dependencies)
             for number, (first, then) in enumerate(pairs):
                 has_other_edge(edge_data, number, first.kind, then.kind)  # a driver ignores which
@@ -192,15 +191,15 @@ class GraphNodeCalls(CallRules):
         int,
     ]:
         """Return up to `num_edges` edges, and how many exist; for 0, only how many."""
-        graph = self._graph(h_graph)
+        graph = self._state.handles.graph(h_graph)
         edges = [(first, then) for then in graph.nodes for first in then.after]
         if num_edges <= 0:
             return SUCCESS, [], [], [], len(edges)
         edges = edges[:num_edges]
         return (
             SUCCESS,
-            [self._handle_of(first) for first, _ in edges],
-            [self._handle_of(then) for _, then in edges],
+            [self._state.handles.handle_of_node(first) for first, _ in edges],
+            [self._state.handles.handle_of_node(then) for _, then in edges],
             [CUgraphEdgeData() for _ in edges],
             len(edges),
         )
@@ -208,14 +207,16 @@ class GraphNodeCalls(CallRules):
     @call
     def cuGraphNodeGetType(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeType]:
         """Return the type of a node."""
-        return SUCCESS, TYPES[self._node(h_node).kind]
+        return SUCCESS, TYPES[self._state.handles.node(h_node).kind]
 
     @call
     def cuGraphNodeSetEnabled(
         self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, is_enabled: int, /
     ) -> tuple[CUresult]:
         """Enable or disable a kernel, copy or fill of an executable."""
-        step = self._executable(h_graph_exec).step_of(self._node(h_node))
+        step = self._state.handles.executable(h_graph_exec).step_of(
+            self._state.handles.node(h_node)
+        )
         if step.kind not in _SWITCHED:
             raise invalid_value(f"a {step.kind.value} is not switched off")
         step.is_enabled = bool(is_enabled)
@@ -226,7 +227,9 @@ class GraphNodeCalls(CallRules):
         self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, /
     ) -> tuple[CUresult, int]:
         """Return whether a node of an executable is enabled."""
-        step = self._executable(h_graph_exec).step_of(self._node(h_node))
+        step = self._state.handles.executable(h_graph_exec).step_of(
+            self._state.handles.node(h_node)
+        )
         return SUCCESS, int(step.is_enabled)
 
     @call
@@ -240,7 +243,7 @@ class GraphNodeCalls(CallRules):
         /,
     ) -> tuple[CUresult, CUgraphNode]:
         """Add a node of any kind; the parameters receive its allocation or body."""
-        graph = self._graph(h_graph)
+        graph = self._state.handles.graph(h_graph)
         predecessors = self._dependencies(graph, dependencies, num_dependencies)
         if node_params is None:
             raise invalid_value("the node's parameters are null")
@@ -253,22 +256,24 @@ class GraphNodeCalls(CallRules):
             work = self._allocation(graph, node_params)
         elif kind is NodeKind.CHILD:
             work = Work(
-                kind, nothing, child=copied_graph(self, self._graph(node_params.graph.graph))
+                kind,
+                nothing,
+                child=copied_graph(self._state, self._state.handles.graph(node_params.graph.graph)),
             )
         elif kind is NodeKind.FREE:
             work = self._free_in_graph(graph, int(node_params.free.dptr))
         else:
             work = self._work(kind, node_params)
-        with self._lock:
+        with self._state.lock:
             node = graph.add(work, predecessors)
-        return SUCCESS, self._handle_of(node)
+        return SUCCESS, self._state.handles.handle_of_node(node)
 
     @call
     def cuGraphNodeSetParams(
         self, h_node: CUgraphNode, node_params: CUgraphNodeParams | None, /
     ) -> tuple[CUresult]:
         """Change the parameters of a node; its kind stays."""
-        node = self._node(h_node)
+        node = self._state.handles.node(h_node)
         node.work = self._changed(node.work, node_params)
         return OK
 
@@ -281,8 +286,8 @@ class GraphNodeCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Same in an executable; queued launches keep the former parameters."""
-        executable = self._executable(h_graph_exec)
-        step = executable.step_of(self._node(h_node))
+        executable = self._state.handles.executable(h_graph_exec)
+        step = executable.step_of(self._state.handles.node(h_node))
         step.work = self._changed(step.work, node_params)
         return OK
 
@@ -295,12 +300,12 @@ class GraphNodeCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Let a kernel's node launch cooperatively or in clusters; hints have no effect."""
-        node = self._node(h_node)
+        node = self._state.handles.node(h_node)
         launch = node.work.launch
         if launch is None or value is None:
             raise invalid_value("the node is no kernel's, or the value is null")
         shape = with_attribute(launch.shape, attr, value)
-        node.work = kernel_work(self, launch.function, shape, launch.parameters)
+        node.work = kernel_work(self._state, launch.function, shape, launch.parameters)
         return OK
 
     @call
@@ -308,22 +313,24 @@ class GraphNodeCalls(CallRules):
         self, h_graph: CUgraph, ctx: CUcontext, default_launch_value: int, flags: int, /
     ) -> tuple[CUresult, CUgraphConditionalHandle]:
         """Create a condition for one conditional node of the graph."""
-        graph = self._graph(h_graph)
+        graph = self._state.handles.graph(h_graph)
         if not int(ctx):
             raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a condition has a context")
         self._given(ctx)
         if flags & ~_ASSIGN_DEFAULT:
             raise invalid_value(f"invalid flags of a condition {flags:#x}")
-        handle = next(self._handles)
+        handle = self._state.handles.new()
         default = default_launch_value if flags else None
-        graph.conditions.append(self._conditions.add(handle, default, self.limits.max_steps))
+        graph.conditions.append(
+            self._state.handles.conditions.add(handle, default, self._state.limits.max_steps)
+        )
         return SUCCESS, CUgraphConditionalHandle(handle)
 
     def _dependencies(
         self, graph: Graph, handles: Sequence[CUgraphNode] | None, count: int
     ) -> list[Node]:
         """Return nodes of a graph, which must be different."""
-        nodes = [self._node(handle) for handle in (handles or ())[:count]]
+        nodes = [self._state.handles.node(handle) for handle in (handles or ())[:count]]
         if len(nodes) < count or len(set(nodes)) < count:
             raise invalid_value(f"{count} dependencies: {len(set(nodes))} different ones are given")
         for node in nodes:
@@ -344,29 +351,35 @@ class GraphNodeCalls(CallRules):
     def _work(self, kind: NodeKind, params: CUgraphNodeParams) -> Work:
         """Return the work of a node whose kind does not depend on the graph."""
         if kind is NodeKind.KERNEL:
-            self._current()  # without one, the driver of CUDA 13.0 ends the process
+            self._state.handles.current()  # without one, the driver of CUDA 13.0 ends the process
             return self._kernel_of_node(params)
         if kind is NodeKind.COPY:
             copy, context = params.memcpy.copyParams, self._given(params.memcpy.copyCtx)
-            return self._recorded(context, lambda stream: copy_boxes(self, copy, stream))
+            return self._recorded(context, lambda stream: copy_boxes(self._state, copy, stream))
         if kind is NodeKind.SET:
             return self._set(params.memset)
         if kind is NodeKind.HOST:
             function, argument = int(params.host.fn), int(params.host.userData)
             if not function:
                 raise invalid_value("the host function is null")
-            run = partial(self._thread.call_host, function, argument)
+            run = partial(self._state.thread.call_host, function, argument)
             return Work(kind, run, native_params=host_params(function, argument))
         if kind is NodeKind.RECORD:
-            event = self._event(params.eventRecord.event)
+            event = self._state.handles.event(params.eventRecord.event)
             return Work(kind, lambda: _record(event), event=event.handle)
         if kind is NodeKind.WAIT:
-            return Work(kind, nothing, event=self._event(params.eventWait.event).handle)
+            return Work(
+                kind, nothing, event=self._state.handles.event(params.eventWait.event).handle
+            )
         return Work(NodeKind.EMPTY, nothing)
 
     def _given(self, handle: CUcontext) -> Context:
         """Return the context of a node; null is the current one."""
-        return self._usable(self._context(handle)) if int(handle) else self._current()
+        return (
+            self._state.handles.usable(self._state.handles.context(handle))
+            if int(handle)
+            else self._state.handles.current()
+        )
 
     @staticmethod
     def _recorded(context: Context, operate: Callable[[Stream], object]) -> Work:
@@ -381,9 +394,11 @@ class GraphNodeCalls(CallRules):
     def _kernel_of_node(self, params: CUgraphNodeParams) -> Work:
         kernel = params.kernel
         if int(kernel.func):
-            function = function_of(self, kernel.func)
+            function = function_of(self._state, kernel.func)
         else:  # a kernel of a library, in the given context, if any
-            function = function_of(self, CUfunction(int(kernel.kern)), self._given(kernel.ctx))
+            function = function_of(
+                self._state, CUfunction(int(kernel.kern)), self._given(kernel.ctx)
+            )
         shape = Shape(
             (kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ),
             (kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ),
@@ -391,9 +406,9 @@ class GraphNodeCalls(CallRules):
         )
         parameters = read_parameters(
             function, int(kernel.kernelParams), int(kernel.extra),
-            is_checked=self._has_foreign_callers,
+            is_checked=self._state.process.has_foreign_callers,
         )  # fmt: skip
-        return kernel_work(self, function, shape, parameters)
+        return kernel_work(self._state, function, shape, parameters)
 
     def _set(self, params: CUDA_MEMSET_NODE_PARAMS_v2) -> Work:
         """Return a fill of rows; several rows lie `pitch` bytes apart."""
@@ -409,18 +424,18 @@ class GraphNodeCalls(CallRules):
         rows = Rows(count, height, int(params.pitch))
         return self._recorded(
             self._given(params.ctx),
-            lambda stream: fill_rows(self, start, value, width, rows, stream),
+            lambda stream: fill_rows(self._state, start, value, width, rows, stream),
         )
 
     def _allocation(self, graph: Graph, params: CUgraphNodeParams) -> Work:
         if graph.is_body:
             raise not_supported("a body of a conditional node allocates no memory")
         props = params.alloc.poolProps
-        location = self._pool_location(props.location, int(props.allocType))
+        location = self._state.memory.pool_location(props.location, int(props.allocType))
         if int(params.alloc.bytesize) <= 0:
             raise invalid_value("an allocation node of no bytes")
-        device = self._devices[location.number if location.kind == DEVICE else 0]
-        memory = self._graph_allocation(device, int(params.alloc.bytesize), location)
+        device = self._state.devices.visible[location.number if location.kind == DEVICE else 0]
+        memory = self._state.memory.graph_allocation(device, int(params.alloc.bytesize), location)
         params.alloc.dptr = memory.piece.address
         return Work(NodeKind.ALLOC, memory.allocate, memory)
 
@@ -446,12 +461,12 @@ class GraphNodeCalls(CallRules):
         if params.size > _MOST_BODIES:
             text = f"the emulator has no memory for {params.size} bodies of a conditional node"
             raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, text)
-        condition = self._conditions.free_one(int(params.handle))
+        condition = self._state.handles.conditions.free_one(int(params.handle))
         if not graph.knows(condition):
             raise invalid_value(f"the condition {condition.handle:#x} was made for another graph")
         condition.kind = condition_kind[0]
-        bodies = tuple(Graph(next(self._handles), outer=graph) for _ in range(params.size))
-        self._graphs |= {body.handle: body for body in bodies}
+        bodies = tuple(Graph(self._state.handles.new(), outer=graph) for _ in range(params.size))
+        self._state.handles.graphs |= {body.handle: body for body in bodies}
         handles = (ctypes.c_size_t * len(bodies))(*(body.handle for body in bodies))
         handles_field = ctypes.c_size_t.from_address(params.getPtr() + _BODIES_OFFSET)
         handles_field.value = ctypes.addressof(handles)
@@ -461,7 +476,7 @@ class GraphNodeCalls(CallRules):
     @call
     def cuGraphNodeGetParams(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeParams]:
         """Return the parameters of a node; memory they point to is valid until they are changed."""
-        node = self._node(h_node)
+        node = self._state.handles.node(h_node)
         params = CUgraphNodeParams()
         params.type = TYPES[node.kind]
         native = self._native_params(node)
@@ -473,14 +488,14 @@ class GraphNodeCalls(CallRules):
         self, h_node: CUgraphNode, num_dependencies: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
         """Return nodes that a node depends on, and how many exist; for 0, only how many."""
-        return self._listed(list(self._node(h_node).after), num_dependencies)
+        return self._listed(list(self._state.handles.node(h_node).after), num_dependencies)
 
     @call
     def cuGraphNodeGetDependentNodes(
         self, h_node: CUgraphNode, num_dependent_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
         """Same for the nodes that depend on a node."""
-        node = self._node(h_node)
+        node = self._state.handles.node(h_node)
         return self._listed([n for n in node.graph.nodes if node in n.after], num_dependent_nodes)
 
     @call
@@ -488,7 +503,7 @@ class GraphNodeCalls(CallRules):
         self, h_graph: CUgraph, num_root_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
         """Same for the nodes without dependencies."""
-        roots = [node for node in self._graph(h_graph).nodes if not node.after]
+        roots = [node for node in self._state.handles.graph(h_graph).nodes if not node.after]
         code, handles, _, count = self._listed(roots, num_root_nodes)
         return code, handles, count
 
@@ -497,31 +512,34 @@ class GraphNodeCalls(CallRules):
     ) -> tuple[CUresult, list[CUgraphNode], list[CUgraphEdgeData], int]:
         if limit <= 0:
             return SUCCESS, [], [], len(nodes)
-        handles = [self._handle_of(node) for node in nodes[:limit]]
+        handles = [self._state.handles.handle_of_node(node) for node in nodes[:limit]]
         return SUCCESS, handles, [CUgraphEdgeData() for _ in handles], len(handles)
 
     @call
     def cuGraphChildGraphNodeGetGraph(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraph]:
         """Return the graph of a child graph node; it is destroyed with the node."""
-        child = self._node(h_node).work.child
+        child = self._state.handles.node(h_node).work.child
         if child is None:
             raise invalid_value("the node is no child graph")
         return SUCCESS, self._handle_of_child(child)
 
     def _handle_of_child(self, child: Graph) -> CUgraph:
         child.is_child = True
-        return self._handle_of_graph(child)
+        return self._state.handles.handle_of_graph(child)
 
     @call
     def cuGraphNodeFindInClone(
         self, h_original_node: CUgraphNode, h_cloned_graph: CUgraph, /
     ) -> tuple[CUresult, CUgraphNode]:
         """Return the node of a clone that was copied from a node of the original."""
-        original, clone = self._node(h_original_node), self._graph(h_cloned_graph)
+        original, clone = (
+            self._state.handles.node(h_original_node),
+            self._state.handles.graph(h_cloned_graph),
+        )
         for part in clone.parts():
             for node in part.nodes:
                 if node.original is original:
-                    return SUCCESS, self._handle_of(node)
+                    return SUCCESS, self._state.handles.handle_of_node(node)
         raise invalid_value("the graph is no clone of the one that the node is of")
 
     @call
@@ -529,7 +547,7 @@ class GraphNodeCalls(CallRules):
         self, h_node: CUgraphNode, attr: CUkernelNodeAttrID, /
     ) -> tuple[CUresult, CUkernelNodeAttrValue]:
         """Return a launch attribute of a kernel's node; zeros if it was not set."""
-        shape = self._launch_of(self._node(h_node)).shape
+        shape = self._launch_of(self._state.handles.node(h_node)).shape
         attribute = CUkernelNodeAttrValue()
         if int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
             attribute.cooperative = int(shape.cooperative)
@@ -547,7 +565,10 @@ class GraphNodeCalls(CallRules):
         self, dst: CUgraphNode, src: CUgraphNode, /
     ) -> tuple[CUresult]:
         """Copy the launch attributes of one kernel's node to another."""
-        target, source = self._node(dst), self._launch_of(self._node(src)).shape
+        target, source = (
+            self._state.handles.node(dst),
+            self._launch_of(self._state.handles.node(src)).shape,
+        )
         launch = self._launch_of(target)
         shape = replace(
             launch.shape,
@@ -555,7 +576,7 @@ class GraphNodeCalls(CallRules):
             cluster=source.cluster,
             hints=source.hints,
         )
-        target.work = kernel_work(self, launch.function, shape, launch.parameters)
+        target.work = kernel_work(self._state, launch.function, shape, launch.parameters)
         return OK
 
     @staticmethod
@@ -615,7 +636,7 @@ class GraphNodeCalls(CallRules):
     def _kernel_of(self, function: KernelFunction) -> int:
         """Return the library's kernel of a function in its context; 0 if it has none."""
         module = function.module
-        for kernel in list(self._kernels.values()):
+        for kernel in list(self._state.handles.kernels.values()):
             is_its = kernel.library.modules.get(module.context) is module
             if is_its and kernel.name == function.name:
                 return kernel.handle

@@ -23,10 +23,9 @@ from ...driver._api import (
     CUstream,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
-from ..call_rules import CallRules
 from ..contexts import Context, SmRange, steps, together
 from ..streams import NON_BLOCKING
-from .call import call
+from .call import DriverCalls, call
 from .context import end_context, release_primary, retain_primary
 from .stream import new_stream
 
@@ -46,7 +45,7 @@ class GroupParams(Protocol):
     flags: int
 
 
-class GreenContextCalls(CallRules):
+class GreenContextCalls(DriverCalls):
     """Green contexts, and their multiprocessors."""
 
     @call
@@ -54,7 +53,7 @@ class GreenContextCalls(CallRules):
         self, device: CUdevice, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
         """Return all multiprocessors of a device."""
-        state = self._device(device)
+        state = self._state.devices.of(device)
         _require_sm(kind)
         return SUCCESS, SmRange.of(state).native(state)
 
@@ -63,7 +62,7 @@ class GreenContextCalls(CallRules):
         self, h_ctx: CUcontext, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
         """Return the multiprocessors of a context."""
-        context = self._usable(self._context(h_ctx))
+        context = self._state.handles.usable(self._state.handles.context(h_ctx))
         _require_sm(kind)
         return SUCCESS, _of_context(context)
 
@@ -73,7 +72,7 @@ class GreenContextCalls(CallRules):
     ) -> tuple[CUresult, list[CUdevResource], int, CUdevResource]:
         """Divide multiprocessors; for 0 groups only return how many are possible."""
         available = SmRange.read(input)
-        device = self._device_at(available.ordinal)
+        device = self._state.devices.at(available.ordinal)
         if flags & ~_IGNORE:
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
@@ -108,12 +107,12 @@ class GreenContextCalls(CallRules):
             SmRange.read(resource) for resource in (resources or ())[:nb_resources]
         )
         # No function releases a description, so equal ones are one object.
-        with self._lock:
-            for handle, ranges in self._descriptions.items():
+        with self._state.lock:
+            for handle, ranges in self._state.handles.descriptions.items():
                 if ranges == described:
                     return SUCCESS, CUdevResourceDesc(handle)
-            handle = next(self._handles)
-            self._descriptions[handle] = described
+            handle = self._state.handles.new()
+            self._state.handles.descriptions[handle] = described
             return SUCCESS, CUdevResourceDesc(handle)
 
     @call
@@ -121,30 +120,35 @@ class GreenContextCalls(CallRules):
         self, desc: CUdevResourceDesc, dev: CUdevice, flags: int, /
     ) -> tuple[CUresult, CUgreenCtx]:
         """Create a green context, which retains the device's primary one."""
-        device, ranges = self._device(dev), self._descriptions.get(int(desc))
+        device, ranges = (
+            self._state.devices.of(dev),
+            self._state.handles.descriptions.get(int(desc)),
+        )
         if ranges is None or ranges[0].ordinal != device.ordinal:
             raise invalid_value("the description is none, or of another device")
         if flags != _DEFAULT_STREAM:
             raise invalid_value("a green context is made with CU_GREEN_CTX_DEFAULT_STREAM")
         try:
-            retain_primary(self, device)
+            retain_primary(self._state, device)
         except CallError as error:
             raise CallError(error.code, "the primary context cannot be retained") from None
-        with self._lock:
-            context = Context(self._context_handle(), device, flags=0, primary=False, sms=ranges)
-            self._contexts[context.handle] = context
-            handle = next(self._handles)
-            self._green[handle] = context
+        with self._state.lock:
+            context = Context(
+                self._state.handles.new_context(), device, flags=0, primary=False, sms=ranges
+            )
+            self._state.handles.contexts[context.handle] = context
+            handle = self._state.handles.new()
+            self._state.handles.green[handle] = context
         return SUCCESS, CUgreenCtx(handle)
 
     @call
     def cuGreenCtxDestroy(self, h_ctx: CUgreenCtx, /) -> tuple[CUresult]:
         """Destroy a green context, and release the primary one."""
         context = self._green_context(h_ctx)
-        end_context(self, context)
-        self._green.pop(int(h_ctx), None)
+        end_context(self._state, context)
+        self._state.handles.green.pop(int(h_ctx), None)
         with suppress(CallError):  # a reset has released it
-            release_primary(self, context.device)
+            release_primary(self._state, context.device)
         return OK
 
     @call
@@ -169,14 +173,14 @@ class GreenContextCalls(CallRules):
         context = self._green_context(green_ctx)
         if flags != NON_BLOCKING:
             raise invalid_value("a stream of a green context is made with CU_STREAM_NON_BLOCKING")
-        return SUCCESS, new_stream(self, context, flags, priority)
+        return SUCCESS, new_stream(self._state, context, flags, priority)
 
     @call
     def cuStreamGetDevResource(
         self, h_stream: CUstream, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
         """Return the multiprocessors that a stream's kernels run on."""
-        context = self._stream(h_stream).context
+        context = self._state.handles.stream(h_stream).context
         _require_sm(kind)
         return SUCCESS, _of_context(context)
 
@@ -186,16 +190,16 @@ class GreenContextCalls(CallRules):
         The regular one of a green context is its device's primary one (CUDA Driver API,
         cuStreamGetCtx_v2).
         """
-        for handle, green in self._green.copy().items():
+        for handle, green in self._state.handles.green.copy().items():
             if green.handle == context:
-                return self._primaries[green.device.ordinal].handle, handle
+                return self._state.handles.primaries[green.device.ordinal].handle, handle
         return context, 0
 
     def _green_context(self, handle: CUgreenCtx) -> Context:
-        context = self._green.get(int(handle))
+        context = self._state.handles.green.get(int(handle))
         if context is None:
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no green context")
-        return self._usable(context)
+        return self._state.handles.usable(context)
 
     @call
     def cuDevSmResourceSplit(
@@ -213,7 +217,7 @@ class GreenContextCalls(CallRules):
         groups, remainder = self._groups(nb_groups, input, flags, group_params)
         if any(not group.count for group in groups):
             raise _rejection("there are no multiprocessors left for a group")
-        device = self._device_at(remainder.ordinal)
+        device = self._state.devices.at(remainder.ordinal)
         return SUCCESS, [group.native(device) for group in groups], remainder.native(device)
 
     @call
@@ -241,7 +245,7 @@ class GreenContextCalls(CallRules):
             raise invalid_value(f"{count} groups with flags {flags:#x}: give one or more, and 0")
         if not available.is_whole:
             raise _rejection("a group is divided once a green context has it")
-        step = steps(self._device_at(available.ordinal), ignore=False)[1]
+        step = steps(self._state.devices.at(available.ordinal), ignore=False)[1]
         groups: list[SmRange] = []
         remainder = available
         for group in params[:count]:

@@ -28,13 +28,12 @@ from ...driver._api import (
     opaque_bytes,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value, not_supported
-from ..call_rules import CallRules
 from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
 from ..host_memory import HostPiece
 from ..pools import HOST_NUMA, Pool, PoolLocation
 from ..shared_file import DESCRIPTORS, HOST_MEMORY, SharedFile, new_shared_file
-from .call import call
+from .call import DriverCalls, call
 from .event import INTERPROCESS
 
 _LAZY_PEERS: Final = 1
@@ -107,7 +106,7 @@ class PoolPointer:
         return cls(*values) if magic == _MAGIC else None
 
 
-class InterprocessCalls(CallRules):
+class InterprocessCalls(DriverCalls):
     """Memory, pools and events of other processes."""
 
     @call
@@ -118,7 +117,7 @@ class InterprocessCalls(CallRules):
             raise invalid_value(f"{int(dptr):#x} is no memory of cuMemAlloc")
         if not CAN_SHARE:
             raise not_supported("the emulator shares memory between processes on Linux alone")
-        self._finish_context_of(piece.context)
+        self._state.operations.finish_context_of(piece.context)
         try:
             with device.lock:
                 file, offset = device.share(piece)
@@ -141,13 +140,13 @@ class InterprocessCalls(CallRules):
 
         Kernels of the current context reach it also if it is memory of another device.
         """
-        context = self._current()
+        context = self._state.handles.current()
         if flags != _LAZY_PEERS:
             raise invalid_value(f"cuIpcOpenMemHandle takes flags {_LAZY_PEERS}, not {flags}")
-        self._reject_unsafe()
+        self._state.captures.reject_unsafe()
         packed = opaque_bytes(handle)
         exported = self._of_other_process(packed)
-        device = self._device_named(exported.device)
+        device = self._state.devices.named(exported.device)
         if device is not context.device and not device.can_be_reached_by(context.device):
             raise CallError(
                 CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
@@ -174,8 +173,8 @@ class InterprocessCalls(CallRules):
         device, piece = self._piece_at(int(dptr))
         if piece.owner is not Owner.OPENED or piece.address != int(dptr):
             raise invalid_value(f"{int(dptr):#x} was not given by cuIpcOpenMemHandle")
-        self._reject_unsafe()
-        self._finish_context_of(piece.context)
+        self._state.captures.reject_unsafe()
+        self._state.operations.finish_context_of(piece.context)
         with device.lock:
             for key, (address, count) in device.opened.copy().items():
                 if address == piece.address and count > 1:
@@ -187,33 +186,33 @@ class InterprocessCalls(CallRules):
     @call
     def cuIpcGetEventHandle(self, event: CUevent, /) -> tuple[CUresult, CUipcEventHandle]:
         """Return a handle of an event that was made for several processes."""
-        state = self._event(event)
+        state = self._state.handles.event(event)
         if not state.flags & INTERPROCESS:
             raise invalid_handle("the event was not made with CU_EVENT_INTERPROCESS")
-        if self._current() is not state.context:
+        if self._state.handles.current() is not state.context:
             # Here the driver of CUDA 13.0 ends the process.
             reason = "the event is of another context than the current one"
             raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, reason)
         device = state.context.device
-        with self._lock:
+        with self._state.lock:
             if state.file is None:
                 state.file = new_shared_file("event", device.uuid, 0)
             file = state.file
         state.is_shared = True
-        self._let_others_see(state)
+        self._state.operations.let_others_see(state)
         handle = ProcessHandle(os.getpid(), file.number, file.name.token, device.uuid)
         return SUCCESS, of_opaque_bytes(CUipcEventHandle, handle.packed)
 
     @call
     def cuIpcOpenEventHandle(self, handle: CUipcEventHandle, /) -> tuple[CUresult, CUevent]:
         """Open an event of another process: work before its records is done."""
-        context = self._current()
+        context = self._state.handles.current()
         exported = self._of_other_process(opaque_bytes(handle))
         if exported.device != context.device.uuid:
             raise not_supported("the emulator opens events of the current context's device")
         self._file_of(exported, "event").close()
-        event = Event(next(self._handles), context, INTERPROCESS | _UNTIMED, is_shared=True)
-        self._events[event.handle] = event
+        event = Event(self._state.handles.new(), context, INTERPROCESS | _UNTIMED, is_shared=True)
+        self._state.handles.events[event.handle] = event
         return SUCCESS, CUevent(event.handle)
 
     @call
@@ -221,7 +220,7 @@ class InterprocessCalls(CallRules):
         self, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: int, /
     ) -> tuple[CUresult, int]:
         """Return a descriptor of the pool's file, which the caller owns."""
-        _, state = self._pool(pool)
+        _, state = self._state.memory.pool(pool)
         if flags or int(handle_type) != DESCRIPTORS or state.file is None or state.is_foreign:
             raise invalid_value("the pool was not made to be shared by file descriptors")
         return SUCCESS, state.file.duplicate()
@@ -237,11 +236,13 @@ class InterprocessCalls(CallRules):
         if file is None:
             raise invalid_value(f"descriptor {handle} is of no memory pool")
         if file.name.device == HOST_MEMORY:
-            with self._lock:
-                pool = self._host_pools.create(PoolLocation(HOST_NUMA), file=file, is_foreign=True)
+            with self._state.lock:
+                pool = self._state.memory.host_pools.create(
+                    PoolLocation(HOST_NUMA), file=file, is_foreign=True
+                )
             return SUCCESS, CUmemoryPool(pool.handle)
-        device = self._device_named(file.name.device)
-        pool = Pool(next(self._handles), file=file, is_foreign=True)
+        device = self._state.devices.named(file.name.device)
+        pool = Pool(self._state.handles.new(), file=file, is_foreign=True)
         with device.lock:
             device.account.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
@@ -251,7 +252,7 @@ class InterprocessCalls(CallRules):
         self, ptr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemPoolPtrExportData]:
         """Return data that identify memory of a pool to processes that imported the pool."""
-        piece: HostPiece | Piece | None = self._host.find(int(ptr))
+        piece: HostPiece | Piece | None = self._state.memory.host.find(int(ptr))
         device = None
         if piece is None:
             device, piece = self._piece_at(int(ptr))
@@ -275,7 +276,7 @@ class InterprocessCalls(CallRules):
         self, pool: CUmemoryPool, share_data: CUmemPoolPtrExportData | None, /
     ) -> tuple[CUresult, CUdeviceptr]:
         """Open memory of an imported pool; it is freed like memory of any pool."""
-        device, state = self._pool(pool)
+        device, state = self._state.memory.pool(pool)
         exported = None if share_data is None else PoolPointer.read(opaque_bytes(share_data))
         file = state.file
         if (
@@ -295,17 +296,17 @@ class InterprocessCalls(CallRules):
         """Map page-locked memory of another process's pool; return its address here."""
         if exported.offset + exported.nbytes > file.nbytes:
             raise invalid_value("the pool's file has fewer bytes than that memory")
-        with self._lock:
+        with self._state.lock:
             try:
-                piece = self._host.open(pool, exported.offset, exported.nbytes)
+                piece = self._state.memory.host.open(pool, exported.offset, exported.nbytes)
             except (OSError, ValueError, OverflowError) as error:
                 raise CallError(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"no addresses for {exported.nbytes} bytes of another process ({error})",
                 ) from error
-            self._host_pools.open(pool, piece.address, exported.nbytes)
-        if self._accesses is not None:
-            self._accesses.born(piece.address)
+            self._state.memory.host_pools.open(pool, piece.address, exported.nbytes)
+        if self._state.operations.accesses is not None:
+            self._state.operations.accesses.born(piece.address)
         return piece.address
 
     def _piece_at(self, address: int) -> tuple[DeviceState, Piece]:
@@ -314,7 +315,7 @@ class InterprocessCalls(CallRules):
         Raises:
             CallError: none does.
         """
-        device = self._device_of(address)
+        device = self._state.devices.holding(address)
         if device is not None:
             with device.lock:
                 allocation = device.memory.find(address)

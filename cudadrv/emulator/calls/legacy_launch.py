@@ -11,20 +11,19 @@ import struct
 
 from ...driver._api import CUfunction, CUresult, CUstream
 from ..call_error import OK, invalid_value
-from ..call_rules import CallRules
 from ..modules import MAX_PARAMETER_BYTES, LegacyLaunch, Shape
-from .call import call
+from .call import DriverCalls, call
 from .execution import submit_launch
 from .library import function_of
 
 _END, _POINTER, _SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_END, _BUFFER_POINTER, _BUFFER_SIZE
 
 
-class LegacyLaunchCalls(CallRules):
+class LegacyLaunchCalls(DriverCalls):
     """Settings of kernels, and their launches."""
 
     def _legacy(self, hfunc: CUfunction) -> LegacyLaunch:
-        function = function_of(self, hfunc)
+        function = function_of(self._state, hfunc)
         if function.legacy is None:
             function.legacy = LegacyLaunch()
         return function.legacy
@@ -74,13 +73,13 @@ class LegacyLaunchCalls(CallRules):
     @call
     def cuLaunch(self, f: CUfunction, /) -> tuple[CUresult]:
         """Launch one block."""
-        self._launch_legacy(f, 1, 1, self._thread.default_stream)
+        self._launch_legacy(f, 1, 1, self._state.thread.default_stream)
         return OK
 
     @call
     def cuLaunchGrid(self, f: CUfunction, grid_width: int, grid_height: int, /) -> tuple[CUresult]:
         """Launch a grid of two dimensions."""
-        self._launch_legacy(f, grid_width, grid_height, self._thread.default_stream)
+        self._launch_legacy(f, grid_width, grid_height, self._state.thread.default_stream)
         return OK
 
     @call
@@ -100,4 +99,4 @@ class LegacyLaunchCalls(CallRules):
             _POINTER, ctypes.addressof(buffer), _SIZE, ctypes.addressof(size), _END
         )
         shape = Shape((width, height, 1), settings.block, settings.shared_bytes)
-        submit_launch(self, f, shape, stream, 0, ctypes.addressof(extra))
+        submit_launch(self._state, f, shape, stream, 0, ctypes.addressof(extra))

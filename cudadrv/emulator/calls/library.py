@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule, CUresult
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
-from ..call_rules import CallRules
 from ..contexts import Context
+from ..driver_state import DriverState
 from ..modules import (
     KernelFunction,
     Library,
@@ -22,11 +22,11 @@ from ..modules import (
     parameter_of,
     set_attribute,
 )
-from .call import call
+from .call import DriverCalls, call
 from .module import forget_module, write_log
 
 
-class LibraryCalls(CallRules):
+class LibraryCalls(DriverCalls):
     """Libraries, and kernels that no context owns."""
 
     @call
@@ -44,41 +44,41 @@ class LibraryCalls(CallRules):
         """Read an image and report its errors, except those of a device that rejects it."""
         from ..module_loading import read_image  # as in `ModuleCalls`
 
-        stack = self._thread.stack
-        device = stack[-1].device if stack else self._devices[0]
+        stack = self._state.thread.stack
+        device = stack[-1].device if stack else self._state.devices.visible[0]
         try:
             image = read_image(bytes(code), device.profile.compute_capability)
         except CallError as error:
             options = zip(jit_options, jit_option_values, strict=False)
             write_log({int(option): value for option, value in options}, error.text)
             raise
-        library = Library(next(self._handles), image)
+        library = Library(self._state.handles.new(), image)
         for entry in library.image.entries:
             if entry.span is not None:
-                kernel = LibraryKernel(next(self._handles), library, entry.name)
+                kernel = LibraryKernel(self._state.handles.new(), library, entry.name)
                 library.kernels[entry.name] = kernel
-                self._kernels[kernel.handle] = kernel
-        self._libraries[library.handle] = library
+                self._state.handles.kernels[kernel.handle] = kernel
+        self._state.handles.libraries[library.handle] = library
         if stack:
-            _loaded(self, library, self._current())
+            _loaded(self._state, library, self._state.handles.current())
         return SUCCESS, library.handle
 
     @call
     def cuLibraryUnload(self, library: int, /) -> tuple[CUresult]:
         """Unload it in every context."""
         state = self._library(library)
-        self._reject_unsafe()
+        self._state.captures.reject_unsafe()
         for context in list(state.modules):
             if not context.destroyed:
-                self._finish_context(context)
-        with self._lock:
+                self._state.operations.finish_context(context)
+        with self._state.lock:
             self._library(library)  # another thread may have unloaded it
-            del self._libraries[state.handle]
+            del self._state.handles.libraries[state.handle]
             for kernel in state.kernels.values():
-                del self._kernels[kernel.handle]
+                del self._state.handles.kernels[kernel.handle]
             modules = list(state.modules.values())
             for module in modules:
-                forget_module(self, module)
+                forget_module(self._state, module)
         for module in modules:
             if not module.context.destroyed:
                 module.close()
@@ -110,13 +110,13 @@ class LibraryCalls(CallRules):
     @call
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
         """Return its counterpart in the current context."""
-        module = _loaded(self, self._library(library), self._current())
+        module = _loaded(self._state, self._library(library), self._state.handles.current())
         return SUCCESS, CUmodule(module.handle)
 
     @call
     def cuLibraryGetGlobal(self, library: int, name: bytes, /) -> tuple[CUresult, CUdeviceptr, int]:
         """Return address and size of a variable in the current context."""
-        module = _loaded(self, self._library(library), self._current())
+        module = _loaded(self._state, self._library(library), self._state.handles.current())
         address, nbytes = module.variable(name)
         return SUCCESS, CUdeviceptr(address), nbytes
 
@@ -135,12 +135,14 @@ class LibraryCalls(CallRules):
     @call
     def cuKernelGetFunction(self, kernel: int, /) -> tuple[CUresult, CUfunction]:
         """Return its counterpart in the current context."""
-        return SUCCESS, CUfunction(_in_context(self, self._kernel(kernel), self._current()).handle)
+        return SUCCESS, CUfunction(
+            _in_context(self._state, self._kernel(kernel), self._state.handles.current()).handle
+        )
 
     @call
     def cuKernelGetParamInfo(self, kernel: int, param_index: int, /) -> tuple[CUresult, int, int]:
         """Return offset and size of a parameter."""
-        function = _in_context(self, self._kernel(kernel), self._current())
+        function = _in_context(self._state, self._kernel(kernel), self._state.handles.current())
         return SUCCESS, *parameter_of(function, param_index)
 
     @call
@@ -170,19 +172,19 @@ class LibraryCalls(CallRules):
     def cuKernelSetCacheConfig(self, kernel: int, config: int, dev: int, /) -> tuple[CUresult]:
         """Set the memory that a kernel prefers; without effect."""
         self._kernel(kernel)
-        self._device_at(int(dev))
+        self._state.devices.at(int(dev))
         if not 0 <= int(config) <= 3:
             raise invalid_value(f"there is no cache configuration {int(config)}")
         return OK
 
     def _library(self, handle: int) -> Library:
-        library = self._libraries.get(int(handle))
+        library = self._state.handles.libraries.get(int(handle))
         if library is None:
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no library")
         return library
 
     def _kernel(self, handle: int) -> LibraryKernel:
-        kernel = self._kernels.get(int(handle))
+        kernel = self._state.handles.kernels.get(int(handle))
         if kernel is None:
             raise invalid_handle(
                 f"invalid resource handle: {int(handle):#x} is no kernel of a library"
@@ -192,46 +194,46 @@ class LibraryCalls(CallRules):
     @contextmanager
     def _function_on(self, kernel: LibraryKernel, ordinal: int) -> Iterator[KernelFunction]:
         """Yield a kernel on a device: in its context, else in one for this call alone."""
-        device = self._device_at(ordinal)
-        stack = self._thread.stack
-        primary = self._primaries.get(ordinal)
+        device = self._state.devices.at(ordinal)
+        stack = self._state.thread.stack
+        primary = self._state.handles.primaries.get(ordinal)
         if stack and stack[-1].device is device:
-            yield _in_context(self, kernel, self._current())
+            yield _in_context(self._state, kernel, self._state.handles.current())
         elif primary is not None and not primary.destroyed:
-            yield _in_context(self, kernel, self._usable(primary))
+            yield _in_context(self._state, kernel, self._state.handles.usable(primary))
         else:
             device.reject_if_broken()
             context = Context(0, device, flags=0, primary=False)
-            module = _placed(self, kernel.library, context)
+            module = _placed(self._state, kernel.library, context)
             try:
                 yield module.functions[kernel.name]
             finally:
-                with self._lock:
-                    forget_module(self, module)
+                with self._state.lock:
+                    forget_module(self._state, module)
                 module.close()
 
 
 def function_of(
-    driver: CallRules, handle: CUfunction, context: Context | None = None
+    driver: DriverState, handle: CUfunction, context: Context | None = None
 ) -> KernelFunction:
     """Return the function of a handle; a library's kernel has one in the context of its stream."""
-    kernel = driver._kernels.get(int(handle)) if driver._kernels else None
+    kernel = driver.handles.kernels.get(int(handle)) if driver.handles.kernels else None
     if kernel is None:
-        function = driver._functions.get(int(handle))
+        function = driver.handles.functions.get(int(handle))
         if function is None:
             raise invalid_handle(
                 f"invalid resource handle: {int(handle):#x} is no function of a loaded module"
             )
-        driver._usable(function.module.context)
+        driver.handles.usable(function.module.context)
         return function
-    return _in_context(driver, kernel, context or driver._current())
+    return _in_context(driver, kernel, context or driver.handles.current())
 
 
-def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> KernelFunction:
+def _in_context(driver: DriverState, kernel: LibraryKernel, context: Context) -> KernelFunction:
     return _loaded(driver, kernel.library, context).functions[kernel.name]
 
 
-def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
+def _loaded(driver: DriverState, library: Library, context: Context) -> Module:
     """Return the module of a library in a context, loaded there if necessary."""
     module = library.modules.get(context)
     if module is None:
@@ -242,7 +244,7 @@ def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
     return module
 
 
-def _placed(driver: CallRules, library: Library, context: Context) -> Module:
+def _placed(driver: DriverState, library: Library, context: Context) -> Module:
     """Load a library as a new module, whose functions have the attributes that were set."""
     from ..module_loading import place_module
 

@@ -18,11 +18,10 @@ from ...driver._api import (
 )
 from ..arrays import Array, ArrayLayout, MipmappedArray, read_layout
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
-from ..call_rules import CallRules
 from ..caller_memory import is_readable
 from ..contexts import Context
 from ..device_state import Owner
-from .call import call
+from .call import DriverCalls, call
 from .stream_ordered_memory import free_device_memory, free_of_host
 
 _PITCH_BYTES: Final = 512
@@ -32,21 +31,21 @@ _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
 _REGISTER_FLAGS: Final = 15  # CU_MEMHOSTREGISTER_PORTABLE, _DEVICEMAP, _IOMEMORY, _READ_ONLY
 
 
-class MemoryCalls(CallRules):
+class MemoryCalls(DriverCalls):
     """Device memory, pinned and managed memory."""
 
     @call
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
         """Return free and total bytes; a pool's reserved memory is not free."""
-        device = self._current().device
+        device = self._state.handles.current().device
         with device.lock:
             return SUCCESS, device.account.free_bytes, device.profile.total_memory
 
     @call
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Allocate memory of the current context."""
-        context = self._current()
-        self._reject_unsafe()
+        context = self._state.handles.current()
+        self._state.captures.reject_unsafe()
         if bytesize <= 0:
             raise invalid_value("cuMemAlloc was asked for no bytes")
         with context.device.lock:
@@ -63,8 +62,8 @@ class MemoryCalls(CallRules):
                 f"{height} rows of {width_in_bytes} bytes, with elements of {element_size_bytes}: "
                 "elements have 4, 8 or 16 bytes"
             )
-        context = self._current()
-        self._reject_unsafe()
+        context = self._state.handles.current()
+        self._state.captures.reject_unsafe()
         pitch = -(-width_in_bytes // _PITCH_BYTES) * _PITCH_BYTES
         with context.device.lock:
             piece = context.device.allocate(pitch * height, Owner.PLAIN, context=context.handle)
@@ -76,21 +75,21 @@ class MemoryCalls(CallRules):
         address = int(dptr)
         if address:
             self._free_anywhere(address)
-        elif self._thread.stack:
-            self._current()
+        elif self._state.thread.stack:
+            self._state.handles.current()
         return OK
 
     def _free_anywhere(self, address: int) -> None:
-        host = self._host.find(address)
+        host = self._state.memory.host.find(address)
         if host is not None and (host.pool is not None or host.graph is not None):
-            free_of_host(self, address)
+            free_of_host(self._state, address)
             return
         if host is not None and host.managed and host.address == address:
-            self._finish_context_of(host.context)
-        with self._lock:
-            managed = self._host.free(address, managed=True)
+            self._state.operations.finish_context_of(host.context)
+        with self._state.lock:
+            managed = self._state.memory.host.free(address, managed=True)
         if not managed:
-            free_device_memory(self, address)
+            free_device_memory(self._state, address)
 
     @call
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
@@ -109,15 +108,15 @@ class MemoryCalls(CallRules):
         return SUCCESS, self._allocate_host(bytesize, flags=flags) if bytesize > 0 else 0
 
     def _allocate_host(self, nbytes: int, *, managed: bool = False, flags: int = 0) -> int:
-        context = self._current()
-        self._reject_unsafe()
+        context = self._state.handles.current()
+        self._state.captures.reject_unsafe()
         try:
-            with self._lock:
-                piece = self._host.allocate(
+            with self._state.lock:
+                piece = self._state.memory.host.allocate(
                     nbytes, context.handle, context.device.ordinal, managed=managed, flags=flags
                 )
-            if self._accesses is not None:
-                self._accesses.born(piece.address)
+            if self._state.operations.accesses is not None:
+                self._state.operations.accesses.born(piece.address)
         except (OSError, ValueError, OverflowError) as error:
             raise CallError(
                 CUresult.CUDA_ERROR_OUT_OF_MEMORY,
@@ -130,14 +129,14 @@ class MemoryCalls(CallRules):
         """Free pinned host memory; null is allowed."""
         if not p:
             return OK
-        if self._thread.stack:
-            self._usable(self._top())
-        self._reject_unsafe()
-        host = self._host.find(p)
+        if self._state.thread.stack:
+            self._state.handles.usable(self._state.handles.top())
+        self._state.captures.reject_unsafe()
+        host = self._state.memory.host.find(p)
         if host is not None and host.address == p and not host.managed:
-            self._finish_context_of(host.context)
-        with self._lock:
-            if not self._host.free(p):
+            self._state.operations.finish_context_of(host.context)
+        with self._state.lock:
+            if not self._state.memory.host.free(p):
                 raise invalid_value(f"cannot free {p:#x}: no pinned memory starts there")
         return OK
 
@@ -149,38 +148,40 @@ class MemoryCalls(CallRules):
     @call
     def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]:
         """Page-lock memory that the caller still owns."""
-        context = self._current()
-        self._reject_unsafe()
+        context = self._state.handles.current()
+        self._state.captures.reject_unsafe()
         if flags & ~_REGISTER_FLAGS or not p or bytesize <= 0:
             raise invalid_value(f"cannot page-lock {bytesize} bytes at {p:#x} with flags {flags}")
         ends = p, p + bytesize - 1
-        if self._has_foreign_callers and not all(is_readable(at, 1) for at in ends):
+        if self._state.process.has_foreign_callers and not all(is_readable(at, 1) for at in ends):
             raise invalid_value(f"{bytesize} bytes at {p:#x} are not all mapped")
-        with self._lock:
-            piece = self._host.register(p, bytesize, context.handle, context.device.ordinal, flags)
+        with self._state.lock:
+            piece = self._state.memory.host.register(
+                p, bytesize, context.handle, context.device.ordinal, flags
+            )
         if piece is None:
             raise CallError(
                 CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
                 f"some of the {bytesize} bytes at {p:#x} are page-locked already",
             )
-        if self._accesses is not None:
-            self._accesses.born(p)
+        if self._state.operations.accesses is not None:
+            self._state.operations.accesses.born(p)
         return OK
 
     @call
     def cuMemHostUnregister(self, p: int, /) -> tuple[CUresult]:
         """Undo the registration, when the work of its context is done."""
-        self._current()
-        self._reject_unsafe()
-        piece = self._host.find(p)
+        self._state.handles.current()
+        self._state.captures.reject_unsafe()
+        piece = self._state.memory.host.find(p)
         if piece is not None and piece.is_registered:
             if piece.address != p:
                 raise invalid_value(
                     f"{p:#x} lies within page-locked memory that begins at {piece.address:#x}"
                 )
-            self._finish_context_of(piece.context)
-        with self._lock:
-            if not self._host.free(p, registered=True):
+            self._state.operations.finish_context_of(piece.context)
+        with self._state.lock:
+            if not self._state.memory.host.free(p, registered=True):
                 raise CallError(
                     CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
                     f"no memory that cuMemHostRegister was given begins at {p:#x}",
@@ -190,16 +191,16 @@ class MemoryCalls(CallRules):
     @call
     def cuMemHostGetDevicePointer(self, p: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Return the address of page-locked memory on a device: its own address."""
-        self._current()
-        if flags or self._host.find(p) is None:
+        self._state.handles.current()
+        if flags or self._state.memory.host.find(p) is None:
             raise invalid_value(f"{p:#x} is no page-locked memory")
         return SUCCESS, CUdeviceptr(p)
 
     @call
     def cuMemHostGetFlags(self, p: int, /) -> tuple[CUresult, int]:
         """Return the flags of its allocation or registration; all of it is mapped."""
-        self._current()
-        piece = self._host.find(p)
+        self._state.handles.current()
+        piece = self._state.memory.host.find(p)
         if piece is None or piece.managed:
             raise invalid_value(f"{p:#x} is no page-locked memory")
         return SUCCESS, piece.flags | 2  # CU_MEMHOSTALLOC_DEVICEMAP
@@ -207,12 +208,12 @@ class MemoryCalls(CallRules):
     @call
     def cuMemGetAddressRange(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUdeviceptr, int]:
         """Return start and size of the allocation that holds an address."""
-        self._current()
+        self._state.handles.current()
         address = int(dptr)
-        host = self._host.find(address)
+        host = self._state.memory.host.find(address)
         if host is not None:
             return SUCCESS, CUdeviceptr(host.address), host.nbytes
-        device = self._device_of(address)
+        device = self._state.devices.holding(address)
         if device is not None:
             with device.lock:
                 allocation = device.memory.find(address)
@@ -223,7 +224,7 @@ class MemoryCalls(CallRules):
         )
 
 
-class ArrayCalls(CallRules):
+class ArrayCalls(DriverCalls):
     """CUDA arrays and mipmapped arrays."""
 
     @call
@@ -234,13 +235,13 @@ class ArrayCalls(CallRules):
         return self._create_array(allocate_array)
 
     def _create_array(self, descriptor: CUDA_ARRAY3D_DESCRIPTOR | None) -> tuple[CUresult, CUarray]:
-        context = self._current()
+        context = self._state.handles.current()
         layout = read_layout(descriptor, context.device)
-        self._reject_unsafe()
+        self._state.captures.reject_unsafe()
         with context.device.lock:
             piece = context.device.allocate(layout.nbytes, Owner.ARRAY, context=context.handle)
-        array = Array(next(self._handles), context, layout, piece.address, piece)
-        self._arrays[array.handle] = array
+        array = Array(self._state.handles.new(), context, layout, piece.address, piece)
+        self._state.handles.arrays[array.handle] = array
         return SUCCESS, CUarray(array.handle)
 
     @call
@@ -261,13 +262,13 @@ class ArrayCalls(CallRules):
     @call
     def cuArrayDestroy(self, h_array: CUarray, /) -> tuple[CUresult]:
         """Free an array, whichever context is current; a level of another is left unchanged."""
-        array = self._array(h_array)
-        self._reject_unsafe()
+        array = self._state.handles.array(h_array)
+        self._state.captures.reject_unsafe()
         if array.piece is not None:
-            self._finish_context(array.context)
+            self._state.operations.finish_context(array.context)
             with array.context.device.lock:
-                self._array(h_array)  # another thread may have destroyed it
-                del self._arrays[array.handle]
+                self._state.handles.array(h_array)  # another thread may have destroyed it
+                del self._state.handles.arrays[array.handle]
                 array.destroyed = True
                 array.context.device.free(array.piece)
         return OK
@@ -277,17 +278,17 @@ class ArrayCalls(CallRules):
         self, h_array: CUarray, /
     ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]:
         """Return the creation descriptor of the array, or that of a level."""
-        return SUCCESS, self._array(h_array).layout.descriptor()
+        return SUCCESS, self._state.handles.array(h_array).layout.descriptor()
 
     @call
     def cuMipmappedArrayCreate(
         self, mipmapped_array_desc: CUDA_ARRAY3D_DESCRIPTOR | None, num_mipmap_levels: int, /
     ) -> tuple[CUresult, CUmipmappedArray]:
         """Create a mipmapped array of as many of the requested levels as possible."""
-        context = self._current()
+        context = self._state.handles.current()
         layout = read_layout(mipmapped_array_desc, context.device)
         self._check_mipmaps(layout, context)
-        self._reject_unsafe()
+        self._state.captures.reject_unsafe()
         largest = max(layout.width, layout.height, 0 if layout.is_layered else layout.depth)
         layouts = [layout]
         for _ in range(1, min(num_mipmap_levels, largest.bit_length())):
@@ -298,12 +299,12 @@ class ArrayCalls(CallRules):
         with context.device.lock:
             piece = context.device.allocate(starts[-1], Owner.MIPMAP, context=context.handle)
         levels = tuple(
-            Array(next(self._handles), context, level, piece.address + start, None)
+            Array(self._state.handles.new(), context, level, piece.address + start, None)
             for level, start in zip(layouts, starts, strict=False)
         )
-        self._arrays |= {level.handle: level for level in levels}
-        mipmapped = MipmappedArray(next(self._handles), context, levels, piece)
-        self._mipmapped_arrays[mipmapped.handle] = mipmapped
+        self._state.handles.arrays |= {level.handle: level for level in levels}
+        mipmapped = MipmappedArray(self._state.handles.new(), context, levels, piece)
+        self._state.handles.mipmapped_arrays[mipmapped.handle] = mipmapped
         return SUCCESS, CUmipmappedArray(mipmapped.handle)
 
     @staticmethod
@@ -334,13 +335,13 @@ class ArrayCalls(CallRules):
     def cuMipmappedArrayDestroy(self, h_mipmapped_array: CUmipmappedArray, /) -> tuple[CUresult]:
         """Free a mipmapped array with its levels."""
         mipmapped = self._mipmapped_array(h_mipmapped_array)
-        self._reject_unsafe()
-        self._finish_context(mipmapped.context)
+        self._state.captures.reject_unsafe()
+        self._state.operations.finish_context(mipmapped.context)
         with mipmapped.context.device.lock:
             self._mipmapped_array(h_mipmapped_array)  # another thread may have destroyed it
-            del self._mipmapped_arrays[mipmapped.handle]
+            del self._state.handles.mipmapped_arrays[mipmapped.handle]
             for level in mipmapped.levels:
-                del self._arrays[level.handle]
+                del self._state.handles.arrays[level.handle]
                 level.destroyed = True
             mipmapped.context.device.free(mipmapped.piece)
         return OK
@@ -349,11 +350,11 @@ class ArrayCalls(CallRules):
         number = int(handle)
         if not number:
             raise invalid_handle("invalid resource handle: the mipmapped array is null")
-        mipmap = self._mipmapped_arrays.get(number)
+        mipmap = self._state.handles.mipmapped_arrays.get(number)
         if mipmap is None:
             raise CallError(
                 CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
                 f"{number:#x} is no live mipmapped array",
             )
-        self._usable(mipmap.context)
+        self._state.handles.usable(mipmap.context)
         return mipmap

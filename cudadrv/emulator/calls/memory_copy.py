@@ -27,7 +27,6 @@ from ...driver._api import (
     CUstream,
 )
 from ..call_error import OK, CallError, invalid_value
-from ..call_rules import CallRules
 from ..copies import (
     Box,
     BoxCopy,
@@ -42,16 +41,17 @@ from ..copies import (
     side_in_array,
 )
 from ..device_state import DeviceState
+from ..driver_state import DriverState
 from ..node_kind import NodeKind
 from ..streams import LEGACY_HANDLE, Stream
-from .call import call
+from .call import DriverCalls, call
 
 _IN_STREAM, _DURING_CALL, _ANY_TIME = 1, 2, 3  # CUmemcpySrcAccessOrder
 _POINTER, _ARRAY = 1, 2  # CUmemcpy3DOperandType
 _FLAGS: Final = 1  # CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE
 
 
-class CopyCalls(CallRules):
+class CopyCalls(DriverCalls):
     """Copies."""
 
     @call
@@ -60,7 +60,7 @@ class CopyCalls(CallRules):
     ) -> tuple[CUresult]:
         """Copy from host to device."""
         self._reject_by_context(byte_count, int(dst_device))
-        copy_bytes(self, int(dst_device), src_host, byte_count, h_stream, from_host=True)
+        copy_bytes(self._state, int(dst_device), src_host, byte_count, h_stream, from_host=True)
         return OK
 
     @call
@@ -69,7 +69,7 @@ class CopyCalls(CallRules):
     ) -> tuple[CUresult]:
         """Copy from device to host."""
         self._reject_by_context(byte_count, int(src_device))
-        copy_bytes(self, dst_host, int(src_device), byte_count, h_stream, to_host=True)
+        copy_bytes(self._state, dst_host, int(src_device), byte_count, h_stream, to_host=True)
         return OK
 
     @call
@@ -83,7 +83,7 @@ class CopyCalls(CallRules):
     ) -> tuple[CUresult]:
         """Copy from device to device, also between devices."""
         self._reject_by_context(byte_count, int(dst_device), int(src_device))
-        copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
+        copy_bytes(self._state, int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
     @call
@@ -99,19 +99,19 @@ class CopyCalls(CallRules):
     ) -> tuple[CUresult]:
         """Copy between contexts; the pointers select the devices, null contexts are allowed."""
         self._reject_dead(dst_context, src_context)
-        copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
+        copy_bytes(self._state, int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
     def _reject_dead(self, *contexts: CUcontext) -> None:
         """Reject contexts that are destroyed or broken; null ones are allowed."""
         for context in contexts:
             if int(context):
-                self._usable(self._context(context))
+                self._state.handles.usable(self._state.handles.context(context))
 
     @call
     def cuMemcpy3DAsync(self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /) -> tuple[CUresult]:
         """Copy `WidthInBytes` of `Height` rows of `Depth` slices; an empty box copies nothing."""
-        submit_box(self, copy, h_stream)
+        submit_box(self._state, copy, h_stream)
         return OK
 
     @call
@@ -121,7 +121,7 @@ class CopyCalls(CallRules):
         """Same between contexts; the pointers select the devices, null contexts are allowed."""
         if copy is not None:
             self._reject_dead(copy.dstContext, copy.srcContext)
-        submit_box(self, copy, h_stream)
+        submit_box(self._state, copy, h_stream)
         return OK
 
     def _reject_by_context(self, nbytes: int, *addresses: int) -> None:
@@ -132,10 +132,10 @@ class CopyCalls(CallRules):
         except bytes across the border of two mappings: measured with driver 580 on two devices and
         on one.
         """
-        stack = self._thread.stack
+        stack = self._state.thread.stack
         current = stack[-1].device if stack else None
         for address in addresses:
-            device = self._device_of(address)
+            device = self._state.devices.holding(address)
             if device is None or device is current:
                 continue
             with device.lock:
@@ -181,8 +181,14 @@ class CopyCalls(CallRules):
     ) -> tuple[CUresult]:
         """Copy from device to device; the host does not wait, but for SYNC_MEMOPS."""
         self._reject_by_context(byte_count, int(dst_device), int(src_device))
-        copy_bytes(self, int(dst_device), int(src_device), byte_count, self._thread.default_stream)
-        self._wait_if_synchronous(int(dst_device), int(src_device))
+        copy_bytes(
+            self._state,
+            int(dst_device),
+            int(src_device),
+            byte_count,
+            self._state.thread.default_stream,
+        )
+        self._state.operations.wait_if_synchronous(int(dst_device), int(src_device))
         return OK
 
     @call
@@ -197,16 +203,26 @@ class CopyCalls(CallRules):
     ) -> tuple[CUresult]:
         """Copy between contexts; the host does not wait."""
         self._reject_dead(dst_context, src_context)
-        copy_bytes(self, int(dst_device), int(src_device), byte_count, self._thread.default_stream)
-        self._wait_if_synchronous(int(dst_device), int(src_device))
+        copy_bytes(
+            self._state,
+            int(dst_device),
+            int(src_device),
+            byte_count,
+            self._state.thread.default_stream,
+        )
+        self._state.operations.wait_if_synchronous(int(dst_device), int(src_device))
         return OK
 
     @call
     def cuMemcpy3D(self, copy: CUDA_MEMCPY3D | None, /) -> tuple[CUresult]:
         """Copy a box of bytes."""
-        self._queued.reject_to_wait(self._stream(self._thread.default_stream))
-        submit_box(self, copy, self._thread.default_stream)
-        self._wait_for_stream(self._stream(self._thread.default_stream))
+        self._state.operations.queue.reject_to_wait(
+            self._state.handles.stream(self._state.thread.default_stream)
+        )
+        submit_box(self._state, copy, self._state.thread.default_stream)
+        self._state.operations.wait_for_stream(
+            self._state.handles.stream(self._state.thread.default_stream)
+        )
         return OK
 
     @call
@@ -214,7 +230,7 @@ class CopyCalls(CallRules):
         """Copy a box between contexts; the host does not wait."""
         if copy is not None:
             self._reject_dead(copy.dstContext, copy.srcContext)
-        submit_box(self, copy, self._thread.default_stream)
+        submit_box(self._state, copy, self._state.thread.default_stream)
         return OK
 
     @call
@@ -223,7 +239,9 @@ class CopyCalls(CallRules):
     ) -> tuple[CUresult]:
         """Copy between any two addresses."""
         self._reject_by_context(byte_count, int(dst), int(src))
-        copy_bytes(self, int(dst), int(src), byte_count, h_stream, to_host=True, from_host=True)
+        copy_bytes(
+            self._state, int(dst), int(src), byte_count, h_stream, to_host=True, from_host=True
+        )
         return OK
 
     @call
@@ -238,18 +256,22 @@ class CopyCalls(CallRules):
     ) -> None:
         """Copy in the legacy stream, and wait for the copy."""
         if nbytes > 0:
-            self._queued.reject_to_wait(self._stream(self._thread.default_stream))
+            self._state.operations.queue.reject_to_wait(
+                self._state.handles.stream(self._state.thread.default_stream)
+            )
         copy_bytes(
-            self,
+            self._state,
             dst,
             src,
             nbytes,
-            self._thread.default_stream,
+            self._state.thread.default_stream,
             to_host=to_host,
             from_host=from_host,
         )
         if nbytes > 0:
-            self._wait_for_stream(self._stream(self._thread.default_stream))
+            self._state.operations.wait_for_stream(
+                self._state.handles.stream(self._state.thread.default_stream)
+            )
 
     @call
     def cuMemcpyBatchAsync(
@@ -275,7 +297,10 @@ class CopyCalls(CallRules):
         if min(sizes[:count]) <= 0:
             raise invalid_value(f"copy {sizes.index(min(sizes[:count]))} of a batch has no bytes")
         copies = [
-            (copy_of_bytes(self, int(dst), int(src), size, to_host=True, from_host=True), order)
+            (
+                copy_of_bytes(self._state, int(dst), int(src), size, to_host=True, from_host=True),
+                order,
+            )
             for dst, src, size, order in zip(dsts, srcs, sizes, orders, strict=False)
         ]
         self._submit_batch(stream, copies)
@@ -292,7 +317,9 @@ class CopyCalls(CallRules):
             raise invalid_value("the attributes of the copy are null")
         order = _order_of(attr)
         if size > 0:
-            move = copy_of_bytes(self, int(dst), int(src), size, to_host=True, from_host=True)
+            move = copy_of_bytes(
+                self._state, int(dst), int(src), size, to_host=True, from_host=True
+            )
             self._submit_ordered(stream, move, order)
         return OK
 
@@ -329,11 +356,11 @@ class CopyCalls(CallRules):
     def _stream_of_batch(self, handle: CUstream) -> Stream:
         if int(handle) in (0, LEGACY_HANDLE):
             raise invalid_value("such a copy needs a stream other than the legacy one")
-        if not self._thread.stack:  # as driver 580 says, though the stream has a context
+        if not self._state.thread.stack:  # as driver 580 says, though the stream has a context
             raise invalid_value("a batch of copies needs a current context")
-        stream = self._stream(handle)
+        stream = self._state.handles.stream(handle)
         if stream.capture is not None:
-            self._reject_if_invalid(stream.capture)
+            self._state.captures.reject_if_invalid(stream.capture)
             raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                 "a graph takes no such copy; the capture goes on, as with driver 580",
@@ -352,11 +379,11 @@ class CopyCalls(CallRules):
         A source that may be read early is read at the call, so that a missing wait is found. Host
         memory that must stay unchanged is watched instead.
         """
-        if self._timeline is None:
-            self._submit(stream, NodeKind.COPY, partial(copy.run, False, None))
+        if self._state.operations.timeline is None:
+            self._state.operations.submit(stream, NodeKind.COPY, partial(copy.run, False, None))
             return
-        source = host_side(self, *copy.source, is_written=False)
-        target = host_side(self, *copy.target, is_written=True)
+        source = host_side(self._state, *copy.source, is_written=False)
+        target = host_side(self._state, *copy.target, is_written=True)
         address, _ = look_at(copy, later=False)
         staged = None
         if order == _DURING_CALL or (order == _ANY_TIME and source.range is None):
@@ -366,7 +393,9 @@ class CopyCalls(CallRules):
         host_ranges = tuple(
             host_range for host_range in (read, target.range) if host_range is not None
         )
-        self._submit(stream, NodeKind.COPY, partial(copy.run, True, staged), host_ranges)
+        self._state.operations.submit(
+            stream, NodeKind.COPY, partial(copy.run, True, staged), host_ranges
+        )
 
     def _box_of(self, op: CUDA_MEMCPY3D_BATCH_OP) -> ReadyCopy:
         """Return a copy of a box, whose extents are elements of an array's size, else bytes."""
@@ -379,20 +408,20 @@ class CopyCalls(CallRules):
         nbytes = sizes.pop() if sizes else 1
         box = extent[0] * nbytes, extent[1], extent[2]
         source, target = (self._side_of(side, nbytes, box) for side in (op.src, op.dst))
-        return copy_of_box(self, source, target, box)
+        return copy_of_box(self._state, source, target, box)
 
     def _element_bytes(self, side: CUmemcpy3DOperand) -> int:
         """Return the element size of its array; 0 for a pointer."""
         if _kind_of(side) != _ARRAY:
             return 0
-        array = self._arrays.get(int(side.op.array.array))
+        array = self._state.handles.arrays.get(int(side.op.array.array))
         return 0 if array is None else array.layout.texel_bytes
 
     def _side_of(self, side: CUmemcpy3DOperand, nbytes: int, box: Box) -> BoxSide:
         if _kind_of(side) == _ARRAY:
             array = side.op.array
             corner = int(array.offset.x) * nbytes, int(array.offset.y), int(array.offset.z)
-            return side_in_array(self, array.array, 0, corner, box)
+            return side_in_array(self._state, array.array, 0, corner, box)
         pointer = side.op.ptr
         width, height, _ = box
         row = int(pointer.rowLength) * nbytes or width
@@ -406,11 +435,11 @@ class CopyCalls(CallRules):
         return BoxSide(address, row, row * rows, any_host=True)
 
 
-def submit_box(driver: CallRules, copy: BoxCopy | None, h_stream: CUstream) -> None:
+def submit_box(driver: DriverState, copy: BoxCopy | None, h_stream: CUstream) -> None:
     """Copy a box in the order of a stream, or record the copy."""
     if copy is None:
         raise invalid_value("the copy's parameters are null")
-    copy_boxes(driver, copy, driver._stream(h_stream))
+    copy_boxes(driver, copy, driver.handles.stream(h_stream))
 
 
 def _mapping_at(device: DeviceState, address: int) -> tuple[int, MappedPiece] | None:

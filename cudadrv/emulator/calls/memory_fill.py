@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 
 from ...driver._api import CUdeviceptr, CUresult, CUstream
 from ..call_error import OK, invalid_value
-from ..call_rules import CallRules
 from ..copies import host_address_of, host_side, lock_of, record_copy
 from ..device_state import DeviceState
+from ..driver_state import DriverState
 from ..node_kind import NodeKind
 from ..streams import Stream
-from .call import call
+from .call import DriverCalls, call
 
 _PARAMS: Final = struct.Struct("<QQIIQQQ")  # CUDA_MEMSET_NODE_PARAMS_v2
 
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     pitch: int = 0
 
 
-class FillCalls(CallRules):
+class FillCalls(DriverCalls):
     """Fills; those without a stream run in the legacy stream."""
 
     @call
@@ -82,22 +82,24 @@ class FillCalls(CallRules):
 
     def _fill(self, address: int, value: int, width: int, rows: Rows) -> None:
         """Fill in the default stream; the host waits for a fill of its own or managed memory."""
-        stream = self._stream(self._thread.default_stream)
-        waits = self._host.find(address) is not None
+        stream = self._state.handles.stream(self._state.thread.default_stream)
+        waits = self._state.memory.host.find(address) is not None
         if waits:
-            self._queued.reject_to_wait(stream)
-        fill_rows(self, address, value, width, rows, stream)
+            self._state.operations.queue.reject_to_wait(stream)
+        fill_rows(self._state, address, value, width, rows, stream)
         if waits:
-            self._wait_for_stream(stream)
+            self._state.operations.wait_for_stream(stream)
         else:
-            self._wait_if_synchronous(address)
+            self._state.operations.wait_if_synchronous(address)
 
     @call
     def cuMemsetD8Async(
         self, dst_device: CUdeviceptr, uc: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` bytes."""
-        fill_rows(self, int(dst_device), uc, 1, Rows(n), self._stream(h_stream))
+        fill_rows(
+            self._state, int(dst_device), uc, 1, Rows(n), self._state.handles.stream(h_stream)
+        )
         return OK
 
     @call
@@ -105,7 +107,9 @@ class FillCalls(CallRules):
         self, dst_device: CUdeviceptr, us: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` 16-bit values at a multiple of 2."""
-        fill_rows(self, int(dst_device), us, 2, Rows(n), self._stream(h_stream))
+        fill_rows(
+            self._state, int(dst_device), us, 2, Rows(n), self._state.handles.stream(h_stream)
+        )
         return OK
 
     @call
@@ -113,7 +117,9 @@ class FillCalls(CallRules):
         self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` 32-bit values at a multiple of 4."""
-        fill_rows(self, int(dst_device), ui, 4, Rows(n), self._stream(h_stream))
+        fill_rows(
+            self._state, int(dst_device), ui, 4, Rows(n), self._state.handles.stream(h_stream)
+        )
         return OK
 
     @call
@@ -129,7 +135,12 @@ class FillCalls(CallRules):
     ) -> tuple[CUresult]:
         """Set `width` bytes of each of `height` rows, `dst_pitch` bytes apart."""
         fill_rows(
-            self, int(dst_device), uc, 1, Rows(width, height, dst_pitch), self._stream(h_stream)
+            self._state,
+            int(dst_device),
+            uc,
+            1,
+            Rows(width, height, dst_pitch),
+            self._state.handles.stream(h_stream),
         )
         return OK
 
@@ -146,7 +157,12 @@ class FillCalls(CallRules):
     ) -> tuple[CUresult]:
         """Same for 16-bit values, at multiples of 2."""
         fill_rows(
-            self, int(dst_device), us, 2, Rows(width, height, dst_pitch), self._stream(h_stream)
+            self._state,
+            int(dst_device),
+            us,
+            2,
+            Rows(width, height, dst_pitch),
+            self._state.handles.stream(h_stream),
         )
         return OK
 
@@ -163,16 +179,21 @@ class FillCalls(CallRules):
     ) -> tuple[CUresult]:
         """Same for 32-bit values, at multiples of 4."""
         fill_rows(
-            self, int(dst_device), ui, 4, Rows(width, height, dst_pitch), self._stream(h_stream)
+            self._state,
+            int(dst_device),
+            ui,
+            4,
+            Rows(width, height, dst_pitch),
+            self._state.handles.stream(h_stream),
         )
         return OK
 
 
 def _reject_if_shut(
-    driver: CallRules, device: DeviceState | None, address: int, stream: Stream
+    driver: DriverState, device: DeviceState | None, address: int, stream: Stream
 ) -> None:
     """Reject host memory that the stream's device may not access."""
-    piece = driver._host.find(address) if device is None else None
+    piece = driver.memory.host.find(address) if device is None else None
     ordinal = stream.context.device.ordinal
     if piece is not None and not piece.is_open_to(ordinal):
         raise invalid_value(
@@ -182,7 +203,7 @@ def _reject_if_shut(
 
 
 def fill_rows(
-    driver: CallRules, address: int, value: int, width: int, rows: Rows, stream: Stream
+    driver: DriverState, address: int, value: int, width: int, rows: Rows, stream: Stream
 ) -> None:
     """Fill rows of memory in the order of a stream, or record the fill."""
     if not 0 <= value < 1 << 8 * width:
@@ -200,11 +221,11 @@ def fill_rows(
             f"rows of {nbytes} bytes cannot begin {pitch} bytes apart: a pitch is a multiple "
             f"of {width} and no less than a row"
         )
-    device, span = driver._device_of(address), pitch * (height - 1) + nbytes
+    device, span = driver.devices.holding(address), pitch * (height - 1) + nbytes
     _reject_if_shut(driver, device, address, stream)
     pattern = value.to_bytes(width, "little")
     recording = stream.capture is not None
-    later = recording or driver._timeline is not None
+    later = recording or driver.operations.timeline is not None
 
     def run() -> None:
         with lock_of(device):
@@ -220,12 +241,14 @@ def fill_rows(
         record_copy(driver, (device, []), (device, ranges))
 
     if not later:
-        driver._submit(stream, NodeKind.SET, run)
+        driver.operations.submit(stream, NodeKind.SET, run)
         return
     with lock_of(device):
         host_address_of(driver, device, address, span, False, recording)
     target = host_side(driver, device, address, span, is_written=True)
-    driver._submit(stream, NodeKind.SET, run, () if target.range is None else (target.range,))
+    driver.operations.submit(
+        stream, NodeKind.SET, run, () if target.range is None else (target.range,)
+    )
     if stream.capture is not None:
         fields = (address, rows.pitch, value, width, count, height, stream.context.handle)
         stream.capture.set_params(stream, _PARAMS.pack(*fields))

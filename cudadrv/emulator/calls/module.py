@@ -23,9 +23,9 @@ from ...driver._api import (
     CUresult,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
-from ..call_rules import CallRules
+from ..driver_state import DriverState
 from ..modules import Module, PendingLink
-from .call import call
+from .call import DriverCalls, call
 
 _LAZY: Final = 2  # CU_MODULE_LAZY_LOADING
 _ERROR_LOG: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
@@ -36,7 +36,7 @@ _KINDS: Final = {0: "a cubin", 3: "an object file", 4: "an archive", 5: "LTO-IR"
 _MAX_REGISTERS: Final = int(CUjit_option.CU_JIT_MAX_REGISTERS)
 
 
-class ModuleCalls(CallRules):
+class ModuleCalls(DriverCalls):
     """Modules, their functions and their variables, and the driver's linker."""
 
     @call
@@ -70,19 +70,19 @@ class ModuleCalls(CallRules):
         # With the first module: saves 120 ms of an emulator that loads none.
         from ..module_loading import place_module, read_image
 
-        context = self._current()
+        context = self._state.handles.current()
         capability = context.device.profile.compute_capability
-        return place_module(self, read_image(bytes(image), capability), context)
+        return place_module(self._state, read_image(bytes(image), capability), context)
 
     @call
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]:
         """Free the module's variables and functions."""
         module = self._module(hmod)
-        self._reject_unsafe()
-        self._finish_context(module.context)
-        with self._lock:
+        self._state.captures.reject_unsafe()
+        self._state.operations.finish_context(module.context)
+        with self._state.lock:
             self._module(hmod)  # another thread may have unloaded it
-            forget_module(self, module)
+            forget_module(self._state, module)
         module.close()
         return OK
 
@@ -99,7 +99,7 @@ class ModuleCalls(CallRules):
         for names in instance("Emulator.name_kernels: expressions", expressions, Mapping).items():
             for name in names:
                 text("Emulator.name_kernels: expressions", name)
-        state = self._modules.get(int(handle))
+        state = self._state.handles.modules.get(int(handle))
         if state is not None:
             state.program.shown.update(expressions)
 
@@ -146,10 +146,10 @@ class ModuleCalls(CallRules):
         return SUCCESS, (handles + [CUfunction(0)] * num_functions)[:num_functions]
 
     def _module(self, handle: CUmodule) -> Module:
-        module = self._modules.get(int(handle))
+        module = self._state.handles.modules.get(int(handle))
         if module is None:
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no loaded module")
-        self._usable(module.context)
+        self._state.handles.usable(module.context)
         return module
 
     @call
@@ -161,10 +161,12 @@ class ModuleCalls(CallRules):
         /,
     ) -> tuple[CUresult, CUlinkState]:
         """Begin a link; of the options the error log and the register limit are used."""
-        self._current()
-        handle = next(self._handles)
+        self._state.handles.current()
+        handle = self._state.handles.new()
         pairs = zip(options[:num_options], option_values[:num_options], strict=True)
-        self._links[handle] = PendingLink({int(option): value for option, value in pairs})
+        self._state.handles.links[handle] = PendingLink(
+            {int(option): value for option, value in pairs}
+        )
         return SUCCESS, CUlinkState(handle)
 
     @call
@@ -186,7 +188,7 @@ class ModuleCalls(CallRules):
         if int(kind) == _FATBIN:
             from ..module_loading import ptx_of_fatbin  # as in `_load`
 
-            capability = self._current().device.profile.compute_capability
+            capability = self._state.handles.current().device.profile.compute_capability
             data = ptx_of_fatbin(data, capability).encode()
         elif int(kind) != _PTX:
             noun = _KINDS.get(int(kind), f"an input of kind {int(kind)}")
@@ -233,21 +235,21 @@ class ModuleCalls(CallRules):
     def cuLinkDestroy(self, state: CUlinkState, /) -> tuple[CUresult]:
         """Forget a link and its image."""
         self._link(state)
-        self._links.pop(int(state), None)
+        self._state.handles.links.pop(int(state), None)
         return OK
 
     def _link(self, handle: CUlinkState) -> PendingLink:
-        link = self._links.get(int(handle))
+        link = self._state.handles.links.get(int(handle))
         if link is None:
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no link")
         return link
 
 
-def forget_module(driver: CallRules, module: Module) -> None:
+def forget_module(driver: DriverState, module: Module) -> None:
     """Remove a module and its functions from the tables; `_lock` is held."""
-    del driver._modules[module.handle]
+    del driver.handles.modules[module.handle]
     for function in module.functions.values():
-        del driver._functions[function.handle]
+        del driver.handles.functions[function.handle]
 
 
 def write_log(values: Mapping[int, object], text: str) -> None:

@@ -15,11 +15,10 @@ from ...driver._api import (
     CUstream,
 )
 from ..call_error import CallError, not_supported
-from ..call_rules import CallRules
-from .call import call
+from .call import DriverCalls, call
 
 
-class OpenGLCalls(CallRules):
+class OpenGLCalls(DriverCalls):
     """The functions that share memory with OpenGL; each fails."""
 
     @call

@@ -26,8 +26,8 @@ from ...driver._api import (
     cuuint64_t,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
-from ..call_rules import CallRules
 from ..contexts import Context
+from ..driver_state import DriverState
 from ..edge_data import reject_edge_data
 from ..events import Event
 from ..graphs import Graph, Tip
@@ -35,7 +35,7 @@ from ..native_thread import thread_number
 from ..node_kind import NodeKind
 from ..streams import NON_BLOCKING, Stream, StreamCapture
 from ..timeline.queues import nothing
-from .call import call, pointer_to
+from .call import DriverCalls, call, pointer_to
 from .event import INTERPROCESS
 
 _StreamCallback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
@@ -49,7 +49,7 @@ _KNOWN: Final = frozenset((_WINDOW, _SYNC_POLICY, _PRIORITY, _DOMAIN_MAP, _DOMAI
 _AUTO: Final = 1  # CU_SYNC_POLICY_AUTO
 
 
-class StreamCalls(CallRules):
+class StreamCalls(DriverCalls):
     """Streams and stream capture."""
 
     @call
@@ -60,119 +60,123 @@ class StreamCalls(CallRules):
     @call
     def cuStreamGetFlags(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
         """Return the flags of its creation; invalidates a capture, as measured on an H200."""
-        stream = self._stream(h_stream)
-        if self._captures:
-            self._reject_in_capture(stream)
+        stream = self._state.handles.stream(h_stream)
+        if self._state.captures.active:
+            self._state.captures.reject_if_capturing(stream)
         return SUCCESS, stream.flags
 
     @call
     def cuStreamGetId(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
         """Return a number unique among streams."""
-        stream = self._stream(h_stream)
-        with self._lock:
-            stream.identity = stream.identity or next(self._handles)
+        stream = self._state.handles.stream(h_stream)
+        with self._state.lock:
+            stream.identity = stream.identity or self._state.handles.new()
         return SUCCESS, stream.identity
 
     @call
     def cuStreamGetDevice(self, h_stream: CUstream, /) -> tuple[CUresult, CUdevice]:
         """Return the device of its context."""
-        return SUCCESS, CUdevice(self._stream(h_stream).context.device.ordinal)
+        return SUCCESS, CUdevice(self._state.handles.stream(h_stream).context.device.ordinal)
 
     @call
     def cuStreamAddCallback(
         self, h_stream: CUstream, callback: int, user_data: int, flags: int, /
     ) -> tuple[CUresult]:
         """Call a host function with the stream and the result of its work."""
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         function, argument = int(callback), int(user_data)
         if not function or flags:
             raise invalid_value("a stream's callback is a function, with flags 0")
         if stream.capture is not None:
-            raise self._invalidate(
+            raise self._state.captures.invalidate(
                 [stream.capture],
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                 "a callback cannot be captured: use a host function; the capture is now invalid",
             )
         called, handle = _StreamCallback(function), int(h_stream)
-        self._submit(
+        self._state.operations.submit(
             stream,
             NodeKind.HOST,
-            lambda: self._thread.run_on_host(lambda: called(handle, 0, argument)),
+            lambda: self._state.thread.run_on_host(lambda: called(handle, 0, argument)),
         )
         return OK
 
     @call
     def cuStreamCreateWithPriority(self, flags: int, priority: int, /) -> tuple[CUresult, CUstream]:
         """Create a stream of the current context; a priority outside the range is clamped."""
-        context = self._current()
+        context = self._state.handles.current()
         if flags & ~NON_BLOCKING:
             raise invalid_value(f"invalid stream flags {flags:#x}")
-        return SUCCESS, new_stream(self, context, flags, priority)
+        return SUCCESS, new_stream(self._state, context, flags, priority)
 
     @call
     def cuStreamDestroy(self, h_stream: CUstream, /) -> tuple[CUresult]:
         """Destroy a stream, and abandon a capture that began in it; a forked one leaves its own."""
         if int(h_stream) <= 2:
             raise invalid_handle("invalid resource handle: a default stream cannot be destroyed")
-        stream = self._stream(h_stream)
-        with self._lock:
-            if self._streams.pop(stream.handle, None) is None:  # another thread has destroyed it
+        stream = self._state.handles.stream(h_stream)
+        with self._state.lock:
+            if (
+                self._state.handles.streams.pop(stream.handle, None) is None
+            ):  # another thread has destroyed it
                 raise invalid_handle(
                     f"invalid resource handle: {stream.handle:#x} is no live stream"
                 )
         capture = stream.capture
         if capture is None or capture.origin is stream:
-            self._drop_capture(stream)
+            self._state.captures.drop(stream)
         else:
-            with self._lock:
+            with self._state.lock:
                 capture.leave(stream)
         return OK
 
     @call
     def cuStreamSynchronize(self, h_stream: CUstream, /) -> tuple[CUresult]:
         """Run all queued work; unused memory above the pool's threshold is released."""
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         self._reject_wait(stream)
-        self._wait_for_stream(stream)
+        self._state.operations.wait_for_stream(stream)
         return OK
 
     @call
     def cuStreamQuery(self, h_stream: CUstream, /) -> tuple[CUresult]:
         """Return whether all queued work is done."""
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         self._reject_wait(stream)
-        timeline = self._timeline
-        if timeline is not None and self._is_pending(timeline.tails(stream), stream.context):
+        timeline = self._state.operations.timeline
+        if timeline is not None and self._state.operations.is_pending(
+            timeline.tails(stream), stream.context
+        ):
             return (CUresult.CUDA_ERROR_NOT_READY,)
-        self._host_has_waited(stream)
+        self._state.operations.host_has_waited(stream)
         return OK
 
     def _reject_wait(self, stream: Stream) -> None:
-        if self._captures:
-            self._reject_if_implicit(stream)
-            self._reject_in_capture(stream)
-            self._reject_unsafe()
+        if self._state.captures.active:
+            self._state.captures.reject_if_implicit(stream)
+            self._state.captures.reject_if_capturing(stream)
+            self._state.captures.reject_unsafe()
 
     @call
     def cuStreamGetPriority(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
         """Return the priority of the stream."""
-        return SUCCESS, self._stream(h_stream).priority
+        return SUCCESS, self._state.handles.stream(h_stream).priority
 
     @call
     def cuStreamGetCtx(self, h_stream: CUstream, /) -> tuple[CUresult, CUcontext]:
         """Return the context that the stream was made in."""
-        return SUCCESS, CUcontext(self._stream(h_stream).context.handle)
+        return SUCCESS, CUcontext(self._state.handles.stream(h_stream).context.handle)
 
     @call
     def cuStreamWaitEvent(
         self, h_stream: CUstream, h_event: CUevent, flags: int, /
     ) -> tuple[CUresult]:
         """Order a stream after an event; an event of a capture makes the stream join it."""
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         if flags & ~_WAIT_EXTERNAL:
             raise invalid_value(f"invalid wait flags {flags:#x}")
         try:
-            event = self._event(h_event)
+            event = self._state.handles.event(h_event)
         except CallError:
             if stream.capture is not None:
                 stream.capture.invalid = True
@@ -180,28 +184,34 @@ class StreamCalls(CallRules):
         if event.flags & INTERPROCESS and event.context.device is not stream.context.device:
             # Here the driver of CUDA 13.0 ends the process.
             raise invalid_handle("an event for several processes is waited for on its own device")
-        with self._lock:
+        with self._state.lock:
             if stream.capture is not None:
-                self._reject_if_invalid(stream.capture)
+                self._state.captures.reject_if_invalid(stream.capture)
             if event.capture is not None:
                 self._join(stream, event, event.capture)
             elif stream.capture is None:
-                self._reject_if_implicit(stream)
+                self._state.captures.reject_if_implicit(stream)
             elif flags & _WAIT_EXTERNAL:
                 stream.capture.add(stream, NodeKind.WAIT, nothing)
             elif event.time_ns is not None or event.operation is not None:
-                raise self._invalidate(
+                raise self._state.captures.invalidate(
                     [stream.capture],
                     CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
                     "a capturing stream cannot wait for an event recorded outside its capture; "
                     "the capture is now invalid",
                 )
-        if self._accesses is not None and stream.capture is None and event.clock is not None:
-            self._accesses.wait(stream, event.clock)
+        if (
+            self._state.operations.accesses is not None
+            and stream.capture is None
+            and event.clock is not None
+        ):
+            self._state.operations.accesses.wait(stream, event.clock)
         record = event.operation
-        is_logged = self._queued.log is not None
+        is_logged = self._state.operations.queue.log is not None
         if stream.capture is None and record and (is_logged or not record.is_done):
-            self._queued.submit(stream, NodeKind.WAIT, nothing, after=(record,), is_marker=True)
+            self._state.operations.queue.submit(
+                stream, NodeKind.WAIT, nothing, after=(record,), is_marker=True
+            )
         return OK
 
     def _join(self, stream: Stream, event: Event, capture: StreamCapture) -> None:
@@ -209,18 +219,18 @@ class StreamCalls(CallRules):
         if capture.ended:
             raise invalid_value("the event was recorded in a capture that has ended")
         if stream.is_legacy:
-            raise self._invalidate(
+            raise self._state.captures.invalidate(
                 [capture],
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
                 "the legacy stream cannot take part in a capture",
             )
         if stream.capture is not None and stream.capture is not capture:
-            raise self._invalidate(
+            raise self._state.captures.invalidate(
                 [capture, stream.capture],
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_MERGE,
                 "the stream and the event belong to different captures; both are now invalid",
             )
-        self._reject_if_invalid(capture)
+        self._state.captures.reject_if_invalid(capture)
         capture.join(stream, event.tip)
 
     @call
@@ -228,7 +238,7 @@ class StreamCalls(CallRules):
         self, h_stream: CUstream, mode: CUstreamCaptureMode, /
     ) -> tuple[CUresult]:
         """Record later work of the stream; impossible for the legacy stream."""
-        self._begin_capture(self._stream(h_stream), mode)
+        self._begin_capture(self._state.handles.stream(h_stream), mode)
         return OK
 
     @call
@@ -243,10 +253,10 @@ class StreamCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Record later work of the stream into an existing graph, after these nodes."""
-        stream = self._stream(h_stream)
-        graph = self._graph(h_graph)
+        stream = self._state.handles.stream(h_stream)
+        graph = self._state.handles.graph(h_graph)
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
-        predecessors = [self._nodes.get(handle) for handle in handles]
+        predecessors = [self._state.handles.nodes.get(handle) for handle in handles]
         if len(predecessors) < num_dependencies or any(
             n is None or n.graph is not graph for n in predecessors
         ):
@@ -273,7 +283,7 @@ class StreamCalls(CallRules):
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                 "the legacy stream cannot be captured: use a created stream",
             )
-        with self._lock:
+        with self._state.lock:
             if stream.capture is not None:
                 raise CallError(
                     CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already"
@@ -281,9 +291,9 @@ class StreamCalls(CallRules):
             capture = StreamCapture(
                 stream, mode, thread_number(), graph or Graph(), graph is not None
             )
-            capture.number = next(self._handles)
+            capture.number = self._state.handles.new()
             capture.join(stream, tip)
-            self._captures.add(capture)
+            self._state.captures.active.add(capture)
 
     @call
     def cuStreamGetCaptureInfo(
@@ -298,9 +308,9 @@ class StreamCalls(CallRules):
         int,
     ]:
         """Return the stream's capture, its graph, and the nodes that the next one comes after."""
-        stream = self._stream(h_stream)
-        if self._captures:
-            self._reject_if_implicit(stream, invalidates=False)
+        stream = self._state.handles.stream(h_stream)
+        if self._state.captures.active:
+            self._state.captures.reject_if_implicit(stream, invalidates=False)
         capture = stream.capture
         status = CUstreamCaptureStatus
         if capture is None or capture.invalid:
@@ -316,8 +326,8 @@ class StreamCalls(CallRules):
             SUCCESS,
             status.CU_STREAM_CAPTURE_STATUS_ACTIVE,
             cuuint64_t(capture.number),
-            self._handle_of_graph(graph),
-            [self._handle_of(node) for node in tip],
+            self._state.handles.handle_of_graph(graph),
+            [self._state.handles.handle_of_node(node) for node in tip],
             [CUgraphEdgeData() for _ in tip],
             len(tip),
         )
@@ -333,19 +343,19 @@ class StreamCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Set, or add (flag 0), the nodes that the stream's next operation comes after."""
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         capture = stream.capture
         if capture is None:
             raise CallError(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
-        nodes = [self._nodes.get(handle) for handle in handles]
+        nodes = [self._state.handles.nodes.get(handle) for handle in handles]
         predecessors = frozenset(n for n in nodes if n is not None and n.graph is capture.graph)
         if len(predecessors) < num_dependencies or flags & ~1:
             raise invalid_value("a dependency is no node of the capture's graph, or the flags")
         for number, node in enumerate(nodes):
             if node is not None:
                 reject_edge_data(dependency_data, number, node.kind)
-        with self._lock:
+        with self._state.lock:
             stream.tip = predecessors if flags else stream.tip | predecessors
             capture.nodes += [node for node in predecessors if node not in capture.nodes]
         return OK
@@ -353,29 +363,29 @@ class StreamCalls(CallRules):
     @call
     def cuStreamEndCapture(self, h_stream: CUstream, /) -> tuple[CUresult, CUgraph]:
         """End a capture in the stream where it began, joined, and return its graph."""
-        stream = self._stream(h_stream)
-        with self._lock:
+        stream = self._state.handles.stream(h_stream)
+        with self._state.lock:
             capture = stream.capture
             if capture is None:
                 raise CallError(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
             if capture.origin is not stream:
-                raise self._invalidate(
+                raise self._state.captures.invalidate(
                     [capture],
                     CUresult.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
                     "the capture began in another stream; it is now invalid",
                 )
             joined = capture.is_joined
-            self._end(capture)
+            self._state.captures.end(capture)
         try:
             self._reject_end(capture, joined)
         except CallError:
-            self._give_up(capture)
+            self._state.captures.abandon(capture)
             raise
-        return SUCCESS, self._handle_of_graph(capture.graph)
+        return SUCCESS, self._state.handles.handle_of_graph(capture.graph)
 
     def _reject_end(self, capture: StreamCapture, joined: bool) -> None:
         """Reject the graph of a capture that did not end correctly."""
-        self._reject_if_invalid(capture)
+        self._state.captures.reject_if_invalid(capture)
         relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         if not relaxed and capture.thread != thread_number():
             raise CallError(
@@ -396,9 +406,9 @@ class StreamCalls(CallRules):
         For the legacy stream, during a capture of a blocking one, it is an error, and the capture
         continues (CUDA Driver API, cuStreamIsCapturing).
         """
-        stream = self._stream(h_stream)
-        if self._captures:
-            self._reject_if_implicit(stream, invalidates=False)
+        stream = self._state.handles.stream(h_stream)
+        if self._state.captures.active:
+            self._state.captures.reject_if_implicit(stream, invalidates=False)
         capture = stream.capture
         if capture is None:
             return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
@@ -411,7 +421,7 @@ class StreamCalls(CallRules):
         self, h_stream: CUstream, attr: int, /
     ) -> tuple[CUresult, AttributeValue]:
         """Return the value that was set, or the initial one."""
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         value = AttributeValue()
         data = self._attribute(stream, int(attr))
         ctypes.memmove(pointer_to(value), data, len(data))
@@ -422,7 +432,7 @@ class StreamCalls(CallRules):
         self, h_stream: CUstream, attr: int, value: AttributeValue | None, /
     ) -> tuple[CUresult]:
         """Store a value; a priority is clamped to the range."""
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         if value is None or int(attr) not in _KNOWN:
             raise invalid_value(f"stream attribute {int(attr)} is none, or its value is null")
         data = ctypes.string_at(pointer_to(value), _BYTES)
@@ -432,7 +442,7 @@ class StreamCalls(CallRules):
     @call
     def cuStreamCopyAttributes(self, dst: CUstream, src: CUstream, /) -> tuple[CUresult]:
         """Copy the attributes of another stream of the context."""
-        target, source = self._stream(dst), self._stream(src)
+        target, source = self._state.handles.stream(dst), self._state.handles.stream(src)
         if target.context is not source.context:
             raise invalid_value("the streams are of different contexts")
         target.attributes = dict(source.attributes)
@@ -465,13 +475,13 @@ class StreamCalls(CallRules):
             new = CUstreamCaptureMode(int(mode))
         except ValueError:
             raise invalid_value(f"there is no capture mode {int(mode)}") from None
-        former, self._thread.capture_mode = self._thread.capture_mode, int(new)
+        former, self._state.thread.capture_mode = self._state.thread.capture_mode, int(new)
         return SUCCESS, CUstreamCaptureMode(former)
 
 
-def new_stream(driver: CallRules, context: Context, flags: int, priority: int) -> CUstream:
+def new_stream(driver: DriverState, context: Context, flags: int, priority: int) -> CUstream:
     """Create a stream of a context; a priority outside the range is clamped."""
     clamped = min(max(priority, _GREATEST_PRIORITY), 0)
-    stream = Stream(next(driver._handles), context, flags, clamped)
-    driver._streams[stream.handle] = stream
+    stream = Stream(driver.handles.new(), context, flags, clamped)
+    driver.handles.streams[stream.handle] = stream
     return CUstream(stream.handle)

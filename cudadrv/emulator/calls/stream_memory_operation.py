@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...driver._api import CUdeviceptr, CUresult, CUstream
 from ..call_error import OK, CallError, invalid_value, not_supported
-from ..call_rules import CallRules
 from ..copies import host_address_of, lock_of
 from ..node_kind import NodeKind
 from ..streams import Stream
-from .call import call, pointer_to
+from .call import DriverCalls, call, pointer_to
 from .memory_fill import Rows, fill_rows
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class MemoryOperation(NamedTuple):
     flags: int = 0
 
 
-class StreamMemoryOperationCalls(CallRules):
+class StreamMemoryOperationCalls(DriverCalls):
     """Writes and waits of streams."""
 
     @call
@@ -92,9 +91,9 @@ class StreamMemoryOperationCalls(CallRules):
 
     def _run_operations(self, handle: CUstream, operations: Sequence[MemoryOperation]) -> None:
         """Check all operations, then run or queue them."""
-        stream = self._stream(handle)
+        stream = self._state.handles.stream(handle)
         if stream.capture is not None:
-            self._reject_if_invalid(stream.capture)
+            self._state.captures.reject_if_invalid(stream.capture)
             raise not_supported("the emulator records no operations on values into graphs")
         for operation in operations:
             self._check_operation(operation)
@@ -102,7 +101,7 @@ class StreamMemoryOperationCalls(CallRules):
             width = _WIDTHS.get(operation.kind, 0)
             if operation.kind in (_WRITE_32, _WRITE_64):
                 value = operation.value & (1 << 8 * width) - 1
-                fill_rows(self, operation.address, value, width, Rows(1), stream)
+                fill_rows(self._state, operation.address, value, width, Rows(1), stream)
             elif width:
                 self._wait_for_value(operation, width, stream)
 
@@ -119,25 +118,27 @@ class StreamMemoryOperationCalls(CallRules):
                 f"an operation on {width} bytes at {operation.address:#x} with flags "
                 f"{operation.flags:#x}"
             )
-        device = self._device_of(operation.address)
+        device = self._state.devices.holding(operation.address)
         with lock_of(device):
-            host_address_of(self, device, operation.address, width, False, False)
+            host_address_of(self._state, device, operation.address, width, False, False)
 
     def _wait_for_value(self, operation: MemoryOperation, width: int, stream: Stream) -> None:
-        device = self._device_of(operation.address)
+        device = self._state.devices.holding(operation.address)
         kind = ctypes.c_uint32 if width == 4 else ctypes.c_uint64
 
         def is_satisfied() -> bool:
             with lock_of(device):
-                host_address = host_address_of(self, device, operation.address, width, False, True)
+                host_address = host_address_of(
+                    self._state, device, operation.address, width, False, True
+                )
                 return _satisfies(kind.from_address(host_address).value, operation, 8 * width)
 
         def run() -> Turns | None:
             return None if is_satisfied() else _turns_until(is_satisfied, operation)
 
-        if self._timeline is None and not is_satisfied():
+        if self._state.operations.timeline is None and not is_satisfied():
             raise _never_satisfied(operation)
-        self._submit(stream, NodeKind.WAIT, run)
+        self._state.operations.submit(stream, NodeKind.WAIT, run)
 
 
 def _satisfies(current: int, operation: MemoryOperation, bits: int) -> bool:

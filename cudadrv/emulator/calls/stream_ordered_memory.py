@@ -24,8 +24,8 @@ from ...driver._api import (
     cuuint64_t,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
-from ..call_rules import CallRules
 from ..device_state import DeviceState, GraphAllocation, Owner, Piece
+from ..driver_state import DriverState
 from ..host_memory import HostPiece
 from ..node_kind import NodeKind
 from ..pools import (
@@ -43,7 +43,7 @@ from ..pools import (
 from ..shared_file import DESCRIPTORS, HOST_MEMORY, new_shared_file
 from ..streams import Stream, StreamCapture
 from ..timeline.freed_memory import FreedMemory
-from .call import call
+from .call import DriverCalls, call
 
 _THRESHOLD: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 _RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
@@ -58,7 +58,7 @@ _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRIT
 _THE_HOST: Final = -1  # among the ordinals that may access a pool
 
 
-class StreamOrderedMemoryCalls(CallRules):
+class StreamOrderedMemoryCalls(DriverCalls):
     """Stream-ordered memory, and memory pools."""
 
     @call
@@ -67,7 +67,7 @@ class StreamOrderedMemoryCalls(CallRules):
 
         In a capture it becomes a node, and the graph owns the memory.
         """
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         device = stream.context.device
         return SUCCESS, self._allocate_of(device, device.pool_in_use, stream, bytesize)
 
@@ -76,8 +76,8 @@ class StreamOrderedMemoryCalls(CallRules):
         self, bytesize: int, pool: CUmemoryPool, h_stream: CUstream, /
     ) -> tuple[CUresult, CUdeviceptr]:
         """Same for a pool."""
-        stream = self._stream(h_stream)
-        device, state = self._pool(pool)
+        stream = self._state.handles.stream(h_stream)
+        device, state = self._state.memory.pool(pool)
         if state.is_foreign:
             raise invalid_value("the pool is another process's, which alone has memory of it")
         if device is None:
@@ -90,30 +90,30 @@ class StreamOrderedMemoryCalls(CallRules):
         if stream.capture is not None:
             location = PoolLocation(DEVICE, device.ordinal)
             return CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize, location))
-        if self._captures:
-            self._reject_if_implicit(stream)
-            self._reject_unsafe()
+        if self._state.captures.active:
+            self._state.captures.reject_if_implicit(stream)
+            self._state.captures.reject_unsafe()
         if bytesize <= 0:
             return CUdeviceptr(0)
-        if self._freed is not None:
-            piece = self._freed.allocate(device, stream, bytesize, pool)
+        if self._state.operations.freed is not None:
+            piece = self._state.operations.freed.allocate(device, stream, bytesize, pool)
         else:
             with device.lock:
                 piece = device.allocate(bytesize, Owner.POOL, pool=pool)
-        if self._accesses is not None:
-            self._accesses.allocated(stream, piece.address, bytesize)
+        if self._state.operations.accesses is not None:
+            self._state.operations.accesses.allocated(stream, piece.address, bytesize)
         return CUdeviceptr(piece.address)
 
     def _allocate_in(
         self, capture: StreamCapture, stream: Stream, nbytes: int, location: PoolLocation
     ) -> int:
-        self._reject_if_invalid(capture)
+        self._state.captures.reject_if_invalid(capture)
         if nbytes <= 0:
             return 0
-        memory = self._graph_allocation(stream.context.device, nbytes, location)
+        memory = self._state.memory.graph_allocation(stream.context.device, nbytes, location)
         try:
-            with self._lock:
-                self._reject_if_invalid(capture)
+            with self._state.lock:
+                self._state.captures.reject_if_invalid(capture)
                 capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
         except CallError:
             memory.release()
@@ -128,36 +128,36 @@ class StreamOrderedMemoryCalls(CallRules):
         orders the free after the memory's uses.
         """
         address = int(dptr)
-        if address and self._lost_its_context(h_stream):
+        if address and self._state.handles.lost_its_context(h_stream):
             # The end of a context waits for its work. Memory of a pool outlives the context.
-            if self._host.find(address) is not None:
-                free_of_host(self, address)
+            if self._state.memory.host.find(address) is not None:
+                free_of_host(self._state, address)
             else:
-                free_device_memory(self, address)
+                free_device_memory(self._state, address)
             return OK
-        stream = self._stream(h_stream)
+        stream = self._state.handles.stream(h_stream)
         if stream.capture is not None:
             self._free_in(stream.capture, stream, address)
             return OK
-        if self._captures:
-            self._reject_if_implicit(stream)
+        if self._state.captures.active:
+            self._state.captures.reject_if_implicit(stream)
         if address:
-            host = self._host.find(address)
+            host = self._state.memory.host.find(address)
             if host is not None and (host.pool is not None or host.graph is not None):
-                free_of_host(self, address, stream)
+                free_of_host(self._state, address, stream)
                 return OK
-            device = self._device_of(address)
+            device = self._state.devices.holding(address)
             if device is not None and device is not stream.context.device:
                 raise invalid_value(
                     f"{address:#x} is memory of device {device.ordinal}, the stream is of device "
                     f"{stream.context.device.ordinal}"
                 )
-            free_device_memory(self, address, stream)
+            free_device_memory(self._state, address, stream)
         return OK
 
     def _free_in(self, capture: StreamCapture, stream: Stream, address: int) -> None:
-        with self._lock:
-            self._reject_if_invalid(capture)
+        with self._state.lock:
+            self._state.captures.reject_if_invalid(capture)
             freed = {id(n.memory) for n in capture.graph.nodes if n.kind is NodeKind.FREE}
             for node in capture.graph.nodes:
                 memory = node.memory
@@ -185,10 +185,10 @@ class StreamOrderedMemoryCalls(CallRules):
         """
         if pool_props is None:
             raise invalid_value("the properties of the pool are null")
-        self._reject_unsafe()
+        self._state.captures.reject_unsafe()
         try:
             kind, handles = int(pool_props.allocType), int(pool_props.handleTypes)
-            location = self._pool_location(pool_props.location, kind)
+            location = self._state.memory.pool_location(pool_props.location, kind)
         except ValueError as error:
             raise invalid_value(f"the properties of the pool: {error}") from None
         max_bytes = int(pool_props.maxSize)
@@ -196,8 +196,8 @@ class StreamOrderedMemoryCalls(CallRules):
             raise not_supported("the emulator shares pools by POSIX file descriptors alone")
         if not self._is_of_device(location):
             return SUCCESS, CUmemoryPool(self._pool_of_host(location, handles, max_bytes).handle)
-        device = self._device_at(location.number)
-        pool = Pool(next(self._handles), max_bytes)
+        device = self._state.devices.at(location.number)
+        pool = Pool(self._state.handles.new(), max_bytes)
         if handles == DESCRIPTORS:
             pool.file = new_shared_file("pool", device.uuid, device.profile.total_memory)
         with device.lock:
@@ -210,19 +210,19 @@ class StreamOrderedMemoryCalls(CallRules):
         if location.kind == HOST and handles:
             raise invalid_value("only a pool of a NUMA node of the host is shared")
         file = new_shared_file("pool", HOST_MEMORY, 0) if handles else None
-        with self._lock:
-            return self._host_pools.create(location, max_bytes, file=file)
+        with self._state.lock:
+            return self._state.memory.host_pools.create(location, max_bytes, file=file)
 
     @call
     def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]:
         """Destroy a pool; its memory stays until it is freed. Default pools stay."""
-        device, state = self._pool(pool)
-        self._reject_unsafe()
+        device, state = self._state.memory.pool(pool)
+        self._state.captures.reject_unsafe()
         if device is None:
-            with self._lock:
-                if self._host_pools.is_default(state):
+            with self._state.lock:
+                if self._state.memory.host_pools.is_default(state):
                     raise invalid_value("a default pool cannot be destroyed")
-                self._host_pools.destroy(state)
+                self._state.memory.host_pools.destroy(state)
             return OK
         if state is device.pool:
             raise invalid_value("a device's default pool cannot be destroyed")
@@ -241,7 +241,7 @@ class StreamOrderedMemoryCalls(CallRules):
         For a pool of managed memory that is the value of cuMemPoolSetAccess, though every device
         can access its memory: measured with driver 580.
         """
-        owner, pool = self._pool(mem_pool)
+        owner, pool = self._state.memory.pool(mem_pool)
         if location is None:
             raise invalid_value("access to a pool is asked for of a device")
         if owner is None and int(location.type) in (HOST, HOST_NUMA):
@@ -249,15 +249,15 @@ class StreamOrderedMemoryCalls(CallRules):
         elif location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
             raise invalid_value("access to a pool is asked for of a device")
         else:
-            device = self._device_at(location.id)
+            device = self._state.devices.at(location.id)
             is_open = device is owner or device.ordinal in pool.peers
         return SUCCESS, CUmemAccess_flags(_READ_AND_WRITE if is_open else _NO_ACCESS)
 
     @call
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]:
         """Release unused memory, down to `min_bytes_to_keep`."""
-        device, account = self._pool(pool)
-        self._reject_unsafe()
+        device, account = self._state.memory.pool(pool)
+        self._state.captures.reject_unsafe()
         with self._lock_of_pool(device):
             account.trim(min_bytes_to_keep)
         return OK
@@ -267,7 +267,7 @@ class StreamOrderedMemoryCalls(CallRules):
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /
     ) -> tuple[CUresult]:
         """Set the threshold, a reuse policy, or 0 to reset a high-water mark."""
-        device, account = self._pool(pool)
+        device, account = self._state.memory.pool(pool)
         number, new = int(attr), int(value)
         with self._lock_of_pool(device):
             if number == _THRESHOLD:
@@ -287,7 +287,7 @@ class StreamOrderedMemoryCalls(CallRules):
         self, pool: CUmemoryPool, attr: CUmemPool_attribute | int, /
     ) -> tuple[CUresult, cuuint64_t]:
         """Return a policy, a byte count, or a creation parameter of the pool."""
-        device, account = self._pool(pool)
+        device, account = self._state.memory.pool(pool)
         location = self._location_of_pool(device, account)
         values = {
             **account.reuse,
@@ -316,8 +316,8 @@ class StreamOrderedMemoryCalls(CallRules):
 
         The codes were measured with driver 580 on two H200s, except for devices that are no peers.
         """
-        owner, opened = self._pool(pool)
-        self._reject_unsafe()
+        owner, opened = self._state.memory.pool(pool)
+        self._state.captures.reject_unsafe()
         if count > len(map):
             raise invalid_value(f"{count} descriptors of access, of which {len(map)} were given")
         grants = [self._access(owner, opened, description) for description in map[:count]]
@@ -342,7 +342,7 @@ class StreamOrderedMemoryCalls(CallRules):
             return _THE_HOST, bool(flags)
         if kind != DEVICE:
             raise not_supported("access to a pool of a device is given to devices")
-        device = self._device_at(description.location.id)
+        device = self._state.devices.at(description.location.id)
         if device is owner and flags == _NO_ACCESS:
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_DEVICE, "a pool's own device has access to it"
@@ -356,13 +356,13 @@ class StreamOrderedMemoryCalls(CallRules):
 
     def _lock_of_pool(self, device: DeviceState | None) -> AbstractContextManager[object]:
         """Return the lock for the byte counts of a device's pool, or of one of the host."""
-        return self._lock if device is None else device.lock
+        return self._state.lock if device is None else device.lock
 
     def _selectable_location(self, location: Location | None, typename: int) -> PoolLocation:
         """Same, for a location that has a pool in use: that of a thread is not one."""
         if location is not None and int(location.type) == HOST_NUMA_CURRENT:
             raise not_supported("the NUMA node of a thread has no pool in use: name the node")
-        return self._pool_location(location, typename)
+        return self._state.memory.pool_location(location, typename)
 
     @staticmethod
     def _is_of_device(location: PoolLocation) -> bool:
@@ -378,17 +378,17 @@ class StreamOrderedMemoryCalls(CallRules):
     @call
     def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
         """Return the default pool of a device."""
-        return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)
+        return SUCCESS, CUmemoryPool(self._state.devices.of(dev).pool.handle)
 
     @call
     def cuDeviceGetMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
         """Return the pool that cuMemAllocAsync allocates from."""
-        return SUCCESS, CUmemoryPool(self._device(dev).pool_in_use.handle)
+        return SUCCESS, CUmemoryPool(self._state.devices.of(dev).pool_in_use.handle)
 
     @call
     def cuDeviceSetMemPool(self, dev: CUdevice, pool: CUmemoryPool, /) -> tuple[CUresult]:
         """Let cuMemAllocAsync allocate from another pool of the device."""
-        self._use_pool(PoolLocation(DEVICE, self._device(dev).ordinal), pool)
+        self._use_pool(PoolLocation(DEVICE, self._state.devices.of(dev).ordinal), pool)
         return OK
 
     @call
@@ -398,9 +398,11 @@ class StreamOrderedMemoryCalls(CallRules):
         """Return the default pool of a location for a kind of memory."""
         pool_location = self._selectable_location(location, typename)
         if self._is_of_device(pool_location):
-            return SUCCESS, CUmemoryPool(self._device_at(pool_location.number).pool.handle)
-        with self._lock:
-            return SUCCESS, CUmemoryPool(self._host_pools.default(pool_location).handle)
+            return SUCCESS, CUmemoryPool(self._state.devices.at(pool_location.number).pool.handle)
+        with self._state.lock:
+            return SUCCESS, CUmemoryPool(
+                self._state.memory.host_pools.default(pool_location).handle
+            )
 
     @call
     def cuMemGetMemPool(
@@ -420,12 +422,12 @@ class StreamOrderedMemoryCalls(CallRules):
 
     def _pool_in_use(self, location: PoolLocation) -> Pool:
         if self._is_of_device(location):
-            return self._device_at(location.number).pool_in_use
-        with self._lock:
-            return self._host_pools.in_use(location)
+            return self._state.devices.at(location.number).pool_in_use
+        with self._state.lock:
+            return self._state.memory.host_pools.in_use(location)
 
     def _use_pool(self, location: PoolLocation, handle: CUmemoryPool) -> None:
-        device, pool = self._pool(handle)
+        device, pool = self._state.memory.pool(handle)
         if pool.is_foreign:
             raise invalid_value("a pool of another process gives no memory here")
         if self._location_of_pool(device, pool) != location:
@@ -433,36 +435,36 @@ class StreamOrderedMemoryCalls(CallRules):
         if device is not None:
             device.pool_in_use = pool
             return
-        with self._lock:
-            self._host_pools.use(location, pool)
+        with self._state.lock:
+            self._state.memory.host_pools.use(location, pool)
 
     def _allocate_of_host(self, pool: Pool, stream: Stream, nbytes: int) -> CUdeviceptr:
         """Allocate at once; 0 bytes give null, as for a device's pool."""
         if stream.capture is not None:
             assert pool.location is not None  # as of each pool of the host
             return CUdeviceptr(self._allocate_in(stream.capture, stream, nbytes, pool.location))
-        if self._captures:
-            self._reject_if_implicit(stream)
-            self._reject_unsafe()
+        if self._state.captures.active:
+            self._state.captures.reject_if_implicit(stream)
+            self._state.captures.reject_unsafe()
         if nbytes <= 0:
             return CUdeviceptr(0)
         piece = self._host_piece(pool, nbytes)
-        if self._accesses is not None:
-            self._accesses.allocated(stream, piece.address, nbytes)
+        if self._state.operations.accesses is not None:
+            self._state.operations.accesses.allocated(stream, piece.address, nbytes)
         return CUdeviceptr(piece.address)
 
     def _host_piece(self, pool: Pool, nbytes: int) -> HostPiece:
         location = pool.location
         assert location is not None
         ordinal = location.number if location.kind == DEVICE else 0
-        with self._lock:
-            if not self._host_pools.holds_more(pool, nbytes):
+        with self._state.lock:
+            if not self._state.memory.host_pools.holds_more(pool, nbytes):
                 raise CallError(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: {nbytes} bytes asked for of a pool of {pool.most} bytes",
                 )
             try:
-                piece = self._host.allocate(
+                piece = self._state.memory.host.allocate(
                     nbytes, 0, ordinal, managed=location.is_managed, pool=pool
                 )
             except (OSError, ValueError, OverflowError) as error:
@@ -470,41 +472,41 @@ class StreamOrderedMemoryCalls(CallRules):
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: {nbytes} bytes of host memory asked for ({error})",
                 ) from error
-            self._host_pools.take(pool, piece.address, nbytes)
+            self._state.memory.host_pools.take(pool, piece.address, nbytes)
         return piece
 
 
-def free_device_memory(driver: CallRules, address: int, stream: Stream | None = None) -> None:
+def free_device_memory(driver: DriverState, address: int, stream: Stream | None = None) -> None:
     """Free memory, in the order of a stream if one is given."""
-    device = driver._device_of(address)
+    device = driver.devices.holding(address)
     if device is None:
         raise invalid_value(f"cannot free {address:#x}: it is no device address")
     device.reject_if_broken()
-    driver._reject_unsafe()
-    if driver._accesses is not None:
+    driver.captures.reject_unsafe()
+    if driver.operations.accesses is not None:
         with device.lock:
             freed = _freeable(device, address)
         if stream is not None:
-            driver._accesses.freed(stream, address, freed.nbytes)
+            driver.operations.accesses.freed(stream, address, freed.nbytes)
         elif freed.owner is Owner.GRAPH:
-            driver._finish_device(device)
+            driver.operations.finish_device(device)
         elif freed.owner is Owner.POOL:
-            driver._accesses.freed(None, address, freed.nbytes)
+            driver.operations.accesses.freed(None, address, freed.nbytes)
         else:
-            driver._finish_context_of(freed.context)
-    timeline = driver._timeline
+            driver.operations.finish_context_of(freed.context)
+    timeline = driver.operations.timeline
     if stream is not None and timeline is not None:
         # Under "immediate" as well: earlier work of the stream may be queued, or run by another
         # thread.
-        _free_in_order(driver._freed or FreedMemory(timeline), device, address, stream)
+        _free_in_order(driver.operations.freed or FreedMemory(timeline), device, address, stream)
         return
     if timeline is not None:
         with device.lock:
             piece = _freeable(device, address)
         if piece.owner is Owner.GRAPH:
-            driver._finish_device(device)
+            driver.operations.finish_device(device)
         elif piece.owner is not Owner.POOL:  # for that cuMemFree waits for nothing: measured
-            driver._finish_context_of(piece.context)
+            driver.operations.finish_context_of(piece.context)
     with device.lock:
         piece = _freeable(device, address)
         if piece.graph is not None:
@@ -547,28 +549,28 @@ def _is_managed(pool: Pool) -> bool:
     return pool.location is not None and pool.location.is_managed
 
 
-def free_of_host(driver: CallRules, address: int, stream: Stream | None = None) -> None:
+def free_of_host(driver: DriverState, address: int, stream: Stream | None = None) -> None:
     """Free memory of a pool or a graph, in the order of a stream if one is given.
 
     Without a stream that of a pool is freed without a wait. The same holds for memory of a device's
     pool: measured.
     """
-    driver._reject_unsafe()
-    host_piece = driver._host.find(address)
+    driver.captures.reject_unsafe()
+    host_piece = driver.memory.host.find(address)
     if host_piece is not None and host_piece.graph is not None and host_piece.address == address:
         assert isinstance(host_piece.graph, GraphAllocation)
         _free_of_graph(driver, host_piece.graph, stream)
         return
-    with driver._lock:
-        piece = driver._host.of_pool(address)
+    with driver.lock:
+        piece = driver.memory.host.of_pool(address)
         if piece is None:
             raise invalid_value(
                 f"cannot free {address:#x}: it was freed before, or lies inside an allocation"
             )
-        driver._host.leave(piece)
-    if driver._accesses is not None:
-        driver._accesses.freed(stream, address, piece.nbytes)
-    timeline = driver._timeline
+        driver.memory.host.leave(piece)
+    if driver.operations.accesses is not None:
+        driver.operations.accesses.freed(stream, address, piece.nbytes)
+    timeline = driver.operations.timeline
     if stream is None or timeline is None:
         _leave_pool(driver, piece)
     else:
@@ -576,13 +578,15 @@ def free_of_host(driver: CallRules, address: int, stream: Stream | None = None) 
         timeline.submit(stream, NodeKind.FREE, leaving, always=True)
 
 
-def _free_of_graph(driver: CallRules, memory: GraphAllocation, stream: Stream | None) -> None:
+def _free_of_graph(driver: DriverState, memory: GraphAllocation, stream: Stream | None) -> None:
     """Free memory of the host that a launch of a graph allocated."""
-    if stream is None and (driver._accesses is not None or driver._timeline is not None):
-        driver._finish_device(memory.device)
-    elif stream is not None and driver._accesses is not None:
-        driver._accesses.freed(stream, memory.piece.address, memory.nbytes)
-    timeline = driver._timeline
+    if stream is None and (
+        driver.operations.accesses is not None or driver.operations.timeline is not None
+    ):
+        driver.operations.finish_device(memory.device)
+    elif stream is not None and driver.operations.accesses is not None:
+        driver.operations.accesses.freed(stream, memory.piece.address, memory.nbytes)
+    timeline = driver.operations.timeline
     if stream is None or timeline is None:
         memory.free()
         return
@@ -590,8 +594,8 @@ def _free_of_graph(driver: CallRules, memory: GraphAllocation, stream: Stream | 
     timeline.submit(stream, NodeKind.FREE, memory.freed, always=True)
 
 
-def _leave_pool(driver: CallRules, piece: HostPiece) -> None:
-    with driver._lock:
-        driver._host.leave_for_good(piece)
+def _leave_pool(driver: DriverState, piece: HostPiece) -> None:
+    with driver.lock:
+        driver.memory.host.leave_for_good(piece)
         if piece.pool is not None:
-            driver._host_pools.give(piece.pool, piece.address)
+            driver.memory.host_pools.give(piece.pool, piece.address)

@@ -29,8 +29,7 @@ from ptx.emulate.model.tensor_map import (
 from ...driver._api import CUdriverProcAddressQueryResult, CUresult, CUtensorMap
 from ...driver.functions import forms
 from ..call_error import OK, SUCCESS, CallError, invalid_value
-from ..call_rules import CallRules
-from .call import call
+from .call import DriverCalls, call
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -88,7 +87,7 @@ class TensorExtents(NamedTuple):
         return cls(int(element), int(rank), int(address), *sequences)
 
 
-class TensorMapCalls(CallRules):
+class TensorMapCalls(DriverCalls):
     """Tensor maps."""
 
     @call
@@ -192,7 +191,7 @@ class TensorMapCalls(CallRules):
 
     @property
     def _capability(self) -> tuple[int, int]:
-        return self._current().device.profile.compute_capability
+        return self._state.handles.current().device.profile.compute_capability
 
     def _reject_older_than(self, since: tuple[int, int]) -> None:
         capability = self._capability

@@ -28,10 +28,9 @@ from ...driver._api import (
 )
 from ..arrays import FORMATS, read_format
 from ..call_error import OK, SUCCESS, CallError, invalid_value
-from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import DeviceState
-from .call import call
+from .call import DriverCalls, call
 
 _AS_INTEGER: Final = 0x01
 _NORMALIZED: Final = 0x02
@@ -41,7 +40,7 @@ _TEXTURE_FLAGS: Final = 0x7F
 _MOST_LINEAR_BYTES: Final = 1 << 36  # the limit of a texture unit
 
 
-class TextureCalls(CallRules):
+class TextureCalls(DriverCalls):
     """Texture and surface objects."""
 
     @call
@@ -53,17 +52,17 @@ class TextureCalls(CallRules):
         /,
     ) -> tuple[CUresult, CUtexObject]:
         """Create a texture of the current context; views of another format are not supported."""
-        context = self._current()
+        context = self._state.handles.current()
         kind, levels = self._resource(res_desc, context)
         texture = read_texture(tex_desc, levels, kind)
         if res_view_desc is not None:
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no views of resources"
             )
-        self._reject_unsafe()
-        handle = next(self._handles)
+        self._state.captures.reject_unsafe()
+        handle = self._state.handles.new()
         context.device.model.textures[handle] = texture
-        self._texture_owners[handle] = context
+        self._state.handles.texture_owners[handle] = context
         return SUCCESS, CUtexObject(handle)
 
     @call
@@ -80,15 +79,15 @@ class TextureCalls(CallRules):
 
         The manual requires CUDA_ARRAY3D_SURFACE_LDST; driver 580 accepts any array on an H200.
         """
-        context = self._current()
+        context = self._state.handles.current()
         kind, images = self._resource(res_desc, context)
         if kind != CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
             raise invalid_value("a surface is over a CUDA array")
         (image,) = images
-        self._reject_unsafe()
-        handle = next(self._handles)
+        self._state.captures.reject_unsafe()
+        handle = self._state.handles.new()
         context.device.model.surfaces[handle] = image
-        self._texture_owners[handle] = context
+        self._state.handles.texture_owners[handle] = context
         return SUCCESS, CUsurfObject(handle)
 
     @call
@@ -98,10 +97,10 @@ class TextureCalls(CallRules):
         return OK
 
     def _destroy_object(self, handle: int, kind: str) -> None:
-        context = self._current()
-        owner = self._texture_owners.get(handle)
+        context = self._state.handles.current()
+        owner = self._state.handles.texture_owners.get(handle)
         if owner is not None:
-            self._usable(owner)
+            self._state.handles.usable(owner)
         if owner is not context:
             raise invalid_value(
                 f"{handle:#x} is no live {kind}"
@@ -112,10 +111,10 @@ class TextureCalls(CallRules):
         objects = model.textures if kind == "texture" else model.surfaces
         if handle not in objects:
             raise invalid_value(f"{handle:#x} is no live {kind}")
-        self._reject_unsafe()
-        if self._texture_owners.pop(handle, None) is None:
+        self._state.captures.reject_unsafe()
+        if self._state.handles.texture_owners.pop(handle, None) is None:
             raise invalid_value(f"{handle:#x} is no live {kind}")
-        timeline = self._timeline
+        timeline = self._state.operations.timeline
         if timeline is None:
             del objects[handle]
         else:  # launched work still reads it
@@ -140,7 +139,9 @@ class TextureCalls(CallRules):
         if kind == CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
             return kind, (self._image(resource.res.array.hArray, context),)
         if kind == CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-            mipmap = self._mipmapped_arrays.get(int(resource.res.mipmap.hMipmappedArray))
+            mipmap = self._state.handles.mipmapped_arrays.get(
+                int(resource.res.mipmap.hMipmappedArray)
+            )
             if mipmap is None:
                 raise invalid_value("the resource is no live mipmapped array")
             self._reject_other(mipmap.context, context)
@@ -150,7 +151,7 @@ class TextureCalls(CallRules):
         return kind, (pitched_image(resource, context.device),)
 
     def _image(self, handle: CUarray, context: Context) -> TexelImage:
-        array = self._arrays.get(int(handle))
+        array = self._state.handles.arrays.get(int(handle))
         if array is None:
             raise invalid_value(f"the resource {int(handle):#x} is no live array")
         self._reject_other(array.context, context)

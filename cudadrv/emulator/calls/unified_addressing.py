@@ -23,14 +23,13 @@ from ...driver._api import (
     CUstream,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value
-from ..call_rules import CallRules
 from ..device_state import DeviceState, Owner
 from ..host_memory import HostPiece, HostRange, MemoryLocation, PageAdvice
 from ..memory_patterns import FREED, fill
 from ..node_kind import NodeKind
 from ..pools import DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT, Location
 from ..streams import LEGACY_HANDLE, Stream
-from .call import call
+from .call import DriverCalls, call
 from .memory_copy import first_indices
 
 # The attributes that cuPointerGetAttributes returns for memory unknown to the driver.
@@ -76,7 +75,7 @@ _PREFERRED_TYPE, _PREFERRED_ID, _PREFETCHED_TYPE, _PREFETCHED_ID = 5, 6, 7, 8
 _INT_BYTES: Final = 4
 
 
-class UnifiedAddressingCalls(CallRules):
+class UnifiedAddressingCalls(DriverCalls):
     """Attributes of pointers; prefetching managed memory, and advice for it."""
 
     @call
@@ -106,10 +105,10 @@ class UnifiedAddressingCalls(CallRules):
         if int(attribute) != _SYNC_MEMOPS:
             raise invalid_value(f"pointer attribute {int(attribute)} cannot be set")
         address = int(ptr)
-        host, device = self._host.find(address), self._device_of(address)
+        host, device = self._state.memory.host.find(address), self._state.devices.holding(address)
         if host is not None:
-            with self._lock:
-                self._host.set_synchronous(host, bool(value))
+            with self._state.lock:
+                self._state.memory.host.set_synchronous(host, bool(value))
             return OK
         piece = None if device is None else device.piece_at(address)
         if device is None or piece is None:
@@ -119,8 +118,8 @@ class UnifiedAddressingCalls(CallRules):
 
     def _pointer_attributes(self, address: int) -> dict[int, object] | None:
         """Return the attributes of an address; access is that of the current context's device."""
-        host, device = self._host.find(address), self._device_of(address)
-        context = self._thread.stack[-1] if self._thread.stack else None
+        host, device = self._state.memory.host.find(address), self._state.devices.holding(address)
+        context = self._state.thread.stack[-1] if self._state.thread.stack else None
         attributes: dict[int, object] | None = None
         is_open = True
         if host is not None and (host.graph is None or host.graph.live):
@@ -165,7 +164,7 @@ class UnifiedAddressingCalls(CallRules):
 
     def _owner_of_variable(self, address: int) -> int:
         """Return the context of the module whose variable starts at an address."""
-        for module in list(self._modules.values()):
+        for module in list(self._state.handles.modules.values()):
             if module.holds(address):
                 return module.context.handle
         return 0
@@ -176,7 +175,7 @@ class UnifiedAddressingCalls(CallRules):
         /,
     ) -> tuple[CUresult]:  # fmt: skip
         """Set where managed memory is used next; here it is everywhere at once."""
-        self._reject_to_record(self._stream(h_stream))
+        self._reject_to_record(self._state.handles.stream(h_stream))
         pages = self._managed(int(dev_ptr), count)
         target = self._location_of(location)
         if flags:
@@ -224,7 +223,7 @@ class UnifiedAddressingCalls(CallRules):
         self, dev_ptr: CUdeviceptr, count: int, advice: CUmem_advise | int, location: Location, /
     ) -> tuple[CUresult]:
         """Set how managed memory is used; here that changes only the reported advice."""
-        self._current()
+        self._state.handles.current()
         pages, number = self._managed(int(dev_ptr), count), int(advice)
         change = self._advice(number, location)
         self._change_advice(pages, change)
@@ -254,7 +253,7 @@ class UnifiedAddressingCalls(CallRules):
         self, h_stream: CUstream, dptr: CUdeviceptr, length: int, flags: int, /
     ) -> tuple[CUresult]:
         """Set the stream that uses managed memory; here every stream may at all times."""
-        self._stream(h_stream)
+        self._state.handles.stream(h_stream)
         piece, _, _ = self._managed(int(dptr), length or 1)
         if flags not in _ATTACH_TO or length not in (0, piece.nbytes):
             raise invalid_value(
@@ -281,7 +280,7 @@ class UnifiedAddressingCalls(CallRules):
     ) -> tuple[Stream, list[_Range]]:
         if int(handle) in (0, LEGACY_HANDLE):
             raise invalid_value("a batch needs a stream other than the legacy default stream")
-        stream = self._stream(handle)
+        stream = self._state.handles.stream(handle)
         self._reject_to_record(stream)
         if not dptrs or not 0 < count <= min(len(dptrs), len(sizes)) or flags:
             raise invalid_value(f"a batch of {count} ranges with flags {flags:#x}")
@@ -309,26 +308,26 @@ class UnifiedAddressingCalls(CallRules):
     def _change_advice(self, pages: _Range, change: Callable[[PageAdvice], PageAdvice]) -> None:
         piece, offset, nbytes = pages
         assert piece.advice is not None  # it is managed memory
-        with self._lock:
+        with self._state.lock:
             piece.advice.change(offset, nbytes, change)
 
     def _discard(self, stream: Stream, ranges: Sequence[_Range]) -> None:
         for piece, offset, nbytes in ranges:
             run = partial(self._discarded, piece, offset, nbytes)
             host_range = HostRange(
-                piece.address + offset, nbytes, True, piece, self._accesses is None
+                piece.address + offset, nbytes, True, piece, self._state.operations.accesses is None
             )
-            self._submit(stream, NodeKind.SET, run, (host_range,))
+            self._state.operations.submit(stream, NodeKind.SET, run, (host_range,))
 
     def _discarded(self, piece: HostPiece, offset: int, nbytes: int) -> None:
-        if self._timeline is not None:
+        if self._state.operations.timeline is not None:
             fill(piece.address + offset, nbytes, FREED)
-        if self._accesses is not None:
-            self._accesses.moved((), [(piece.address + offset, nbytes)])
+        if self._state.operations.accesses is not None:
+            self._state.operations.accesses.moved((), [(piece.address + offset, nbytes)])
 
     def _managed(self, address: int, count: int) -> _Range:
         """Return the managed memory that contains some bytes."""
-        piece = self._host.find(address)
+        piece = self._state.memory.host.find(address)
         if piece is None or not piece.managed or count <= 0:
             raise invalid_value(f"{count} bytes at {address:#x} are no managed memory")
         if address + count > piece.address + piece.nbytes:
@@ -344,7 +343,7 @@ class UnifiedAddressingCalls(CallRules):
         except ValueError:
             kind = 0
         if kind == DEVICE:
-            return MemoryLocation(kind, self._device_at(location.id).ordinal)
+            return MemoryLocation(kind, self._state.devices.at(location.id).ordinal)
         if kind == HOST_NUMA and location.id:
             raise invalid_value(f"the emulated host has NUMA node 0, and no node {location.id}")
         if kind not in (HOST, HOST_NUMA, HOST_NUMA_CURRENT):
@@ -377,7 +376,7 @@ class UnifiedAddressingCalls(CallRules):
     ) -> int | list[int]:
         piece, offset, _ = self._managed(int(address), count)
         assert piece.advice is not None  # it is managed memory
-        with self._lock:
+        with self._state.lock:
             advices = piece.advice.of(offset, count)
         max_bytes = nbytes if attribute == _ACCESSED_BY else _INT_BYTES
         if nbytes % _INT_BYTES or not 0 < nbytes <= max_bytes:

@@ -33,7 +33,6 @@ from ...driver._api import (
     CUresult,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
-from ..call_rules import CallRules
 from ..device_state import DeviceState
 from ..physical_memory import (
     FABRIC,
@@ -46,7 +45,7 @@ from ..physical_memory import (
 )
 from ..pools import DEVICE, HOST, HOST_NUMA
 from ..shared_file import DESCRIPTORS
-from .call import call
+from .call import DriverCalls, call
 
 _GRANULARITY: Final = 2 << 20  # of every device so far
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -55,7 +54,7 @@ _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRIT
 _FIRST_MULTICAST: Final = (9, 0)  # compute capability
 
 
-class VirtualMemoryCalls(CallRules):
+class VirtualMemoryCalls(DriverCalls):
     """Reserved ranges, memory that is mapped into them, and multicast objects."""
 
     @call
@@ -73,7 +72,7 @@ class VirtualMemoryCalls(CallRules):
         """Reserve a range of addresses; a requested address is ignored."""
         if size <= 0 or size % _GRANULARITY or flags or alignment & (alignment - 1):
             raise invalid_value(f"a range of {size} bytes aligned to {alignment}, flags {flags:#x}")
-        device = self._current().device
+        device = self._state.handles.current().device
         with device.lock:
             try:
                 reservation = Reservation(device.memory, size, max(alignment, _GRANULARITY))
@@ -117,8 +116,8 @@ class VirtualMemoryCalls(CallRules):
                         f"{device.account.free_bytes} are free",
                     )
                 device.memory.bytes_elsewhere += size
-        handle = next(self._handles)
-        self._physical[handle] = memory
+        handle = self._state.handles.new()
+        self._state.memory.physical[handle] = memory
         return SUCCESS, CUmemGenericAllocationHandle(handle)
 
     @call
@@ -146,12 +145,12 @@ class VirtualMemoryCalls(CallRules):
         /,
     ) -> tuple[CUresult, int | CUmemFabricHandle]:
         """Return a descriptor, which the caller owns, or a fabric handle."""
-        if int(handle) in self._multicasts:
+        if int(handle) in self._state.memory.multicasts:
             raise not_supported("the emulator's multicast objects are of one process")
         memory = self._memory_of(handle)
         if flags:
             raise invalid_value(f"invalid flags of an export {flags:#x}")
-        with self._mapping_lock:
+        with self._state.memory.mapping_lock:
             shareable = memory.export(int(handle_type))
         if isinstance(shareable, int):
             return SUCCESS, shareable
@@ -170,9 +169,9 @@ class VirtualMemoryCalls(CallRules):
         shareable = ctypes.string_at(os_handle, FABRIC_BYTES) if kind == FABRIC else os_handle
         file = opened_file(kind, shareable)
         uuid = file.name.device
-        device = None if uuid == HOST_UUID else self._device_named(uuid)
-        handle = next(self._handles)
-        self._physical[handle] = PhysicalMemory(
+        device = None if uuid == HOST_UUID else self._state.devices.named(uuid)
+        handle = self._state.handles.new()
+        self._state.memory.physical[handle] = PhysicalMemory(
             file.nbytes, device, kind, file=file, is_foreign=True
         )
         return SUCCESS, CUmemGenericAllocationHandle(handle)
@@ -180,8 +179,8 @@ class VirtualMemoryCalls(CallRules):
     @call
     def cuMemRelease(self, handle: CUmemGenericAllocationHandle, /) -> tuple[CUresult]:
         """Release a handle; the memory stays as long as it is mapped or bound."""
-        with self._mapping_lock:
-            multicast = self._multicasts.get(int(handle))
+        with self._state.memory.mapping_lock:
+            multicast = self._state.memory.multicasts.get(int(handle))
             if multicast is not None:
                 multicast.references -= 1
                 self._settle_multicast(int(handle), multicast)
@@ -196,10 +195,12 @@ class VirtualMemoryCalls(CallRules):
         self, addr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
         """Return the handle of the memory mapped at an address, with one more reference."""
-        with self._mapping_lock:
+        with self._state.memory.mapping_lock:
             memory, _ = self._mapped_at(int(addr))
             memory.references += 1
-            handle = next(key for key, candidate in self._physical.items() if candidate is memory)
+            handle = next(
+                key for key, candidate in self._state.memory.physical.items() if candidate is memory
+            )
         return SUCCESS, CUmemGenericAllocationHandle(handle)
 
     @call
@@ -214,8 +215,8 @@ class VirtualMemoryCalls(CallRules):
     ) -> tuple[CUresult]:
         """Map memory into a reserved range; cuMemSetAccess then permits accesses."""
         address = int(ptr)
-        with self._mapping_lock:
-            multicast = self._multicasts.get(int(handle))
+        with self._state.memory.mapping_lock:
+            multicast = self._state.memory.multicasts.get(int(handle))
             memory = self._memory_of(handle) if multicast is None else multicast
             device, reservation = self._reservation(address, size)
             if offset or flags or size != memory.nbytes:
@@ -239,7 +240,7 @@ class VirtualMemoryCalls(CallRules):
         """Set whether devices may read and write mapped memory."""
         if not 0 < count <= len(desc):
             raise invalid_value(f"{count} descriptors of access, of which {len(desc)} were given")
-        with self._mapping_lock:
+        with self._state.memory.mapping_lock:
             self._set_access(int(ptr), size, desc[:count])
         return OK
 
@@ -271,7 +272,7 @@ class VirtualMemoryCalls(CallRules):
         location, flags = description.location, int(description.flags)
         if location.type != DEVICE:
             raise not_supported("the emulator gives access to mapped memory to devices alone")
-        peer = self._device_at(location.id)
+        peer = self._state.devices.at(location.id)
         for owner in owners:
             if owner is not None and owner is not peer and not owner.can_be_reached_by(peer):
                 raise CallError(
@@ -297,7 +298,7 @@ class VirtualMemoryCalls(CallRules):
     @call
     def cuMemUnmap(self, ptr: CUdeviceptr, size: int, /) -> tuple[CUresult]:
         """Remove whole mappings; the caller has waited for their uses."""
-        with self._mapping_lock:
+        with self._state.memory.mapping_lock:
             device, reservation = self._reservation(int(ptr), size)
             with device.lock:
                 pieces = reservation.within(int(ptr), size)
@@ -309,7 +310,7 @@ class VirtualMemoryCalls(CallRules):
         return OK
 
     def _unmap(self, address: int) -> None:
-        for handle, multicast in list(self._multicasts.items()):
+        for handle, multicast in list(self._state.memory.multicasts.items()):
             if multicast.mapped.pop(address, None) is not None:
                 self._settle_multicast(handle, multicast)
                 return
@@ -337,24 +338,24 @@ class VirtualMemoryCalls(CallRules):
             return None
         if kind != DEVICE:
             raise not_supported("memory to be mapped is of a device or of the host")
-        return self._device_at(prop.location.id)
+        return self._state.devices.at(prop.location.id)
 
     def _reservation(self, address: int, nbytes: int) -> tuple[DeviceState, Reservation]:
-        for device in self._devices:
+        for device in self._state.devices.visible:
             for reservation in list(device.reservations.values()):
                 if nbytes > 0 and reservation.holds(address, nbytes):
                     return device, reservation
         raise invalid_value(f"{nbytes} bytes at {address:#x} are in no reserved range")
 
     def _memory_of(self, handle: CUmemGenericAllocationHandle) -> PhysicalMemory:
-        memory = self._physical.get(int(handle))
+        memory = self._state.memory.physical.get(int(handle))
         if memory is None or not memory.references:
             raise invalid_value(f"{int(handle):#x} is no handle of memory")
         return memory
 
     def _mapped_at(self, address: int) -> tuple[PhysicalMemory, int]:
         """Return the memory mapped at an address, and the offset there."""
-        for memory in list(self._physical.values()):
+        for memory in list(self._state.memory.physical.values()):
             for start in list(memory.mapped):
                 if start <= address < start + memory.nbytes:
                     return memory, address - start
@@ -362,21 +363,21 @@ class VirtualMemoryCalls(CallRules):
 
     def _owner_at(self, address: int) -> DeviceState | None:
         """Return the device whose memory is mapped at an address; None for host or multicast."""
-        if any(address in multicast.mapped for multicast in self._multicasts.values()):
+        if any(address in multicast.mapped for multicast in self._state.memory.multicasts.values()):
             return None
         return self._mapped_at(address)[0].device
 
     def _settle_memory(self, memory: PhysicalMemory) -> None:
         if memory.settle():
-            for handle, candidate in list(self._physical.items()):
+            for handle, candidate in list(self._state.memory.physical.items()):
                 if candidate is memory:
-                    del self._physical[handle]
+                    del self._state.memory.physical[handle]
 
     def _settle_multicast(self, handle: int, multicast: MulticastObject) -> None:
         """Free a multicast object, with its bindings, if nothing refers to it."""
         if multicast.references > 0 or multicast.mapped:
             return
-        self._multicasts.pop(handle, None)
+        self._state.memory.multicasts.pop(handle, None)
         for binding in list(multicast.bindings):
             multicast.unbind(binding.device, binding.start, binding.nbytes)
             self._settle_memory(binding.memory)
@@ -395,12 +396,20 @@ class VirtualMemoryCalls(CallRules):
         self, prop: CUmulticastObjectProp | None, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
         """Make a multicast object for a number of devices."""
-        if prop is None or prop.flags or not 0 < int(prop.numDevices) <= len(self._devices):
-            raise invalid_value(f"a multicast object of 1 to {len(self._devices)} devices is made")
+        if (
+            prop is None
+            or prop.flags
+            or not 0 < int(prop.numDevices) <= len(self._state.devices.visible)
+        ):
+            raise invalid_value(
+                f"a multicast object of 1 to {len(self._state.devices.visible)} devices is made"
+            )
         if int(prop.size) <= 0 or int(prop.size) % _GRANULARITY:
             raise invalid_value(f"a size of {int(prop.size)} bytes, no multiple of {_GRANULARITY}")
-        handle = next(self._handles)
-        self._multicasts[handle] = MulticastObject(int(prop.size), int(prop.numDevices))
+        handle = self._state.handles.new()
+        self._state.memory.multicasts[handle] = MulticastObject(
+            int(prop.size), int(prop.numDevices)
+        )
         return SUCCESS, CUmemGenericAllocationHandle(handle)
 
     @call
@@ -408,10 +417,10 @@ class VirtualMemoryCalls(CallRules):
         self, mc_handle: CUmemGenericAllocationHandle, dev: CUdevice, /
     ) -> tuple[CUresult]:
         """Add a device to the team of a multicast object."""
-        device = self._device(dev)
+        device = self._state.devices.of(dev)
         if device.profile.compute_capability < _FIRST_MULTICAST:
             raise not_supported(f"device {device.ordinal} has no multicast: it is older than 9.0")
-        with self._mapping_lock:
+        with self._state.memory.mapping_lock:
             self._multicast(mc_handle).add(device)
         return OK
 
@@ -427,7 +436,7 @@ class VirtualMemoryCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Bind memory of a device into a multicast object."""
-        with self._mapping_lock:
+        with self._state.memory.mapping_lock:
             self._bind(mc_handle, mc_offset, self._memory_of(mem_handle), mem_offset, size, flags)
         return OK
 
@@ -442,7 +451,7 @@ class VirtualMemoryCalls(CallRules):
         /,
     ) -> tuple[CUresult]:
         """Bind the memory that is mapped at an address."""
-        with self._mapping_lock:
+        with self._state.memory.mapping_lock:
             memory, offset = self._mapped_at(int(memptr))
             self._bind(mc_handle, mc_offset, memory, offset, size, flags)
         return OK
@@ -469,14 +478,14 @@ class VirtualMemoryCalls(CallRules):
         self, mc_handle: CUmemGenericAllocationHandle, dev: CUdevice, mc_offset: int, size: int, /
     ) -> tuple[CUresult]:
         """Remove the memory that a device has in a part of a multicast object."""
-        with self._mapping_lock:
+        with self._state.memory.mapping_lock:
             multicast = self._multicast(mc_handle)
-            for binding in multicast.unbind(self._device(dev), mc_offset, size):
+            for binding in multicast.unbind(self._state.devices.of(dev), mc_offset, size):
                 self._settle_memory(binding.memory)
         return OK
 
     def _multicast(self, handle: CUmemGenericAllocationHandle) -> MulticastObject:
-        multicast = self._multicasts.get(int(handle))
+        multicast = self._state.memory.multicasts.get(int(handle))
         if multicast is None or multicast.references <= 0:
             raise invalid_value(f"{int(handle):#x} is no handle of a multicast object")
         return multicast

@@ -35,7 +35,7 @@ class _LaunchConfig(ctypes.Structure):
 def _configuration(api: Emulator, address: int) -> SimpleNamespace:
     """Return a CUlaunchConfig; the bindings' view of it would have an unknown attribute count."""
     config = _LaunchConfig.from_address(address)
-    stream = config.stream or api._thread.default_stream
+    stream = config.stream or api.state.thread.default_stream
     return SimpleNamespace(
         gridDimX=config.grid[0], gridDimY=config.grid[1], gridDimZ=config.grid[2],
         blockDimX=config.block[0], blockDimY=config.block[1], blockDimZ=config.block[2],
@@ -182,7 +182,9 @@ def exchange_capture_mode(api: Emulator, mode: int) -> int:
 
 def update_result(api: Emulator, executable: int, graph: int) -> int:
     """Return why an update failed, a CUgraphExecUpdateResult."""
-    why = api._executable(CUgraphExec(executable)).why_not(api._graph(CUgraph(graph)))
+    why = api.state.handles.executable(CUgraphExec(executable)).why_not(
+        api.state.handles.graph(CUgraph(graph))
+    )
     return int(why.result) if why is not None else 0
 
 

@@ -74,7 +74,7 @@ class Libcuda:
         That lasts while the interpreter ends: global objects of modules free their memory then.
         """
         self.api = api
-        api._has_foreign_callers = True
+        api.state.process.has_foreign_callers = True
         self._library.connect(self._callbacks)
 
     def leave(self) -> None:
@@ -185,7 +185,7 @@ class Libcuda:
         def wrapper(*arguments: Argument) -> int:
             api = self.api
             assert api is not None  # `_wrapped` has checked it
-            thread = api._thread
+            thread = api.state.thread
             former, thread.default_stream = thread.default_stream, _PER_THREAD
             try:
                 return function(*arguments)

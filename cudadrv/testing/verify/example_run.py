@@ -274,7 +274,7 @@ class CompiledCase:
                 emulator.counting() as counters,
             ):
                 counters.access_log = log
-                emulator._queued.log = operations
+                emulator.state.operations.queue.log = operations
                 try:
                     self._run(example, run)
                 except CudaError as error:

@@ -91,10 +91,10 @@ def test_nothing_is_watched_once_the_host_has_waited() -> None:
         bench = Bench()
         pinned, out = bench.pinned(), bench.ints()
         bench.run(bench.a, "read", out, pinned.ctypes.data, N)
-        assert machine._accesses is not None
-        assert len(machine._accesses._host_writes._watched) == 1
+        assert machine.state.operations.accesses is not None
+        assert len(machine.state.operations.accesses._host_writes._watched) == 1
         bench.a.synchronize()
-        assert machine._accesses._host_writes._watched == []
+        assert machine.state.operations.accesses._host_writes._watched == []
 
 
 def test_what_comes_while_another_thread_runs_an_operation_is_not_mistaken_for_late() -> None:
@@ -107,8 +107,10 @@ def test_what_comes_while_another_thread_runs_an_operation_is_not_mistaken_for_l
             begun.set()
             go_on.wait()
 
-        assert machine._accesses is not None
-        copying = machine._accesses.timed(machine._stream(bench.c.handle), NodeKind.COPY, wait)
+        assert machine.state.operations.accesses is not None
+        copying = machine.state.operations.accesses.timed(
+            machine.state.handles.stream(bench.c.handle), NodeKind.COPY, wait
+        )
         other = threading.Thread(target=copying)
         other.start()
         begun.wait()
@@ -130,8 +132,8 @@ def test_many_uses_of_one_array_are_watched_as_one() -> None:
         with bench.a.unordered():
             for k in range(100):
                 bench.a.to_host(x[k : k + 1], out=pinned[k : k + 1], wait=False)
-        assert machine._accesses is not None
-        assert len(machine._accesses._host_writes._watched) <= 64
+        assert machine.state.operations.accesses is not None
+        assert len(machine.state.operations.accesses._host_writes._watched) <= 64
         pinned[99] = 7
         bench.a.synchronize()
     (found,) = machine.findings

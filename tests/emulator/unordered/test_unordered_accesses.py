@@ -110,7 +110,7 @@ def test_what_the_host_waited_for_is_forgotten() -> None:
     with emulator.session(check=("race",)) as machine:
         bench = Bench()
         x, out = bench.ints(), bench.ints()
-        accesses = machine._accesses
+        accesses = machine.state.operations.accesses
         assert accesses is not None
         for _ in range(100):
             bench.run(bench.a, "set", x, N, 1)
@@ -125,9 +125,9 @@ def test_what_the_host_waited_for_is_forgotten() -> None:
 def test_a_wait_counts_for_what_another_thread_is_still_running() -> None:
     with emulator.session(check=("race",)) as machine:
         bench = Bench()
-        x, accesses = bench.ints(), machine._accesses
+        x, accesses = bench.ints(), machine.state.operations.accesses
         assert accesses is not None
-        one, other = (machine._stream(each.handle) for each in (bench.a, bench.b))
+        one, other = (machine.state.handles.stream(each.handle) for each in (bench.a, bench.b))
 
         def write() -> None:
             assert accesses is not None

@@ -66,9 +66,11 @@ def test_a_session_raises_what_it_found() -> None:
 
 
 def test_nothing_is_recorded_where_nothing_is_checked() -> None:
-    assert all(each.memory.written is None for each in emulator.Emulator(check=())._devices)
+    assert all(
+        each.memory.written is None for each in emulator.Emulator(check=()).state.devices.visible
+    )
     with emulator.session(check=("race",)) as machine:
-        assert machine._devices[0].memory.written is None
+        assert machine.state.devices.visible[0].memory.written is None
 
 
 def test_rows_that_are_copied_leave_what_is_between_them_open() -> None:
@@ -86,7 +88,7 @@ def test_rows_that_are_copied_leave_what_is_between_them_open() -> None:
             given.srcPitch = given.dstPitch = 16
             given.WidthInBytes, given.Height, given.Depth = 4, 3, 1
             assert machine.cuMemcpy3DAsync(given, stream.handle) == (0,)
-        device = machine._devices[0]
+        device = machine.state.devices.visible[0]
         flags = [device.flags(each.ptr, 48) for each in (other, one)]
     assert [np.flatnonzero(each).tolist() for each in flags if each is not None] == [
         [0, 1, 2, 3, 16, 17, 18, 19, 32, 33, 34, 35],
