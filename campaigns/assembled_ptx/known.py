@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from ptx.isa.forms.table import UNCHECKED, form_table
+from ptx.isa.forms.table import form_table
+from ptx.isa.opcodes.opcode_table import ROWS
 
 # ptxas accepts these beside any modifiers of some opcodes, and repeated, without a meaning.
 _IGNORED: Final = frozenset({
@@ -51,7 +52,7 @@ def _has_ignored_words(text: str, _: str) -> bool:
 
 def _has_unchecked_operands(text: str, _: str) -> bool:
     opcode, *modifiers = text.partition(" ")[0].rstrip(";").split(".")
-    if opcode in UNCHECKED:
+    if opcode in ROWS and ROWS[opcode].unchecked:
         return True
     table = form_table()
     forms = table.matching(opcode, tuple(modifiers)) if opcode in table.opcodes else ()

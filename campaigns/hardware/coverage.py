@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.table import in_table_order, operations
 from ptx.emulate.requirements.check import instruction_needs
 from ptx.emulate.requirements.needs import architecture_of, are_met

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.generate import generate
 from ptx.emulate.exec.collection import collection_paused
 from ptx.emulate.exec.kernel_code import KernelCode

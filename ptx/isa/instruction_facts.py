@@ -1,6 +1,6 @@
 """Facts about instructions, by opcode and modifiers: one record for each way to write them.
 
-A new opcode needs one line in the table below, beside its operation in `ptx.emulate.ops`.
+The rows of `ptx.isa.opcodes` have the facts that no modifier changes.
 PTX ISA, "Instruction Set", "Memory Consistency Model".
 """
 
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from ptx.isa.opcodes.opcode_row import OpcodeRow, OpcodeRowError
+from ptx.isa.opcodes.opcode_table import ROWS
 
 TYPE_BYTES: dict[str, int] = {
     **{f"{kind}{bits}": bits // 8 for kind in "bsu" for bits in (8, 16, 32, 64)},
@@ -168,13 +171,8 @@ class InstructionFacts:
         return "volatile" in self.words
 
 
-def is_known(opcode: str) -> bool:
-    """Return whether the table has an opcode."""
-    return opcode in _OPCODES
-
-
 def opcodes() -> frozenset[str]:
-    """Return all opcodes of the table."""
+    """Return all opcodes that the emulator executes."""
     return frozenset(_OPCODES)
 
 
@@ -190,86 +188,27 @@ class _Opcode(NamedTuple):
     has_two_words: bool = False
 
 
-def _opcodes(
-    opcodes: str,
-    kind: InstructionKind,
-    *,
-    copies_value: bool = False,
-    passes_operand: bool = False,
-    gives_number: bool = False,
-    is_idempotent: bool = False,
-    may_be_late: bool = False,
-    has_two_words: bool = False,
-) -> dict[str, _Opcode]:
-    facts = _Opcode(
-        kind, copies_value, passes_operand, gives_number, is_idempotent, may_be_late, has_two_words
-    )
-    return dict.fromkeys(opcodes.split(), facts)
+def _facts_of_row(row: OpcodeRow) -> _Opcode:
+    unknown = set(row.facts).difference(_Opcode._fields)
+    if unknown:
+        raise OpcodeRowError(row.opcode, f"facts do not have {sorted(unknown)}")
+    return _Opcode(_kind(row.opcode, row.kind), **dict.fromkeys(row.facts, True))
 
 
-_VIDEO: Final = "vadd{0} vsub{0} vabsdiff{0} vmin{0} vmax{0} vset{0}"
-_OPCODES: Final[dict[str, _Opcode]] = {
-    **_opcodes("add sub", InstructionKind.ADDITION),
-    **_opcodes("mul", InstructionKind.MULTIPLICATION),
-    **_opcodes("fma mad", InstructionKind.MULTIPLY_ADD),
-    **_opcodes("div", InstructionKind.DIVISION),
-    **_opcodes("rem neg abs copysign mul24 mad24 dp4a dp2a sad", InstructionKind.ARITHMETIC),
-    **_opcodes("min max", InstructionKind.ARITHMETIC, passes_operand=True, is_idempotent=True),
-    **_opcodes("set setp testp", InstructionKind.ARITHMETIC, gives_number=True),
-    **_opcodes("addc subc madc", InstructionKind.CARRY),
-    **_opcodes("rcp sqrt rsqrt sin cos lg2 ex2 tanh", InstructionKind.SPECIAL),
-    **_opcodes("and or", InstructionKind.BIT, is_idempotent=True),
-    **_opcodes("xor not cnot lop3 shl shr shf bfe bfind", InstructionKind.BIT),
-    **_opcodes("brev clz popc fns bmsk szext", InstructionKind.BIT),
-    **_opcodes("bfi prmt", InstructionKind.BIT, copies_value=True),
-    **_opcodes(" ".join(_VIDEO.format(lanes) for lanes in ("", "2", "4")), InstructionKind.VIDEO),
-    **_opcodes("vmad vshl vshr vavrg2 vavrg4", InstructionKind.VIDEO),
-    **_opcodes("cvt", InstructionKind.CONVERSION, copies_value=True, passes_operand=True),
-    **_opcodes("mov", InstructionKind.MOVE, copies_value=True, passes_operand=True),
-    **_opcodes("selp", InstructionKind.MOVE, copies_value=True, is_idempotent=True),
-    **_opcodes("cvta", InstructionKind.MOVE, passes_operand=True),
-    **_opcodes("isspacep", InstructionKind.MOVE, gives_number=True),
-    **_opcodes("slct mapa getctarank createpolicy istypep movmatrix", InstructionKind.MOVE),
-    **_opcodes("ld ldu", InstructionKind.LOAD, gives_number=True),
-    **_opcodes("st", InstructionKind.STORE, copies_value=True),
-    **_opcodes("atom", InstructionKind.ATOMIC, gives_number=True),
-    **_opcodes("red", InstructionKind.REDUCTION),
-    **_opcodes("multimem", InstructionKind.REDUCTION, gives_number=True, has_two_words=True),
-    **_opcodes("cp", InstructionKind.COPY, has_two_words=True),
-    **_opcodes("tensormap", InstructionKind.TENSOR_MAP),
-    **_opcodes("prefetch prefetchu applypriority discard", InstructionKind.PREFETCH),
-    **_opcodes("tex tld4 txq", InstructionKind.TEXTURE, gives_number=True),
-    **_opcodes("suld", InstructionKind.SURFACE, gives_number=True),
-    **_opcodes("sust sured suq", InstructionKind.SURFACE),
-    **_opcodes("ldmatrix", InstructionKind.LOAD_MATRIX),
-    **_opcodes("stmatrix", InstructionKind.STORE_MATRIX),
-    **_opcodes("mma", InstructionKind.MATRIX),
-    **_opcodes("wmma", InstructionKind.MATRIX, has_two_words=True),
-    **_opcodes("wgmma tcgen05", InstructionKind.MATRIX, may_be_late=True),
-    **_opcodes("bar barrier", InstructionKind.BARRIER, has_two_words=True),
-    **_opcodes("mbarrier", InstructionKind.MBARRIER, gives_number=True, has_two_words=True),
-    **_opcodes("membar", InstructionKind.FENCE),
-    **_opcodes("fence", InstructionKind.FENCE, has_two_words=True),
-    **_opcodes("shfl", InstructionKind.EXCHANGE, copies_value=True),
-    **_opcodes("vote match", InstructionKind.EXCHANGE, gives_number=True),
-    **_opcodes("redux", InstructionKind.EXCHANGE),
-    **_opcodes("elect", InstructionKind.ELECTION, gives_number=True),
-    **_opcodes("activemask", InstructionKind.WARP_STATE, gives_number=True),
-    **_opcodes("bra brx", InstructionKind.BRANCH),
-    **_opcodes("call", InstructionKind.CALL, gives_number=True),
-    **_opcodes("ret", InstructionKind.RETURN),
-    **_opcodes("exit", InstructionKind.EXIT),
-    **_opcodes("trap", InstructionKind.TRAP),
-    **_opcodes("brkpt nanosleep griddepcontrol pmevent setmaxnreg", InstructionKind.CONTROL),
-}  # fmt: skip
+def _kind(opcode: str, name: str) -> InstructionKind:
+    try:
+        return InstructionKind(name)
+    except ValueError:
+        raise OpcodeRowError(opcode, f"{name!r} is no kind of instructions") from None
+
+
+_OPCODES: Final = {row.opcode: _facts_of_row(row) for row in ROWS.values() if row.kind}
 _UNKNOWN: Final = _Opcode(InstructionKind.OTHER)
 # Opcodes whose kind depends on the first modifier.
 _KINDS: Final = {
-    "bar.warp": InstructionKind.WARP_BARRIER,
-    "multimem.ld_reduce": InstructionKind.LOAD,
-    "multimem.st": InstructionKind.STORE,
-    "wmma.load": InstructionKind.LOAD_MATRIX,
-    "wmma.store": InstructionKind.STORE_MATRIX,
+    f"{row.opcode}.{modifier}": _kind(row.opcode, kind)
+    for row in ROWS.values()
+    for modifier, kind in row.other_kinds
 }
 _SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")

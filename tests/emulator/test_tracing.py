@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-import ptx
+import ptx.emulate
 from cudadrv import LaunchConfig, emulator
 from cudadrv.driver.driver_api import FUNCTIONS, DriverApi
 from cudadrv.driver.driver_selection import current

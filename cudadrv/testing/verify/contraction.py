@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.table import find_operation
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (

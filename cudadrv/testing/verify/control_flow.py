@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.analysis.block_invariant import dominators
 from ptx.emulate.codegen.cfg import Block, CfgBuilder
 from ptx.isa.model import Body, Instruction

@@ -1,7 +1,7 @@
 """The table of operations: one record for each opcode and its types.
 
-A family is a module under `ptx.emulate.ops` that calls `operation(...)` for each of its opcodes;
-the first instruction of an opcode imports its families, which `ptx.emulate.ops.__init__` lists.
+A file of `ptx.emulate.ops` calls `operation(...)` for each of its opcodes. The first instruction of
+an opcode imports the files that its row in `ptx.isa.opcodes` lists.
 Two records that could claim the same instruction fail at import.
 """
 
@@ -15,8 +15,10 @@ from enum import Enum
 from functools import lru_cache
 
 from ptx.emulate.codegen.emitter import Emitter
-from ptx.isa.instruction_facts import facts_of, is_known
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction, Symbol
+from ptx.isa.opcodes.opcode_row import OpcodeRowError
+from ptx.isa.opcodes.opcode_table import ROWS
 
 EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
 EmitFunction = Callable[[Emitter, Instruction], None]
@@ -70,6 +72,7 @@ class OperationRecord:
 
 
 _OPERATIONS: dict[tuple[str, str], OperationRecord] = {}
+_WITH_OPERATIONS: set[str] = set()  # the opcodes of the records
 _IN_SEQUENCE = (("row", "col"), ("global", "shared", "shared::cta", "shared::cluster"))
 
 
@@ -90,7 +93,8 @@ def operation(
     """Add a record to the table.
 
     Raises:
-        ValueError: another record has the same name and type, or the opcode has no facts.
+        ValueError: another record has the same name and type.
+        OpcodeRowError: the opcode has no row, or one that lists no file of operations.
     """
     record = OperationRecord(
         name=name,
@@ -105,8 +109,10 @@ def operation(
         reads_carry=reads_carry,
         writes_carry=writes_carry,
     )
-    if not is_known(name.partition(".")[0]):
-        raise ValueError(f"{name} has no facts: ptx/isa/instruction_facts.py needs its opcode")
+    opcode = name.partition(".")[0]
+    if opcode not in ROWS or not ROWS[opcode].operations:
+        raise OpcodeRowError(opcode, f"no row in ptx/isa/opcodes lists a file for {name}")
+    _WITH_OPERATIONS.add(opcode)
     for suffix in record.types:
         if (name, suffix) in _OPERATIONS:
             raise ValueError(f"operation {name} of type {suffix or '(none)'} is defined twice")
@@ -115,23 +121,23 @@ def operation(
     _in_table_order.cache_clear()
 
 
-_FAMILIES: dict[str, list[str]] = {}  # by opcode, the modules that have its records
+def import_operations(file: str) -> None:
+    """Import a file of `ptx.emulate.ops`, which adds its records."""
+    importlib.import_module(f"ptx.emulate.ops.{file}")
 
 
-def import_later(module: str, opcodes: str) -> None:
-    """Have a family imported with the first instruction of one of its opcodes.
+def _import_files(opcode: str, modifiers: Iterable[str]) -> None:
+    """Import the files with the operations of an opcode; most kernels need few of them.
 
-    A name such as "st.async" means only instructions with that modifier. The name of a function
-    that PTX only declares imports the family of its meaning.
+    Raises:
+        OpcodeRowError: none of them has an operation of the opcode.
     """
-    for opcode in opcodes.split():
-        _FAMILIES.setdefault(opcode, []).append(module)
-
-
-def _import_families(opcode: str, modifiers: Iterable[str] = ()) -> None:
-    for name in (opcode, *(f"{opcode}.{modifier}" for modifier in modifiers)):
-        for module in _FAMILIES.get(name, ()):
-            importlib.import_module(module)
+    row = ROWS.get(opcode)
+    for file, modifier in row.operations if row else ():
+        if not modifier or modifier in modifiers:
+            import_operations(file)
+            if opcode not in _WITH_OPERATIONS:
+                raise OpcodeRowError(opcode, f"ptx/emulate/ops/{file}.py has no operation for it")
 
 
 _EXTERNALS: dict[str, tuple[int, EmitExternal]] = {}
@@ -154,7 +160,7 @@ def external(name: str, count: int, emit: EmitExternal) -> None:
 
 def find_external(name: str) -> tuple[int, EmitExternal] | None:
     """Return how many arguments a declared function takes, and its meaning."""
-    _import_families(name)
+    import_operations("system_calls")
     return _EXTERNALS.get(name)
 
 
@@ -174,7 +180,7 @@ def find_operation(instruction: Instruction) -> OperationRecord | None:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers; each new record clears it
 def _record(opcode: str, modifiers: tuple[str, ...]) -> OperationRecord | None:
-    _import_families(opcode, modifiers)
+    _import_files(opcode, modifiers)
     facts = facts_of(opcode, modifiers)
     words, suffix = facts.words, facts.type_suffix
     for length in range(len(words), -1, -1):
@@ -225,6 +231,6 @@ def _sequences(modifiers: tuple[str, ...]) -> list[list[str]]:
 
 def operations() -> tuple[OperationRecord, ...]:
     """Every record once."""
-    for name in _FAMILIES:
-        _import_families(name)
+    for row in ROWS.values():
+        _import_files(row.opcode, [modifier for _, modifier in row.operations])
     return tuple({id(record): record for record in _OPERATIONS.values()}.values())

@@ -1,9 +1,9 @@
-"""The operations, a group of the PTX ISA a file, and the table of the opcodes of each file.
+"""The operations, a group of the PTX ISA a file.
 
 How to add an opcode
 --------------------
-Add its facts, one line, to the table of `ptx.isa.instruction_facts`, and its name to the table of
-families below. In the file of its group call for each opcode
+Write its row in a chapter of `ptx.isa.opcodes` (`opcode_row` has the notation). The row names the
+file of this folder that has the operation. In that file call
 
     operation("bfe", ("u32", "s32", "u64", "s64"), 4, _extract, section="bfe")
 
@@ -104,49 +104,3 @@ with `e.set_parameter(symbol, type, expression)`.
 Faults are raised with a place: `f.where(position, instruction)`; `position` is an index into the
 fibre's threads and the instruction is named by `e.scope.bind(i, "instruction")`.
 """
-
-from ptx.emulate.codegen.lane.lane_table import import_lane_code_later
-from ptx.emulate.codegen.table import import_later
-
-# The first instruction of an opcode imports its families: most kernels need few of them.
-for _family, _opcodes in {
-    "async_copy": "cp",
-    "atomic": "atom red",
-    "barrier": "bar barrier fence getctarank griddepcontrol mapa membar",
-    "bulk_copy": "cp red.async st.async st.bulk",
-    "comparison": "selp set setp slct",
-    "control_flow": "brkpt brx call exit nanosleep pmevent ret setmaxnreg trap",
-    "conversion": "cvt",
-    "data_movement": (
-        "applypriority createpolicy cvta discard isspacep ld ldu mov prefetch prefetchu prmt st"
-    ),
-    "floating_point": (
-        "abs add copysign cos div ex2 fma lg2 mad max min mul neg rcp rsqrt sin sqrt sub tanh testp"
-    ),
-    "integer": (
-        "abs add addc bfe bfi bfind bmsk brev clz div dp2a dp4a fns mad mad24 madc max min mul "
-        "mul24 neg popc rem sad sub subc szext"
-    ),
-    "logic_and_shift": "and cnot lop3 not or shf shl shr xor",
-    "matrix_move": "ldmatrix movmatrix stmatrix",
-    "mbarrier": "cp.mbarrier mbarrier",
-    "mma": "mma",
-    "multimem": "multimem",
-    "surface": "suld sured sust",
-    "system_calls": "__assert_fail __assertfail cudaGraphSetConditional free malloc vprintf",
-    "tcgen05": "tcgen05",
-    "tcgen05_mma": "tcgen05",
-    "tensor_copy": "cp.tensor fence.tensormap::generic prefetch.tensormap tensormap",
-    "texture": "istypep suq tex tld4 txq",
-    "video": (
-        "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin "
-        "vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4"
-    ),
-    "warp": "activemask bar.warp elect match redux shfl vote",
-    "wgmma": "wgmma",
-    "wmma": "wmma",
-}.items():
-    import_later(f"{__name__}.{_family}", _opcodes)
-
-for _family in ("lane_arithmetic", "lane_data"):
-    import_lane_code_later(f"{__name__}.{_family}")

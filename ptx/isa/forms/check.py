@@ -7,15 +7,13 @@ from typing import Final
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.forms.operand_kinds import Shape
 from ptx.isa.forms.shapes import Shapes
-from ptx.isa.instruction_facts import InstructionFacts, opcodes
+from ptx.isa.instruction_facts import InstructionFacts
 from ptx.isa.model import Function, Instruction, Register
 from ptx.isa.module import PtxModule
+from ptx.isa.opcodes.opcode_table import ROWS
 
 NEWEST: Final = (9, 5)
 """The version of PTX whose forms the table has. Modules of later ones are not checked."""
-
-NOT_EXECUTED: Final = frozenset({"alloca", "clusterlaunchcontrol", "stackrestore", "stacksave"})
-"""Opcodes that PTX has, and that the emulator does not execute."""
 
 # Forms that were found right, of all modules: the facts of an opcode with its modifiers, which are
 # one object, and the shapes of the operands.
@@ -52,12 +50,12 @@ def _check_function(module: PtxModule, function: Function) -> None:
         number: operand.ptx_type if operand.__class__ is Register else shapes.shape(operand)
         for number, operand in operands.items()
     }
-    shape, names = shape_of.__getitem__, opcodes()
+    shape = shape_of.__getitem__
     for statement in statements:
         form = (statement.facts, *map(shape, map(id, statement.operands)))
         if form in _RIGHT:
             continue
-        if statement.opcode not in names and statement.opcode not in NOT_EXECUTED:
+        if statement.opcode not in ROWS:
             raise _error(module, statement, "PTX has no such instruction")
         fault = shapes.fault(statement)
         if fault:

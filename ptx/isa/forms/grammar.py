@@ -11,13 +11,14 @@ A line is `opcodes | modifiers | types | operands`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from ptx.isa.forms.operand_kinds import Operands, Shape, fits
 from ptx.isa.instruction_facts import TYPE_BYTES
+from ptx.isa.opcodes.opcode_row import OpcodeRow
 
 _VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
 _SPACES: Final = frozenset({
@@ -105,29 +106,23 @@ class FormTable:
         opcodes: those that have forms here.
     """
 
-    def __init__(
-        self, chapters: Iterable[str], later: Mapping[str, Callable[[], Iterable[str]]]
-    ) -> None:
-        """`later`: what makes the lines of opcodes that have many."""
-        self._lines: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-        self._later = later
-        self._read("\n".join(chapters).split("\n"))
-        self.opcodes: frozenset[str] = frozenset(self._lines.keys() | later.keys())
-
-    def _read(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            if line.strip():
-                opcodes, _, rest = line.partition("|")
-                for opcode in opcodes.split():
-                    name, *words = opcode.split(".")
-                    self._lines.setdefault(name, []).append((tuple(words), rest))
-
-    def _lines_of(self, opcode: str) -> list[tuple[tuple[str, ...], str]]:
-        if opcode not in self._lines:
-            self._read(self._later[opcode]())
-        return self._lines[opcode]
+    def __init__(self, rows: Iterable[OpcodeRow]) -> None:
+        self._rows = {row.opcode: row for row in rows}
+        self.opcodes: frozenset[str] = frozenset(self._rows)
 
     @lru_cache(maxsize=512)  # noqa: B019  # one table, which lives as long as the process
+    def _lines_of(self, opcode: str) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """The words after the opcode, and the rest of the line, for each form."""
+        lines: list[tuple[tuple[str, ...], str]] = []
+        for line in self._rows[opcode].forms():
+            heads, _, rest = line.partition("|")
+            for head in heads.split():
+                name, *words = head.split(".")
+                if name == opcode:
+                    lines.append((tuple(words), rest))
+        return tuple(lines)
+
+    @lru_cache(maxsize=512)  # noqa: B019  # as above
     def forms(self, opcode: str) -> tuple[Form, ...]:
         """The forms of an opcode."""
         return tuple(_form(words, line) for words, line in self._lines_of(opcode))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ptx.emulate.codegen.table import operation
 from ptx.isa.instruction_facts import (
     ASYNC,
     CONSTANT,
@@ -122,8 +121,3 @@ def test_asynchronous_work_has_its_proxy(text: str, proxy: str, is_asynchronous:
 )
 def test_arithmetic_ignores_the_payload_of_nans(text: str, ignores: bool) -> None:
     assert facts(text).ignores_nan_payload is ignores
-
-
-def test_an_operation_whose_opcode_has_no_facts_is_rejected() -> None:
-    with pytest.raises(ValueError, match=r"^unheard\.of has no facts"):
-        operation("unheard.of", ("u32",), 2, lambda e, i: None, section="this test")

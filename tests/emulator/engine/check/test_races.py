@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ptx
+import ptx.emulate
 from ptx.emulate.check import barrier_clocks
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.model.order import LaunchOrder

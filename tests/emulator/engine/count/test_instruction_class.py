@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-import ptx.emulate.ops  # noqa: F401  # fills the table
 from ptx.emulate.codegen.table import operations
 from ptx.emulate.count.instruction_class import InstructionClass as Of, class_of
 from ptx.isa.model import Instruction

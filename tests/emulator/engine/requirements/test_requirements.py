@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-import runpy
 from pathlib import Path
 
 import pytest
 
 import ptx
-import ptx.emulate.requirements.check as of_requirements
-import ptx.isa.forms.table as of_forms
 from ptx.emulate.requirements.check import (
     UnsupportedTarget,
     check_requirements,
     unmet_requirements,
 )
-from ptx.isa import instruction_facts
 from tests.emulator.differential.corpus import sources
 from tests.emulator.differential.recording import Recording, path_of
 from tests.emulator.engine.ops.corpus import text_of
@@ -166,12 +162,3 @@ def test_no_module_that_a_gpu_ran_is_rejected() -> None:
 @pytest.mark.parametrize("target", ["compute_100", "compute_100a", "compute_120", "compute_120f"])
 def test_nothing_of_the_compiler_is_rejected_for_recent_targets(target: str) -> None:
     assert unmet_requirements(ptx.parse(text_of(RECENT, target))) == {}
-
-
-def test_an_opcode_without_needs_or_forms_fails_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = instruction_facts.opcodes()
-    monkeypatch.setattr(instruction_facts, "opcodes", lambda: known | {"frobnicate"})
-    with pytest.raises(ValueError, match=r"without a line of their needs: \['frobnicate'\]"):
-        runpy.run_path(of_requirements.__file__)
-    with pytest.raises(ValueError, match=r"without a form: \['frobnicate'\]"):
-        runpy.run_path(of_forms.__file__)["form_table"]()

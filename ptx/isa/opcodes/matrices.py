@@ -1,12 +1,14 @@
-"""Forms of the products of matrices of a warp. PTX ISA, "mma", "mma.sp", "wmma".
+"""Rows of products of matrices. PTX ISA, "mma", "mma.sp", "wmma", "wgmma", "tcgen05".
 
-`ptx.isa.forms.grammar` has the notation. `...` are any operands.
+`...` are any operands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
+
+from ptx.isa.opcodes.opcode_row import RECENT, Chapter
 
 _WARP: Final = 32
 _BITS: Final = {
@@ -126,8 +128,6 @@ def _scaled_products() -> Iterator[str]:
         yield f"{head} kind::mxf4nvf4 block_scale scale_vec::2X/scale_vec::4X | {fours} | ..."
 
 
-PRODUCTS: Final = "\n".join((*_products(), *_scaled_products()))
-
 _PLACES: Final = (
     ("", "m:word"), ("global", "m:globalword"), ("shared/shared::cta", "m:sharedword"),
 )  # fmt: skip
@@ -169,7 +169,7 @@ def _opaque_sums() -> Iterator[tuple[str, str, int]]:
     yield from (("m8n8k32", "s32", 2), ("m8n8k128", "s32", 2))
 
 
-def opaque_products() -> Iterator[str]:
+def _opaque_products() -> Iterator[str]:
     """The forms of `wmma`."""
     factors = {(shape, kind): (a, b) for shape, kind, a, b in _opaque_factors()}
     for space, place in _PLACES:
@@ -212,7 +212,7 @@ _GROUP_FLOATS: Final = (
 _SIGN: Final = "=-1/=1"
 
 
-def group_products() -> Iterator[str]:
+def _group_products() -> Iterator[str]:
     """The forms of `wgmma`."""
     yield "wgmma.fence wgmma.commit_group | sync [aligned] | - |"
     yield "wgmma.wait_group | sync [aligned] | - | =0..2147483647"
@@ -240,3 +240,62 @@ def group_products() -> Iterator[str]:
             f"wgmma.mma_async | sync [aligned] m64n{n}k256 and popc | s32.b1.b1 | "
             f"{d} h h P/=0..1 ; {d} {{4N}} h P/=0..1"
         )
+
+
+def _all_products() -> Iterator[str]:
+    """Yield the forms of `mma`."""
+    yield from _products()
+    yield from _scaled_products()
+
+
+OPCODES: Final = Chapter(
+    f"""
+opcode mma | matrix | mma | - | -
+needs m8n8k4 f16 | sm_70 6.4
+needs m16n8k8 f16 | sm_75 6.5
+needs m8n8k16/m8n8k32 | sm_75 6.5
+needs m8n8k128 | sm_75 7.0
+needs m8n8k4 f64 | sm_80 7.0
+needs m16n8k4/m16n8k8 tf32/bf16 | sm_80 7.0
+needs m16n8k16/m16n8k32/m16n8k64/m16n8k128/m16n8k256 | sm_80 7.0
+needs m16n8k4/m16n8k8/m16n8k16 f64 | sm_90 7.8
+needs and.popc/and | sm_80 7.1
+needs sp | sm_80 7.1
+needs sp::ordered_metadata | sm_80 8.5
+needs e4m3/e5m2 | sm_89 8.4
+needs e4m3/e5m2 m16n8k16/f16 | sm_89 8.7
+needs sp/sp::ordered_metadata e4m3/e5m2 f16 !kind::f8f6f4 | sm_120a 8.7, sm_120f 8.8
+needs kind::f8f6f4 | {RECENT} 8.6
+needs kind::f8f6f4 e2m1/e2m3/e3m2 | sm_120f 8.7
+needs block_scale | sm_120f 8.7
+needs scale_vec::4X ue8m0 | sm_120f 9.1
+forms products
+
+opcode wmma | matrix, load=load matrix, store=store matrix, has_two_words | wmma | - | sm_70 6.0
+needs aligned | sm_70 6.3
+needs s8/u8/s32 | sm_72 6.3
+needs m8n8k32/m8n8k128 | sm_75 6.3
+needs bf16/tf32/f64/m16n16k8 | sm_80 7.0
+needs b1 and | sm_80 7.1
+forms opaque_products
+
+opcode wgmma | matrix, may_be_late | wgmma | - | sm_90a 8.0
+needs sp | sm_90a 8.2
+needs s8.u8/u8.s8 | sm_90a 8.4
+forms group_products
+
+opcode tcgen05 | matrix, may_be_late | tcgen05 tcgen05_mma | - | sm_100f sm_110f 8.6
+needs kind::i8 | sm_100a sm_110a 8.6
+needs shift | sm_100a sm_103a sm_110a 8.6, sm_107a 9.4
+needs scale_vec::* | sm_100a sm_103a sm_110a 8.6, sm_107a 9.4
+needs block16/block32 | sm_100f sm_110f 8.8
+needs block_scale !scale_vec::* | sm_100a 8.6, sm_100f sm_110f 8.8
+needs sp kind::mxf4/kind::mxf4nvf4 | sm_100a sm_103a sm_110a 8.6, sm_107a 9.4
+unchecked the operation checks its operands where a kernel is taken from its module
+""",
+    {
+        "products": _all_products,
+        "opaque_products": _opaque_products,
+        "group_products": _group_products,
+    },
+)
