@@ -30,7 +30,6 @@ Further lines, of which there may be none:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 RECENT: Final = "sm_100f sm_110f sm_120f"
@@ -57,8 +56,7 @@ class Chapter(NamedTuple):
     forms: Mapping[str, Callable[[], Iterable[str]]]
 
 
-@dataclass(frozen=True, slots=True)
-class OpcodeRow:
+class OpcodeRow(NamedTuple):
     """The row of one opcode, as it is written.
 
     Attributes:
@@ -71,6 +69,8 @@ class OpcodeRow:
         lane: the file with its code for a single thread, or "".
         needs: pairs of modifiers and the needs of instructions with them.
         unchecked: why it has no forms, or "".
+        written_forms: the lines of its forms, and those that name a function.
+        chapter: has these functions.
     """
 
     opcode: str
@@ -81,15 +81,15 @@ class OpcodeRow:
     lane: str
     needs: tuple[tuple[str, str], ...]
     unchecked: str
-    _forms: tuple[str, ...]
-    _chapter: Chapter
+    written_forms: tuple[str, ...]
+    chapter: Chapter
 
     def forms(self) -> Iterator[str]:
         """Yield the lines of its forms, some of which are for other opcodes, too."""
-        for line in self._forms:
+        for line in self.written_forms:
             kind, _, name = line.partition(" ")
             if kind == "forms":
-                yield from self._chapter.forms[name]()
+                yield from self.chapter.forms[name]()
             else:
                 yield line
 
@@ -117,16 +117,25 @@ def _rows(text: str, chapter: Chapter) -> Iterator[OpcodeRow]:
     opcode = names.split()[0]
     kind, *facts = kind.split(", ")
     needs = [("", target)] if target else []
-    needs += [_need(line) for line in lines if line.startswith("needs ")]
-    unchecked = [line[len("unchecked ") :] for line in lines if line.startswith("unchecked ")]
-    forms = [line for line in lines if not line.startswith(("needs ", "unchecked "))]
+    unchecked: list[str] = []
+    forms: list[str] = []
+    for line in lines:
+        if line[:6] == "needs ":
+            words, _, needed = line[6:].partition("|")
+            needs.append((words.strip(), needed.strip()))
+        elif line[:10] == "unchecked ":
+            unchecked.append(line[10:])
+        else:
+            forms.append(line)
     if not needs:
         raise OpcodeRowError(opcode, "it has no needs")
     if kind and not forms and not unchecked:
         raise OpcodeRowError(opcode, "it has no forms, and no reason for none")
-    doubled = [*lines, *facts, *[f"needs {words}" for words, _ in needs]]
-    if len(set(doubled)) < len(doubled) or len(unchecked) + bool(forms) > 1:
-        twice = next((each for each in doubled if doubled.count(each) > 1), "forms or unchecked")
+    if bool(forms) + len(unchecked) > 1:
+        raise OpcodeRowError(opcode, "it has twice: forms or unchecked")
+    parts = [*forms, *facts, *[f"needs {words}" for words, _ in needs]]
+    if len(set(parts)) < len(parts):
+        twice = next(part for part in parts if parts.count(part) > 1)
         raise OpcodeRowError(opcode, f"it has twice: {twice.strip()}")
     for name in names.split():
         yield OpcodeRow(
@@ -138,8 +147,8 @@ def _rows(text: str, chapter: Chapter) -> Iterator[OpcodeRow]:
             lane=lane,
             needs=tuple(needs),
             unchecked="".join(unchecked),
-            _forms=tuple(forms),
-            _chapter=chapter,
+            written_forms=tuple(forms),
+            chapter=chapter,
         )
 
 
@@ -153,12 +162,6 @@ def _fields(head: str) -> list[str]:
     if len(fields) > len(_FIELDS):
         raise OpcodeRowError(opcode, f"it has a field too many: {fields[-1]}")
     return ["" if field == "-" else field for field in fields]
-
-
-def _need(line: str) -> tuple[str, str]:
-    """Return the modifiers and the needs of a line such as `needs xorsign | sm_86 7.2`."""
-    words, _, needs = line[len("needs ") :].partition("|")
-    return words.strip(), needs.strip()
 
 
 def _other_kind(fact: str) -> tuple[str, str]:
