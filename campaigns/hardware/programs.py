@@ -1,10 +1,10 @@
 """Random divergent programs of the forms.
 
 They leave out what PTX does not define, and what driver 580 is known to assemble wrongly
-(docs/hardware.md): sums and products without a rounding modifier, `rem` by zero, guards of `testp`
-and `set`, `set` of halves with a 32-bit result, `cnot` as an amount. Each result of a float loses
-the bits of its NaN. Each thread has a cell of its own for atomic operations, so that no result
-depends on their order.
+(docs/hardware.md): sums and products without a rounding modifier, `rem` by zero, guards of `testp`,
+of `set`, and of unsigned `vadd4` and `vsub4` with `.add`, `set` of halves with a 32-bit result,
+`cnot` as an amount. Each result of a float loses the bits of its NaN. Each thread has a cell of its
+own for atomic operations, so that no result depends on their order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIZES: Final = (10, 25, 40, 70)
 _DEEPEST: Final = 3
 _FUSED: Final = re.compile(r"(?:add|sub|mul)(?:\.ftz)?(?:\.sat)?\.(?:b?f16(?:x2)?|f32|f64)")
 _OPEN: Final = re.compile(r"(?:rem|cnot)\.|set\.\w+\.[su]\d\d\.b?f16")
-_NEVER_GUARDED: Final = re.compile(r"(?:testp|set)\.")
+_NEVER_GUARDED: Final = re.compile(r"(?:testp\.|set\.|v(?:add|sub)4\.u32\.u32\.u32\.add$)")
 _PLACE: Final = re.compile(r"\$(s64|s0|d\d|p2|[a-fmsp])")
 _FLOATS: Final = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64", "tf32")
 _CANONICAL: Final = {"f16": "0x7fff", "bf16": "0x7fff", "f32": "0x7fffffff", "tf32": "0x7fffffff",

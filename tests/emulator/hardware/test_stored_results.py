@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -133,3 +134,10 @@ def test_programs_are_the_same_for_a_seed_and_have_no_finding() -> None:
     assert warpgroup_case(3, 7) == warpgroup_case(3, 7)
     for case in (program_case(0, 7), warpgroup_case(0, 7)):
         assert on_emulator(case, ("race", "init", "bounds")) is not None
+
+
+def test_programs_guard_nothing_that_the_assembler_executes_without_its_guard() -> None:
+    unguarded = re.compile(r"@!?%p\d (?:testp|set)\.|@!?%p\d v(?:add|sub)4\.u32\.u32\.u32\.add ")
+    texts = [program_case(number, seed).ptx for seed, number in ((2, 141), (2, 151), (3, 83))]
+    assert [found for text in texts for found in unguarded.findall(text)] == []
+    assert all("vadd4" in text or "vsub4" in text for text in texts)
