@@ -305,8 +305,10 @@ _LEVELS: Final[tuple[dict[str, _Operator], ...]] = (
     {"&": _bitwise(operator.and_)},
     {"==": _comparison(operator.eq), "!=": _comparison(operator.ne)},
     {
-        "<": _comparison(operator.lt), "<=": _comparison(operator.le),
-        ">": _comparison(operator.gt), ">=": _comparison(operator.ge),
+        "<": _comparison(operator.lt),
+        "<=": _comparison(operator.le),
+        ">": _comparison(operator.gt),
+        ">=": _comparison(operator.ge),
     },
     {"<<": _left_shift, ">>": _right_shift},
     {
@@ -314,5 +316,5 @@ _LEVELS: Final[tuple[dict[str, _Operator], ...]] = (
         "-": _arithmetic(operator.sub, operator.sub),
     },
     {"*": _arithmetic(operator.mul, operator.mul), "/": _division, "%": _remainder},
-)  # fmt: skip
+)
 _CONTINUE: Final = frozenset().union(*_LEVELS) | {"?"}

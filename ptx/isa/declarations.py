@@ -20,8 +20,12 @@ LINKAGES: dict[str, Linkage] = {f".{link.value}": link for link in Linkage if li
 _MOST_VECTOR_BYTES = 16
 _MOST_NAMES = 1 << 16  # of a parameterised name of variables, which are declared one by one
 _MEMORY_TYPES = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 32, 64)) | {
-    "b128", "f16", "f16x2", "f32", "f64",
-}  # fmt: skip
+    "b128",
+    "f16",
+    "f16x2",
+    "f32",
+    "f64",
+}
 _OPAQUE_TYPES = frozenset({"texref", "samplerref", "surfref"})
 _INITIALISED = (Space.GLOBAL, Space.CONST)
 _TYPES = {

@@ -61,8 +61,11 @@ class Directive:
 
 
 _M, _E, _F, _P = (
-    DirectivePlace.MODULE, DirectivePlace.ENTRY, DirectivePlace.FUNCTION, DirectivePlace.PROTOTYPE,
-)  # fmt: skip
+    DirectivePlace.MODULE,
+    DirectivePlace.ENTRY,
+    DirectivePlace.FUNCTION,
+    DirectivePlace.PROTOTYPE,
+)
 _B, _D = DirectivePlace.BODY, DirectivePlace.DECLARATION
 _HONOURED, _WITHOUT, _REJECTED = Treatment.HONOURED, Treatment.WITHOUT_EFFECT, Treatment.REJECTED
 
@@ -79,27 +82,34 @@ DIRECTIVES: Final[tuple[Directive, ...]] = (
     Directive(".reqntid", _E, _HONOURED, "requires a shape of blocks", (1, 2, 3), True),
     Directive(".maxnreg", _E, _HONOURED, "limits the registers that occupancy counts", (1,), True),
     Directive(".minnctapersm", _E, _HONOURED, "limits the registers as well", (1,), True),
-    Directive(
-        ".maxnctapersm", _E, _REJECTED, "replaced by .minnctapersm in PTX 2.0", (1, 2, 3)
-    ),
+    Directive(".maxnctapersm", _E, _REJECTED, "replaced by .minnctapersm in PTX 2.0", (1, 2, 3)),
     Directive(".reqnctapercluster", _E, _HONOURED, "requires a shape of clusters", (1, 2, 3)),
     Directive(".explicitcluster", _E, _HONOURED, "requires launches that name their cluster", (0,)),
     Directive(".maxclusterrank", _E, _HONOURED, "limits the blocks of a cluster", (1,)),
     Directive(".blocksareclusters", _E, _HONOURED, "a launch's grid counts clusters", (0,)),
     Directive(
-        ".noreturn", _F | _P, _WITHOUT, "a promise: a function that returns nevertheless has no"
-        " defined behaviour", (0,),
+        ".noreturn",
+        _F | _P,
+        _WITHOUT,
+        "a promise: a function that returns nevertheless has no defined behaviour",
+        (0,),
     ),
     Directive(
-        ".abi_preserve", _F | _P, _WITHOUT, "allocates registers, of which each call has its own"
-        " here", (1,),
+        ".abi_preserve",
+        _F | _P,
+        _WITHOUT,
+        "allocates registers, of which each call has its own here",
+        (1,),
     ),
     Directive(".abi_preserve_control", _F | _P, _WITHOUT, "as .abi_preserve", (1,)),
     Directive(".language", _E | _F, _REJECTED, "unknown to drivers before CUDA 13.5", (1,)),
     # Variables.
     Directive(".align", _D, _HONOURED, "the least alignment"),
     Directive(
-        ".attribute", _D, _HONOURED, ".managed: emulated device memory is the host's as well;"
+        ".attribute",
+        _D,
+        _HONOURED,
+        ".managed: emulated device memory is the host's as well;"
         " .unified: without an index file it has no effect",
     ),
     Directive(".extern", _D, _HONOURED, "defined by another module"),
@@ -107,7 +117,10 @@ DIRECTIVES: Final[tuple[Directive, ...]] = (
     Directive(".weak", _D, _HONOURED, "for the linker"),
     Directive(".common", _D, _HONOURED, "for the linker"),
     Directive(
-        ".ptr", _D, _WITHOUT, "a promise about the memory that a parameter points to; the type of"
+        ".ptr",
+        _D,
+        _WITHOUT,
+        "a promise about the memory that a parameter points to; the type of"
         " the parameter becomes a pointer",
     ),
     # Indirect branches and calls.
@@ -121,10 +134,12 @@ DIRECTIVES: Final[tuple[Directive, ...]] = (
     Directive(".loc", _B, _HONOURED, "gives source lines in errors and reports"),
     Directive(".section", _M, _WITHOUT, "tells debuggers about types and variables"),
     Directive(
-        ".pragma", _M | _E | _B, _HONOURED, '"used_bytes_mask" of a load; others are hints for'
-        " optimisation",
+        ".pragma",
+        _M | _E | _B,
+        _HONOURED,
+        '"used_bytes_mask" of a load; others are hints for optimisation',
     ),
-)  # fmt: skip
+)
 """All directives but the state spaces and `.reg`, which declare variables."""
 
 _BY_NAME: Final = {directive.name: directive for directive in DIRECTIVES}

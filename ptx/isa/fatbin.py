@@ -108,9 +108,21 @@ def stored_entries(data: bytes) -> Iterator[StoredEntry]:
         raise ImageFormatError(f"the fatbin is cut off: {len(data)} bytes of {end}")
     while at + ENTRY.size <= end:
         (
-            kind, _, header, size, packed, options_at, _, _, architecture, name_at, name_bytes,
-            flags, _, full_nbytes,
-        ) = ENTRY.unpack_from(data, at)  # fmt: skip
+            kind,
+            _,
+            header,
+            size,
+            packed,
+            options_at,
+            _,
+            _,
+            architecture,
+            name_at,
+            name_bytes,
+            flags,
+            _,
+            full_nbytes,
+        ) = ENTRY.unpack_from(data, at)
         start = at + header
         if header < ENTRY.size or start + size > end or packed > size:
             raise ImageFormatError(f"the fatbin is damaged: its entry at byte {at} does not fit")
@@ -186,8 +198,11 @@ def _unpack_zstd(data: bytes, nbytes: int) -> bytes:
         ) from None
     library.ZSTD_decompress.restype = ctypes.c_size_t
     library.ZSTD_decompress.argtypes = [
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t,
-    ]  # fmt: skip
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]
     room = ctypes.create_string_buffer(nbytes)
     written = library.ZSTD_decompress(room, nbytes, data, len(data))
     if written != nbytes:  # an error is a number near the greatest

@@ -189,6 +189,9 @@ class Cursor:
 
 
 _ARTICLE = {
-    "word": "a name", "integer": "an integer", "directive": "a directive", "string": "a string",
-}  # fmt: skip
+    "word": "a name",
+    "integer": "an integer",
+    "directive": "a directive",
+    "string": "a string",
+}
 _MOST_SHOWN = 40  # characters of a token in an error

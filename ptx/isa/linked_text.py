@@ -158,8 +158,9 @@ def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, int]:
                 raise LinkError(
                     f"the inputs do not link: {symbol} is defined in {definitions[before[0]][0]} "
                     f"and in {name}",
-                    "", (),
-                )  # fmt: skip
+                    "",
+                    (),
+                )
             if before is None or linkage is Linkage.VISIBLE:
                 chosen[symbol] = number, linkage
     return {symbol: number for symbol, (number, _) in chosen.items()}

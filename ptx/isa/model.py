@@ -138,9 +138,20 @@ class Bracket:
 
 
 Operand = (
-    Register | SpecialRegister | Immediate | FloatImmediate | Symbol | Address | Vector
-    | Arguments | Pair | Negated | Selected | Sink | Bracket
-)  # fmt: skip
+    Register
+    | SpecialRegister
+    | Immediate
+    | FloatImmediate
+    | Symbol
+    | Address
+    | Vector
+    | Arguments
+    | Pair
+    | Negated
+    | Selected
+    | Sink
+    | Bracket
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,20 @@ SPECIAL_REGISTERS: Final[dict[str, str]] = {
     **{f"envreg{number}": "u32" for number in range(32)},
     **dict.fromkeys(("clock64", "globaltimer", "gridid", "current_graph_exec"), "u64"),
     **dict.fromkeys(
-        ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
-         "cluster_nctaid"),
+        (
+            "tid",
+            "ntid",
+            "ctaid",
+            "nctaid",
+            "clusterid",
+            "nclusterid",
+            "cluster_ctaid",
+            "cluster_nctaid",
+        ),
         "v4",
     ),
     "is_explicit_cluster": "pred",
-}  # fmt: skip
+}
 """Types by name, without the % and an element; "v4" is a vector of four u32."""
 
 

@@ -143,10 +143,16 @@ class Statement:
             unique = self._names.declare_variable(declared.name, declared.ptx_type, declared.space)
             self._body.variables.append(
                 Variable(
-                    unique, declared.space, declared.ptx_type, declared.align, declared.count,
-                    declared.initialiser, declared.linkage, declared.line,
+                    unique,
+                    declared.space,
+                    declared.ptx_type,
+                    declared.align,
+                    declared.count,
+                    declared.initialiser,
+                    declared.linkage,
+                    declared.line,
                 )
-            )  # fmt: skip
+            )
 
     def _fault_of_address(self, symbol: SymbolValue) -> str:
         """Why no initialiser in a function has an address, "" if it may have it."""
@@ -245,7 +251,12 @@ class Statement:
         used_bytes, self._body.used_bytes = self._body.used_bytes, None
         self._body.statements.append(
             Instruction(
-                opcode, modifiers, tuple(operands), guard, self._line, self._body.location,
+                opcode,
+                modifiers,
+                tuple(operands),
+                guard,
+                self._line,
+                self._body.location,
                 used_bytes=used_bytes,
             )
-        )  # fmt: skip
+        )

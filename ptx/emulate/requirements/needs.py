@@ -31,9 +31,11 @@ class TargetArchitecture(NamedTuple):
         if target.suffix == "a":
             return self == target
         if target.suffix == "f":
-            return bool(self.suffix) and self.family == target.family and (
-                self.number >= target.number
-            )  # fmt: skip
+            return (
+                bool(self.suffix)
+                and self.family == target.family
+                and (self.number >= target.number)
+            )
         return self.number >= target.number
 
 

@@ -21,10 +21,19 @@ from ptx.isa.instruction_facts import TYPE_BYTES
 from ptx.isa.opcodes.opcode_row import OpcodeRow
 
 _VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
-_SPACES: Final = frozenset({
-    "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param",
-    "param::entry", "param::func",
-})  # fmt: skip
+_SPACES: Final = frozenset(
+    {
+        "global",
+        "shared",
+        "shared::cta",
+        "shared::cluster",
+        "local",
+        "const",
+        "param",
+        "param::entry",
+        "param::func",
+    }
+)
 _LAYOUTS: Final = frozenset({"row", "col"})  # of A and of B, in this order
 
 

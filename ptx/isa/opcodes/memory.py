@@ -28,15 +28,19 @@ _STRONG: Final = "[global/shared/shared::cta/shared::cluster]"
 _ORDER: Final = "[relaxed/acquire/release/acq_rel]"
 _ANYWHERE: Final = f"[global/{_SHARED}]"
 _MINI: Final = (
-    ("[v2/v4]", "e4m3x4 e5m2x4"), ("v2/v4/v8", "e4m3x2 e5m2x2"), ("v4/v8", "e4m3 e5m2"),
-)  # fmt: skip
+    ("[v2/v4]", "e4m3x4 e5m2x4"),
+    ("v2/v4/v8", "e4m3x2 e5m2x2"),
+    ("v4/v8", "e4m3 e5m2"),
+)
 
 
 def _multimem() -> Iterator[str]:
     """`multimem.ld_reduce`, `.st` and `.red` of one value, or of a vector of floats."""
     plain = (
-        ("min/max", "u32 s32 u64 s64"), ("add", "u32 s32 u64 f32 f64"), ("and/or/xor", "b32 b64"),
-    )  # fmt: skip
+        ("min/max", "u32 s32 u64 s64"),
+        ("add", "u32 s32 u64 f32 f64"),
+        ("and/or/xor", "b32 b64"),
+    )
     for order in ("[weak]", f"relaxed/acquire {_SCOPE}"):
         for operation, types in plain:
             yield f"multimem.ld_reduce | {order} [global] {operation} | {types} | *d M:multimem"
