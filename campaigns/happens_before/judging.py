@@ -14,6 +14,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.observer import Access, Observer
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner
 
@@ -23,37 +24,45 @@ from .operations import Kernel
 _LOST = "an update is lost"
 
 
+class _StepList(Observer):
+    """Lists the operations of a kernel as threads execute them."""
+
+    def __init__(self, kernel: Kernel, steps: list[Step]) -> None:
+        lines = enumerate(kernel.ptx.splitlines(), 1)
+        self._numbers = {line: int(text.split("//")[1]) for line, text in lines if "//" in text}
+        self._kernel = kernel
+        self._steps = steps
+
+    def access(self, access: Access) -> None:
+        if access.is_complete:
+            self.add(access.threads, access.site, "load", "store", "add")
+
+    def swap(self, access: Access, wrote: Value) -> None:
+        self.add(access.threads, access.site, "swap")
+
+    def add(self, threads: Threads, site: Site, *kinds: str) -> None:
+        """Add the operation of these threads if it is of one of these kinds."""
+        number = self._numbers.get(site.instruction.line)
+        if number is not None and self._kernel.operations[number].kind in kinds:
+            start = threads.blocks.first * self._kernel.geometry.threads
+            self._steps.append((number, (threads.lane_numbers() + start).tolist()))
+
+
 @contextmanager
-def _listed(kernel: Kernel) -> Iterator[list[Step]]:
-    """The accesses of a kernel that is launched here, in the order in which they are executed."""
-    steps: list[Step] = []
-    lines = enumerate(kernel.ptx.splitlines(), 1)
-    numbers = {line: int(text.split("//")[1]) for line, text in lines if "//" in text}
-
-    def list_it(races: ChunkRaces, threads: Threads, site: Site, *kinds: str) -> None:
-        number = numbers.get(site.instruction.line)
-        if number is not None and kernel.operations[number].kind in kinds:
-            start = races.first * kernel.geometry.threads
-            steps.append((number, (threads.lane_numbers() + start).tolist()))
-
-    def note(
-        self: ChunkRaces, threads: Threads, space: str, addresses: Addresses,
-        offset: int, site: Site, values: tuple[Value, ...] = (), wrote: Value | None = None,
-    ) -> None:  # fmt: skip
-        list_it(self, threads, site, "load", "store", "add", "swap")
-        noted(self, threads, space, addresses, offset, site, values, wrote)
+def _listed(listed: _StepList) -> Iterator[None]:
+    """List copies, too, as they begin."""
 
     def issue(
         self: ChunkRaces, threads: Threads, addresses: Addresses, offset: int, site: Site,
         objects: Index | None = None,
     ) -> None:  # fmt: skip
         if not site.writes:
-            list_it(self, threads, site, "copy")
+            listed.add(threads, site, "copy")
         issued(self, threads, addresses, offset, site, objects)
 
-    noted, issued = ChunkRaces.note, ChunkRaces.issue
-    with mock.patch.multiple(ChunkRaces, note=note, issue=issue):
-        yield steps
+    issued = ChunkRaces.issue
+    with mock.patch.object(ChunkRaces, "issue", issue):
+        yield
 
 
 def judged(kernel: Kernel) -> tuple[list[Finding], Walk]:
@@ -61,10 +70,13 @@ def judged(kernel: Kernel) -> tuple[list[Finding], Walk]:
     runner, findings = KernelRunner(kernel.ptx, 1 << 20), Findings()
     memory = runner.put(np.zeros(kernel.words, np.uint32))
     geometry = kernel.geometry
+    steps: list[Step] = []
+    listed = _StepList(kernel, steps)
     limits = Limits(
-        findings=findings, chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1
-    )
-    with _listed(kernel) as steps:
+        findings=findings, chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1,
+        watchers=(lambda launch: listed,),
+    )  # fmt: skip
+    with _listed(listed):
         runner.launch(
             "k", geometry.blocks, geometry.threads, memory, limits=limits,
             cluster=(geometry.cluster, 1, 1),

@@ -22,6 +22,7 @@ from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.threads.special_registers import RESERVED_BYTES
+from ptx.emulate.watchers import watchers_of
 from ptx.isa.directives import blocks_of_grid, required_cluster
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
@@ -180,7 +181,7 @@ class EmulatedKernel:
         code = self._code_for(limits, ordered=False) if counts is None else self._counted_code
         launch = Launch(
             code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
-            self._reserved_shared, counts,
+            self._reserved_shared, counts, watchers_of(limits, code),
         )  # fmt: skip
         launch.run(cooperative=cooperative)
         launch.report_accesses()
@@ -213,9 +214,10 @@ class EmulatedKernel:
         self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int, cluster: Dim3,
         limits: Limits, order: LaunchOrder,
     ) -> OrderedLaunch:  # fmt: skip
+        code = self._code_for(limits, ordered=True)
         return OrderedLaunch(
-            self._code_for(limits, ordered=True), self._program.device, grid, block, params,
-            shared_bytes, limits, cluster, self._reserved_shared, order,
+            code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
+            self._reserved_shared, order, watchers_of(limits, code),
         )  # fmt: skip
 
     def _checked_cluster(self, grid: Dim3, cluster: Dim3) -> Dim3:

@@ -29,6 +29,7 @@ from ptx.emulate.memory.generic_addresses import (
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in, same_address
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.observer import Access
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
@@ -62,17 +63,24 @@ def locate(
     blocks = threads.blocks
     if space == "param":
         return _params(threads, addresses, offset, site)
+    memory: Memory | None = None
     if space == "global":
         if blocks.undefined and site.writes:
             blocks.undefined.reject_stored(threads, site)
-        elements, index = _global(threads, addresses, offset, site, values)
+        memory = _checked(threads, addresses, offset, site)
+        elements, index = _in_memory(memory, addresses, offset, site)
     else:
         elements, index = _per_thread(threads, addresses, offset, site, space)
-    if blocks.races is not None and is_access:
-        blocks.races.note(threads, space, addresses, offset, site, values)
+    if blocks.observers:
+        first = _first_element(threads, elements, site, space, memory)
+        access = Access(
+            threads, space, addresses, offset, site, memory, first, index, values, is_access
+        )
+        for observer in blocks.observers:
+            observer.access(access)
     if blocks.shadow is not None and space != "global":
-        memory = blocks.shared if space == "shared" else blocks.local
-        start = elements.ctypes.data - memory.ctypes.data
+        own = blocks.shared if space == "shared" else blocks.local
+        start = elements.ctypes.data - own.ctypes.data
         blocks.shadow.note(threads, start, index, site, space)
     return elements, index
 
@@ -82,18 +90,13 @@ def note_swap(threads: Fibre, addresses: Addresses, offset: int, site: Site, wro
     space = site.space
     if space == "generic":
         space, addresses = in_window(addresses, offset)
-    if threads.blocks.races is not None:
-        threads.blocks.races.note(threads, space, addresses, offset, site, wrote=wrote)
+    access = Access(threads, space, addresses, offset, site, None, 0, 0)
+    for observer in threads.blocks.observers:
+        observer.swap(access, wrote)
 
 
-def _global(
-    threads: Fibre,
-    addresses: Addresses,
-    offset: int,
-    site: Site,
-    values: tuple[Value, ...],
-) -> Located:
-    memory = _checked(threads, addresses, offset, site)
+def _in_memory(memory: Memory, addresses: Addresses, offset: int, site: Site) -> Located:
+    """Elements of a memory, at global addresses that it holds."""
     elements = memory.view(site.dtype)
     start = addresses.base + offset - memory.base
     varying = addresses.varying
@@ -106,10 +109,17 @@ def _global(
             index = every >> site.shift
         else:
             first, index = start >> site.shift, varying.index(site.shift)
-    unwritten = threads.blocks.unwritten
-    if unwritten is not None:
-        unwritten.note(threads, memory, first, index, site, values)
     return elements[first:] if first else elements, index
+
+
+def _first_element(
+    threads: Fibre, elements: Elements, site: Site, space: str, memory: Memory | None
+) -> int:
+    """Return which element of its memory the first one of an array is, which reaches to its end."""
+    if memory is not None:
+        return len(memory.view(site.dtype)) - len(elements)
+    own = threads.blocks.shared if space == "shared" else threads.blocks.local
+    return (len(own) >> site.shift) - len(elements)
 
 
 def _in_line(
@@ -124,15 +134,15 @@ def _in_line(
     if line is None or site.space != "global":
         return None
     memory = _checked(threads, addresses, offset, site)
-    if threads.blocks.races is not None:
-        threads.blocks.races.note(threads, "global", addresses, offset, site, values)
     first, step = line
     start = (addresses.base + offset + first - memory.base) >> site.shift
     step >>= site.shift
     stop = start + step * (threads.n - 1) + 1
-    if threads.blocks.unwritten is not None:
+    if threads.blocks.observers:
         index = slice(0, stop - start, step)
-        threads.blocks.unwritten.note(threads, memory, start, index, site, values)
+        access = Access(threads, "global", addresses, offset, site, memory, start, index, values)
+        for observer in threads.blocks.observers:
+            observer.access(access)
     elements = memory.view(site.dtype)
     return [elements[start + k : stop + k : step] for k in site.parts]
 
@@ -308,11 +318,10 @@ def _load_parts(threads: Fibre, parts: list[Group], offset: int, site: Site) -> 
 
 
 def _load(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:
-    unwritten = threads.blocks.unwritten
-    if unwritten is None:
-        return _loaded(threads, addresses, offset, site)
-    unwritten.begin()
-    return unwritten.take(_loaded(threads, addresses, offset, site))
+    values = _loaded(threads, addresses, offset, site)
+    for observer in threads.blocks.observers:
+        observer.loaded(site, values)
+    return values
 
 
 def _loaded(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:

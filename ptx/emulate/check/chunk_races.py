@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,13 @@ from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.observer import Access, Observer, TexelFlags
 from ptx.isa.instruction_facts import ASYNC, NARROW, READ_ONLY, TENSOR_MAP
 
 _FEWEST_IN_SHARED: Final = 1 << 23  # bytes of listed addresses; a barrier soon forgets them
 
 
-class ChunkRaces:
+class ChunkRaces(Observer):
     """The races of the blocks that are executed together.
 
     Attributes:
@@ -80,35 +81,31 @@ class ChunkRaces:
 
     # Accesses by threads.
 
-    def note(
-        self,
-        threads: Threads,
-        space: str,
-        addresses: Addresses,
-        offset: int,
-        site: Site,
-        values: tuple[Value, ...] = (),
-        wrote: Value | None = None,
-    ) -> None:
-        """Check an access that threads are about to make.
+    def access(self, access: Access) -> None:
+        """Check an access that threads are about to make."""
+        if access.is_complete:
+            self._note(access)
 
-        Args:
-            threads: the threads.
-            space: the space that they access.
-            addresses, offset: where.
-            site: the instruction.
-            values: the written values; empty if unknown.
-            wrote: after a compare-and-swap, which of them wrote. The others release nothing, and
-                are compared as if they did write, as in another run they may.
+    def swap(self, access: Access, wrote: Value) -> None:
+        """Check a compare-and-swap.
+
+        The threads that did not write release nothing, and are compared as if they did write, as
+        in another run they may.
         """
+        self._note(access, wrote)
+
+    def _note(self, observed: Access, wrote: Value | None = None) -> None:
+        space, site = observed.space, observed.site
         number = self._launch.number_of(site)
         role = self._launch.role(number)
         if role.is_copy:
             return  # `issue` checks it
-        step = self._step(threads, space, addresses, offset, site, number)
+        step = self._step(
+            observed.threads, space, observed.addresses, observed.offset, site, number
+        )
         if step is None:
             return
-        access = MemoryAccess(space, self._shadow(space), step, role, values)
+        access = MemoryAccess(space, self._shadow(space), step, role, observed.values)
         if role.strong:
             self.order.synchronise(space, step, role, wrote)
             self._note_strong(access)
@@ -275,16 +272,17 @@ class ChunkRaces:
 
     # Textures and surfaces.
 
-    def stored_texels(self, address: int, nbytes: int) -> NDArray[np.uint8]:
-        """Return the flags of an image's bytes that a surface wrote, to be set."""
+    def store_texels(
+        self, address: int, nbytes: int, dtype: np.dtype[Any], words: NDArray[np.int64]
+    ) -> None:
+        """Remember the bytes of an image that a surface writes."""
         stored = self._launch.stored_texels
         if address not in stored:
             stored[address] = np.zeros(nbytes, dtype=np.uint8)
-        return stored[address]
+        size = dtype.itemsize
+        stored[address][: nbytes // size * size].view(f"u{size}")[words] = 1
 
-    def written_bytes(
-        self, memory: DeviceMemory, address: int, nbytes: int
-    ) -> NDArray[np.uint8] | None:
+    def flag_texels(self, memory: DeviceMemory, address: int, nbytes: int) -> TexelFlags | None:
         """Return flags of bytes that the launch has written in any way; None without any."""
         launch, written_flags = self._launch, self._launch.stored_texels.get(address)
         if memory is launch.memory:
@@ -294,10 +292,10 @@ class ChunkRaces:
                 first = low & (1 << shift) - 1
                 written = np.repeat(units, 1 << shift)[first : first + nbytes].view(np.uint8)
                 written_flags = written if written_flags is None else written_flags | written
-        return written_flags
+        return None if written_flags is None else TexelFlags(written_flags, are_good=False)
 
-    def report_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
-        """Report that a thread reads such a texel of an image at an address."""
+    def read_flagged(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
+        """Report a thread that reads a texel which the launch has written."""
         self._launch.report_texel(where, memory, address, nbytes)
 
     # Steps: which accesses are compared.

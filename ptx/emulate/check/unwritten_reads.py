@@ -8,7 +8,6 @@ unused element of a vector is not reported either.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -28,6 +27,7 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.observer import Access as ObservedAccess, ObservedLaunch, Observer, TexelFlags
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
 
@@ -37,56 +37,38 @@ _WIDEST: Final = 8  # bytes of the flags of one element
 _MOST_COPIED: Final = 64  # values that were loaded to be copied, and may still be stored
 
 
-class UnwrittenReads:
+class UnwrittenReads(Observer):
     """The reads of one launch.
 
     Args:
-        kernel: its name.
-        uses_of: returns the use of each element that an instruction loads; () if it is no load to
-            registers.
         findings: receives them.
+        launch: the launch.
     """
 
-    def __init__(
-        self, kernel: str, uses_of: Callable[[Instruction], tuple[Use, ...]], findings: Findings
-    ) -> None:
-        self._kernel = kernel
-        self._uses_of = uses_of
+    def __init__(self, findings: Findings, launch: ObservedLaunch) -> None:
+        self._kernel = launch.code.kernel
+        self._uses_of = launch.code.uses_of
         self._findings = findings
         self._uses: dict[Instruction, tuple[Use, ...]] = {}
-        self._holes: dict[int, Flags] | None = None
+        self._holes: tuple[Site, dict[int, Flags]] | None = None
         self._newest: dict[int, Flags] | None = None
         self._copied: deque[tuple[Value, Flags]] = deque(maxlen=_MOST_COPIED)
         self._reported: set[Site] = set()
 
-    def begin(self) -> None:
-        """A load begins."""
+    def access(self, access: ObservedAccess) -> None:
+        """Check accesses of threads to global memory."""
         self._holes = None
-
-    def note(
-        self,
-        threads: Threads,
-        memory: Memory,
-        first: int,
-        index: Index | int | slice,
-        site: Site,
-        values: tuple[Value, ...],
-    ) -> None:
-        """Check accesses of threads to elements from number `first` of a memory on.
-
-        `index` selects the one that each thread accesses, counted from there, or all. `values` are
-        the stored values, if known.
-        """
-        written = memory.written
-        if written is None:
+        memory, site, values = access.memory, access.site, access.values
+        written = None if memory is None else memory.written
+        if memory is None or written is None:
             return
-        elements = _Elements(written, first, index, site)
+        elements = _Elements(written, access.first, access.positions, site)
         reads_first = site.facts.is_atomic
         if (reads_first or not site.writes) and elements.lack_after_a_look():
             flags = elements.flags()
             # A value that was reported counts as written from here on: its copies have one cause.
-            if not self._judge(threads, memory, elements, flags) and not reads_first:
-                self._holes = flags
+            if not self._judge(access.threads, memory, elements, flags) and not reads_first:
+                self._holes = site, flags
         if not site.writes:
             return
         if not self._copied:
@@ -95,8 +77,15 @@ class UnwrittenReads:
         for k in range(site.count):
             elements.put(k, self._flags_of(values[k]) if values else None)
 
-    def note_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
-        """A thread reads a texel, that nothing has written, of an image at an address."""
+    def flag_texels(self, memory: DeviceMemory, address: int, nbytes: int) -> TexelFlags | None:
+        """Return the flags of the image's written bytes; None where memory has no such flags."""
+        written = memory.written
+        if written is None:
+            return None
+        return TexelFlags(written.of(address - memory.base, nbytes), are_good=True)
+
+    def read_flagged(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
+        """Report a thread that reads a texel, which nothing has written, of an image."""
         self._findings.add(
             Finding(
                 check="init",
@@ -112,8 +101,8 @@ class UnwrittenReads:
             )
         )
 
-    def note_registers(self, where: Where, names: tuple[str, ...]) -> None:
-        """An instruction reads registers that nothing on any way to it has written."""
+    def read_unwritten(self, where: Where, names: tuple[str, ...]) -> None:
+        """Report an instruction that reads unwritten registers."""
         self._findings.add(
             Finding(
                 check="init", kernel=self._kernel, first=Access("read", where), second=None,
@@ -123,12 +112,12 @@ class UnwrittenReads:
             )
         )  # fmt: skip
 
-    def take(self, values: list[Value]) -> list[Value]:
-        """The load that began gave these values: some may be copied with their flags."""
-        holes = self._newest = self._holes
+    def loaded(self, site: Site, values: list[Value]) -> None:
+        """Remember the flags of values that a load gave, as some may be copied with them."""
+        known, self._holes = self._holes, None
+        holes = self._newest = None if known is None or known[0] is not site else known[1]
         if holes is not None and len(holes) == len(values):
             self._copied.extend(zip(values, holes.values(), strict=True))
-        return values
 
     def _flags_of(self, value: Value) -> Flags | None:
         """The flags of a value that was loaded and is stored as it was."""

@@ -7,27 +7,28 @@ import numpy as np
 from ptx.emulate.check.findings import Access, Finding, Findings
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.observer import ObservedLaunch, Observer
 from ptx.isa.model import Instruction, Register
 
 
-class ZeroDivisors:
+class ZeroDivisors(Observer):
     """The divisions by zero of one launch.
 
     Args:
-        kernel: its name.
         findings: receives them.
+        launch: the launch.
     """
 
-    def __init__(self, kernel: str, findings: Findings) -> None:
-        self._kernel = kernel
+    def __init__(self, findings: Findings, launch: ObservedLaunch) -> None:
+        self._kernel = launch.code.kernel
         self._findings = findings
         self._reported: set[int] = set()
 
-    def note(
+    def divide(
         self, threads: Threads, instruction: Instruction, divisor: Value,
         guard: Value | None = None, benign: str = "",
     ) -> None:  # fmt: skip
-        """Threads divide by a value, those for which the guard holds; called by generated code."""
+        """Report a thread that divides by zero, once for each instruction."""
         zero = divisor == 0
         if not zero.any() or id(instruction) in self._reported:
             return

@@ -161,14 +161,14 @@ class BlockWriter:
         emitter.line(f"return f.split({condition}, {first + block.target}, {following})")
 
     def _note_unwritten(self, instruction: Instruction) -> None:
-        """Write code that reports unwritten registers to the check of unwritten reads."""
+        """Write code that reports unwritten registers."""
         names = self._unit.unwritten.get(id(instruction))
         if names is not None:
             bound = self._unit.scope.bind(instruction, "instruction")
             self._emitter.line(f"f.note_unwritten({bound}, {names!r})")
 
     def _note_division(self, instruction: Instruction) -> None:
-        """Write code that reports zero divisors to their check."""
+        """Write code that reports divisors."""
         is_selected = self._unit.divisions.get(id(instruction))
         if is_selected is None:
             return
@@ -181,8 +181,7 @@ class BlockWriter:
             arguments += f", guard={'~' if guard.negated else ''}{condition}"
         if is_selected:
             arguments += f", benign={_SELECTED!r}"
-        check = "f.blocks.zero_divisors"
-        emitter.line(f"if {check} is not None: {check}.note({arguments})")
+        emitter.line(f"for O in f.blocks.observers: O.divide({arguments})")
 
     def _note_pending(self, use: PendingUse, method: str) -> None:
         """Write code that reports registers with pending results to the race check."""

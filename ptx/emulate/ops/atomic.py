@@ -419,7 +419,7 @@ def atomic(
     )
     atomic_rule = rule(name, ptx_type, in_shared or (keeps_subnormals and ptx_type == "f32"))
     # Only the result of a compare-and-swap shows whether it writes.
-    is_swap = name == "cas" and fibre.blocks.races is not None
+    is_swap = name == "cas" and bool(fibre.blocks.observers)
     elements, index = locate(fibre, addresses, offset, site, is_access=not is_swap)
     old_values: list[Value] = []
     for position, value in enumerate(values):

@@ -32,6 +32,7 @@ from ptx.emulate.model.errors import (
 )
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.observer import TexelFlags
 from ptx.emulate.texture.texels import Bools, Integers, Words
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
@@ -126,25 +127,15 @@ def check_fetch(
     `fetched_of` makes the fetch of another texture of the same shape. `positions`: those of the
     threads that fetch; None: all.
     """
-    unwritten, races, images = threads.blocks.unwritten, threads.blocks.races, texture.levels
-    if unwritten is not None and not all(_flags(image).all() for image in images):
-        marks = (_lacks_of(image) for image in images)
+    images = texture.levels
+    for observer in threads.blocks.observers:
+        flags_of = [observer.flag_texels(each.memory, each.address, each.nbytes) for each in images]
+        if all(flags is None or (flags.are_good and flags.flags.all()) for flags in flags_of):
+            continue
+        marks = (_marked(*each) for each in zip(images, flags_of, strict=True))
         thread = _first(_fetched(texture, marks, fetched_of), None, positions)
         if thread is not None:
-            unwritten.note_texel(*_texel(threads, instruction, images[0], thread))
-    if races is not None:
-        written = [
-            races.written_bytes(level.memory, level.address, level.nbytes) for level in images
-        ]
-        if all(flags is None for flags in written):
-            return
-        marks = (
-            _marked(image, np.zeros(image.nbytes, np.uint8) if flags is None else flags)
-            for image, flags in zip(images, written, strict=True)
-        )
-        thread = _first(_fetched(texture, marks, fetched_of), None, positions)
-        if thread is not None:
-            races.report_texel(*_texel(threads, instruction, images[0], thread))
+            observer.read_flagged(*_texel(threads, instruction, images[0], thread))
 
 
 def check_load(
@@ -155,29 +146,25 @@ def check_load(
 
     `words`: (n, words) where each thread's lie, counted in elements of `dtype`.
     """
-    unwritten, races = threads.blocks.unwritten, threads.blocks.races
-    if unwritten is not None and image.memory.written is not None:
-        position = _first(
-            ~_elements(_flags(image), dtype).take(words).any(axis=1), inside, positions
-        )
+    for observer in threads.blocks.observers:
+        flags = observer.flag_texels(image.memory, image.address, image.nbytes)
+        if flags is None:
+            continue
+        has_flag = _elements(flags.flags, dtype).take(words).any(axis=1)
+        position = _first(has_flag != flags.are_good, inside, positions)
         if position is not None:
-            unwritten.note_texel(*_texel(threads, instruction, image, position))
-    if races is not None:
-        written = races.written_bytes(image.memory, image.address, image.nbytes)
-        if written is not None:
-            position = _first(_elements(written, dtype).take(words).any(axis=1), inside, positions)
-            if position is not None:
-                races.report_texel(*_texel(threads, instruction, image, position))
+            observer.read_flagged(*_texel(threads, instruction, image, position))
 
 
 def note_stored(threads: Fibre, image: TexelImage, words: Integers, dtype: np.dtype[Any]) -> None:
     """The launch has written elements of an image by a surface."""
-    if image.memory.written is not None:
+    flags = image.memory.written
+    if flags is not None:
         written = int.from_bytes(b"\1" * dtype.itemsize, "little")
-        _elements(_flags(image), dtype)[words] = written
-    races = threads.blocks.races
-    if races is not None:
-        _elements(races.stored_texels(image.address, image.nbytes), dtype)[words] = 1
+        of_image = flags.of(image.address - image.memory.base, image.nbytes)
+        _elements(of_image, dtype)[words] = written
+    for observer in threads.blocks.observers:
+        observer.store_texels(image.address, image.nbytes, dtype, words)
 
 
 def _texel(
@@ -210,30 +197,17 @@ def _first(
     return first_wrong if positions is None else int(positions[first_wrong])
 
 
-def _flags(image: TexelImage) -> Bytes:
-    """The flags of the image's written bytes; all set where memory has no such flags."""
-    written = image.memory.written
-    if written is None:
-        return np.ones(1, np.uint8)
-    return written.of(image.address - image.memory.base, image.nbytes)
-
-
 def _elements(flags: Bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Flags by elements: each has the flags of all its bytes."""
     return flags[: len(flags) // dtype.itemsize * dtype.itemsize].view(f"u{dtype.itemsize}")
 
 
-def _lacks_of(image: TexelImage) -> TexelImage:
-    """An image of the same shape: 1 for each texel of which nothing was written."""
-    if image.memory.written is None:
-        return _marked(image, np.zeros(image.nbytes, np.uint8))
-    return _marked(image, _flags(image), unflagged=True)
-
-
-def _marked(image: TexelImage, flags: Bytes, *, unflagged: bool = False) -> TexelImage:
-    """An image of the same shape: 1 for each texel of which any byte has a flag, or none has."""
+def _marked(image: TexelImage, flags: TexelFlags | None) -> TexelImage:
+    """An image of the same shape: 1 for each texel that is wrong by its flags."""
     rows, size = (image.height or 1) * image.slices, image.texel_bytes
     shape, strides = (rows, image.width, size), (image.pitch, size, 1)
-    texels = np.lib.stride_tricks.as_strided(flags, shape, strides, writeable=False)
-    marks = (texels.any(axis=2) != unflagged).astype(np.float32)
+    of_bytes = np.zeros(image.nbytes, np.uint8) if flags is None else flags.flags
+    texels = np.lib.stride_tricks.as_strided(of_bytes, shape, strides, writeable=False)
+    are_good = flags is not None and flags.are_good
+    marks = (texels.any(axis=2) != are_good).astype(np.float32)
     return replace(image, dtype=np.dtype(np.float32), channels=1, row_bytes=0, values=marks.ravel())

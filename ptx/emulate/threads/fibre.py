@@ -366,9 +366,9 @@ class Fibre(Threads):
 
     def note_unwritten(self, instruction: Instruction, names: tuple[str, ...]) -> None:
         """An instruction reads registers that nothing has written."""
-        if self.blocks.unwritten is not None:
+        for observer in self.blocks.observers:
             position = 0 if self.present is None else int(np.argmax(self.present))
-            self.blocks.unwritten.note_registers(self.where(position, instruction), names)
+            observer.read_unwritten(self.where(position, instruction), names)
 
     def finish(self) -> int:
         """`exit`: the threads are done."""

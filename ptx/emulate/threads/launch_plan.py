@@ -17,6 +17,7 @@ from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
 from ptx.emulate.model.types import NUMPY
+from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import Limits
 from ptx.standard_streams import write_output
@@ -25,8 +26,6 @@ from ptx.standard_streams import write_output
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
     from ptx.emulate.check.race_check import RaceCheck
-    from ptx.emulate.check.unwritten_reads import UnwrittenReads
-    from ptx.emulate.check.zero_divisors import ZeroDivisors
     from ptx.emulate.count.chunk_counts import ChunkCounts
     from ptx.emulate.count.launch_counts import LaunchCounts
 
@@ -90,7 +89,7 @@ class LaunchPlan:
         extents: how far each access may reach, where that is checked.
         output: takes the text that threads print; clock: gives them the time.
         cluster: its division into clusters; is_cluster: whether that was requested.
-        unwritten: the check of reads of global memory that nothing wrote; None without it.
+        observers: of the launch, in the order in which they see an access.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
         lacks_workspace: whether a kernel has read the address of a workspace that the launch does
         not have.
@@ -108,6 +107,7 @@ class LaunchPlan:
         cluster: Dim3 = (1, 1, 1),
         reserved_shared: int = 0,
         counts: LaunchCounts | None = None,
+        watchers: tuple[Watcher, ...] = (),
     ) -> None:
         self.code = code
         self.device = device
@@ -135,8 +135,7 @@ class LaunchPlan:
         self.output: Output = Output()
         self._counts = counts
         self.extents: PointerExtents | None = self._extents() if limits.check_bounds else None
-        self.unwritten: UnwrittenReads | None = self._unwritten_reads()
-        self.zero_divisors: ZeroDivisors | None = self._zero_divisors()
+        self.observers: tuple[Observer, ...] = self._observers(watchers)
         self._races: RaceCheck | None = self._race_check()
 
     def for_thread(self) -> Self:
@@ -152,24 +151,19 @@ class LaunchPlan:
         """True if checks or counters observe the threads."""
         limits = self.limits
         has_checks = limits.check_uninitialised or limits.check_synchronisation
-        watchers = (self._races, self.unwritten, self.zero_divisors, self._counts, self.extents)
-        return has_checks or any(watcher is not None for watcher in watchers)
+        watchers = (self._races, self._counts, self.extents)
+        has_watcher = any(watcher is not None for watcher in watchers)
+        return has_checks or has_watcher or bool(self.observers)
 
-    def _unwritten_reads(self) -> UnwrittenReads | None:
-        unwritten = self.limits.unwritten
-        if unwritten is None:
-            return None
-        from ptx.emulate.check.unwritten_reads import UnwrittenReads
-
-        return UnwrittenReads(self.code.kernel, self.code.uses_of, unwritten)
-
-    def _zero_divisors(self) -> ZeroDivisors | None:
-        divisions = self.limits.divisions
-        if divisions is None or not (self.code.divides or self.code.calls_by_address):
-            return None
-        from ptx.emulate.check.zero_divisors import ZeroDivisors
-
-        return ZeroDivisors(self.code.kernel, divisions)
+    def _observers(self, watchers: tuple[Watcher, ...]) -> tuple[Observer, ...]:
+        if not watchers:
+            return ()
+        launch = ObservedLaunch(
+            self.code, self.memory, self.block, self.cluster, self.param_bytes, self.shared_bytes,
+            self.reserved_start, lambda: self.code.find_origins(self._pointers()),
+        )  # fmt: skip
+        observers = [watcher(launch) for watcher in watchers]
+        return tuple([observer for observer in observers if observer is not None])
 
     def _race_check(self) -> RaceCheck | None:
         findings, code = self.limits.findings, self.code

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ptx.argument_checks import checks
 from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.findings import Findings
 from ptx.emulate.model.grid_dependency import GridDependency
 from ptx.errors import PtxArgumentValueError
+
+if TYPE_CHECKING:  # a context loads no parser
+    from ptx.emulate.observer import Watcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Limits:
         threads: of the interpreter that execute the chunks of one launch, where chunks cannot
             depend on each other; results are those of one thread. 0 gives as many as there are
             processors if the interpreter runs threads at once, else one.
+        watchers: each returns an observer of a launch that begins, or None.
     """
 
     max_steps: int = 2_000_000
@@ -91,6 +96,7 @@ class Limits:
     dependency: GridDependency | None = None
     few_threads: FewThreads = FewThreads()
     threads: int = 0
+    watchers: tuple[Watcher, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes", "threads"):

@@ -14,13 +14,12 @@ from ptx.emulate.memory.undefined_values import Shadow, UndefinedValues
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import ThreadBlocks
+from ptx.emulate.observer import Observer
 from ptx.emulate.threads.launch_plan import LaunchCache, LaunchPlan
 from ptx.emulate.threads.special_registers import special_value
 
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
-    from ptx.emulate.check.unwritten_reads import UnwrittenReads
-    from ptx.emulate.check.zero_divisors import ZeroDivisors
     from ptx.emulate.count.chunk_counts import ChunkCounts
 
 
@@ -31,7 +30,7 @@ class ResidentBlocks(ThreadBlocks):
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         shadow: which of the shared and local memory was written, where that is checked.
         undefined: values in registers that come from what was not, where the code follows them.
-        unwritten: the check of reads of global memory that nothing wrote; None without it.
+        observers: of the threads; they see an access in this order.
         races: the race check of these blocks; None without it.
         counts: the counters of these blocks; None in a launch that does not count.
         accesses: their accesses to global memory, where chunks run in several threads, else None.
@@ -62,9 +61,12 @@ class ResidentBlocks(ThreadBlocks):
         self.shadow: Shadow | None = (
             self._new_shadow() if launch.limits.check_uninitialised else None
         )
-        self.unwritten: UnwrittenReads | None = launch.unwritten
-        self.zero_divisors: ZeroDivisors | None = launch.zero_divisors
         self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
+        self.observers: tuple[Observer, ...] = tuple(
+            [observer.begin(self, self.shared) for observer in launch.observers]
+        )
+        if self.races is not None:
+            self.observers += (self.races,)
         self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
         self.accesses: ChunkAccesses | None = accesses
         self.mbarriers: object = None

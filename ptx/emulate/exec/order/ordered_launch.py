@@ -28,6 +28,7 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.clock import CountedClock
 from ptx.emulate.model.geometry import WARP, Dim3, Geometry, geometry
 from ptx.emulate.model.order import Decisions, LaunchOrder
+from ptx.emulate.observer import Watcher
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.fibre import ENDLESS, Fibre, RunQueue
 from ptx.emulate.threads.limits import Limits
@@ -227,10 +228,12 @@ class OrderedLaunch(Launch):
         cluster: Dim3,
         reserved_shared: int,
         order: LaunchOrder,
+        watchers: tuple[Watcher, ...],
     ) -> None:
         super().__init__(
-            code, device, grid, block, params, dynamic_shared, limits, cluster, reserved_shared
-        )
+            code, device, grid, block, params, dynamic_shared, limits, cluster, reserved_shared,
+            watchers=watchers,
+        )  # fmt: skip
         self.decisions: Decisions = Decisions(order)
         decisions = self.decisions
         self.clock: CountedClock = device.counted_clock
