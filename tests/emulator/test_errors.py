@@ -67,11 +67,13 @@ def test_a_class_of_a_user_keeps_the_result_of_the_class_that_it_inherits_from()
     assert "free device memory" in str(Mine("work", call="cuMemAlloc"))
 
 
-# Errors that a caller catches or turns into another one; none reaches a user.
+# Errors that a caller catches or turns into another one, or that a contributor gets at import; none
+# reaches a user.
 INTERNAL = {
     "BadDescriptor", "BadTensorMap", "CallError", "CaptureUnderWay", "ChunksDepend", "Elsewhere",
-    "EpochsExhausted", "ForeignJsonError", "NoLaneCode", "UncacheableError", "UnreadableArrayError",
-    "UnreadableError", "_FailedExampleError", "_NotUnderstoodError", "_UnsupportedNodeError",
+    "EpochsExhausted", "ForeignJsonError", "NoLaneCode", "OpcodeRowError", "UncacheableError",
+    "UnreadableArrayError", "UnreadableError", "_FailedExampleError",
+    "_NotUnderstoodError", "_UnsupportedNodeError",
 }  # fmt: skip
 SCRIPTS = ("__main__", "cli.startup", "cli.toolkit")  # act when they are imported
 

@@ -292,7 +292,8 @@ def test_a_kernel_with_the_handle_of_one_that_is_gone_has_its_own_name(
         gc.collect()
         with monkeypatch.context() as patch:
             # The module's handle is the one before its first kernel's.
-            patch.setattr(machine, "_handles", itertools.count(handle - 16, 16))
+            numbers = itertools.count(handle - 16, 16)
+            patch.setattr(machine.state.handles, "new", numbers.__next__)
             latter = module_of(context, SOURCE.replace("add(", "sum(")).kernel("sum")
         assert int(latter.handle) == handle
         latter.launch(stream, ONE, out, 1)
