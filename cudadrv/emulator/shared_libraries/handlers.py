@@ -68,12 +68,18 @@ def put_bytes(address: int, data: bytes) -> None:
         ctypes.memmove(address, data, len(data))
 
 
+# No call has so many options or attributes; the emulator's own memory may make them readable.
+_MOST_ELEMENTS = 1 << 24
+
+
 def sizes_at(address: int, count: int) -> list[int]:
     """Return an array of 8-byte integers.
 
     Raises:
         UnreadableArrayError: its elements cannot be read.
     """
+    if count > _MOST_ELEMENTS:
+        raise UnreadableArrayError
     return list(struct.unpack(f"{count}Q", bytes_at(address, 8 * count))) if count else []
 
 
@@ -83,6 +89,8 @@ def ints_at(address: int, count: int) -> list[int]:
     Raises:
         UnreadableArrayError: its elements cannot be read.
     """
+    if count > _MOST_ELEMENTS:
+        raise UnreadableArrayError
     return list(struct.unpack(f"{count}i", bytes_at(address, 4 * count))) if count else []
 
 
