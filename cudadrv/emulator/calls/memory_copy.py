@@ -102,6 +102,10 @@ class CopyCalls(DriverCalls):
         copy_bytes(self._state, int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
+    def _copy_in_default_stream(self, dst: int, src: int, byte_count: int) -> None:
+        copy_bytes(self._state, dst, src, byte_count, self._state.thread.default_stream)
+        self._state.operations.wait_if_synchronous(dst, src)
+
     def _reject_dead(self, *contexts: CUcontext) -> None:
         """Reject contexts that are destroyed or broken; null ones are allowed."""
         for context in contexts:
@@ -181,14 +185,7 @@ class CopyCalls(DriverCalls):
     ) -> tuple[CUresult]:
         """Copy from device to device; the host does not wait, but for SYNC_MEMOPS."""
         self._reject_by_context(byte_count, int(dst_device), int(src_device))
-        copy_bytes(
-            self._state,
-            int(dst_device),
-            int(src_device),
-            byte_count,
-            self._state.thread.default_stream,
-        )
-        self._state.operations.wait_if_synchronous(int(dst_device), int(src_device))
+        self._copy_in_default_stream(int(dst_device), int(src_device), byte_count)
         return OK
 
     @call
@@ -203,14 +200,7 @@ class CopyCalls(DriverCalls):
     ) -> tuple[CUresult]:
         """Copy between contexts; the host does not wait."""
         self._reject_dead(dst_context, src_context)
-        copy_bytes(
-            self._state,
-            int(dst_device),
-            int(src_device),
-            byte_count,
-            self._state.thread.default_stream,
-        )
-        self._state.operations.wait_if_synchronous(int(dst_device), int(src_device))
+        self._copy_in_default_stream(int(dst_device), int(src_device), byte_count)
         return OK
 
     @call

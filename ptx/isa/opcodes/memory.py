@@ -67,11 +67,7 @@ def _multimem() -> Iterator[str]:
             yield f"multimem.red | {order} [global] add/min/max {width} | {types} | M:multimem *a"
 
 
-OPCODES: Final = Chapter(
-    f"""
-opcode st | store, copies_value | async:bulk_copy bulk:bulk_copy data_movement | lane_data | sm_10 1.0
-needs relaxed/acquire/release | sm_70 6.0
-needs weak | sm_70 6.0
+_NEEDS_OF_ACCESSES: Final = """\
 needs cluster/shared::cluster | sm_90 7.8
 needs shared::cta | sm_30 7.8
 needs mmio | sm_70 8.2
@@ -80,7 +76,14 @@ needs L2::64B/L2::128B | sm_75 7.4
 needs L2::256B/L2::cache_hint | sm_80 7.4
 needs b128 | sm_70 8.3
 needs v8 b32/u32/s32/f32 | sm_100 8.8
-needs v4 b64/u64/s64/f64 | sm_100 8.8
+needs v4 b64/u64/s64/f64 | sm_100 8.8"""
+
+OPCODES: Final = Chapter(
+    f"""
+opcode st | store, copies_value | async:bulk_copy bulk:bulk_copy data_movement | lane_data | sm_10 1.0
+needs relaxed/acquire/release | sm_70 6.0
+needs weak | sm_70 6.0
+{_NEEDS_OF_ACCESSES}
 needs async | sm_90 8.1
 needs async mmio | sm_100 8.7
 needs bulk | sm_100 8.6
@@ -177,15 +180,7 @@ opcode ld | load, gives_number | data_movement | lane_data | sm_10 1.0
 needs relaxed/acquire/release | sm_70 6.0
 needs weak | sm_70 6.0
 needs nc | sm_32 3.1
-needs cluster/shared::cluster | sm_90 7.8
-needs shared::cta | sm_30 7.8
-needs mmio | sm_70 8.2
-needs L1::* | sm_70 7.4
-needs L2::64B/L2::128B | sm_75 7.4
-needs L2::256B/L2::cache_hint | sm_80 7.4
-needs b128 | sm_70 8.3
-needs v8 b32/u32/s32/f32 | sm_100 8.8
-needs v4 b64/u64/s64/f64 | sm_100 8.8
+{_NEEDS_OF_ACCESSES}
 needs local volatile | sm_30 9.1
 ld | [weak] [{_SPACES}] [ca/cg/cs/lu/cv] {_VECTOR} | {_ACCESSED} | *D_ m
 ld | [weak] {_GLOBAL} [{_IN_LOAD}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D_ m

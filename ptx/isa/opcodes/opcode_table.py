@@ -16,16 +16,15 @@ from ptx.isa.opcodes import (
 )
 from ptx.isa.opcodes.opcode_row import OpcodeRow, read_rows
 
-ROWS: Final[dict[str, OpcodeRow]] = read_rows(
-    (
-        arithmetic.OPCODES,
-        conversions.OPCODES,
-        memory.OPCODES,
-        async_copies.OPCODES,
-        synchronisation.OPCODES,
-        matrices.OPCODES,
-        textures.OPCODES,
-        video.OPCODES,
-    )
+CHAPTERS: Final = (
+    arithmetic.OPCODES,
+    conversions.OPCODES,
+    memory.OPCODES,
+    async_copies.OPCODES,
+    synchronisation.OPCODES,
+    matrices.OPCODES,
+    textures.OPCODES,
+    video.OPCODES,
 )
+ROWS: Final[dict[str, OpcodeRow]] = read_rows(CHAPTERS)
 """By opcode, also of those that the emulator does not execute."""

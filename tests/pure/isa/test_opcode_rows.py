@@ -9,29 +9,9 @@ import pytest
 from ptx.emulate.codegen.lane.lane_table import lane_operation
 from ptx.emulate.codegen.table import operation
 from ptx.isa.instruction_facts import opcodes
-from ptx.isa.opcodes import (
-    arithmetic,
-    async_copies,
-    conversions,
-    matrices,
-    memory,
-    synchronisation,
-    textures,
-    video,
-)
 from ptx.isa.opcodes.opcode_row import Chapter, OpcodeRowError, read_rows
-from ptx.isa.opcodes.opcode_table import ROWS
+from ptx.isa.opcodes.opcode_table import CHAPTERS, ROWS
 
-CHAPTERS = (
-    arithmetic.OPCODES,
-    async_copies.OPCODES,
-    conversions.OPCODES,
-    matrices.OPCODES,
-    memory.OPCODES,
-    synchronisation.OPCODES,
-    textures.OPCODES,
-    video.OPCODES,
-)
 NOT_EXECUTED = {"alloca", "clusterlaunchcontrol", "stackrestore", "stacksave"}
 FIELDS = 5
 
