@@ -68,15 +68,16 @@ def put_bytes(address: int, data: bytes) -> None:
         ctypes.memmove(address, data, len(data))
 
 
-# No call has so many options or attributes; the emulator's own memory may make them readable.
-_MOST_ELEMENTS = 1 << 24
+# Beyond every real count. Such a number of elements may be readable, by chance, and would take all
+# memory.
+_MOST_ELEMENTS: Final = 1 << 24
 
 
 def sizes_at(address: int, count: int) -> list[int]:
     """Return an array of 8-byte integers.
 
     Raises:
-        UnreadableArrayError: its elements cannot be read.
+        UnreadableArrayError: its elements cannot be read, or they are more than any call has.
     """
     if count > _MOST_ELEMENTS:
         raise UnreadableArrayError
@@ -87,7 +88,7 @@ def ints_at(address: int, count: int) -> list[int]:
     """Return an array of 4-byte integers, such as options and attributes.
 
     Raises:
-        UnreadableArrayError: its elements cannot be read.
+        UnreadableArrayError: its elements cannot be read, or they are more than any call has.
     """
     if count > _MOST_ELEMENTS:
         raise UnreadableArrayError

@@ -6,6 +6,7 @@ It prints a line for each call: the function, the wrong arguments, and the resul
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import struct
 from pathlib import Path
@@ -40,6 +41,17 @@ def at(data: bytes) -> int:
 
 def words(*numbers: int) -> int:
     return at(struct.pack(f"{len(numbers)}Q", *numbers))
+
+
+def mapped(nbytes: int) -> int:
+    """The address of so many readable bytes."""
+    c_library = ctypes.CDLL(None)
+    c_library.mmap.restype = ctypes.c_size_t
+    address: int = c_library.mmap(
+        None, ctypes.c_size_t(nbytes), mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1,
+        ctypes.c_long(0),
+    )  # fmt: skip
+    return address
 
 
 def call(name: str, *arguments: Argument) -> int:
@@ -108,6 +120,8 @@ def main() -> None:
               managed, Size(64))  # fmt: skip
     try_sizes("cuMemPoolSetAccess", pool, access, Size(1))
     try_sizes("cuPointerGetAttributes", Count(1), at(struct.pack("i", 2)), words(out), a)
+    # All that the count spans can be read; nothing of it is in memory.
+    try_sizes("cuPointerGetAttributes", Count(1), mapped(9 << 30), words(out), a)
     try_sizes("cuStreamBeginCaptureToGraph", stream, graph, nodes, 0, Size(1), 0)
     try_sizes("cuStreamUpdateCaptureDependencies", stream, nodes, Size(1), 0)
     try_sizes("cuStreamBatchMemOp_v2", stream, Count(1), at(bytes(64)), 0)
