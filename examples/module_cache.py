@@ -37,7 +37,7 @@ extern "C" __global__ void power(double* x, int n)
 
 
 def raise_to(context: Context, values: list[float], degree: int) -> list[float]:
-    module = POWERS.get_or_compile(context, "power", degree, lambda: power_source(degree))
+    module = POWERS.get_or_compile(context, degree, "power", power_source)
     stream, n = context.default_stream, len(values)
     with stream.to_device(np.array(values)) as x:
         module.kernel("power").launch(stream, LaunchConfig.for_elements(n), x, n)
@@ -57,9 +57,7 @@ def main() -> None:
     found: set[int] = set()
     threads = [
         threading.Thread(
-            target=lambda: found.add(
-                id(POWERS.get_or_compile(context, "power", 7, lambda: power_source(7)))
-            )
+            target=lambda: found.add(id(POWERS.get_or_compile(context, 7, "power", power_source)))
         )
         for _ in range(8)
     ]

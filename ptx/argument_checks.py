@@ -155,12 +155,13 @@ class ArgumentChecks:
             of = "" if takes is None else f" of {takes} arguments"
             raise self.wrong_type(where, value, f"give a function{of}")
 
-    def source(self, where: str, value: object) -> None:
-        """Raise unless the value is text, or a function without parameters."""
+    def source(self, where: str, value: object, takes: int = 0) -> None:
+        """Raise unless the value is text, or a function of no argument, or of the key alone."""
         if not callable(value):
             self.text(where, value)
-        elif not _takes(value, 0):
-            raise self.wrong_type(where, value, "give text, or a function without parameters")
+        elif not _takes(value, takes):
+            function = "a function of the key" if takes else "a function without parameters"
+            raise self.wrong_type(where, value, f"give text, or {function}")
 
     def wrong_type(self, where: str, value: object, remedy: str) -> TypeError:
         """Return the error for a value of a wrong type."""

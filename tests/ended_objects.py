@@ -286,7 +286,7 @@ CALLS: Final[Mapping[str, str]] = {
     PtxModuleCache.get o.get(context)
     PtxModuleCache.get_or_compile o.get_or_compile(context, 'k', SOURCE)
     KeyedPtxModuleCache.get o.get(1, context)
-    KeyedPtxModuleCache.get_or_compile o.get_or_compile(context, 'k', 1, SOURCE)
+    KeyedPtxModuleCache.get_or_compile o.get_or_compile(context, 1, 'k', SOURCE)
     SmResource.split o.split(8, 1)
     GpuRuntime.memory_budget_for o.memory_budget_for(0)
     CachedBackend.get_or_probe o.get_or_probe(object)

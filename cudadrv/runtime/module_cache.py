@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TypeAlias
-from weakref import WeakKeyDictionary
+from functools import partial
+from typing import TypeAlias, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import ptx
 
@@ -26,6 +27,14 @@ from ..stream import Context
 Source: TypeAlias = str | Callable[[], str]
 """CUDA C++, or a function that makes it, called only when it is needed."""
 
+_K = TypeVar("_K", bound=Hashable)
+
+
+class _Modules(dict[Context, Module]):
+    """The modules of one cache on one driver, by context."""
+
+    __slots__ = ("__weakref__",)
+
 
 class _Loaded:
     """The modules that caches have loaded on one driver; they go with it, while a cache may stay.
@@ -35,7 +44,7 @@ class _Loaded:
     """
 
     def __init__(self) -> None:
-        self.by_cache: WeakKeyDictionary[PtxModuleCache, dict[Context, Module]]
+        self.by_cache: WeakKeyDictionary[PtxModuleCache, _Modules]
         self.by_cache = WeakKeyDictionary()
 
 
@@ -45,7 +54,7 @@ class _LoadedSource:
 
     Attributes:
         label: the label of the call that compiled it.
-        source: the source as that call passed it, text or a function.
+        source: the source as that call passed it, text or a function; the text for a key.
         text: the CUDA C++.
     """
 
@@ -67,7 +76,10 @@ class PtxModuleCache:
         name_expressions: template instances by which kernels are found.
     """
 
-    __slots__ = ("__weakref__", "_held", "_images", "_lock", "_name_expressions", "_options")
+    __slots__ = (
+        "__weakref__", "_held", "_images", "_key_text", "_last_modules", "_lock",
+        "_name_expressions", "_options",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -84,6 +96,10 @@ class PtxModuleCache:
         self._lock = process_lock()
         self._held: _LoadedSource | None = None
         self._images: dict[ptx.Target, ptx.Image] = {}
+        # What messages call the key that this is the cache of; empty for a cache of its own.
+        self._key_text = ""
+        # The modules on the driver that was used last. Weak: a cache may outlive a session.
+        self._last_modules: Callable[[], _Modules | None] = _none
 
     def __reduce__(self) -> tuple[object, ...]:
         # The images are pickled, so that no other process compiles them again; modules are not.
@@ -91,7 +107,9 @@ class PtxModuleCache:
         source_held = self._held
         if source_held is not None:
             source_held = _LoadedSource(source_held.label, source_held.text, source_held.text)
-        return _unpickled, (self._options, self._name_expressions, source_held, dict(self._images))
+        return _unpickled, (
+            self._options, self._name_expressions, source_held, dict(self._images), self._key_text,
+        )  # fmt: skip
 
     def get(self, context: Context | None = None) -> Module | None:
         """Return the module of a context, or None; without a context the one that was loaded first.
@@ -107,9 +125,19 @@ class PtxModuleCache:
         modules = [] if driver is None else list(self._on(driver).values())
         return next((module for module in modules if not module.closed), None)
 
-    def _on(self, driver: Driver) -> dict[Context, Module]:
+    def _on(self, driver: Driver) -> _Modules:
         """Return the modules on a driver, by context."""
-        return driver.one_of(_Loaded).by_cache.setdefault(self, {})
+        modules = driver.one_of(_Loaded).by_cache.setdefault(self, _Modules())
+        self._last_modules = ref(modules)
+        return modules
+
+    def _module_on_last_driver(self, context: Context) -> Module | None:
+        """Return the open module of a context, if its driver is the one that was used last."""
+        modules = self._last_modules()
+        if modules is None or context.__class__ is not Context:
+            return None
+        module = modules.get(context)
+        return None if module is None or module.closed else module
 
     def get_or_compile(self, context: Context, label: str, source: Source) -> Module:
         """Return the module of a context; the first call compiles `source` and loads it.
@@ -129,67 +157,75 @@ class PtxModuleCache:
                 or the `CudaError` of the fault, too.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
-        return self._get_or_compile(context, label, source, "")
-
-    def _get_or_compile(
-        self, context: Context, label: str, source: Source, key_text: str
-    ) -> Module:
-        border.instance("get_or_compile: context", context, Context)
-        module, loaded_source = self.get(context), self._held
-        if module is not None and loaded_source is not None and loaded_source.source == source:
+        module, loaded_source = self._module_on_last_driver(context), self._held
+        if (
+            module is not None
+            and loaded_source is not None
+            and label.__class__ is str
+            and loaded_source.source == source
+        ):
             return module
+        border.instance("get_or_compile: context", context, Context)
         border.source("get_or_compile: source", source)
-        label = border.text("get_or_compile: label", label)
+        return self._compile_or_get(context, border.text("get_or_compile: label", label), source)
+
+    def _compile_or_get(self, context: Context, label: str, source: Source) -> Module:
+        module = self.get(context)
         if module is not None:
-            self._text(label, source, key_text)
+            self._text(label, source)
             return module
         with self._lock:
-            text = self._text(label, source, key_text)
+            text = self._text(label, source)
             module = self.get(context)
             if module is None:
-                image = self._image(context, label, text, key_text)
+                image = self._image(context, label, text)
                 try:
                     module = context.load_module(image)
                 except (ClosedError, ForkedProcessError):
                     raise  # the context cannot be used, which is no fault of the driver
                 except CudadrvError as error:
-                    reason = f"{label} module load failed{key_text}: {error}"
+                    reason = f"{label} module load failed{self._key_text}: {error}"
                     raise DriverCallFailed.of(error, reason) from error
                 # Only now: a source that fails may be corrected.
-                self._hold(_LoadedSource(label, source, text), image, key_text)
+                # The function of a key is not called again, so it need not stay alive.
+                shown = text if self._key_text else source
+                self._hold(_LoadedSource(label, shown, text), image)
                 self._forget_closed(context.device.driver)
                 module = self._cached_module(context, module)
         return module
 
-    def _text(self, label: str, source: Source, key_text: str) -> str:
+    def _text(self, label: str, source: Source) -> str:
         """Return the text of a source.
 
         Raises:
             ArgumentValueError: the cache holds another source.
         """
         loaded_source = self._held
-        if loaded_source is not None and loaded_source.source == source:
+        if loaded_source is not None and (
+            loaded_source.source == source or (self._key_text and callable(source))
+        ):
             return loaded_source.text
         text = source() if callable(source) else source
-        self._check_same(label, text, key_text)
+        self._check_same(label, text)
         return text
 
-    def _check_same(self, label: str, text: str, key_text: str) -> None:
+    def _check_same(self, label: str, text: str) -> None:
         loaded_source = self._held
         if loaded_source is not None and loaded_source.text != text:
             raise ArgumentValueError(
                 f"get_or_compile: {border.shown(label)} has another source than this cache"
-                f"\n  this cache holds the source of {border.shown(loaded_source.label)}{key_text}"
+                f"\n  this cache holds the source of {border.shown(loaded_source.label)}"
+                f"{self._key_text}"
                 "\n  use one PtxModuleCache for each source, "
                 "or a KeyedPtxModuleCache with a key for each source"
             )
 
-    def _hold(self, loaded_source: _LoadedSource, image: ptx.Image, key_text: str) -> None:
+    def _hold(self, loaded_source: _LoadedSource, image: ptx.Image) -> None:
         """Hold a source that was compiled and loaded, with its image."""
         if self._held is None:
             self._held = loaded_source
         # A finalizer may have loaded another source in the middle of this compilation.
-        self._check_same(loaded_source.label, loaded_source.text, key_text)
+        self._check_same(loaded_source.label, loaded_source.text)
         self._images.setdefault(image.target, image)
 
     def _cached_module(self, context: Context, module: Module) -> Module:
@@ -201,7 +237,7 @@ class PtxModuleCache:
                 return cached
             modules.pop(context, None)
 
-    def _image(self, context: Context, label: str, text: str, key_text: str) -> ptx.Image:
+    def _image(self, context: Context, label: str, text: str) -> ptx.Image:
         try:
             options = self._options.for_target(
                 self._options.target if self._options.target is not None else context.target,
@@ -215,10 +251,10 @@ class PtxModuleCache:
                     text, options, name=name, name_expressions=self._name_expressions
                 )
         except ptx.NvrtcNotFoundError as error:
-            reason = f"{label} NVRTC compile failed{key_text}: {error}"
+            reason = f"{label} NVRTC compile failed{self._key_text}: {error}"
             raise RuntimeDependencyUnavailable.of(error, reason) from error
         except ptx.PtxError as error:
-            reason = f"{label} NVRTC compile failed{key_text}: {error}"
+            reason = f"{label} NVRTC compile failed{self._key_text}: {error}"
             raise DriverCallFailed.of(error, reason) from error
         return image
 
@@ -233,7 +269,7 @@ class PtxModuleCache:
 class KeyedPtxModuleCache:
     """A `PtxModuleCache` for each source of a family, by a value that is baked into the source.
 
-    A key stands for one source: another source under the same key raises an error.
+    A key stands for one source. Equal keys are one key, as in a dict: 2, 2.0 and Fraction(2).
 
     Args:
         options: how to compile; a target left open is the context's.
@@ -271,19 +307,57 @@ class KeyedPtxModuleCache:
         cache = self._caches.get(_key(key))
         return None if cache is None else cache.get(context)
 
-    def get_or_compile(self, context: Context, label: str, key: Hashable, source: Source) -> Module:
+    def get_or_compile(
+        self, context: Context, key: _K, label: str, source: str | Callable[[_K], str]
+    ) -> Module:
         """Return the module of a key and context; the first call compiles `source` and loads it.
+
+        Later calls return the same module. They do not call a function, and compare a text with
+        the first one.
+
+        Args:
+            context: where the module is loaded.
+            key: the value that the source depends on: hashable, such as a number, text or a tuple.
+            label: the name of the source in messages, such as its file: "scaler/kernels.cu".
+            source: CUDA C++, or a function that returns it for the key. It is called once a key.
 
         Raises:
             ArgumentValueError: the cache has the module of another source under this key.
             DriverCallFailed: as `PtxModuleCache.get_or_compile`, with ``(key=…)`` in the text.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
-        cache = self._caches.get(_key(key))
+        try:
+            cache = self._caches.get(key)
+        except TypeError:
+            _key(key)
+            raise  # of the key's own comparison
+        if cache is not None and label.__class__ is str:
+            module, loaded_source = cache._module_on_last_driver(context), cache._held
+            if (
+                module is not None
+                and loaded_source is not None
+                and (callable(source) or (source.__class__ is str and source == loaded_source.text))
+            ):
+                return module
+        return self._compile_or_get(context, key, label, source)
+
+    def _compile_or_get(
+        self, context: Context, key: _K, label: str, source: str | Callable[[_K], str]
+    ) -> Module:
+        border.instance("get_or_compile: context", context, Context)
+        border.source("get_or_compile: source", source, 1)
+        label = border.text("get_or_compile: label", label)
+        cache = self._caches.get(key)
         if cache is None:
             new = PtxModuleCache(self._options, name_expressions=self._name_expressions)
+            new._key_text = f" (key={key})"
             cache = self._caches.setdefault(key, new)
-        return cache._get_or_compile(context, label, source, f" (key={key})")
+        text = partial(source, key) if callable(source) else source
+        return cache._compile_or_get(context, label, text)
+
+
+def _none() -> None:
+    """Return None: the modules of a cache that has loaded none."""
 
 
 def _unpickled(
@@ -291,8 +365,10 @@ def _unpickled(
     name_expressions: tuple[str, ...],
     loaded_source: _LoadedSource | None,
     images: dict[ptx.Target, ptx.Image],
+    key_text: str,
 ) -> PtxModuleCache:
     cache = PtxModuleCache(options, name_expressions=name_expressions)
+    cache._key_text = key_text
     cache._held = loaded_source
     cache._images.update(images)
     return cache

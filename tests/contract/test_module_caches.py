@@ -27,7 +27,7 @@ class Source:
         self.text = text
         self.compiled = 0
 
-    def __call__(self) -> str:
+    def __call__(self, key: object = None) -> str:
         self.compiled += 1
         return self.text
 
@@ -47,7 +47,7 @@ def value_of(module: Module) -> int:
 def test_a_key_has_its_own_source_and_module(context: cudadrv.Context) -> None:
     cache = KeyedPtxModuleCache()
     assert cache.get(3) is None
-    modules = {key: cache.get_or_compile(context, "unit", key, put(key)) for key in (3, 4, 3)}
+    modules = {key: cache.get_or_compile(context, key, "unit", put) for key in (3, 4, 3)}
     assert len(cache) == 2
     assert cache.get(3) is modules[3] is cache.get(3, context)
     assert modules[3] is not modules[4]
@@ -73,11 +73,78 @@ def test_another_source_is_an_error_that_names_both_labels(
 
 def test_another_source_under_one_key_is_an_error(context: cudadrv.Context) -> None:
     cache = KeyedPtxModuleCache()
-    first = cache.get_or_compile(context, "double", 3, put(1))
+    first = cache.get_or_compile(context, 3, "double", put(1))
     with pytest.raises(ArgumentValueError, match=r"(?s)'halve'.*'double'.*\(key=3\)"):
-        cache.get_or_compile(context, "halve", 3, put(2))
-    assert value_of(cache.get_or_compile(context, "halve", 4, put(2))) == 2
-    assert cache.get_or_compile(context, "double", 3, lambda: put(1)) is first
+        cache.get_or_compile(context, 3, "halve", put(2))
+    assert value_of(cache.get_or_compile(context, 4, "halve", put(2))) == 2
+    assert cache.get_or_compile(context, 3, "double", put(1)) is first
+
+
+def test_the_function_of_a_key_gets_the_key_and_runs_once_for_all_contexts(
+    context: cudadrv.Context, second_context: cudadrv.Context
+) -> None:
+    cache, keys = KeyedPtxModuleCache(), list[object]()
+
+    def source(key: tuple[str, int]) -> str:
+        keys.append(key)
+        return put(key[1])
+
+    def never(key: object) -> str:
+        raise AssertionError(f"called for {key}, which is cached")
+
+    first = cache.get_or_compile(context, ("a", 3), "unit", source)
+    second = cache.get_or_compile(second_context, ("a", 3), "unit", never)
+    assert [value_of(module) for module in (first, second)] == [3, 3]
+    assert cache.get_or_compile(context, ("a", 3), "unit", never) is first
+    first.close()
+    again = cache.get_or_compile(context, ("a", 3), "unit", never)
+    assert (value_of(again), again is first) == (3, False)
+    assert value_of(cache.get_or_compile(context, ("a", 4), "unit", source)) == 4
+    assert keys == [("a", 3), ("a", 4)]
+
+
+def test_a_function_that_fails_is_called_again(context: cudadrv.Context) -> None:
+    cache, texts = KeyedPtxModuleCache(), iter([None, "nonsense {", put(2)])
+
+    def source(key: int) -> str:
+        text = next(texts)
+        if text is None:
+            raise ZeroDivisionError(key)
+        return text
+
+    with pytest.raises(ZeroDivisionError, match="1"):
+        cache.get_or_compile(context, 1, "unit", source)
+    with pytest.raises(DriverCallFailed, match=r"^unit NVRTC compile failed \(key=1\): "):
+        cache.get_or_compile(context, 1, "unit", source)
+    assert value_of(cache.get_or_compile(context, 1, "unit", source)) == 2
+
+
+def test_wrong_arguments_are_rejected_whether_the_module_is_cached_or_not(
+    context: cudadrv.Context,
+) -> None:
+    single, keyed = PtxModuleCache(), KeyedPtxModuleCache()
+    single.get_or_compile(context, "unit", EMPTY)
+    keyed.get_or_compile(context, 1, "unit", EMPTY)
+    right: dict[str, Any] = {"context": context, "key": 1, "label": "unit", "source": EMPTY}
+    unkeyed = {name: right[name] for name in ("context", "label", "source")}
+    wrong: dict[str, list[object]] = {
+        "context": [None, context.device, [], "unit"],
+        "key": [[], {}, ([],)],
+        "label": [None, 1, b"unit"],
+        "source": [None, 1, b"k", [EMPTY]],
+    }
+    for name, values in wrong.items():
+        for value in values:
+            texts: set[str] = set()
+            for cache in (keyed, KeyedPtxModuleCache()):
+                with pytest.raises(ArgumentTypeError) as caught:
+                    cache.get_or_compile(**{**right, name: value})
+                texts.add(str(caught.value))
+            for one in (single, PtxModuleCache()) if name in unkeyed else ():
+                with pytest.raises(ArgumentTypeError) as caught:
+                    one.get_or_compile(**{**unkeyed, name: value})
+                texts.add(str(caught.value))
+            assert len(texts) == 1, (name, value, texts)
 
 
 def test_another_source_for_another_context_is_an_error(
@@ -116,9 +183,11 @@ def test_what_cannot_be_called_with_nothing_makes_no_source(
         with pytest.raises(ArgumentTypeError, match=words):
             PtxModuleCache().get_or_compile(context, "unit", wrong)
         with pytest.raises(ArgumentTypeError, match=words):
-            KeyedPtxModuleCache().get_or_compile(context, "unit", 1, wrong)
-        with pytest.raises(ArgumentTypeError, match=words):
             cudadrv.register_module("made of what cannot make it", wrong)
+    words = "source is .*: give text, or a function of the key"
+    for wrong in (module.kernel(module.kernel_names[0]), lambda: EMPTY, lambda a, b: EMPTY):
+        with pytest.raises(ArgumentTypeError, match=words):
+            KeyedPtxModuleCache().get_or_compile(context, 1, "unit", wrong)
 
 
 def test_two_contexts_of_one_device_share_the_compilation_and_not_the_module(
@@ -174,7 +243,7 @@ def test_an_image_that_does_not_load_is_reported_under_the_label(
         PtxModuleCache(cubin).get_or_compile(context, "unit", EMPTY)
     assert isinstance(caught.value.__cause__, CudaError)
     with pytest.raises(DriverCallFailed, match=r"^unit module load failed \(key=7\): "):
-        KeyedPtxModuleCache(cubin).get_or_compile(context, "unit", 7, EMPTY)
+        KeyedPtxModuleCache(cubin).get_or_compile(context, 7, "unit", EMPTY)
 
 
 def test_options_and_name_expressions_reach_the_compiler(context: cudadrv.Context) -> None:
@@ -187,7 +256,7 @@ template <typename T> __global__ void put(T* out) { *out = T(VALUE); }
     modules = (
         PtxModuleCache(options, name_expressions=names).get_or_compile(context, "unit", source),
         KeyedPtxModuleCache(options, name_expressions=names).get_or_compile(
-            context, "unit", "key", source
+            context, "key", "unit", source
         ),
     )
     for module in modules:
@@ -234,7 +303,7 @@ def test_thirty_two_threads_compile_each_source_once(context: cudadrv.Context) -
             for step in range(8):
                 key = 1 + (turn + step) % 3
                 seen.append((0, single.get_or_compile(context, "unit", sources[0])))
-                seen.append((key, keyed.get_or_compile(context, "unit", key, sources[key])))
+                seen.append((key, keyed.get_or_compile(context, key, "unit", sources[key])))
 
         all_at_once([partial(ask, turn) for turn in range(32)])
         assert len(seen) == 32 * 16

@@ -261,7 +261,7 @@ def test_the_module_cache_reports_whose_source_failed(context: cudadrv.Context) 
     assert isinstance(caught.value.__cause__, ptx.CompileError)
     keyed = cudadrv.KeyedPtxModuleCache()
     with pytest.raises(DriverCallFailed, match=r"^spline NVRTC compile failed \(key=3\): "):
-        keyed.get_or_compile(context, "spline", 3, lambda: "void f( {")
+        keyed.get_or_compile(context, 3, "spline", lambda key: "void f( {")
 
 
 def test_the_module_cache_keeps_devices_apart(

@@ -161,7 +161,7 @@ def test_a_keyed_module_cache(context: cudadrv.Context) -> None:
         cache, found = KeyedPtxModuleCache(), list[object]()
 
         def get() -> None:
-            found.append(cache.get_or_compile(context, "f", 1, SOURCE))
+            found.append(cache.get_or_compile(context, 1, "f", lambda key: SOURCE))
 
         def check() -> None:
             assert {id(module) for module in found} == {id(cache.get(1, context))}

@@ -57,7 +57,7 @@ WAYS: Final[dict[str, Way]] = {
     ),
     "KeyedPtxModuleCache": lambda context, source, options: KeyedPtxModuleCache(
         options
-    ).get_or_compile(context, "k.cu", 3, source),
+    ).get_or_compile(context, 3, "k.cu", source),
     "CudaClient": registered,
     "probe_backend_with_compile": lambda context, source, options: probe_backend_with_compile(
         "backend", lambda parts: PtxModuleCache(options).get_or_compile(parts.ctx, "k.cu", source)

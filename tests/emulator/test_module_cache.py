@@ -79,10 +79,16 @@ def test_one_source_is_made_once_and_compiled_for_each_architecture() -> None:
 def test_a_pickled_cache_has_its_images_and_no_modules() -> None:
     cache, source = PtxModuleCache(name_expressions=("k",)), "__global__ void k() {}"
     keyed = KeyedPtxModuleCache()
+    made: list[int] = []
+
+    def source_of(key: int) -> str:
+        made.append(key)
+        return SOURCE
+
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
         cache.get_or_compile(context, "unit", source)
-        keyed.get_or_compile(context, "unit", 7, SOURCE)
+        keyed.get_or_compile(context, 7, "unit", source_of)
         one, several = pickle.loads(pickle.dumps((cache, keyed)))
         assert one.get() is None
         assert several.get(7) is None
@@ -96,7 +102,9 @@ def test_a_pickled_cache_has_its_images_and_no_modules() -> None:
     with emulator.session(), compiling.observe(note):
         context = cudadrv.cuda_context_for(0)
         assert one.get_or_compile(context, "unit", source).kernel("k").name
-        assert several.get_or_compile(context, "unit", 7, SOURCE).kernel("k").name == "k"
-        assert compiled == []
+        assert several.get_or_compile(context, 7, "unit", source_of).kernel("k").name == "k"
+        assert (compiled, made) == ([], [7])
         with pytest.raises(ArgumentValueError, match="'unit'"):
             one.get_or_compile(context, "other", SOURCE)
+        with pytest.raises(ArgumentValueError, match=r"(?s)'unit'.*\(key=7\)"):
+            several.get_or_compile(context, 7, "other", SOURCE + "// other")
