@@ -77,31 +77,33 @@ def sizes_at(address: int, count: int) -> list[int]:
     """Return an array of 8-byte integers.
 
     Raises:
-        UnreadableArrayError: its elements cannot be read, or they are more than any call has.
+        UnreadableArrayError: as `structures_at`.
     """
-    if count > _MOST_ELEMENTS:
-        raise UnreadableArrayError
-    return list(struct.unpack(f"{count}Q", bytes_at(address, 8 * count))) if count else []
+    return _integers_at(address, count, "Q", 8)
 
 
 def ints_at(address: int, count: int) -> list[int]:
     """Return an array of 4-byte integers, such as options and attributes.
 
     Raises:
-        UnreadableArrayError: its elements cannot be read, or they are more than any call has.
+        UnreadableArrayError: as `structures_at`.
     """
-    if count > _MOST_ELEMENTS:
-        raise UnreadableArrayError
-    return list(struct.unpack(f"{count}i", bytes_at(address, 4 * count))) if count else []
+    return _integers_at(address, count, "i", 4)
+
+
+def _integers_at(address: int, count: int, form: str, nbytes: int) -> list[int]:
+    elements = structures_at(address, nbytes, count)
+    data = ctypes.string_at(address, nbytes * count) if elements else b""
+    return list(struct.unpack(f"{count}{form}", data))
 
 
 def structures_at(address: int, nbytes: int, count: int) -> range:
     """Return the addresses of an array of structures, each of so many bytes.
 
     Raises:
-        UnreadableArrayError: its elements cannot be read.
+        UnreadableArrayError: its elements cannot be read, or they are more than any call has.
     """
-    if count and not is_readable(address, nbytes * count):
+    if count > _MOST_ELEMENTS or (count and not is_readable(address, nbytes * count)):
         raise UnreadableArrayError
     return range(address, address + nbytes * count, nbytes)
 

@@ -122,6 +122,7 @@ def main() -> None:
     try_sizes("cuPointerGetAttributes", Count(1), at(struct.pack("i", 2)), words(out), a)
     # All that the count spans can be read; nothing of it is in memory.
     try_sizes("cuPointerGetAttributes", Count(1), mapped(9 << 30), words(out), a)
+    try_sizes("cuDevResourceGenerateDesc", out, mapped(400 << 30), Count(1))
     try_sizes("cuStreamBeginCaptureToGraph", stream, graph, nodes, 0, Size(1), 0)
     try_sizes("cuStreamUpdateCaptureDependencies", stream, nodes, Size(1), 0)
     try_sizes("cuStreamBatchMemOp_v2", stream, Count(1), at(bytes(64)), 0)
