@@ -19,6 +19,10 @@ LARGEST: Final = 2**63 - 1
 """The largest number that every function of the driver takes for a size or a count."""
 
 
+def _with_article(name: str) -> str:
+    return f"{'an' if name.startswith(('A', 'E', 'I', 'O')) else 'a'} {name}"
+
+
 class ArgumentChecks:
     """Checks that raise the errors of one package.
 
@@ -34,8 +38,8 @@ class ArgumentChecks:
         if isinstance(value, cls):
             return value
         classes = cls if isinstance(cls, tuple) else (cls,)
-        names = " or a ".join(accepted.__name__ for accepted in classes)
-        raise self.wrong_type(where, value, f"give a {names}")
+        names = " or ".join(_with_article(accepted.__name__) for accepted in classes)
+        raise self.wrong_type(where, value, f"give {names}")
 
     def optional(
         self, where: str, value: object, cls: type[_T] | tuple[type[_T], ...]

@@ -101,7 +101,7 @@ class PoolMemory(Memory[CUdeviceptr]):
         ):
             self._destroy_and_report()
         # False where the driver has none. Most memory is freed here, at a third of the cost.
-        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a InvalidatedHandle
+        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or an InvalidatedHandle
             if callbacks.expected and is_driver_thread():
                 retry_destroy(self._destroy_and_report)
                 return

@@ -179,7 +179,7 @@ def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
         (lambda: stream.wait(wrong), "a str is not a stream"),
         (lambda: stream.call_on_host(wrong), "function is 'x', of type str: give a function"),
         (lambda: stream.record().record(wrong), "stream is 'x', of type str: give a Stream"),
-        (lambda: stream.record().elapsed_ms(wrong), "since is 'x', of type str: give a Event"),
+        (lambda: stream.record().elapsed_ms(wrong), "since is 'x', of type str: give an Event"),
         (lambda: executable.launch(wrong), "stream is 'x', of type str: give a Stream"),
         (lambda: executable.launch(Wrong), "give a Stream"),
         (lambda: executable.update(wrong), "graph is 'x', of type str: give a Graph"),

@@ -10,7 +10,7 @@ import pytest
 import cudadrv
 from cudadrv import AccessWindow, LaunchAttributes, LaunchConfig
 from cudadrv.driver._api import CUkernelNodeAttrID as _Id
-from cudadrv.errors import ClosedError, LaunchConfigError, WrongDeviceError
+from cudadrv.errors import ArgumentTypeError, ClosedError, LaunchConfigError, WrongDeviceError
 
 from .conftest import all_functions
 
@@ -162,6 +162,8 @@ def test_a_node_has_no_completion_event(kernels: cudadrv.Module, stream: cudadrv
         ({"preferred_cluster": (2, 0)}, "preferred_cluster is"),
         ({"memory_domain": "far"}, "memory_domain is 'far': give one of default, remote"),
         ({"shared_carveout": 101}, "shared_carveout is 101: give 0 to 100 percent"),
+        ({"shared_carveout": -1}, "shared_carveout is -1: give 0 to 100 percent"),
+        ({"shared_carveout": 0.5}, "shared_carveout is 0.5: give 0 to 100 percent"),
     ],
 )
 def test_values_out_of_range_are_rejected(given: dict[str, Any], message: str) -> None:
@@ -170,8 +172,27 @@ def test_values_out_of_range_are_rejected(given: dict[str, Any], message: str) -
     assert message in str(raised.value)
 
 
+def test_values_of_another_type_are_rejected() -> None:
+    with pytest.raises(ArgumentTypeError, match="access_window is .* give an AccessWindow"):
+        LaunchAttributes(access_window=(4096, 4))  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(ArgumentTypeError, match="completion_event is 3, .* give an Event"):
+        LaunchAttributes(completion_event=3)  # type: ignore[arg-type]  # the mistake
+
+
+def test_the_least_and_the_greatest_values_are_accepted() -> None:
+    carveouts = [LaunchAttributes(shared_carveout=each).shared_carveout for each in (0, 1, 99, 100)]
+    assert carveouts == [0, 1, 99, 100]
+    for ratio in (0, 1):
+        for hit in ("normal", "streaming", "persisting"):
+            for miss in ("normal", "streaming"):
+                window = AccessWindow(1, 1, ratio, hit, miss)
+                assert (window.hit_ratio, window.hit, window.miss) == (ratio, hit, miss)
+
+
 def test_windows_out_of_range_are_rejected() -> None:
-    for given in ((0, 4), (4096, 0), (4096, 4, 1.5), (4096, 4, 1.0, "persistent")):
+    for given in (
+        (0, 4), (4096, 0), (4096, 4, 1.5), (4096, 4, -0.5), (4096, 4, 1.0, "persistent"),
+    ):  # fmt: skip
         with pytest.raises(LaunchConfigError):
             AccessWindow(*given)
     with pytest.raises(LaunchConfigError, match="miss is 'persisting': give one of normal"):
