@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from unittest import mock
-
 import numpy as np
 
-from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
@@ -40,29 +35,19 @@ class _StepList(Observer):
     def swap(self, access: Access, wrote: Value) -> None:
         self.add(access.threads, access.site, "swap")
 
+    def begin_copy(
+        self, threads: Threads, addresses: Addresses, offset: int, site: Site,
+        objects: Index | None = None,
+    ) -> None:  # fmt: skip
+        if not site.writes:
+            self.add(threads, site, "copy")
+
     def add(self, threads: Threads, site: Site, *kinds: str) -> None:
         """Add the operation of these threads if it is of one of these kinds."""
         number = self._numbers.get(site.instruction.line)
         if number is not None and self._kernel.operations[number].kind in kinds:
             start = threads.blocks.first * self._kernel.geometry.threads
             self._steps.append((number, (threads.lane_numbers() + start).tolist()))
-
-
-@contextmanager
-def _listed(listed: _StepList) -> Iterator[None]:
-    """List copies, too, as they begin."""
-
-    def issue(
-        self: ChunkRaces, threads: Threads, addresses: Addresses, offset: int, site: Site,
-        objects: Index | None = None,
-    ) -> None:  # fmt: skip
-        if not site.writes:
-            listed.add(threads, site, "copy")
-        issued(self, threads, addresses, offset, site, objects)
-
-    issued = ChunkRaces.issue
-    with mock.patch.object(ChunkRaces, "issue", issue):
-        yield
 
 
 def judged(kernel: Kernel) -> tuple[list[Finding], Walk]:
@@ -76,11 +61,10 @@ def judged(kernel: Kernel) -> tuple[list[Finding], Walk]:
         findings=findings, chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1,
         watchers=(lambda launch: listed,),
     )  # fmt: skip
-    with _listed(listed):
-        runner.launch(
-            "k", geometry.blocks, geometry.threads, memory, limits=limits,
-            cluster=(geometry.cluster, 1, 1),
-        )  # fmt: skip
+    runner.launch(
+        "k", geometry.blocks, geometry.threads, memory, limits=limits,
+        cluster=(geometry.cluster, 1, 1),
+    )  # fmt: skip
     return [each for each in findings.found if _LOST not in each.benign], Walk(kernel, steps)
 
 

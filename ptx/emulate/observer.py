@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.kernel_facts import KernelFacts
+from ptx.emulate.kernel_facts import KernelFacts, PendingUse, WorkerKind
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.pointer_extents import Origins
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Addresses, Index
@@ -86,11 +87,127 @@ class TexelFlags:
     are_good: bool
 
 
-class Observer:
+class OrderEvents:
+    """Synchronisation, and asynchronous operations as they are issued.
+
+    `lanes` are the numbers of threads in their chunk of blocks. Barriers and mbarrier objects have
+    a `kind` and numbers.
+    """
+
+    # Barriers that all pass together.
+
+    def pass_block(self, lanes: Index) -> None:
+        """These threads, all live ones of their blocks, pass a barrier."""
+
+    def pass_warp(
+        self, lanes: Index, masks: NDArray[np.uint32], are_whole: NDArray[np.bool_]
+    ) -> None:
+        """Threads meet those of their warps that their masks name; `are_whole`: all live ones."""
+
+    def pass_warps(self) -> None:
+        """All threads of the chunk meet within their warps."""
+
+    # Barriers with arrivals and waits apart, and mbarrier objects.
+
+    def arrive(
+        self, lanes: Index, kind: str, numbers: Index, scope: str = "", *, releases: bool = True
+    ) -> None:
+        """Threads arrive at the objects of these numbers.
+
+        Without a scope it includes all threads that may wait.
+        """
+
+    def complete(self, kind: str, numbers: Index) -> None:
+        """Phases of these objects complete."""
+
+    def end_wait(self, lanes: Index, kind: str, numbers: Index, *, acquires: bool = True) -> None:
+        """Threads end a wait for all that arrived there."""
+
+    def use_objects(self, threads: Threads, objects: Index, site: Site) -> None:
+        """Threads initialise or use mbarrier objects, one each."""
+
+    # Fences and stores.
+
+    def fence(self, lanes: Index, scope: str) -> None:
+        """Threads execute a fence."""
+
+    def fence_proxy(self, lanes: Index, kind: str) -> None:
+        """Threads execute a proxy fence."""
+
+    def hide_stores(self, stores: LateStores) -> None:
+        """Other chunks do not see these stores of this one yet."""
+
+    # Copies.
+
+    def read_map(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
+        """Threads read tensor maps in global memory."""
+
+    def begin_copy(
+        self, threads: Threads, addresses: Addresses, offset: int, site: Site,
+        objects: Index | None = None,
+    ) -> None:  # fmt: skip
+        """Threads begin a copy, of which this is one side.
+
+        `objects`: the mbarrier object that counts the copy of each thread; None where the copy
+        belongs to a group of its thread.
+        """
+
+    def count_copies(self, lanes: Index, objects: Index) -> None:
+        """From here on mbarrier objects count the copies that these threads began."""
+
+    def commit_copies(self, lanes: Index, *, bulk: bool) -> None:
+        """The copies that these threads began form a group."""
+
+    def wait_for_copies(
+        self, lanes: Index, pending: int, *, bulk: bool, reads_alone: bool = False
+    ) -> None:
+        """Threads wait for all but so many groups of copies; -1 for all copies."""
+
+    # The work of tensor cores.
+
+    def begin_work(
+        self, kind: WorkerKind, threads: Threads, addresses: Addresses, site: Site
+    ) -> None:
+        """Tensor cores begin to read shared memory for these threads."""
+
+    def access_cells(self, kind: WorkerKind, lanes: Index, units: Index, site: Site) -> None:
+        """Tensor cores begin to access (n, …) units of tensor memory for these threads.
+
+        A unit is a column of 16 lanes.
+        """
+
+    def commit_work(self, kind: WorkerKind, lanes: Index) -> None:
+        """The work that was begun for these threads forms a group."""
+
+    def wait_for_work(self, kind: WorkerKind, lanes: Index, pending: int = 0) -> None:
+        """Threads wait for all groups of work but so many of the newest."""
+
+    def hand_over_work(self, lanes: Index, objects: Index) -> None:
+        """From here on mbarrier objects release the work that each thread began."""
+
+    def use_pending(self, threads: Threads, use: PendingUse) -> None:
+        """Threads are about to execute an instruction on registers whose results may be pending."""
+
+    def begin_pending(self, threads: Threads, use: PendingUse) -> None:
+        """Threads began work with results in registers."""
+
+
+class Observer(OrderEvents):
     """Receives what the threads of a launch do; each method does nothing unless it is overridden.
 
     An observer raises an `EmulationFault` to end the launch.
+
+    Attributes:
+        events: the names of the methods that a class overrides.
     """
+
+    events: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        names = [name for name in dir(Observer) if not name.startswith("_")]
+        cls.events = frozenset(
+            [name for name in names if getattr(cls, name) is not getattr(Observer, name)]
+        )
 
     def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
         """Return the observer of a chunk of blocks, which is about to run; `shared`: its memory."""
@@ -137,3 +254,12 @@ class Observer:
 
 Watcher = Callable[[ObservedLaunch], Observer | None]
 """Returns the observer of a launch; None if there is nothing to observe."""
+
+ACCESSES: Final = frozenset(("access", "swap"))
+LOADS: Final = frozenset(("loaded",))
+ORDER: Final = frozenset([name for name in vars(OrderEvents) if not name.startswith("_")])
+
+
+def observers_of(observers: tuple[Observer, ...], events: frozenset[str]) -> tuple[Observer, ...]:
+    """Return the observers that receive one of these events."""
+    return tuple([each for each in observers if not each.events.isdisjoint(events)])

@@ -184,7 +184,7 @@ class EmulatedKernel:
             self._reserved_shared, counts, watchers_of(limits, code),
         )  # fmt: skip
         launch.run(cooperative=cooperative)
-        launch.report_accesses()
+        launch.end()
         return 0
 
     def launch_in_turns(

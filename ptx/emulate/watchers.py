@@ -24,3 +24,7 @@ def _watchers_of(limits: Limits, code: KernelFacts) -> Iterator[Watcher]:
         from ptx.emulate.check.zero_divisors import ZeroDivisors
 
         yield partial(ZeroDivisors, limits.divisions)
+    if limits.findings is not None:
+        from ptx.emulate.check.chunk_races import LaunchRaces
+
+        yield partial(LaunchRaces, limits.findings, limits.accessed)

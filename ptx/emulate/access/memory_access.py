@@ -71,12 +71,12 @@ def locate(
         elements, index = _in_memory(memory, addresses, offset, site)
     else:
         elements, index = _per_thread(threads, addresses, offset, site, space)
-    if blocks.observers:
+    if blocks.access_observers:
         first = _first_element(threads, elements, site, space, memory)
         access = Access(
             threads, space, addresses, offset, site, memory, first, index, values, is_access
         )
-        for observer in blocks.observers:
+        for observer in blocks.access_observers:
             observer.access(access)
     if blocks.shadow is not None and space != "global":
         own = blocks.shared if space == "shared" else blocks.local
@@ -91,7 +91,7 @@ def note_swap(threads: Fibre, addresses: Addresses, offset: int, site: Site, wro
     if space == "generic":
         space, addresses = in_window(addresses, offset)
     access = Access(threads, space, addresses, offset, site, None, 0, 0)
-    for observer in threads.blocks.observers:
+    for observer in threads.blocks.access_observers:
         observer.swap(access, wrote)
 
 
@@ -138,10 +138,10 @@ def _in_line(
     start = (addresses.base + offset + first - memory.base) >> site.shift
     step >>= site.shift
     stop = start + step * (threads.n - 1) + 1
-    if threads.blocks.observers:
+    if threads.blocks.access_observers:
         index = slice(0, stop - start, step)
         access = Access(threads, "global", addresses, offset, site, memory, start, index, values)
-        for observer in threads.blocks.observers:
+        for observer in threads.blocks.access_observers:
             observer.access(access)
     elements = memory.view(site.dtype)
     return [elements[start + k : stop + k : step] for k in site.parts]
@@ -319,7 +319,7 @@ def _load_parts(threads: Fibre, parts: list[Group], offset: int, site: Site) -> 
 
 def _load(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:
     values = _loaded(threads, addresses, offset, site)
-    for observer in threads.blocks.observers:
+    for observer in threads.blocks.load_observers:
         observer.loaded(site, values)
     return values
 

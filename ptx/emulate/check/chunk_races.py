@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
@@ -10,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.access_step import AccessStep
+from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.async_copies import AsyncCopies, Kind
 from ptx.emulate.check.data_races import DataRaces, MemoryAccess, VolatileAccesses
+from ptx.emulate.check.findings import Findings
 from ptx.emulate.check.happens_before import HappensBefore
 from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import Stamps
 from ptx.emulate.check.tensor_cores import PendingRegisters, TensorMemoryRaces, TensorWorkers
-from ptx.emulate.kernel_facts import WorkerKind
+from ptx.emulate.kernel_facts import PendingUse, WorkerKind
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.generic_addresses import owners
 from ptx.emulate.memory.late_stores import LateStores
@@ -25,8 +28,8 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Geometry, Value
-from ptx.emulate.model.threads import Threads
-from ptx.emulate.observer import Access, Observer, TexelFlags
+from ptx.emulate.model.threads import ThreadBlocks, Threads
+from ptx.emulate.observer import Access, ObservedLaunch, Observer, TexelFlags
 from ptx.isa.instruction_facts import ASYNC, NARROW, READ_ONLY, TENSOR_MAP
 
 _FEWEST_IN_SHARED: Final = 1 << 23  # bytes of listed addresses; a barrier soon forgets them
@@ -74,7 +77,7 @@ class ChunkRaces(Observer):
         blocks = self._geometry.blocks
         return TensorMemoryRaces(self._launch, self._clocks, self._races, self.workers, blocks)
 
-    def hide(self, stores: LateStores) -> None:
+    def hide_stores(self, stores: LateStores) -> None:
         """Take note that other chunks do not see these stores of this one yet."""
         self._races.own = stores
         self._launch.hidden.append(stores)
@@ -99,7 +102,7 @@ class ChunkRaces(Observer):
         number = self._launch.number_of(site)
         role = self._launch.role(number)
         if role.is_copy:
-            return  # `issue` checks it
+            return  # `begin_copy` checks it
         step = self._step(
             observed.threads, space, observed.addresses, observed.offset, site, number
         )
@@ -161,7 +164,7 @@ class ChunkRaces(Observer):
 
     # Asynchronous operations.
 
-    def issue(
+    def begin_copy(
         self,
         threads: Threads,
         addresses: Addresses,
@@ -253,7 +256,65 @@ class ChunkRaces(Observer):
             shadow.settle(step)
             shadow.reads.add(units, by_others.stamps)
 
-    # Barriers. Other synchronisation goes to `order`.
+    # The work of tensor cores.
+
+    def access_cells(self, kind: WorkerKind, lanes: Index, units: Index, site: Site) -> None:
+        """Check an access to tensor memory."""
+        self.tensor.access(kind, lanes, units, site)
+
+    def commit_work(self, kind: WorkerKind, lanes: Index) -> None:
+        """Make a group of the work that was begun for these threads."""
+        self.workers.commit(kind, lanes)
+
+    def wait_for_work(self, kind: WorkerKind, lanes: Index, pending: int = 0) -> None:
+        """Record a wait for all groups of work but so many of the newest."""
+        self.workers.wait(kind, lanes, pending)
+
+    def hand_over_work(self, lanes: Index, objects: Index) -> None:
+        """Let mbarrier objects release the work that each thread began."""
+        self.workers.hand_over(lanes, objects)
+
+    def use_pending(self, threads: Threads, use: PendingUse) -> None:
+        """Check an instruction on registers whose results may be pending."""
+        self.registers.before(threads, use)
+
+    def begin_pending(self, threads: Threads, use: PendingUse) -> None:
+        """Record that threads began work with results in registers."""
+        self.registers.begin_pending(threads, use)
+
+    # Synchronisation.
+
+    def pass_warp(
+        self, lanes: Index, masks: NDArray[np.uint32], are_whole: NDArray[np.bool_]
+    ) -> None:
+        """Record that threads meet within their warps."""
+        self.order.pass_warp(lanes, masks, are_whole)
+
+    def pass_warps(self) -> None:
+        """Record that all threads of the chunk meet within their warps."""
+        self.order.pass_warps()
+
+    def arrive(
+        self, lanes: Index, kind: str, numbers: Index, scope: str = "", *, releases: bool = True
+    ) -> None:
+        """Record that threads arrive at objects."""
+        self.order.arrive(lanes, kind, numbers, scope, releases=releases)
+
+    def complete(self, kind: str, numbers: Index) -> None:
+        """Complete phases of objects."""
+        self.order.complete(kind, numbers)
+
+    def end_wait(self, lanes: Index, kind: str, numbers: Index, *, acquires: bool = True) -> None:
+        """Record the end of a wait at objects."""
+        self.order.take(lanes, kind, numbers, acquires=acquires)
+
+    def fence(self, lanes: Index, scope: str) -> None:
+        """Record a fence."""
+        self.order.fence(lanes, scope)
+
+    def fence_proxy(self, lanes: Index, kind: str) -> None:
+        """Record a proxy fence."""
+        self.order.fence_proxy(lanes, kind)
 
     def pass_block(self, lanes: Index) -> None:
         """Record that these threads, all live ones of their blocks, pass a barrier."""
@@ -429,3 +490,35 @@ class ChunkRaces(Observer):
         if role.scope in NARROW:
             for old in shadow.atomics.found(units):
                 self._races.compare(old, access)  # with each other
+
+
+class LaunchRaces(Observer):
+    """The races of one launch.
+
+    Args:
+        findings: receives them.
+        accessed: called at the end with the accesses of the launch; None for no call.
+    """
+
+    def __init__(
+        self,
+        findings: Findings,
+        accessed: Callable[[LaunchAccesses], None] | None,
+        launch: ObservedLaunch,
+    ) -> None:
+        self._accessed = accessed
+        self._races = RaceCheck(
+            launch.code, launch.block, launch.cluster.block, launch.memory, findings,
+            launch.cluster.blocks,
+            origins_of=lambda site: launch.find_origins().get(site, frozenset()),
+        )  # fmt: skip
+
+    def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
+        """Return the race check of a chunk."""
+        return ChunkRaces(self._races, blocks.geometry, blocks.first, shared)
+
+    def end(self) -> None:
+        """Report all accesses."""
+        self._races.end()
+        if self._accessed is not None:
+            self._accessed(LaunchAccesses(self._races))

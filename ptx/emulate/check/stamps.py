@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.model.errors import ObserverExhausted
+
 Stamps = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -33,7 +35,7 @@ _THREAD, _WARP, _BLOCK, _STRONG, _FENCED = range(5)
 _KINDS: Final = 5
 
 
-class EpochsExhausted(Exception):
+class EpochsExhausted(ObserverExhausted):
     """Threads reach more epochs than a stamp can hold."""
 
     def __init__(self) -> None:

@@ -124,7 +124,7 @@ class BlockWriter:
             self._note_division(step.instruction)
             pending = self._unit.pending.get(id(step.instruction))
             if pending is not None:
-                self._note_pending(pending, "before")
+                self._note_pending(pending, "use_pending")
             try:
                 step.operation.emit(emitter, step.instruction)
             except KeyError as missing:
@@ -152,7 +152,7 @@ class BlockWriter:
         branch = block.branch or block.skipped
         pending = None if branch is None else self._unit.pending.get(id(branch))
         if pending is not None:
-            self._note_pending(pending, "before")
+            self._note_pending(pending, "use_pending")
         follow_branch(emitter, block)
         condition = emitter.value(block.guard.register, "pred")
         if block.guard.negated:
@@ -184,12 +184,11 @@ class BlockWriter:
         emitter.line(f"for O in f.blocks.observers: O.divide({arguments})")
 
     def _note_pending(self, use: PendingUse, method: str) -> None:
-        """Write code that reports registers with pending results to the race check."""
-        if method == "before" and use.action is Action.BEGINS and not use.reads:
+        """Write code that reports registers with pending results."""
+        if method == "use_pending" and use.action is Action.BEGINS and not use.reads:
             return
         name = self._unit.scope.bind(use, "pending")
-        races = "f.blocks.races"
-        self._emitter.line(f"if {races} is not None: {races}.registers.{method}(f, {name})")
+        self._emitter.line(f"for O in f.blocks.order_observers: O.{method}(f, {name})")
 
     def _live_after_each(self, live_out: int) -> list[frozenset[int]]:
         """Return for each step which of the registers that it writes are read later."""

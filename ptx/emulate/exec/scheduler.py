@@ -15,14 +15,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.stamps import EpochsExhausted
 from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_runner import LaneRunner, lane_runner
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.exec.sync.timed_waits import TimedWaits
 from ptx.emulate.exec.sync.waiting import WaitingFibres
-from ptx.emulate.model.errors import EndlessLoop, Runaway
+from ptx.emulate.model.errors import EndlessLoop, ObserverExhausted, Runaway
 from ptx.emulate.threads.fibre import ENDLESS, GONE, Fibre, Key, RunQueue
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
@@ -238,7 +237,7 @@ class Scheduler(RunQueue):
         """
         try:
             return self._go_on(turn)
-        except EpochsExhausted as error:
+        except ObserverExhausted as error:
             where = self.blocks.where(None, self._code.first_of(self._place[-1]))
             raise Runaway(str(error), where) from None
 

@@ -237,3 +237,7 @@ class InvalidCondition(EmulationFault):
 
 class LaunchError(PtxError):
     """A launch that cannot start: its grid, block, parameters or shared memory are wrong."""
+
+
+class ObserverExhausted(Exception):
+    """An observer cannot follow the launch any further; the launch ends with its message."""

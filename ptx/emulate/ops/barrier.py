@@ -80,15 +80,15 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
 
 
 def note_fence(fibre: Fibre, scope: str) -> None:
-    """Report a fence to the race check; accesses are done at once, so it orders nothing itself."""
-    if fibre.blocks.races is not None:
-        fibre.blocks.races.order.fence(fibre.lane_numbers(), scope)
+    """Report a fence; accesses are done at once, so it orders nothing itself."""
+    for observer in fibre.blocks.order_observers:
+        observer.fence(fibre.lane_numbers(), scope)
 
 
 def note_proxy_fence(fibre: Fibre, kind: str) -> None:
-    """Report a proxy fence to the race check."""
-    if fibre.blocks.races is not None:
-        fibre.blocks.races.order.fence_proxy(fibre.lane_numbers(), kind)
+    """Report a proxy fence."""
+    for observer in fibre.blocks.order_observers:
+        observer.fence_proxy(fibre.lane_numbers(), kind)
 
 
 def _proxy_fence(e: Emitter, i: Instruction) -> None:

@@ -417,10 +417,10 @@ def _store(e: Emitter, i: Instruction) -> None:
 
 
 def note_wait_for(fibre: Fibre, kind: WorkerKind) -> None:
-    """Report to the race check that these threads have waited."""
-    if fibre.blocks.races is not None:
-        fibre.blocks.races.workers.commit(kind, fibre.lane_numbers())
-        fibre.blocks.races.workers.wait(kind, fibre.lane_numbers())
+    """Report that these threads have waited."""
+    for observer in fibre.blocks.order_observers:
+        observer.commit_work(kind, fibre.lane_numbers())
+        observer.wait_for_work(kind, fibre.lane_numbers())
 
 
 def _registers(i: Instruction) -> int:
@@ -489,8 +489,8 @@ def copy_rows(
 
 
 def _note(fibre: Fibre, row_copy: RowCopy, address: int, descriptor: int) -> None:
-    """Report one thread's copy, which begins now, to the race check."""
-    if fibre.blocks.races is not None:
+    """Report one thread's copy, which begins now."""
+    if fibre.blocks.order_observers:
         pieces = row_copy.matrix.pieces(np.array([descriptor], dtype=np.uint64), _FIRST)
         note_work(fibre, "work", _ONE, pieces, row_copy.matrix.site)
         columns = (address & 0xFFFF) + np.arange(row_copy.matrix.k_bytes // 4)
@@ -561,14 +561,15 @@ def _places(fibre: Fibre, barrier: Pointer, ranks: Value | None) -> Iterator[tup
 
 
 def _note_commit(fibre: Fibre, pointer: Pointer) -> None:
-    """Report a commit to the race check: it releases all work when the work is done."""
-    races = fibre.blocks.races
-    if races is not None:
+    """Report a commit: it releases all work when the work is done."""
+    observers = fibre.blocks.order_observers
+    if observers:
         objects = mbarriers_of(fibre.blocks).places(
             fibre, pointer.addresses, pointer.offset, pointer.site
         )
-        races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
-        races.workers.hand_over(fibre.lane_numbers(), objects)
+        for observer in observers:
+            observer.arrive(fibre.lane_numbers(), "mbarrier", objects)
+            observer.hand_over_work(fibre.lane_numbers(), objects)
 
 
 def _arrive(fibre: Fibre, pointer: Pointer) -> None:

@@ -456,7 +456,7 @@ def multiply(
     works: list[Work] = []
     for thread, d, a, b, w, p, disabled, where in each_thread:
         thread_operands = ProductOperands(d, a, b, w, p, disabled, where)
-        if fibre.blocks.races is not None:
+        if fibre.blocks.order_observers:
             note_product(thread, product, thread_operands)
         works.append(partial(multiply_one, thread, product, thread_operands))
     if late:

@@ -97,7 +97,7 @@ def multiply_group(
     factors = [(product.right, one_a_warp(right), np.zeros_like(first))]
     if isinstance(product.left, SharedMatrix):
         factors.append((product.left, one_a_warp(left[0]), first))
-    if fibre.blocks.races is not None:
+    if fibre.blocks.order_observers:
         for matrix, descriptors, row in reversed(factors):
             pieces = matrix.pieces(descriptors, row)
             note_work(fibre, "products", threads, pieces, matrix.site)
@@ -129,16 +129,16 @@ def multiply_group(
 
 def commit(fibre: Fibre, late: bool) -> None:
     """`wgmma.commit_group`; `late`: in an ordered launch."""
-    if fibre.blocks.races is not None:
-        fibre.blocks.races.workers.commit("products", fibre.lane_numbers())
+    for observer in fibre.blocks.order_observers:
+        observer.commit_work("products", fibre.lane_numbers())
     if late:
         ordered_blocks(fibre).late_copies.products.commit(fibre)
 
 
 def wait(fibre: Fibre, newest: int, late: bool) -> None:
     """`wgmma.wait_group`; `late`: in an ordered launch."""
-    if fibre.blocks.races is not None:
-        fibre.blocks.races.workers.wait("products", fibre.lane_numbers(), newest)
+    for observer in fibre.blocks.order_observers:
+        observer.wait_for_work("products", fibre.lane_numbers(), newest)
     if late:
         ordered_blocks(fibre).late_copies.products.wait_for_warp_groups(fibre, newest)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.layout import aligned
@@ -24,8 +23,6 @@ from ptx.standard_streams import write_output
 
 # Checks and counters are imported by the first launch that has them: saves 25 ms of the others.
 if TYPE_CHECKING:
-    from ptx.emulate.check.chunk_races import ChunkRaces
-    from ptx.emulate.check.race_check import RaceCheck
     from ptx.emulate.count.chunk_counts import ChunkCounts
     from ptx.emulate.count.launch_counts import LaunchCounts
 
@@ -136,7 +133,6 @@ class LaunchPlan:
         self._counts = counts
         self.extents: PointerExtents | None = self._extents() if limits.check_bounds else None
         self.observers: tuple[Observer, ...] = self._observers(watchers)
-        self._races: RaceCheck | None = self._race_check()
 
     def for_thread(self) -> Self:
         """Return the same plan for another thread, with arrays of its own that chunks share."""
@@ -151,7 +147,7 @@ class LaunchPlan:
         """True if checks or counters observe the threads."""
         limits = self.limits
         has_checks = limits.check_uninitialised or limits.check_synchronisation
-        watchers = (self._races, self._counts, self.extents)
+        watchers = (self._counts, self.extents)
         has_watcher = any(watcher is not None for watcher in watchers)
         return has_checks or has_watcher or bool(self.observers)
 
@@ -164,17 +160,6 @@ class LaunchPlan:
         )  # fmt: skip
         observers = [watcher(launch) for watcher in watchers]
         return tuple([observer for observer in observers if observer is not None])
-
-    def _race_check(self) -> RaceCheck | None:
-        findings, code = self.limits.findings, self.code
-        if findings is None:
-            return None
-        from ptx.emulate.check.race_check import RaceCheck
-
-        return RaceCheck(
-            code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks,
-            origins_of=lambda site: code.find_origins(self._pointers()).get(site, frozenset()),
-        )  # fmt: skip
 
     def _pointers(self) -> frozenset[int]:
         """Return the offsets of the parameters that are addresses."""
@@ -198,15 +183,6 @@ class LaunchPlan:
             or self.device.host(address) is not None
         )
 
-    def races_of(self, shape: Geometry, first: int, shared: NDArray[np.uint8]) -> ChunkRaces | None:
-        """Return the race check of the blocks from number `first` on; None without one."""
-        races = self._races
-        if races is None:
-            return None
-        from ptx.emulate.check.chunk_races import ChunkRaces
-
-        return ChunkRaces(races, shape, first, shared)
-
     def counts_of(self, shape: Geometry, first: int) -> ChunkCounts | None:
         """Return the counters of the blocks from number `first` on; None without counting."""
         if self._counts is None:
@@ -215,14 +191,10 @@ class LaunchPlan:
 
         return ChunkCounts(self._counts, shape, first, self.shared_stride)
 
-    def report_accesses(self) -> None:
-        """At the end, report all accesses to `Limits.accessed`."""
-        races, accessed = self._races, self.limits.accessed
-        if races is None:
-            return
-        races.end()
-        if accessed is not None:
-            accessed(LaunchAccesses(races))
+    def end(self) -> None:
+        """Let the observers know that the launch has ended without a fault."""
+        for observer in self.observers:
+            observer.end()
 
     def cache_for(self, shape: Geometry) -> LaunchCache:
         """Return the cache that the chunks of a geometry share."""

@@ -14,12 +14,11 @@ from ptx.emulate.memory.undefined_values import Shadow, UndefinedValues
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import ThreadBlocks
-from ptx.emulate.observer import Observer
+from ptx.emulate.observer import ACCESSES, LOADS, ORDER, Observer, observers_of
 from ptx.emulate.threads.launch_plan import LaunchCache, LaunchPlan
 from ptx.emulate.threads.special_registers import special_value
 
 if TYPE_CHECKING:
-    from ptx.emulate.check.chunk_races import ChunkRaces
     from ptx.emulate.count.chunk_counts import ChunkCounts
 
 
@@ -31,7 +30,8 @@ class ResidentBlocks(ThreadBlocks):
         shadow: which of the shared and local memory was written, where that is checked.
         undefined: values in registers that come from what was not, where the code follows them.
         observers: of the threads; they see an access in this order.
-        races: the race check of these blocks; None without it.
+        access_observers, load_observers, order_observers: those that receive accesses, the values
+            of loads, and synchronisation.
         counts: the counters of these blocks; None in a launch that does not count.
         accesses: their accesses to global memory, where chunks run in several threads, else None.
         cache: shared with other chunks of their geometry.
@@ -61,12 +61,11 @@ class ResidentBlocks(ThreadBlocks):
         self.shadow: Shadow | None = (
             self._new_shadow() if launch.limits.check_uninitialised else None
         )
-        self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
-        self.observers: tuple[Observer, ...] = tuple(
-            [observer.begin(self, self.shared) for observer in launch.observers]
-        )
-        if self.races is not None:
-            self.observers += (self.races,)
+        observers = tuple([observer.begin(self, self.shared) for observer in launch.observers])
+        self.observers: tuple[Observer, ...] = observers
+        self.access_observers: tuple[Observer, ...] = observers_of(observers, ACCESSES)
+        self.load_observers: tuple[Observer, ...] = observers_of(observers, LOADS)
+        self.order_observers: tuple[Observer, ...] = observers_of(observers, ORDER)
         self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
         self.accesses: ChunkAccesses | None = accesses
         self.mbarriers: object = None

@@ -292,8 +292,8 @@ class OrderedBlocks(ResidentBlocks):
         self.decisions: Decisions = decisions
         self.late_copies: LateCopies = LateCopies(geometry.threads, decisions)
         self.late_stores: LateStores = LateStores()
-        if self.races is not None:
-            self.races.hide(self.late_stores)
+        for observer in self.order_observers:
+            observer.hide_stores(self.late_stores)
         self.reads = 0
         self.ways_given = 0
 

@@ -257,7 +257,7 @@ class OrderedLaunch(Launch):
             if cooperative:
                 self._make_workspace(after)
             yield from self._run_chunks(chunks)
-        self.report_accesses()
+        self.end()
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
         """Shared memory for the next chunk: a pattern, and zeros where the system has variables."""

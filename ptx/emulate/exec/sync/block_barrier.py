@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +24,6 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Geometry, Value
 from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
 from ptx.isa.model import Instruction
-
-if TYPE_CHECKING:
-    from ptx.emulate.check.chunk_races import ChunkRaces
 
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]  # (blocks of the chunk,)
@@ -129,7 +125,7 @@ class BlockBarriers:
         limits = self._blocks.launch.limits
         strict = limits.strict_barriers or limits.check_synchronisation
         # If true, a fibre of all live threads passes without a report to any check.
-        self._is_plain = not strict and self._blocks.races is None
+        self._is_plain = not strict and not self._blocks.order_observers
 
     # Called by generated code.
 
@@ -154,8 +150,8 @@ class BlockBarriers:
         if self._skipped is not None:
             self._skipped.arrive(block - 1, fibre.lane_numbers())
         if self._passes(fibre, number, count):
-            if blocks.races is not None:
-                blocks.races.pass_block(fibre.lane_numbers())
+            for observer in blocks.order_observers:
+                observer.pass_block(fibre.lane_numbers())
             return block
         barrier = self._arrives(fibre, number, count, instruction)
         barrier.waiting.append(BarrierWait(fibre, block, instruction))
@@ -169,10 +165,10 @@ class BlockBarriers:
             # Threads waiting for a complete phase first acquire what was released before it.
             barrier = self._arrives(part[0], number, count, instruction)
             barrier.some_went_on |= self._counts.of(part[0]) > 0
-            if self._blocks.races is not None:
+            for observer in self._blocks.order_observers:
                 lanes = part[0].lane_numbers()
                 slots = self._blocks.geometry.index("slot")[lanes]
-                self._blocks.races.order.arrive(lanes, f"barrier {number}", slots)
+                observer.arrive(lanes, f"barrier {number}", slots)
 
     def reduce(
         self, fibre: Fibre, barriers: Value, threads: Value | None, block: int, flag: Value
@@ -198,8 +194,8 @@ class BlockBarriers:
                 own_flag = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
             entry = BarrierWait(part, block, instruction, own_flag)
             if part is fibre and self._passes(part, number, count):
-                if blocks.races is not None:
-                    blocks.races.pass_block(fibre.lane_numbers())
+                for observer in blocks.order_observers:
+                    observer.pass_block(fibre.lane_numbers())
                 return self._votes([entry])
             self._arrives(part, number, count, instruction).waiting.append(entry)
         return None
@@ -309,8 +305,8 @@ class BlockBarriers:
         if limits.strict_barriers and not barrier.expected[complete].any():
             _check_blocks(released)
         barrier.waiting = remaining
-        if self._blocks.races is not None and released:
-            self._record_synchronised(self._blocks.races, number, barrier, released)
+        if self._blocks.order_observers and released:
+            self._report_synchronised(number, barrier, released)
         barrier.arrived[complete] = extra[complete]
         barrier.expected[complete & (extra == 0)] = 0
         barrier.some_went_on[complete & (extra == 0)] = False
@@ -319,20 +315,21 @@ class BlockBarriers:
         self._release(released)
         return True
 
-    def _record_synchronised(
-        self, races: ChunkRaces, number: int, barrier: _Barrier, released: list[BarrierWait]
+    def _report_synchronised(
+        self, number: int, barrier: _Barrier, released: list[BarrierWait]
     ) -> None:
-        """Report to the race check that threads have met, all of their block or a counted part."""
+        """Report that threads have met, all of their block or a counted part."""
         lanes = np.concatenate([entry.fibre.lane_numbers() for entry in released])
         slots = self._blocks.geometry.index("slot")[lanes]
         everyone = self._blocks.geometry.warps_per_block * WARP
         part = (barrier.expected > 0) & (barrier.expected < everyone) | barrier.some_went_on
-        if not part[slots].all():
-            races.pass_block(lanes[~part[slots]])
-        if part[slots].any():
-            chosen = part[slots]
-            races.order.arrive(lanes[chosen], f"barrier {number}", slots[chosen])
-            races.order.take(lanes[chosen], f"barrier {number}", slots[chosen])
+        chosen = part[slots]
+        for observer in self._blocks.order_observers:
+            if not chosen.all():
+                observer.pass_block(lanes[~chosen])
+            if chosen.any():
+                observer.arrive(lanes[chosen], f"barrier {number}", slots[chosen])
+                observer.end_wait(lanes[chosen], f"barrier {number}", slots[chosen])
 
     def _part(self, entry: BarrierWait, chosen: Bools) -> BarrierWait | None:
         """The entry for some of its threads; None if there are none."""

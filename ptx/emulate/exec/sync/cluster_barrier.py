@@ -55,11 +55,9 @@ class ClusterBarriers:
                 "a thread arrives twice at the cluster's barrier without a wait in between",
                 fibre.where(int(np.argmax(is_repeated)), self._blocks.code.first[block]),
             )
-        if self._blocks.races is not None:
+        for observer in self._blocks.order_observers:
             clusters = self._of_lane.take(lanes)
-            self._blocks.races.order.arrive(
-                lanes, "cluster", clusters, "cluster", releases=releases
-            )
+            observer.arrive(lanes, "cluster", clusters, "cluster", releases=releases)
         self._here[lanes] = True
         self._awaited[lanes] = self._phase.take(self._of_lane.take(lanes))
         self._complete()
@@ -112,8 +110,8 @@ class ClusterBarriers:
         return released
 
     def _pass(self, lanes: Index) -> None:
-        if self._blocks.races is not None:
-            self._blocks.races.order.take(lanes, "cluster", self._of_lane.take(lanes))
+        for observer in self._blocks.order_observers:
+            observer.end_wait(lanes, "cluster", self._of_lane.take(lanes))
 
     def _complete(self) -> None:
         """Begin the next phase where all threads of a cluster have arrived or exited."""
@@ -124,6 +122,6 @@ class ClusterBarriers:
         full = arrived.reshape(len(self._phase), -1).all(axis=1)
         if full.any():
             self._phase[full] += 1
-            if self._blocks.races is not None:
-                self._blocks.races.order.complete("cluster", np.flatnonzero(full))
+            for observer in self._blocks.order_observers:
+                observer.complete("cluster", np.flatnonzero(full))
             self._here.reshape(len(self._phase), -1)[full] = False

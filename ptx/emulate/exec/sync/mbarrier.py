@@ -152,16 +152,15 @@ class Mbarriers:
 
         `tx` is expected before that; `drops`: later phases expect so many fewer arrivals;
         `completes`: whether the arrival may complete the phase; `releases`: unless it is
-        `.relaxed`; `scope`: the scope that it names; `is_noted`: the race check has its report.
+        `.relaxed`; `scope`: the scope that it names; `is_noted`: it has been reported to observers.
 
         Raises:
             SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
         """
         indices, words = self._valid(fibre, addresses, offset, site)
-        if self._blocks.races is not None and not is_noted:
-            self._blocks.races.order.arrive(
-                fibre.lane_numbers(), "mbarrier", indices, scope, releases=releases
-            )
+        for observer in () if is_noted else self._blocks.order_observers:
+            lanes = fibre.lane_numbers()
+            observer.arrive(lanes, "mbarrier", indices, scope, releases=releases)
         counts = _per_thread(fibre, count)
         distinct, of = np.unique(indices, return_inverse=True)
         total = np.bincount(of, counts, len(distinct)).astype(np.int64)
@@ -295,11 +294,10 @@ class Mbarriers:
 
     def take(self, fibre: Fibre, awaited: Awaited, are_complete: Bools, *, acquires: bool) -> None:
         """Record that phases are complete for threads of a fibre."""
-        if self._blocks.races is not None and are_complete.any():
-            lanes = fibre.lane_numbers()[are_complete]
-            self._blocks.races.order.take(
-                lanes, "mbarrier", awaited.at[are_complete], acquires=acquires
-            )
+        for observer in self._blocks.order_observers:
+            if are_complete.any():
+                lanes = fibre.lane_numbers()[are_complete]
+                observer.end_wait(lanes, "mbarrier", awaited.at[are_complete], acquires=acquires)
 
     def is_gone(self, awaited: Awaited) -> Bools:
         """(n,) whether the objects were invalidated meanwhile."""
@@ -354,15 +352,16 @@ class Mbarriers:
         return indices, words
 
     def _note(self, fibre: Fibre, indices: Index, site: Site) -> None:
-        """Report a use of objects to the race check."""
-        if self._blocks.races is not None and site.facts.kind is InstructionKind.MBARRIER:
-            self._blocks.races.use_objects(fibre, indices, site)
+        """Report a use of objects."""
+        for observer in self._blocks.order_observers:
+            if site.facts.kind is InstructionKind.MBARRIER:
+                observer.use_objects(fibre, indices, site)
 
     def _put(self, indices: Index, words: Words) -> None:
         before = self._words[indices]
-        if self._blocks.races is not None:
+        for observer in self._blocks.order_observers:
             complete = (before != 0) & (_phase_of(before) != _phase_of(words))
-            self._blocks.races.order.complete("mbarrier", indices[complete])
+            observer.complete("mbarrier", indices[complete])
         self._words[indices] = words
         self._memory[indices] = words
         self.version += 1

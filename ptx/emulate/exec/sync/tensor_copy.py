@@ -363,13 +363,13 @@ def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
 
 
 def _note_maps(fibre: Fibre, pointer: Pointer) -> None:
-    """Report tensor maps in global memory, which the kernel may write, to the race check."""
-    races = fibre.blocks.races
-    if races is not None and not is_mixed(pointer.addresses, pointer.offset):
+    """Report tensor maps in global memory, which the kernel may write."""
+    observers = fibre.blocks.order_observers
+    if observers and not is_mixed(pointer.addresses, pointer.offset):
         space, addresses = in_window(pointer.addresses, pointer.offset)
-        if space == "global":
+        for observer in observers if space == "global" else ():
             for half in (0, _HALF):
-                races.read_map(fibre, addresses, pointer.offset + half, pointer.site)
+                observer.read_map(fibre, addresses, pointer.offset + half, pointer.site)
 
 
 def _check_fit(fibre: Fibre, position: int, tensor: Tensor, layout: TensorLayout) -> None:

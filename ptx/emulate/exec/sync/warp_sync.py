@@ -74,17 +74,18 @@ class WarpSync:
             self._check_skipped(fibre, mask, block)
         if not mask.ndim and mask == _FULL:
             if fibre.count == self._queue.alive:
-                if fibre.lanes is None and self._blocks.races is not None:
-                    self._blocks.races.order.pass_warps()
+                if fibre.lanes is None:
+                    for observer in self._blocks.order_observers:
+                        observer.pass_warps()
                 else:
-                    self._record_synchronised(fibre.lane_numbers(), mask)
+                    self._report_synchronised(fibre.lane_numbers(), mask)
                 return True
         else:
             self._check_own_bit(fibre, mask, block)
         if self._is_complete(fibre, mask) and (
             warps == 1 or not self._lacking_warps(self._slots(fibre) // WARP, warps).any()
         ):
-            self._record_synchronised(fibre.lane_numbers(), mask)
+            self._report_synchronised(fibre.lane_numbers(), mask)
             return True
         self.waiting.append(WarpWait(fibre, block, mask, key, values, warps))
         return False
@@ -114,13 +115,12 @@ class WarpSync:
         group = [other for other in self.waiting if other.key == entry.key]
         return self._missing(group)[next(index for index, e in enumerate(group) if e is entry)]
 
-    def _record_synchronised(self, lanes: Index, mask: Value) -> None:
-        """Report to the race check that each of these lanes has met the lanes in its mask."""
-        races = self._blocks.races
-        if races is not None:
+    def _report_synchronised(self, lanes: Index, mask: Value) -> None:
+        """Report that each of these lanes has met the lanes in its mask."""
+        for observer in self._blocks.order_observers:
             masks: Words = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
             warps = self._blocks.geometry.index("warp_slot")[lanes] // WARP
-            races.order.pass_warp(lanes, masks, masks | self._exited_lanes()[warps] == _FULL)
+            observer.pass_warp(lanes, masks, masks | self._exited_lanes()[warps] == _FULL)
 
     def _check_own_bit(self, fibre: Fibre, mask: Value, block: int) -> None:
         lane = np.asarray(fibre.place("laneid"), dtype=np.uint32)
@@ -298,10 +298,10 @@ class WarpSync:
     def _release(self, ready: list[WarpWait]) -> None:
         """Execute the instruction from each place where lanes of complete groups wait."""
         blocks = self._blocks
-        if blocks.races is not None:
+        if blocks.order_observers:
             lanes = np.concatenate([warp_wait.fibre.lane_numbers() for warp_wait in ready])
             masks = [np.broadcast_to(warp_wait.mask, (warp_wait.fibre.n,)) for warp_wait in ready]
-            self._record_synchronised(lanes, np.concatenate(masks))
+            self._report_synchronised(lanes, np.concatenate(masks))
         exchange: dict[str, Value] | None = None
         keys = dict.fromkeys((*entry.fibre.prefix, entry.block) for entry in ready)
         if len(keys) > 1:
