@@ -17,6 +17,7 @@ import numpy as np
 
 import cudadrv
 from cudadrv import CudaArray, CudaError, Texture, emulator
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.pool.workers import IDLE_SECONDS
 
 from .faults.scenarios import ONE, PTX, SCENARIOS
@@ -83,8 +84,8 @@ def fail_to_destroy(world: World) -> None:
         try:
             stream.close()
         except CudaError:
-            number = int(next(reversed(world.machine.state.handles.streams)))
-            del world.machine.state.handles.streams[number]  # the driver's loss, not the library's
+            streams = state_of(world.machine).handles.streams
+            del streams[int(next(reversed(streams)))]  # the driver's loss, not the library's
 
 
 def break_off_a_capture(world: World) -> None:
@@ -137,7 +138,7 @@ def run_campaign(seconds: float, seed: int) -> Report:
     try:
         with emulator.session(devices=2) as machine:
             world = World(machine)
-            for device in machine.state.devices.visible:
+            for device in state_of(machine).devices.visible:
                 # Freed memory that waits takes other pieces' place in other numbers each time, and
                 # what is remembered of it other words' place.
                 device.model.memory.quarantine_bytes = 0

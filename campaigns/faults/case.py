@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cudadrv import emulator
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.errors import CudadrvError, CudaError, GpuError
 from ptx.errors import PtxError
 
@@ -157,7 +158,7 @@ def run_clean(scenario: str, is_warm: bool) -> Clean:
         world = World(machine)
         if is_warm:
             SCENARIOS[scenario](world)
-        process = machine.state.process
+        process = state_of(machine).process
         enter = process.enter
 
         def count(name: str, always: bool) -> None:

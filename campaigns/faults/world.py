@@ -11,6 +11,7 @@ import numpy.typing as npt
 import cudadrv
 from cudadrv import Context, Stream, emulator
 from cudadrv.driver import deferred_release
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.memory.array import AnyDeviceArray
 
 
@@ -76,25 +77,26 @@ def leftovers(machine: emulator.Emulator) -> dict[str, int]:
     for _ in range(2):
         gc.collect()
         deferred_release.run_deferred()
+    state = state_of(machine)
     return {
-        "contexts": len(machine.state.handles.contexts),
-        "streams": len(machine.state.handles.streams),
-        "events": len(machine.state.handles.events),
-        "graphs": len(machine.state.handles.graphs),
-        "executables": len(machine.state.handles.executables),
-        "modules": len(machine.state.handles.modules),
-        "user objects": len(machine.state.handles.user_objects),
-        "arrays": len(machine.state.handles.arrays) + len(machine.state.handles.mipmapped_arrays),
+        "contexts": len(state.handles.contexts),
+        "streams": len(state.handles.streams),
+        "events": len(state.handles.events),
+        "graphs": len(state.handles.graphs),
+        "executables": len(state.handles.executables),
+        "modules": len(state.handles.modules),
+        "user objects": len(state.handles.user_objects),
+        "arrays": len(state.handles.arrays) + len(state.handles.mipmapped_arrays),
         "textures": sum(
             len(device.model.textures) + len(device.model.surfaces)
-            for device in machine.state.devices.visible
+            for device in state.devices.visible
         ),
-        "memory": sum(len(device.pieces) for device in machine.state.devices.visible),
-        "mapped memory": len(machine.state.memory.physical) + len(machine.state.memory.multicasts),
-        "external resources": len(machine.state.handles.external_memory)
-        + len(machine.state.handles.external_semaphores),
-        "host memory": len(machine.state.memory.host.pieces),
-        "captures": len(machine.state.captures.active),
+        "memory": sum(len(device.pieces) for device in state.devices.visible),
+        "mapped memory": len(state.memory.physical) + len(state.memory.multicasts),
+        "external resources": len(state.handles.external_memory)
+        + len(state.handles.external_semaphores),
+        "host memory": len(state.memory.host.pieces),
+        "captures": len(state.captures.active),
         "put off": len(deferred_release._rejected)
         + len(deferred_release._parked)
         + len(deferred_release._cells),

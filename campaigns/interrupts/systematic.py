@@ -20,6 +20,7 @@ from typing import Final
 import cudadrv
 from cudadrv import emulator
 from cudadrv.driver.driver_selection import current
+from cudadrv.emulator.calls.call import state_of
 from tests.bump_kernel import PTX
 
 from ..report import Report
@@ -34,7 +35,7 @@ _SECONDS: Final = 30.0
 def open_captures() -> int:
     """How many streams capture, where that can be counted: on the emulator."""
     api = current().api
-    return len(api.state.captures.active) if isinstance(api, emulator.Emulator) else 0
+    return len(state_of(api).captures.active) if isinstance(api, emulator.Emulator) else 0
 
 
 def attempt(operation: Operation, number: int, lab: Lab) -> tuple[Interrupter, str | None]:

@@ -16,6 +16,7 @@ from ptx.standard_streams import write_error
 
 from ..emulator.command_events import Event, note
 from ..emulator.emulator import Emulator
+from ..emulator.hosting import report_after_calls
 from ..emulator.leaks import numbers_in_modules
 from .deferred_release import run_deferred
 from .exit_status import FOUND, end_with
@@ -44,7 +45,7 @@ class ProcessReport:
         self._count = 0
         self._printed: dict[str, object] = {}
         if immediately and emulator.checks.names:
-            emulator.state.process.reporter = self.look
+            report_after_calls(emulator, self.look)
 
     def look(self) -> None:
         """Print new findings; a program may also handle the error that one of them has raised."""

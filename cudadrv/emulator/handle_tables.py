@@ -118,6 +118,17 @@ class HandleTables:
         context.device.reject_if_broken()
         return context
 
+    def regular_and_green(self, context: int) -> tuple[int, int]:
+        """Return the handles of a context's regular and green one, 0 if it has none.
+
+        The regular one of a green context is its device's primary one (CUDA Driver API,
+        cuStreamGetCtx_v2).
+        """
+        for handle, green in self.green.copy().items():
+            if green.handle == context:
+                return self.primaries[green.device.ordinal].handle, handle
+        return context, 0
+
     def top(self) -> Context:
         """Return the calling thread's current context, usable or destroyed."""
         stack = self._thread.stack

@@ -16,6 +16,7 @@ from ptx.standard_streams import write_error
 from ..driver.driver_selection import report_at_end
 from ..driver.locks import process_lock
 from ..emulator.command_events import Event, note
+from ..emulator.hosting import note_kernels
 from .stand_in import is_standing, stand_in
 
 _REJECTED: Final = 2  # as of a wrong command line
@@ -40,7 +41,6 @@ def start() -> None:
         except Exception as error:
             write_error(f"cudadrv: {type(error).__name__}: {error}\n")
             os._exit(_REJECTED)  # after an exception `site` would go on
-        for device in substitute.emulator.state.devices.visible:
-            device.note_kernel = partial(note, Event.KERNEL)
+        note_kernels(substitute.emulator, partial(note, Event.KERNEL))
         report_at_end(substitute.emulator, immediately=True)
         atexit.register(substitute.finish)  # it runs before that report

@@ -24,6 +24,7 @@ from ..driver.process_report import look_for_leaks
 from ..emulator.call_site import user_call_site
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
+from ..emulator.hosting import is_broken
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
 from ..emulator.report import still_queued
 from ..emulator.timeline.schedule import OrderName
@@ -178,7 +179,7 @@ def end(driver: Driver, emulator: Emulator, name: str, *, destroys: bool) -> Non
         f"\n  its emulator session has ended: the session {name}\n"
         "  make the object in each session, or get it from a cudadrv.CachedBackend"
     )
-    if not destroys or any(device.fault for device in emulator.state.devices.visible):
+    if not destroys or is_broken(emulator):
         driver.is_gone = True
         emulator.end(cause)
     for public in _open_objects(driver):

@@ -21,6 +21,7 @@ from ..driver.driver_selection import (
 from ..driver.locks import process_lock
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
+from ..emulator.hosting import clear_faults as clear_faults_of, keep_no_faults
 from ..emulator.profiles import DeviceProperties, EmulatedDevice
 from ..emulator.shared_libraries.libcuda import Libcuda
 from ..emulator.shared_libraries.libnvidia_ml import LibnvidiaMl
@@ -184,8 +185,7 @@ def stand_in(
     if devices is None:
         emulator.follow_environment()
     if _fault_policy() == "continue":
-        for device in emulator.state.devices.visible:
-            device.keeps_faults = False
+        keep_no_faults(emulator)
     return StandIn(_Emulated(emulator, raise_findings=raise_findings))
 
 
@@ -208,8 +208,7 @@ def clear_faults() -> None:
     """Let the devices of the stand-in work again after kernels' faults."""
     standing = _SUBSTITUTES.standing
     if standing is not None:
-        for device in standing.emulator.state.devices.visible:
-            device.fault = None
+        clear_faults_of(standing.emulator)
 
 
 class _Emulated:

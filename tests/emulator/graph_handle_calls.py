@@ -17,6 +17,7 @@ from cudadrv.driver._api import (
     CUuserObject,
 )
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.call import state_of
 
 from .calls import ok
 from .handles import (
@@ -159,6 +160,8 @@ GRAPH_CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
 
 def node_of_executable(api: Emulator, executable: CUgraphExec, act: str) -> tuple[CUresult]:
     """Do something with the one node of an executable, if that is not dead."""
-    found = api.state.handles.executables.get(int(executable))
-    node = a_node(api) if found is None else api.state.handles.handle_of_node(found.steps[0].node)
+    found = state_of(api).handles.executables.get(int(executable))
+    node = (
+        a_node(api) if found is None else state_of(api).handles.handle_of_node(found.steps[0].node)
+    )
     return with_node(api, executable, node, act)

@@ -12,6 +12,7 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.call import state_of
 from tests.rows import all_rows
 
 from .calls import OpenApi, code, ok
@@ -159,7 +160,7 @@ def test_arrays_take_memory_and_give_it_back(api: OpenApi, context: CUcontext) -
 def test_an_array_is_named_where_memory_is_reported(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     ok(emulator.cuArray3DCreate(described(16)))
-    device = emulator.state.devices.visible[0]
+    device = state_of(emulator).devices.visible[0]
     nearest = device.memory.nearest(device.memory.base)
     assert nearest is not None
     assert nearest.origin.startswith("cuArray3DCreate at ")

@@ -7,6 +7,7 @@ import threading
 
 from cudadrv.driver._api import CUcheckpointLockArgs
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.call import state_of
 from tests.patience import SECONDS
 
 from .calls import code, ok
@@ -39,7 +40,7 @@ def test_the_states_of_the_own_process(emulator: Emulator) -> None:
 
 
 def test_a_lock_that_waits_too_long_leaves_the_process_running(emulator: Emulator) -> None:
-    own, device = os.getpid(), emulator.state.devices.visible[0]
+    own, device = os.getpid(), state_of(emulator).devices.visible[0]
     entered, leave = threading.Event(), threading.Event()
 
     def work() -> None:

@@ -21,6 +21,7 @@ import pytest
 
 from cudadrv.driver._api import CUcontext, CUdeviceptr, CUfunction
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.call import state_of
 from tests.patience import SECONDS
 
 from .calls import LEGACY, Parameters, functions, launch, load, ok
@@ -47,8 +48,8 @@ class Program:
         (self.increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
         self.host = np.zeros(NBYTES, np.uint8)
         self.locks = [
-            emulator.state.lock,
-            *(device.lock for device in emulator.state.devices.visible),
+            state_of(emulator).lock,
+            *(device.lock for device in state_of(emulator).devices.visible),
         ]
 
     def context_of(self, ordinal: int) -> CUcontext:
@@ -95,7 +96,7 @@ def in_a_thread(break_off: Callable[[Program], bool]) -> bool:
     def work() -> None:
         ok(api.cuCtxSetCurrent(program.context_of(0)))
         broken.append(break_off(program))
-        assert api.state.thread.depth == 0, "later calls would be put off for ever"
+        assert state_of(api).thread.depth == 0, "later calls would be put off for ever"
 
     thread = threading.Thread(target=work)
     thread.start()

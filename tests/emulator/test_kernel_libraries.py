@@ -12,6 +12,7 @@ from cudadrv.driver._api import (
     CUstream,
 )
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.call import state_of
 
 from .calls import Parameters, code, download, launch, ok, text
 from .kernels import FILL, INCREMENT, STATIC_SHARED
@@ -81,13 +82,13 @@ def test_an_attribute_of_a_kernel_holds_on_its_device_alone(emulator: Emulator) 
 
 def test_attributes_of_a_kernel_need_no_context(emulator: Emulator) -> None:
     kernel = ok(emulator.cuLibraryGetKernel(library_of(emulator, STATIC_SHARED), b"statics"))
-    before = emulator.state.devices.visible[1].memory.used_bytes
+    before = state_of(emulator).devices.visible[1].memory.used_bytes
     shared = CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
     assert ok(emulator.cuKernelGetAttribute(shared, kernel, 1)) > 0
     ok(emulator.cuKernelSetAttribute(_DYNAMIC, 50_000, kernel, 1))
     assert ok(emulator.cuKernelGetAttribute(_DYNAMIC, kernel, 1)) == 50_000
     assert ok(emulator.cuKernelGetAttribute(_DYNAMIC, kernel, 0)) < 50_000
-    assert emulator.state.devices.visible[1].memory.used_bytes == before
+    assert state_of(emulator).devices.visible[1].memory.used_bytes == before
     contexts(emulator)
     assert ok(emulator.cuKernelGetAttribute(_DYNAMIC, kernel, 1)) == 50_000
 

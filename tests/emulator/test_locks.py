@@ -14,6 +14,7 @@ import pytest
 
 from cudadrv.driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.emulator.timeline.queues import Queues
 from cudadrv.emulator.timeline.timeline import _Changes
 from ptx.emulate.exec import collection
@@ -60,7 +61,7 @@ def watch(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> set[tuple[str,
     """The pairs of locks that are taken one in the other from now on."""
     held: list[str] = []
     nested: set[tuple[str, str]] = set()
-    state, lock = emulator.state, Watched("emulator", held, nested)
+    state, lock = state_of(emulator), Watched("emulator", held, nested)
     monkeypatch.setattr(state, "lock", lock)
     for part in (state.process, state.captures, state.memory, state.operations):
         monkeypatch.setattr(part, "_lock", lock)
@@ -159,7 +160,7 @@ def freeing(emulator: Emulator, memory: list[CUdeviceptr], work: Callable[..., o
 def test_a_finalizer_may_free_memory_while_memory_is_allocated(
     emulator: Emulator, context: CUcontext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = emulator.state.devices.visible[0]
+    device = state_of(emulator).devices.visible[0]
     dead = [ok(emulator.cuMemAllocAsync(MIB, LEGACY)) for _ in range(3)]
     monkeypatch.setattr(device.memory, "allocate", freeing(emulator, dead, device.memory.allocate))
     kept = ok(emulator.cuMemAllocAsync(MIB, LEGACY))
@@ -176,12 +177,12 @@ def test_a_finalizer_may_free_memory_while_a_kernel_runs(
 ) -> None:
     """The memory is given back after the kernel."""
     (increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
-    device = emulator.state.devices.visible[0]
+    device = state_of(emulator).devices.visible[0]
     memory = ok(emulator.cuMemAlloc(4))
     ok(emulator.cuMemsetD32Async(memory, 0, 1, LEGACY))
     dead = [ok(emulator.cuMemAllocAsync(MIB, LEGACY))]
     before = device.memory.used_bytes
-    kernel = emulator.state.handles.functions[int(increment)].kernel()
+    kernel = state_of(emulator).handles.functions[int(increment)].kernel()
     seen: list[int] = []
 
     def launched(*args: object, **options: object) -> None:
@@ -237,10 +238,10 @@ def test_finalizers_may_come_while_two_threads_hold_locks(
         add(queues, *given)
 
     def in_a_call() -> None:
-        emulator.state.thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
+        state_of(emulator).thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
 
     def in_the_tables() -> None:
-        with emulator.state.lock:
+        with state_of(emulator).lock:
             meet()
             in_a_call()
 
@@ -255,7 +256,7 @@ def test_a_finalizer_may_come_while_a_pause_of_the_collector_begins(
     meet, forget = meeting(), _Changes.forget
 
     def in_a_call() -> None:
-        emulator.state.thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
+        state_of(emulator).thread.within_a_call(lambda: ok(emulator.cuEventRecord(event, stream)))
 
     def in_a_pause() -> None:
         with collection._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.emulator.timeline.operation_log import LoggedOperation, OperationLog
 from cudadrv.emulator.timeline.schedule import OrderName
 
@@ -15,7 +16,7 @@ def two_streams(order: OrderName) -> list[LoggedOperation]:
     """Stream b waits for the first kernel of a, by an event; a queues another."""
     machine = Machine(order)
     x, event = machine.memory(), ok(machine.api.cuEventCreate(UNTIMED))
-    log = machine.api.state.operations.queue.log = OperationLog()
+    log = state_of(machine.api).operations.queue.log = OperationLog()
     machine.fill(x, 5, machine.a)
     ok(machine.api.cuEventRecord(event, machine.a))
     machine.fill(machine.memory(), 7, machine.a)

@@ -8,6 +8,8 @@ import pytest
 
 from cudadrv.driver._api import CUdevice, CUdevResource, CUdevResourceType
 from cudadrv.emulator import EmulatedDevice, Emulator
+from cudadrv.emulator.calls.call import state_of
+from cudadrv.emulator.calls.green_context import GroupCountCalls
 
 from .calls import code, ok
 
@@ -102,5 +104,5 @@ def test_groups_that_cannot_be_are_rejected(api: Emulator) -> None:
     assert code(api.cuDevSmResourceSplit(1, None, 0, [Group(8)])) == 1
     # Where only the counts are asked for, a group may have none.
     none = Group(0, 46)
-    assert code(api._size_groups(1, resource, 0, [none])) == 0
+    assert code(GroupCountCalls(state_of(api)).cuDevSmResourceSplit(1, resource, 0, [none])) == 0
     assert none.smCount == 0

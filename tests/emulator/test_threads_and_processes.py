@@ -12,6 +12,7 @@ import pytest
 
 from cudadrv.driver._api import CUcontext, CUdevice_attribute, CUdeviceptr, CUresult
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.emulator.node_kind import NodeKind
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.memory.chunk_accesses import AccessesOfChunks
@@ -213,12 +214,12 @@ def test_a_free_waits_for_work_of_its_stream_that_another_thread_runs() -> None:
         begun.set()
         may_end.wait()
 
-    queued = emulator.state.handles.stream(stream)
-    with running([lambda: emulator.state.operations.queue.submit(queued, NodeKind.SET, work)]):
+    queued = state_of(emulator).handles.stream(stream)
+    with running([lambda: state_of(emulator).operations.queue.submit(queued, NodeKind.SET, work)]):
         begun.wait()
         ok(emulator.cuMemFreeAsync(memory, stream))
-        is_there = emulator.state.devices.visible[0].memory.find(int(memory)) is not None
+        is_there = state_of(emulator).devices.visible[0].memory.find(int(memory)) is not None
         may_end.set()
     assert is_there
     ok(emulator.cuStreamSynchronize(stream))
-    assert emulator.state.devices.visible[0].memory.find(int(memory)) is None
+    assert state_of(emulator).devices.visible[0].memory.find(int(memory)) is None

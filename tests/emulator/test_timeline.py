@@ -17,6 +17,7 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import CheckName, EarlyRead, Emulator, HostChange, OrderWarning, session
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.emulator.memory_patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
 from cudadrv.emulator.timeline.schedule import chosen_schedule, read_schedule
@@ -297,7 +298,7 @@ def test_fresh_memory_holds_a_pattern_and_freed_memory_another(late: Machine) ->
     assert late.read(x, late.a) == int.from_bytes(bytes([FRESH] * 4))
     assert late.read(late.memory(), late.a) == int.from_bytes(bytes([FRESH] * 4))
     seen: list[int] = []
-    device = late.api.state.devices.visible[0]
+    device = state_of(late.api).devices.visible[0]
     ok(late.api.cuMemFreeAsync(x, late.a))
     place = device.host_address + int(x) - device.memory.base
     late.host_call(lambda _: seen.append(ctypes.c_uint32.from_address(place).value), late.a)

@@ -20,6 +20,7 @@ import ptx.emulate
 from cudadrv import LaunchConfig, emulator
 from cudadrv.driver.driver_api import FUNCTIONS, DriverApi
 from cudadrv.driver.driver_selection import current
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing
 from cudadrv.tracing import device_times, trace
@@ -293,7 +294,7 @@ def test_a_kernel_with_the_handle_of_one_that_is_gone_has_its_own_name(
         with monkeypatch.context() as patch:
             # The module's handle is the one before its first kernel's.
             numbers = itertools.count(handle - 16, 16)
-            patch.setattr(machine.state.handles, "new", numbers.__next__)
+            patch.setattr(state_of(machine).handles, "new", numbers.__next__)
             latter = module_of(context, SOURCE.replace("add(", "sum(")).kernel("sum")
         assert int(latter.handle) == handle
         latter.launch(stream, ONE, out, 1)

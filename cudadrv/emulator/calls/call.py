@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
-from ptx.read_only import Guarded, ReadOnly
+from ptx.read_only import Guarded
 
 from ...driver.functions import flagged
 from ..call_error import OK, CallError, Failure
@@ -18,19 +18,18 @@ _R = TypeVar("_R", bound=tuple[Any, ...])
 
 
 class DriverCalls(Guarded):
-    """The base of the groups of driver functions, which share one state.
-
-    Attributes:
-        state: the state behind the functions, for the other parts of the emulator.
-    """
+    """The base of the groups of driver functions, which share one state."""
 
     # Tests replace functions of the driver.
     _settable = ("_", "cu")
 
-    state: ReadOnly[DriverState] = ReadOnly("_state")
-
     def __init__(self, state: DriverState) -> None:
         self._state = state
+
+
+def state_of(calls: DriverCalls) -> DriverState:
+    """Return the state behind an emulator, for other parts of it: its users have only methods."""
+    return calls._state
 
 
 _S = TypeVar("_S", bound=DriverCalls)

@@ -24,6 +24,7 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..contexts import Context, SmRange, steps, together
+from ..driver_state import DriverState
 from ..streams import NON_BLOCKING
 from .call import DriverCalls, call
 from .context import end_context, release_primary, retain_primary
@@ -184,17 +185,6 @@ class GreenContextCalls(DriverCalls):
         _require_sm(kind)
         return SUCCESS, _of_context(context)
 
-    def _regular_and_green(self, context: int) -> tuple[int, int]:
-        """Return the handles of a context's regular and green one, 0 if it has none.
-
-        The regular one of a green context is its device's primary one (CUDA Driver API,
-        cuStreamGetCtx_v2).
-        """
-        for handle, green in self._state.handles.green.copy().items():
-            if green.handle == context:
-                return self._state.handles.primaries[green.device.ordinal].handle, handle
-        return context, 0
-
     def _green_context(self, handle: CUgreenCtx) -> Context:
         context = self._state.handles.green.get(int(handle))
         if context is None:
@@ -214,14 +204,18 @@ class GreenContextCalls(DriverCalls):
 
         A group without a given count gets all that are left, and its count is written back.
         """
-        groups, remainder = self._groups(nb_groups, input, flags, group_params)
+        groups, remainder = _groups(self._state, nb_groups, input, flags, group_params)
         if any(not group.count for group in groups):
             raise _rejection("there are no multiprocessors left for a group")
         device = self._state.devices.at(remainder.ordinal)
         return SUCCESS, [group.native(device) for group in groups], remainder.native(device)
 
+
+class GroupCountCalls(DriverCalls):
+    """Counts without groups, which only callers from C can request."""
+
     @call
-    def _size_groups(
+    def cuDevSmResourceSplit(
         self,
         nb_groups: int,
         input: CUdevResource | None,
@@ -229,33 +223,33 @@ class GreenContextCalls(DriverCalls):
         group_params: Sequence[GroupParams] | None,
         /,
     ) -> tuple[CUresult]:
-        """Only return the counts, which may be 0, as for C callers without memory for groups."""
-        self._groups(nb_groups, input, flags, group_params)
+        """Write the counts into the parameters; unlike those of groups, a count may be 0."""
+        _groups(self._state, nb_groups, input, flags, group_params)
         return (SUCCESS,)
 
-    def _groups(
-        self,
-        count: int,
-        resource: CUdevResource | None,
-        flags: int,
-        params: Sequence[GroupParams] | None,
-    ) -> tuple[list[SmRange], SmRange]:
-        available = SmRange.read(resource)
-        if flags or not params or not 0 < count <= len(params):
-            raise invalid_value(f"{count} groups with flags {flags:#x}: give one or more, and 0")
-        if not available.is_whole:
-            raise _rejection("a group is divided once a green context has it")
-        step = steps(self._state.devices.at(available.ordinal), ignore=False)[1]
-        groups: list[SmRange] = []
-        remainder = available
-        for group in params[:count]:
-            size = _size_of(group, step, remainder.count)
-            group.smCount = size
-            groups.append(replace(remainder, count=size, part=_OF_GROUPS, is_whole=False))
-            remainder = replace(
-                remainder, start=remainder.start + size, count=remainder.count - size
-            )
-        return groups, remainder
+
+def _groups(
+    state: DriverState,
+    count: int,
+    resource: CUdevResource | None,
+    flags: int,
+    params: Sequence[GroupParams] | None,
+) -> tuple[list[SmRange], SmRange]:
+    """Return the groups and the rest of a division, and write the counts into the parameters."""
+    available = SmRange.read(resource)
+    if flags or not params or not 0 < count <= len(params):
+        raise invalid_value(f"{count} groups with flags {flags:#x}: give one or more, and 0")
+    if not available.is_whole:
+        raise _rejection("a group is divided once a green context has it")
+    step = steps(state.devices.at(available.ordinal), ignore=False)[1]
+    groups: list[SmRange] = []
+    remainder = available
+    for group in params[:count]:
+        size = _size_of(group, step, remainder.count)
+        group.smCount = size
+        groups.append(replace(remainder, count=size, part=_OF_GROUPS, is_whole=False))
+        remainder = replace(remainder, start=remainder.start + size, count=remainder.count - size)
+    return groups, remainder
 
 
 def _of_context(context: Context) -> CUdevResource:

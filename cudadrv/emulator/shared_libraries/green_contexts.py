@@ -6,6 +6,8 @@ import ctypes
 from typing import Final
 
 from ...driver._api import CUdevResource, CUdevResourceType
+from ..calls.call import state_of
+from ..calls.green_context import GroupCountCalls
 from ..emulator import Emulator
 from .handlers import (
     INVALID_VALUE,
@@ -81,7 +83,7 @@ def split_into_groups(
     group_params = [_Group.from_address(at) for at in addresses]
     arguments = (count, _resource(resource), flags, group_params)
     if not result:
-        return int(call(api, "_size_groups", *arguments)[0])
+        return int(GroupCountCalls(state_of(api)).cuDevSmResourceSplit(*arguments)[0])
     code, groups, remaining = call(api, "cuDevSmResourceSplit", *arguments)
     if not code:
         for index, group in enumerate(groups):
@@ -105,7 +107,7 @@ def contexts_of_stream(api: Emulator, stream: int, result: int, green: int) -> i
     """Return a stream's regular context, and its green one, if it has one."""
     code, context = call(api, "cuStreamGetCtx", stream)
     if not code:
-        regular, of_green = api._regular_and_green(int(context))
+        regular, of_green = state_of(api).handles.regular_and_green(int(context))
         put_size(result, regular)
         put_size(green, of_green)
     return int(code)

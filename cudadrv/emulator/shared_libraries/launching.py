@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Final
 
 from ...driver._api import CUgraph, CUgraphExec, CUlaunchAttribute, CUresult
+from ..calls.call import state_of
 from ..emulator import Emulator
 from .handlers import Handlers, bytes_at, call, passed_on, put_size, put_uint, structures_at
 
@@ -35,7 +36,7 @@ class _LaunchConfig(ctypes.Structure):
 def _configuration(api: Emulator, address: int) -> SimpleNamespace:
     """Return a CUlaunchConfig; the bindings' view of it would have an unknown attribute count."""
     config = _LaunchConfig.from_address(address)
-    stream = config.stream or api.state.thread.default_stream
+    stream = config.stream or state_of(api).thread.default_stream
     return SimpleNamespace(
         gridDimX=config.grid[0], gridDimY=config.grid[1], gridDimZ=config.grid[2],
         blockDimX=config.block[0], blockDimY=config.block[1], blockDimZ=config.block[2],
@@ -182,8 +183,10 @@ def exchange_capture_mode(api: Emulator, mode: int) -> int:
 
 def update_result(api: Emulator, executable: int, graph: int) -> int:
     """Return why an update failed, a CUgraphExecUpdateResult."""
-    why = api.state.handles.executable(CUgraphExec(executable)).why_not(
-        api.state.handles.graph(CUgraph(graph))
+    why = (
+        state_of(api)
+        .handles.executable(CUgraphExec(executable))
+        .why_not(state_of(api).handles.graph(CUgraph(graph)))
     )
     return int(why.result) if why is not None else 0
 

@@ -13,6 +13,7 @@ from ptx.standard_streams import write_error
 
 from ...driver._api import CUresult, CUstream
 from ...driver.functions import forms, without_version
+from ..calls.call import state_of
 from ..calls.tensor_map import FUNCTIONS
 from ..command_events import Event, note
 from ..emulator import Emulator
@@ -74,7 +75,7 @@ class Libcuda:
         That lasts while the interpreter ends: global objects of modules free their memory then.
         """
         self.api = api
-        api.state.process.has_foreign_callers = True
+        state_of(api).process.has_foreign_callers = True
         self._library.connect(self._callbacks)
 
     def leave(self) -> None:
@@ -185,7 +186,7 @@ class Libcuda:
         def wrapper(*arguments: Argument) -> int:
             api = self.api
             assert api is not None  # `_wrapped` has checked it
-            thread = api.state.thread
+            thread = state_of(api).thread
             former, thread.default_stream = thread.default_stream, _PER_THREAD
             try:
                 return function(*arguments)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from ptx.standard_streams import write_error
 
+from ..calls.call import state_of
 from ..calls.device import pci_address
 from ..device_state import DeviceState
 from ..emulator import Emulator
@@ -129,7 +130,7 @@ class LibnvidiaMl:
 
     @property
     def _devices(self) -> tuple[DeviceState, ...]:
-        return () if self.api is None else self.api.state.devices.all
+        return () if self.api is None else state_of(self.api).devices.all
 
     def _device(self, handle: int) -> DeviceState | None:
         index = handle - _FIRST_HANDLE
@@ -159,12 +160,12 @@ class LibnvidiaMl:
 
     def SystemGetNVMLVersion(self, result: int, length: int) -> int:
         """Return the version of NVML: that of CUDA, and the driver's."""
-        major = 0 if self.api is None else self.api.state.process.driver_version[0]
+        major = 0 if self.api is None else state_of(self.api).process.driver_version[0]
         return _put_text(result, length, f"{major}.{_DRIVER_VERSION}")
 
     def SystemGetCudaDriverVersion(self, result: int) -> int:
         """Return the version of CUDA, as cuDriverGetVersion does."""
-        major, minor = (0, 0) if self.api is None else self.api.state.process.driver_version
+        major, minor = (0, 0) if self.api is None else state_of(self.api).process.driver_version
         put_uint(result, 1000 * major + 10 * minor)
         return _OK
 

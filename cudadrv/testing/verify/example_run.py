@@ -25,9 +25,10 @@ from ptx.source_text import SourceText
 from ...emulator.call_site import user_call_site
 from ...emulator.checks import CheckName
 from ...emulator.counters import CountedLaunch
+from ...emulator.hosting import log_operations
 from ...emulator.profiles import EmulatedDevice
 from ...emulator.timeline.host_watch import EarlyRead
-from ...emulator.timeline.operation_log import LoggedOperation, OperationLog
+from ...emulator.timeline.operation_log import LoggedOperation
 from ...emulator.timeline.schedule import OrderName
 from ...errors import CudadrvError, CudaError
 from ...memory.array import DeviceArray
@@ -266,7 +267,7 @@ class CompiledCase:
         run = _Run({}, {}, user_call_site())
         text = ""
         order, seed = _order_of(example)
-        log, operations = AccessLog(block=block, warp=warp, most=_MOST_STEPS), OperationLog()
+        log = AccessLog(block=block, warp=warp, most=_MOST_STEPS)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an OrderWarning was reported by `faults`
             with (
@@ -274,7 +275,7 @@ class CompiledCase:
                 emulator.counting() as counters,
             ):
                 counters.access_log = log
-                emulator.state.operations.queue.log = operations
+                operations = log_operations(emulator)
                 try:
                     self._run(example, run)
                 except CudaError as error:

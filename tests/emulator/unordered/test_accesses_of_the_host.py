@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from cudadrv import emulator
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.emulator.node_kind import NodeKind
 from cudadrv.emulator.timeline.schedule import OrderName
 from tests.rows import all_rows
@@ -91,10 +92,11 @@ def test_nothing_is_watched_once_the_host_has_waited() -> None:
         bench = Bench()
         pinned, out = bench.pinned(), bench.ints()
         bench.run(bench.a, "read", out, pinned.ctypes.data, N)
-        assert machine.state.operations.accesses is not None
-        assert len(machine.state.operations.accesses._host_writes._watched) == 1
+        accesses = state_of(machine).operations.accesses
+        assert accesses is not None
+        assert len(accesses._host_writes._watched) == 1
         bench.a.synchronize()
-        assert machine.state.operations.accesses._host_writes._watched == []
+        assert accesses._host_writes._watched == []
 
 
 def test_what_comes_while_another_thread_runs_an_operation_is_not_mistaken_for_late() -> None:
@@ -107,9 +109,10 @@ def test_what_comes_while_another_thread_runs_an_operation_is_not_mistaken_for_l
             begun.set()
             go_on.wait()
 
-        assert machine.state.operations.accesses is not None
-        copying = machine.state.operations.accesses.timed(
-            machine.state.handles.stream(bench.c.handle), NodeKind.COPY, wait
+        accesses = state_of(machine).operations.accesses
+        assert accesses is not None
+        copying = accesses.timed(
+            state_of(machine).handles.stream(bench.c.handle), NodeKind.COPY, wait
         )
         other = threading.Thread(target=copying)
         other.start()
@@ -132,8 +135,9 @@ def test_many_uses_of_one_array_are_watched_as_one() -> None:
         with bench.a.unordered():
             for k in range(100):
                 bench.a.to_host(x[k : k + 1], out=pinned[k : k + 1], wait=False)
-        assert machine.state.operations.accesses is not None
-        assert len(machine.state.operations.accesses._host_writes._watched) <= 64
+        accesses = state_of(machine).operations.accesses
+        assert accesses is not None
+        assert len(accesses._host_writes._watched) <= 64
         pinned[99] = 7
         bench.a.synchronize()
     (found,) = machine.findings

@@ -10,6 +10,7 @@ import pytest
 from campaigns.order_faults.bench import Bench as OrderBench, Body as OrderBody
 from campaigns.order_faults.programs import PROGRAMS as PROGRAMS_OF_ORDER
 from cudadrv import emulator
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.emulator.node_kind import NodeKind
 from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CudadrvError
@@ -110,7 +111,7 @@ def test_what_the_host_waited_for_is_forgotten() -> None:
     with emulator.session(check=("race",)) as machine:
         bench = Bench()
         x, out = bench.ints(), bench.ints()
-        accesses = machine.state.operations.accesses
+        accesses = state_of(machine).operations.accesses
         assert accesses is not None
         for _ in range(100):
             bench.run(bench.a, "set", x, N, 1)
@@ -125,9 +126,9 @@ def test_what_the_host_waited_for_is_forgotten() -> None:
 def test_a_wait_counts_for_what_another_thread_is_still_running() -> None:
     with emulator.session(check=("race",)) as machine:
         bench = Bench()
-        x, accesses = bench.ints(), machine.state.operations.accesses
+        x, accesses = bench.ints(), state_of(machine).operations.accesses
         assert accesses is not None
-        one, other = (machine.state.handles.stream(each.handle) for each in (bench.a, bench.b))
+        one, other = (state_of(machine).handles.stream(each.handle) for each in (bench.a, bench.b))
 
         def write() -> None:
             assert accesses is not None

@@ -10,6 +10,7 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.driver import _api as driver
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CheckError
 from tests.rows import all_rows
@@ -67,10 +68,11 @@ def test_a_session_raises_what_it_found() -> None:
 
 def test_nothing_is_recorded_where_nothing_is_checked() -> None:
     assert all(
-        each.memory.written is None for each in emulator.Emulator(check=()).state.devices.visible
+        each.memory.written is None
+        for each in state_of(emulator.Emulator(check=())).devices.visible
     )
     with emulator.session(check=("race",)) as machine:
-        assert machine.state.devices.visible[0].memory.written is None
+        assert state_of(machine).devices.visible[0].memory.written is None
 
 
 def test_rows_that_are_copied_leave_what_is_between_them_open() -> None:
@@ -88,7 +90,7 @@ def test_rows_that_are_copied_leave_what_is_between_them_open() -> None:
             given.srcPitch = given.dstPitch = 16
             given.WidthInBytes, given.Height, given.Depth = 4, 3, 1
             assert machine.cuMemcpy3DAsync(given, stream.handle) == (0,)
-        device = machine.state.devices.visible[0]
+        device = state_of(machine).devices.visible[0]
         flags = [device.flags(each.ptr, 48) for each in (other, one)]
     assert [np.flatnonzero(each).tolist() for each in flags if each is not None] == [
         [0, 1, 2, 3, 16, 17, 18, 19, 32, 33, 34, 35],

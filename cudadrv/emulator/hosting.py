@@ -1,0 +1,47 @@
+"""Functions for a process that runs on an emulator: what sessions and commands set and read.
+
+They are beside the methods of `Emulator`, which are for its users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .calls.call import state_of
+from .emulator import Emulator
+from .timeline.operation_log import OperationLog
+
+
+def report_after_calls(emulator: Emulator, function: Callable[[], object]) -> None:
+    """Call a function after each driver call."""
+    state_of(emulator).process.reporter = function
+
+
+def note_kernels(emulator: Emulator, function: Callable[[], None]) -> None:
+    """Call a function before the first kernel of each device."""
+    for device in state_of(emulator).devices.visible:
+        device.note_kernel = function
+
+
+def log_operations(emulator: Emulator) -> OperationLog:
+    """Return a log that records the operations of streams from now on."""
+    log = OperationLog()
+    state_of(emulator).operations.queue.log = log
+    return log
+
+
+def is_broken(emulator: Emulator) -> bool:
+    """Return whether a fault has broken a device."""
+    return any(device.fault for device in state_of(emulator).devices.visible)
+
+
+def keep_no_faults(emulator: Emulator) -> None:
+    """Let a kernel's fault end its own call alone; the device works on."""
+    for device in state_of(emulator).devices.visible:
+        device.keeps_faults = False
+
+
+def clear_faults(emulator: Emulator) -> None:
+    """Let broken devices work again."""
+    for device in state_of(emulator).devices.visible:
+        device.fault = None
