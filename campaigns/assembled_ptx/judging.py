@@ -9,7 +9,7 @@ from typing import Final
 from campaigns.assembled_ptx.declarations import DeclaredModule
 from campaigns.assembled_ptx.known import KNOWN
 from campaigns.assembled_ptx.sampling import REGISTERS
-from campaigns.assembled_ptx.values import differing_values
+from campaigns.assembled_ptx.values import differing_values, has_narrow_constant
 from campaigns.report import Report
 from cudadrv.emulator.call_error import CallError
 from cudadrv.emulator.module_loading import check_target, checked_signatures, read_image
@@ -131,6 +131,11 @@ class Judge:
             self._differ(module.text, "", str(error))
             return
         self._report.count("variables with equal values", len(parsed.variables) - len(wrong))
+        if wrong and has_narrow_constant(parsed):
+            self._report.count(
+                "known: nvJitLink writes 64 bits for the address of a constant in 32"
+            )
+            return
         self._report.failures += [f"{each}\n{module.text}" for each in wrong]
 
     def _differ(self, text: str, error: str, log: str) -> None:

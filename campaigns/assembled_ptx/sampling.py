@@ -29,6 +29,7 @@ _SIMPLE: Final = {
     "l": ("L",), "t": ("T",), "S": ("%laneid", "%tid.x", "%clock64"),
     "s": ("%laneid", "%tid.x", "%clock64", "%tid"),
     "y": ("gmem", "mem", "lmem", "cmem", "parameter", "gmem+4"), "G": ("%u32_1", "-%s32_2", "5"),
+    "K": ("-%s32_2", "-%u32_1"), "k": ("-%b32_2", "-%u32_1.h1"),
 }  # fmt: skip
 _SIMPLE_Y: Final = {"": "gmem", "shared": "mem", "local": "lmem", "const": "cmem", "global": "gmem"}
 _PLACES: Final = {
@@ -36,7 +37,7 @@ _PLACES: Final = {
     "global": ("[gmem]", "[%b64_1]", "[gmem+8]"), "shared": ("[mem]", "[%b32_1]", "[%u64_1]"),
     "local": ("[lmem]", "[%b32_1]"), "const": ("[cmem]",), "param": ("[parameter]",),
     "argument": ("[parameter]",), "none": ("[%b64_1]",), "generic": ("[gmem]", "[mem]"),
-    "anywhere": ("[gmem]", "[%b64_1]"), "bulk": ("[gmem]", "[%b64_1]", "[%u32_1]"),
+    "source": ("[gmem]", "[%b64_1]"), "bulk": ("[gmem]", "[%b64_1]", "[%u32_1]"),
     "multimem": ("[gmem]", "[%b64_1]"), "matrix": ("[mem]", "[%u64_1]"),
     "word": ("[gmem]", "[%u32_1]"), "globalword": ("[gmem]", "[%u32_1]"),
     "sharedword": ("[mem]", "[%u32_1]"), "object": ("[mem]", "[%u64_1]"),

@@ -10,7 +10,7 @@ from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.layout import CodeAddresses, ModuleLayout
 from ptx.isa import PtxModule
 from ptx.isa.instruction_facts import TYPE_BYTES
-from ptx.isa.model import SymbolValue
+from ptx.isa.model import Space, SymbolValue, Variable
 from ptx.linker import Linker, LinkInput, LinkKind
 
 _BASE: Final = 1 << 40
@@ -52,7 +52,7 @@ def _variables(image: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def differing_values(module: PtxModule, text: str, arch: str) -> list[str]:
-    """The variables whose bytes differ; addresses, which relocations set, are left out.
+    """The variables whose bytes differ; addresses, which the linker sets, are left out.
 
     Raises:
         LinkError: the module does not link.
@@ -71,12 +71,31 @@ def differing_values(module: PtxModule, text: str, arch: str) -> list[str]:
             continue
         address, nbytes = layout.globals[name]
         start = address - memory.base
-        found = bytearray(memory.data[start : start + nbytes])
-        size = TYPE_BYTES[variable.ptx_type]
-        for number, element in enumerate(variable.initialiser):
-            if isinstance(element, SymbolValue):
-                found[number * size : (number + 1) * size] = bytes(size)
-        if bytes(found) != expected[name]:
-            wrong.append(f"{name} is {found.hex()}, and {expected[name].hex()} in machine code")
+        found = _without_addresses(variable, memory.data[start : start + nbytes].tobytes())
+        assembled = _without_addresses(variable, expected[name])
+        if found != assembled:
+            wrong.append(f"{name} is {found.hex()}, and {assembled.hex()} in machine code")
     layout.close()
     return wrong
+
+
+def _without_addresses(variable: Variable, data: bytes) -> bytes:
+    """The bytes with zeros for addresses: of constants, machine code has their offsets."""
+    size = TYPE_BYTES[variable.ptx_type]
+    values = bytearray(data)
+    for number, element in enumerate(variable.initialiser):
+        if isinstance(element, SymbolValue):
+            values[number * size : (number + 1) * size] = bytes(size)
+    return bytes(values)
+
+
+def has_narrow_constant(module: PtxModule) -> bool:
+    """Whether 32 bits hold the address of a constant: nvJitLink overwrites those after them."""
+    return any(
+        isinstance(element, SymbolValue)
+        and TYPE_BYTES[variable.ptx_type] == 4
+        and element.name in module.variables
+        and module.variables[element.name].space is Space.CONST
+        for variable in module.variables.values()
+        for element in variable.initialiser
+    )

@@ -29,9 +29,8 @@ _MEMORY_TYPES = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 
 _OPAQUE_TYPES = frozenset({"texref", "samplerref", "surfref"})
 _INITIALISED = (Space.GLOBAL, Space.CONST)
 _TYPES = {
-    **dict.fromkeys((Space.CONST, Space.LOCAL, Space.SHARED), _MEMORY_TYPES),
+    **dict.fromkeys((Space.CONST, Space.LOCAL, Space.SHARED, Space.PARAM), _MEMORY_TYPES),
     Space.GLOBAL: _MEMORY_TYPES | _OPAQUE_TYPES,
-    Space.PARAM: _MEMORY_TYPES - {"f16x2"},
     Space.REG: _MEMORY_TYPES | {"pred"},
 }
 
@@ -150,6 +149,8 @@ class _VariableReader:
                 break
         if space is None:
             cursor.fail(f"expected a state space such as .global{cursor.found}")
+        if self._linkage is Linkage.COMMON and space is not Space.GLOBAL:
+            raise cursor.error(f".common variables are .global, and not .{space.value}")
         return space
 
     def declarator(self) -> None:
@@ -164,6 +165,8 @@ class _VariableReader:
                 self._add(f"{name}{number}", ())
             return
         shape = dimensions(cursor)
+        if _is_single_pair(self._space, self._type, shape):
+            raise cursor.error(f"{name} is a single .f16x2 in .param", place)
         values = Initialiser(cursor, self._type, self._fault_of)
         if cursor.word == "=":
             if self._linkage is Linkage.EXTERN or self._space not in _INITIALISED:
@@ -214,6 +217,11 @@ def attributes(cursor: Cursor) -> None:
     cursor.expect(")")
 
 
+def _is_single_pair(space: Space, ptx_type: str, shape: tuple[int, ...]) -> bool:
+    """Return whether this is a `.param .f16x2`, of which ptxas takes arrays alone."""
+    return space is Space.PARAM and ptx_type == "f16x2" and not shape
+
+
 class ParameterOwner(Enum):
     """The owner of a parameter, which decides about its form."""
 
@@ -245,7 +253,7 @@ def parameter(cursor: Cursor, owner: ParameterOwner) -> Parameter:
     is_anonymous = owner is not ParameterOwner.FUNCTION and cursor.accept("_")
     name = "_" if is_anonymous else cursor.expect_name()
     shape = dimensions(cursor)
-    fault = _fault_of_parameter(name, space, shape, owner)
+    fault = _fault_of_parameter(name, space, ptx_type, shape, owner)
     if fault:
         raise cursor.error(fault, place)
     return Parameter(
@@ -271,7 +279,7 @@ def _parameter_type(cursor: Cursor, space: Space, owner: ParameterOwner) -> str:
     """`.type`, one that a parameter of the owner may have."""
     if owner is ParameterOwner.ENTRY and cursor.word[1:] in _OPAQUE_TYPES:
         return cursor.advance()[1:]
-    if owner is ParameterOwner.PROTOTYPE and cursor.word in (".pred", ".f16x2"):
+    if owner is ParameterOwner.PROTOTYPE and cursor.word == ".pred":
         return cursor.advance()[1:]
     ptx_type = declared_type(cursor, space)
     is_register = owner is ParameterOwner.FUNCTION and space is Space.REG
@@ -281,11 +289,15 @@ def _parameter_type(cursor: Cursor, space: Space, owner: ParameterOwner) -> str:
 
 
 def _fault_of_parameter(
-    name: str, space: Space, shape: tuple[int, ...], owner: ParameterOwner
+    name: str, space: Space, ptx_type: str, shape: tuple[int, ...], owner: ParameterOwner
 ) -> str:
     """Why a function cannot have a parameter, "" where it can."""
     if owner is ParameterOwner.ENTRY and space is not Space.PARAM:
         return f"parameter {name} of a kernel is not a .param"
+    if owner is not ParameterOwner.PROTOTYPE and _is_single_pair(space, ptx_type, shape):
+        return f"parameter {name} is a single .f16x2"
+    if shape and ptx_type == "pred":
+        return f"parameter {name} is an array of predicates"
     if shape and space is Space.REG:
         return f"parameter {name} is an array of registers"
     if len(shape) > 1:
@@ -293,6 +305,16 @@ def _fault_of_parameter(
     if owner is ParameterOwner.ENTRY and not prod(shape):
         return f"parameter {name} of a kernel has no elements"
     return ""
+
+
+def result_list(cursor: Cursor, owner: ParameterOwner) -> tuple[Parameter, ...]:
+    """`( parameter )` before a function's name, or nothing."""
+    place = cursor.index
+    results = parameter_list(cursor, owner)
+    for result in results:
+        if not result.count:
+            raise cursor.error(f"result {result.name} has no extent", place)
+    return results
 
 
 def parameter_list(cursor: Cursor, owner: ParameterOwner) -> tuple[Parameter, ...]:

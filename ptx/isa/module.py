@@ -16,6 +16,7 @@ from ptx.isa.declarations import (
     SPACES,
     ParameterOwner,
     parameter_list,
+    result_list,
     variables,
 )
 from ptx.isa.directives import (
@@ -128,6 +129,16 @@ class PtxModule(Guarded):
         """Return whether a special register such as `%clusterid` occurs outside of comments."""
         special = re.escape(checks.text("PtxModule.uses_special: name", name))
         return re.search(rf"{special}(?!\w)", self._clean) is not None
+
+    def declares(self, ptx_type: str, *, arrays: bool) -> bool:
+        """Return whether a declaration outside of comments has a type, one of arrays as well.
+
+        Declarations of vectors are left out.
+        """
+        name = checks.text("PtxModule.declares: type", ptx_type)
+        behind = "" if arrays else r"\s+(?!_\s*[,)])[\w$%]+\s*(?:<[^>]*>\s*)?[;,)=]"
+        declared = rf"(?<![\w:])(?<!\.v[24] )\.{re.escape(name)}(?![\w:.]){behind}"
+        return f".{name}" in self._clean and re.search(declared, self._clean) is not None
 
     def line_of(self, word: str) -> int:
         """The line that the first instruction of this word, or the first use of a name, is on."""
@@ -261,7 +272,7 @@ class _ModuleReader:
         owner = ParameterOwner.ENTRY if is_entry else ParameterOwner.FUNCTION
         if linkage is Linkage.COMMON:
             cursor.fail("no function is .common")
-        returns = () if is_entry else parameter_list(cursor, owner)
+        returns = () if is_entry else result_list(cursor, owner)
         line = self._lines.line(cursor.offset)
         name = cursor.expect_name()
         params = parameter_list(cursor, owner)
@@ -328,8 +339,6 @@ class _ModuleReader:
     def _fault_of_variable(self, variable: Variable, former: Variable | None) -> str:
         """Why a module cannot have a variable, "" where it can; `former` has the same name."""
         name, linkage = variable.name, variable.linkage
-        if linkage is Linkage.COMMON and variable.space is not Space.GLOBAL:
-            return f"{name} is .common and not .global"
         if variable.ptx_type == "samplerref" and not self._has_samplers:
             return ".samplerref needs the target option texmode_independent"
         if name in self._module.functions or (

@@ -16,6 +16,7 @@ from ptx.isa.declarations import (
     declared_type,
     name_count,
     parameter_list,
+    result_list,
     variables,
     vector_width,
 )
@@ -109,7 +110,7 @@ class Statement:
             cursor.expect(";")
             self._body.tables[name] = tuple(labels)
         elif cursor.accept(".callprototype"):
-            returns = parameter_list(cursor, ParameterOwner.PROTOTYPE)
+            returns = result_list(cursor, ParameterOwner.PROTOTYPE)
             cursor.expect("_")
             params = parameter_list(cursor, ParameterOwner.PROTOTYPE)
             read_directives(cursor, DirectivePlace.PROTOTYPE)

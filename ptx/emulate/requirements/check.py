@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
 from ptx.emulate.requirements.needs import (
@@ -14,7 +15,6 @@ from ptx.emulate.requirements.needs import (
 )
 from ptx.errors import PtxError
 from ptx.isa.directives import DIRECTIVES
-from ptx.isa.instruction_facts import TYPE_BYTES
 from ptx.isa.model import Linkage, SymbolValue
 from ptx.isa.module import PtxModule
 from ptx.isa.opcodes.opcode_table import ROWS
@@ -40,8 +40,9 @@ _DIRECTIVES = """
 """
 """The needs of each directive."""
 
-# The needs of types, and of other parts of declarations.
-_OTHERS = {"b128": "sm_70 8.3", "a byte of an address": "sm_20 7.1"}
+_TYPES = {"b128": "sm_70 8.3", "f16x2": "sm_53 4.2"}
+"""The needs of declarations of a type; of arrays of .b128 there are none, as in ptxas."""
+_BYTE_OF_ADDRESS = "sm_20 7.1"
 
 _SPECIAL = """
 cluster_ctaid cluster_nctaid clusterid nclusterid | sm_90 7.8
@@ -53,23 +54,36 @@ current_graph_exec | sm_50 8.0
 """
 
 
-def _has(modifiers: tuple[str, ...], word: str) -> bool:
-    if word.endswith("*"):
-        return any(modifier.startswith(word[:-1]) for modifier in modifiers)
-    if "." in word:
-        types = [modifier for modifier in modifiers if modifier in TYPE_BYTES]
-        return any(f".{word}." in f".{'.'.join(each)}." for each in (modifiers, types))
-    return word in modifiers
+_DOTTED = re.compile(r"[\w:]+(?:\.[\w:]+)+")
 
 
-def _has_all(modifiers: tuple[str, ...], words: str) -> bool:
-    for word in words.split():
-        if word.startswith("!"):
-            if _has(modifiers, word[1:]):
+class _Modifiers:
+    """The modifiers of an instruction, in any order, and the rules of its opcode.
+
+    Of `a.b` in a rule, no other word stands between that a rule has with a dot.
+    """
+
+    def __init__(self, modifiers: Iterable[str], rules: Iterable[str]) -> None:
+        dotted = {
+            part for words in rules for each in _DOTTED.findall(words) for part in each.split(".")
+        }
+        self._modifiers = tuple(modifiers)
+        self._in_order = f".{'.'.join(word for word in self._modifiers if word in dotted)}."
+
+    def _has(self, word: str) -> bool:
+        if word.endswith("*"):
+            return any(modifier.startswith(word[:-1]) for modifier in self._modifiers)
+        return f".{word}." in self._in_order if "." in word else word in self._modifiers
+
+    def has_all(self, words: str) -> bool:
+        """Return whether it has all words of a rule, and none of those with a `!`."""
+        for word in words.split():
+            if word.startswith("!"):
+                if self._has(word[1:]):
+                    return False
+            elif not any(map(self._has, word.split("/"))):
                 return False
-        elif not any(_has(modifiers, alternative) for alternative in word.split("/")):
-            return False
-    return True
+        return True
 
 
 @cache
@@ -96,7 +110,8 @@ def instruction_needs(word: str) -> tuple[Needs, ...]:
     """Return all needs of an instruction such as `cvt.rn.satfinite.e2m1x2.f32`."""
     opcode, *modifiers = word.split(".")
     rules = ROWS[opcode].needs if opcode in ROWS else ()
-    return tuple([needs_of(needs) for words, needs in rules if _has_all(tuple(modifiers), words)])
+    has = _Modifiers(modifiers, [words for words, _ in rules])
+    return tuple([needs_of(needs) for words, needs in rules if has.has_all(words)])
 
 
 class UnsupportedTarget(PtxError):
@@ -162,7 +177,8 @@ def _declared(module: PtxModule) -> Iterator[tuple[str, Needs]]:
         if variable.linkage is not Linkage.NONE:
             word = f".{variable.linkage.value}"
             yield word, _DIRECTIVE_NEEDS[word]
-        if variable.ptx_type in _OTHERS:
-            yield f".{variable.ptx_type}", needs_of(_OTHERS[variable.ptx_type])
         if any(isinstance(e, SymbolValue) and e.mask for e in variable.initialiser):
-            yield variable.name, needs_of(_OTHERS["a byte of an address"])
+            yield variable.name, needs_of(_BYTE_OF_ADDRESS)
+    for ptx_type, needs in _TYPES.items():
+        if module.declares(ptx_type, arrays=ptx_type != "b128"):
+            yield f".{ptx_type}", needs_of(needs)

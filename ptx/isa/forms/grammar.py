@@ -35,6 +35,7 @@ _SPACES: Final = frozenset(
     }
 )
 _LAYOUTS: Final = frozenset({"row", "col"})  # of A and of B, in this order
+_COUNTS_BITS: Final = "popc"  # of the operation before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Form:
         width, space = 1, ""
         for word in modifiers[len(self.words) :]:
             group = next((each for each in missing if word in each), None)
+            if word == _COUNTS_BITS and any("and" in each for each in missing):
+                return None
             if group is not None:
                 if group <= _LAYOUTS and group is not next(g for g in missing if g <= _LAYOUTS):
                     return None

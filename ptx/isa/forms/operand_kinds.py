@@ -116,7 +116,7 @@ def _of(*sets: frozenset[str] | frozenset[Shape]) -> Fits:
 _OF_SYMBOLS: Final = {
     "": ("global", "shared", "local"), "param": ("kparam", "param"), "argument": ("param",),
     "param::entry": ("kparam",), "param::func": ("param",), "generic": ("global", "shared", "local", "const"),
-    "none": (), "anywhere": ("global", "shared", "local", "const"), "object": ("shared",),
+    "none": (), "source": ("global",), "object": ("shared",),
     "bulk": ("global",), "multimem": ("global", "shared", "local"), "matrix": ("shared",),
     "word": ("global", "shared", "local", "const"), "globalword": ("global",),
     "sharedword": ("shared",),
@@ -127,7 +127,8 @@ _NARROW: Final = frozenset(f"{kind}{bits}" for kind in "usb" for bits in (8, 16)
 _ADDRESS_REGISTERS: Final = {
     **dict.fromkeys(("", "global", "generic", "none", "object"), _LONGS | _NARROW),
     **dict.fromkeys(("matrix", "word", "globalword", "sharedword"), _LONGS | _WORDS),
-    **dict.fromkeys(("anywhere", "multimem"), _LONGS),
+    **dict.fromkeys(("source", "multimem"), _LONGS),
+    "param::func": frozenset[str](),  # of a call: no register has its address
 }
 
 
@@ -136,7 +137,9 @@ def _address_in(space: str) -> Fits:
     """The test of an address in a space, "" for generic ones."""
     stem = space.partition("::")[0]
     symbols = _OF_SYMBOLS.get(space) or _OF_SYMBOLS.get(stem, (stem,))
-    registers = _ADDRESS_REGISTERS.get(stem, _LONGS | _NARROW | _WORDS)
+    registers = _ADDRESS_REGISTERS.get(
+        space, _ADDRESS_REGISTERS.get(stem, _LONGS | _NARROW | _WORDS)
+    )
 
     def test(shape: Shape) -> bool:
         if shape[0] != "[":
@@ -198,9 +201,10 @@ def _or_constant(ptx_type: str, is_register: Fits) -> Fits:
 
 
 _PARTS: Final = {
-    # One byte or half; those that may be negated, too.
+    # One byte or half; those that may be negated, too; those that must be.
     "e": re.compile(r"(?:b[0-3]|h[01])"), "g": re.compile(r"(?:b[0-3]|h[01])?"),
     "E": re.compile(r"(?:b[0-3]|h[01])"), "V": re.compile(r"(?:b[0-3]|h[01])"),
+    "k": re.compile(r"(?:b[0-3]|h[01])?"), "K": re.compile(""), "G": re.compile(""),
 }  # fmt: skip
 _PACKED: Final = {
     "f2": re.compile(r"h[0-3][0-3]"), "f4": re.compile(r"b[0-7]{4}"),
@@ -208,20 +212,24 @@ _PACKED: Final = {
 }  # fmt: skip
 
 
-def _part(pattern: re.Pattern[str], whole: Fits, *, may_be_negated: bool = False) -> Fits:
+_SIGNS: Final = {"g": ("", "-"), "G": ("", "-"), "k": ("-",), "K": ("-",)}
+
+
+def _part(pattern: re.Pattern[str], whole: Fits, signs: tuple[str, ...] = ("",)) -> Fits:
     """The test of a register of a video instruction, or a part of one."""
 
     def test(shape: Shape) -> bool:
         if shape[0] != ".":
-            return whole(shape)
+            return "" in signs and whole(shape)
         if isinstance(shape, str):
             return False
-        _, selector, negated, ptx_type = shape
+        _, selector, sign, ptx_type = shape
         return (
             isinstance(selector, str)
             and pattern.fullmatch(selector) is not None
-            and (may_be_negated or not negated)
+            and sign in signs
             and ptx_type is not None
+            and not (sign and ptx_type == "f16x2")
             and whole(ptx_type)
         )
 
@@ -271,12 +279,8 @@ def fits(spec: str, operands: Operands) -> Fits:
         raise ValueError(f"{spec!r} is no kind of operand")
     letter = match["letter"]
     if letter in _PARTS:
-        whole = fits(
-            "N" if letter == "V" else ("d" if letter == "E" else f"a{match['number']}"), operands
-        )
-        return _part(_PARTS[letter], whole, may_be_negated=letter == "g")
-    if letter == "G":
-        return _part(re.compile(""), fits("a", operands), may_be_negated=True)
+        whole = fits({"V": "N", "E": "d"}.get(letter, f"a{match['number']}"), operands)
+        return _part(_PARTS[letter], whole, _SIGNS.get(letter, ("",)))
     if spec in _PACKED:
         return _part(_PACKED[spec], fits("N", operands))
     if letter == "S":  # a conversion narrows it

@@ -29,14 +29,14 @@ needs bulk | sm_90 8.0
 needs bulk shared::cta.global | sm_90 8.6
 needs bulk cp_mask | sm_100 8.6
 needs bulk tile::gather4/tile::scatter4 | sm_100f sm_110f 8.6
-cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:anywhere {_SIZES}
-cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:anywhere =4 N/P/=0..4 ; m:shared m:anywhere =8 N/P/=0..8 ; m:shared m:anywhere =16 N/P/=0..16
-cp.async | ca {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:anywhere {_SIZES} h
-cp.async | ca {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:anywhere =4 N/P/=0..4 h ; m:shared m:anywhere =8 N/P/=0..8 h ; m:shared m:anywhere =16 N/P/=0..16 h
-cp.async | cg {_PREFETCH} | shared.global shared::cta.global | m:shared m:anywhere =16
-cp.async | cg {_PREFETCH} | shared.global shared::cta.global | m:shared m:anywhere =16 N/P/=0..16
-cp.async | cg {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:anywhere =16 h
-cp.async | cg {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:anywhere =16 N/P/=0..16 h
+cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:source {_SIZES}
+cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:source =4 N/P/=0..4 ; m:shared m:source =8 N/P/=0..8 ; m:shared m:source =16 N/P/=0..16
+cp.async | ca {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:source {_SIZES} h
+cp.async | ca {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:source =4 N/P/=0..4 h ; m:shared m:source =8 N/P/=0..8 h ; m:shared m:source =16 N/P/=0..16 h
+cp.async | cg {_PREFETCH} | shared.global shared::cta.global | m:shared m:source =16
+cp.async | cg {_PREFETCH} | shared.global shared::cta.global | m:shared m:source =16 N/P/=0..16
+cp.async | cg {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:source =16 h
+cp.async | cg {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:source =16 N/P/=0..16 h
 cp.async.commit_group cp.async.wait_all cp.async.bulk.commit_group | | - |
 cp.async.wait_group | | - | i
 cp.async.bulk.wait_group | [read] | - | i

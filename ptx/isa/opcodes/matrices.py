@@ -53,8 +53,8 @@ def _fragment(elements: int, kind: str, letter: str) -> str:
 
 def _packed(elements: int, kind: str) -> str:
     """The same of a factor, whose elements are packed into registers of 32 bits."""
-    held = {"f16": "f16x2", "bf16": "bf16x2", "tf32": "tf32"}.get(kind, "b32")
-    return f"{{{elements * _BITS[kind] // 32 // _WARP}r:{held}}}"
+    held = {"f16": "r:f16x2", "bf16": "r:bf16x2", "tf32": "r:tf32"}.get(kind, "r:b32")
+    return f"{{{elements * _BITS[kind] // 32 // _WARP}{held}}}"
 
 
 def _selector(kind: str, k: int) -> str:
@@ -78,6 +78,8 @@ def _products() -> Iterator[str]:
                 _fragment(m * n, d, "d"), _packed(m * k, a), _packed(n * k, b),
                 _fragment(m * n, c, "r"),
             ))  # fmt: skip
+            if shape == "m8n8k16":  # its registers are integers
+                operands = operands.replace("r:b32", "N")
             yield f"mma | sync aligned {shape} row col {words} | {types} | {operands}"
     for shape in ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"):
         m, n, k = _sizes(shape)
@@ -90,10 +92,8 @@ def _products() -> Iterator[str]:
         yield f"mma | sync aligned m8n8k4 row/col row/col | {types} | {operands}"
     for shape in ("m8n8k128", "m16n8k128", "m16n8k256"):
         m, n, k = _sizes(shape)
-        operands = " ".join(
-            _fragment(size, kind, "r")
-            for size, kind in ((m * n, "s32"), (m * k, "b1"), (n * k, "b1"), (m * n, "s32"))
-        )
+        sums = _fragment(m * n, "s32", "r")
+        operands = f"{sums} {_packed(m * k, 'b1')} {_packed(n * k, 'b1')} {sums}"
         yield f"mma | sync aligned {shape} row col xor/and popc | s32.b1.b1.s32 | {operands}"
     for shape, words, sequences in _SPARSE:
         m, n, k = _sizes(shape)
@@ -234,11 +234,11 @@ def _group_products() -> Iterator[str]:
             yield (
                 f"wgmma.mma_async | {'sp ' * sparse}sync [aligned] m64n{n}k{k} [satfinite] | "
                 f"s32.u8.u8 s32.u8.s8 s32.s8.u8 s32.s8.s8 | "
-                f"{d} h h {metadata} P/=0..1 ; {d} {{4N}} h {metadata} P/=0..1"
+                f"{d} h h {metadata} P/=0..1 ; {d} {{4r:b32}} h {metadata} P/=0..1"
             )
         yield (
             f"wgmma.mma_async | sync [aligned] m64n{n}k256 and popc | s32.b1.b1 | "
-            f"{d} h h P/=0..1 ; {d} {{4N}} h P/=0..1"
+            f"{d} h h P/=0..1 ; {d} {{4r:b32}} h P/=0..1"
         )
 
 

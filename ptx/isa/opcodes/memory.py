@@ -28,9 +28,10 @@ _STRONG: Final = "[global/shared/shared::cta/shared::cluster]"
 _ORDER: Final = "[relaxed/acquire/release/acq_rel]"
 _ANYWHERE: Final = f"[global/{_SHARED}]"
 _MINI: Final = (
-    ("[v2/v4]", "e4m3x4 e5m2x4"),
-    ("v2/v4/v8", "e4m3x2 e5m2x2"),
-    ("v4/v8", "e4m3 e5m2"),
+    # Widths, types, and the registers of an element.
+    ("[v2/v4]", "e4m3x4 e5m2x4", "b32"),
+    ("v2/v4/v8", "e4m3x2 e5m2x2", "b16"),
+    ("v4/v8", "e4m3 e5m2", "b8"),
 )
 
 
@@ -48,16 +49,16 @@ def _multimem() -> Iterator[str]:
         for width, types in (("v2/v4/v8", "f16 bf16"), ("[v2/v4]", "f16x2 bf16x2")):
             for operation in ("add [acc::f32]", "min/max"):
                 yield f"multimem.ld_reduce | {order} [global] {operation} {width} | {types} | *d M:multimem"
-        for width, types in _MINI:
+        for width, types, held in _MINI:
             for operation in ("add [acc::f16]", "min/max"):
-                yield f"multimem.ld_reduce | {order} [global] {operation} {width} | {types} | *d M:multimem"
+                yield f"multimem.ld_reduce | {order} [global] {operation} {width} | {types} | *d:{held} M:multimem"
     for order in ("[weak]", f"relaxed/release {_SCOPE}"):
         types = "b32 b64 u32 u64 s32 s64 f32 f64 f16x2 bf16x2"
         yield f"multimem.st | {order} [global] | {types} | M:multimem *a"
         yield f"multimem.st | {order} [global] v2/v4 | f32 f16x2 bf16x2 | M:multimem *a"
         yield f"multimem.st | {order} [global] v2/v4/v8 | f16 bf16 | M:multimem *a"
-        for width, types in _MINI:
-            yield f"multimem.st | {order} [global] {width} | {types} | M:multimem *a"
+        for width, types, held in _MINI:
+            yield f"multimem.st | {order} [global] {width} | {types} | M:multimem *r:{held}"
     for order in ("", f"relaxed/release {_SCOPE}"):
         for operation, types in plain:
             yield f"multimem.red | {order} [global] {operation} | {types} | M:multimem *a"
@@ -71,6 +72,7 @@ _NEEDS_OF_ACCESSES: Final = """\
 needs cluster/shared::cluster | sm_90 7.8
 needs shared::cta | sm_30 7.8
 needs mmio | sm_70 8.2
+needs local volatile | sm_30 9.1
 needs L1::* | sm_70 7.4
 needs L2::64B/L2::128B | sm_75 7.4
 needs L2::256B/L2::cache_hint | sm_80 7.4
@@ -106,7 +108,8 @@ st | relaxed/release {_SCOPE} {_GLOBAL} [{_L1}] {_L2} v8 | b32 u32 s32 f32 | m *
 st | relaxed/release {_SCOPE} {_GLOBAL} [{_L1}] {_L2} L2::cache_hint v8 | b32 u32 s32 f32 | m *A h
 st | relaxed/release {_SCOPE} {_GLOBAL} [{_L1}] L2::cache_hint {_VECTOR} | {_ACCESSED} | m *A h
 st | mmio relaxed sys {_GLOBAL} | {_ACCESSED} | m *A
-st | param/param::func {_VECTOR} | {_ACCESSED} | m:argument *A
+st | param {_VECTOR} | {_ACCESSED} | m:argument *A
+st | param::func {_VECTOR} | {_ACCESSED} | m *A
 
 opcode red | reduction | atomic async:bulk_copy | - | sm_11 1.0
 needs cta/gpu/sys/f64 | sm_60 5.0
@@ -181,7 +184,6 @@ needs relaxed/acquire/release | sm_70 6.0
 needs weak | sm_70 6.0
 needs nc | sm_32 3.1
 {_NEEDS_OF_ACCESSES}
-needs local volatile | sm_30 9.1
 ld | [weak] [{_SPACES}] [ca/cg/cs/lu/cv] {_VECTOR} | {_ACCESSED} | *D_ m
 ld | [weak] {_GLOBAL} [{_IN_LOAD}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D_ m
 ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m

@@ -17,8 +17,7 @@ The first line has five fields, each of which is `-` where there is none:
 Further lines, of which there may be none:
 
 - `needs xorsign | sm_86 7.2`: what instructions with these modifiers need as well. "a/b" is one of
-  the two, "a.b" one directly after the other, "!a" excludes one, and "L2::*" is any with that
-  prefix. All lines that apply must hold. `ptx.emulate.requirements.needs` has the notation of
+  the two, "a.b" one after the other, "!a" excludes one, and "L2::*" is any with that prefix. All lines that apply must hold. `ptx.emulate.requirements.needs` has the notation of
   targets. The source is the "PTX ISA Notes" and "Target ISA Notes" of each instruction in the PTX
   ISA 9.0; tests/emulator/engine/requirements compares them with the assembler. Needs that follow
   from operands alone are not in the rows.

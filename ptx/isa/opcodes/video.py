@@ -30,7 +30,7 @@ vset | {_COMPARE} | {_TWO} | N e1 e2 ; V e1 e2 n
 vset | {_COMPARE} {_SECOND} | {_TWO} | N e1 e2 n
 
 opcode vmad | video | video | - | sm_20 2.0
-vmad | [sat] [shr7/shr15] | {_THREE} | d g2 g3 G
+vmad | [sat] [shr7/shr15] | {_THREE} | d g2 g3 a ; d e2 e3 G ; d k2 k3 K
 vmad | [sat] [shr7/shr15] po | {_THREE} | d e2 e3 a
 
 opcode vadd2 vsub2 vabsdiff2 vmin2 vmax2 vavrg2 | video | video | - | sm_30 3.0

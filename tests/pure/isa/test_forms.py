@@ -14,7 +14,22 @@ HEADER = (
 )
 REGISTERS = " ".join(
     f".reg .{kind} %{kind}<4>;"
-    for kind in ("b8", "b16", "u16", "b32", "u32", "s32", "b64", "u64", "f16", "f32", "f64", "pred")
+    for kind in (
+        "b8",
+        "s8",
+        "b16",
+        "u16",
+        "b32",
+        "u32",
+        "s32",
+        "b64",
+        "u64",
+        "f16",
+        "f16x2",
+        "f32",
+        "f64",
+        "pred",
+    )
 )
 # As ptxas of CUDA 13.0 and 13.5 has them.
 ACCEPTED = (
@@ -33,6 +48,21 @@ ACCEPTED = (
     "ld.global.v2.b32 {_, %b321}, [g];", "ld.v4.b32 {%f321, %b321, %b322, %s321}, [g];",
     "vadd2.add.u32.u32.s32 %u321.h1, %u322.h10, %s321, %u323;",
     "vadd.u32.u32.s32 %u321.b0, %u322.h1, %s321, %u323;", "bra L;", "red.shared.add.u32 [s], 1;",
+    "multimem.st.relaxed.gpu.v4.e4m3 [g], {%s81, %s82, %s83, %b81};",
+    "multimem.st.relaxed.gpu.e5m2x4 [g], %f321;",
+    "multimem.ld_reduce.add.v2.e4m3x2 {%f161, %f162}, [g];",
+    "cp.async.ca.shared.global [s], [g], 4;", "cp.async.cg.shared.global [s], [%u641], 16, %u321;",
+    "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%s321, %s322}, {%f321}, {%f16x21},"
+    " {%s321, %s322};",
+    "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%s321, %s322}, {%u321}, {%b321},"
+    " {%s321, %s322};",
+    "wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.u8 {%s321, %s322, %s323, %s320},"
+    " {%f321, %f322, %f323, %f320}, %u641, 1;",
+    "vmad.s32.s32.s32 %s321, -%s322, -%s323, %s322;",
+    "vmad.s32.s32.s32 %s321, %s322, %s323, -%s322;",
+    "vmad.s32.s32.s32 %s321, -%s322.h0, -%s323, -%s322;",
+    "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc {%s321, %s322}, {%b321}, {%b322},"
+    " {%s321, %s322};",
 )  # fmt: skip
 REJECTED = (
     "cvt.sat.u8.u8 %b161, %b162;", "cvt.rn.f16.f16 %b161, %b162;", "mov.b32 %b161, %b321;",
@@ -47,6 +77,21 @@ REJECTED = (
     "ld.v4.b32 {%f321, %s321, %b322, %s321}, [g];", "ld.global.v2.b32 {_, _}, [g];",
     "ld.global.v2.b32 {5, %b321}, [g];", "ld.global.b32 _, [g];",
     "shl.b64 %b641, %b642, %b643;", "vadd.u32.u32.u32 %u321.b0, %u322, %u323;", "exit 5;",
+    "multimem.st.relaxed.gpu.v4.e4m3 [g], {%f161, %f161, %f161, %f161};",
+    "cp.async.ca.shared.global [s], [s], 4;", "cp.async.cg.shared.global [s], [s], 16, %u321;",
+    "ld.param::func.u32 %u321, [%u641];", "st.param::func.u32 [%u641], %u321;",
+    "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%s321, %s322}, {%f321}, {%b321},"
+    " {%s321, %s322};",
+    "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%s321, %s322}, {%b321}, {%f16x21},"
+    " {%s321, %s322};",
+    "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.popc.and {%s321, %s322}, {%b321}, {%b322},"
+    " {%s321, %s322};",
+    "wmma.mma.popc.and.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32 {%s321, %s322}, {%b321},"
+    " {%b322}, {%s321, %s322};",
+    "vmad.s32.s32.s32 %s321, -%s322, %s323, -%s322;",
+    "vmad.s32.s32.s32 %s321, %s322, -%s323, -%s322;",
+    "vmad.s32.s32.s32 %s321, -%f16x22, %s323, %s322;",
+    "vmad.s32.s32.s32 %s321, %s322, %s323, -%f16x22;",
 )  # fmt: skip
 
 

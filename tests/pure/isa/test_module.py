@@ -369,6 +369,16 @@ def test_an_error_after_a_long_list_names_its_place() -> None:
         (".entry k() { .reg .b32 %r<4294967296>; ret; }", "a count of names has over 32 bits"),
         (".local .b32 l<0>;", ".local variables stand in functions only"),
         (".param .b32 p<0>;", ".param variables stand in functions only"),
+        (".common .const .b32 x;", ".common variables are .global, and not .const"),
+        (".common .const .b32 x<0>;", ".common variables are .global, and not .const"),
+        (".common .shared .b32 x<2>;", ".common variables are .global, and not .shared"),
+        (".func (.param .b32 r[]) f();", "result r has no extent"),
+        (".func (.param .b32 r[0]) f();", "result r has no extent"),
+        (".entry k() { P: .callprototype (.param .b32 _[]) _ (); ret; }", "result _ has no extent"),
+        (".entry k() { P: .callprototype _ (.param .pred _[2]); ret; }", "an array of predicates"),
+        (".entry k(.param .f16x2 p) { ret; }", "parameter p is a single .f16x2"),
+        (".func f(.param .f16x2 p);", "parameter p is a single .f16x2"),
+        (".entry k() { .param .f16x2 p; ret; }", "p is a single .f16x2"),
         (".global .v4 .b64 x;", "a vector of 4 .b64 has more than 128 bits"),
         ('.pragma "a', "expected a string"),
         (".entry k() .maxntid 32 .reqntid 32 { ret; }", ".maxntid and .reqntid"),
@@ -454,7 +464,12 @@ def test_declarations_that_a_gpu_accepts_are_read() -> None:
         + ".global .u64 to[2] = {generic(later)+4, f};\n"
         + ".global .u8 parts[2] = {0xFF(later), 0xFF00(later)};\n"
         + ".alias g, f;\n.entry k() .maxntid 2048, 2, 1 { ret; }\n"
+        + ".common .global .b32 shared<0>;\n"
+        + ".func h(.param .f16x2 p[2], .param .b32 q[]) { .param .f16x2 a[2]; ret; }\n"
+        + ".entry pairs(.param .f16x2 p[2]) { P: .callprototype _ (.param .f16x2 _); ret; }\n"
     )
+    module.body("h")
+    module.body("pairs")
     found = {name: (v.count, len(v.initialiser)) for name, v in module.variables.items()}
     assert found == {
         "dynamic": (0, 0), "later": (4, 0), "rows": (4, 2), "none": (2, 0), "some": (4, 3),

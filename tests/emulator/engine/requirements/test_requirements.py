@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import ptx
 from ptx.emulate.requirements.check import (
     UnsupportedTarget,
     check_requirements,
+    instruction_needs,
     unmet_requirements,
 )
 from tests.emulator.differential.corpus import sources
@@ -102,6 +104,12 @@ def test_the_same_is_rejected_in_every_version(target: str) -> None:
     ("redux.sync.min.f32 %f32_0, %f32_1, 0xffffffff;", "sm_120a 8.7",
      "needs sm_100f (or sm_100a, or a later one of the family) with PTX 8.6; "),
     ("mov.u32 %u32_0, %clusterid.x;", "sm_80 8.0", "needs sm_90 or higher with PTX 7.8; "),
+    ("st.volatile.local.b32 [%u64_0], %u32_0;", "sm_90 9.0",
+     "needs sm_30 or higher with PTX 9.1; "),
+    ("mbarrier.test_wait.relaxed.cta.b64 %pred_0, [mem], %b64_0;", "sm_80 8.0",
+     "needs sm_90 or higher with PTX 8.6; "),
+    ("cp.async.bulk.shared::cta.mbarrier::complete_tx::bytes.global [mem], [%u64_0], 16, [mem];",
+     "sm_90 8.5", "needs sm_90 or higher with PTX 8.6; "),
 ])  # fmt: skip
 def test_an_error_reports_what_is_needed_and_where(form: str, module: str, needs: str) -> None:
     target, version = module.split()
@@ -127,6 +135,46 @@ def test_a_family_has_what_its_first_member_brought() -> None:
         "sm_100": False, "sm_100a": True, "sm_100f": True, "sm_103a": True, "sm_103f": True,
         "sm_120f": False, "sm_90a": False,
     }  # fmt: skip
+
+
+def test_the_order_of_modifiers_does_not_change_what_is_needed() -> None:
+    ordered = "cvt.rn.bf16x2.{}", "cvt.bf16x2.rn.{}", "cvt.bf16x2.{}.rn"
+    for kind in ("e2m1x2", "e3m2x2", "e4m3x2", "f32"):
+        assert len({instruction_needs(form.format(kind)) for form in ordered}) == 1, kind
+
+
+def test_a_type_needs_its_target_wherever_it_is_declared() -> None:
+    """As ptxas of CUDA 13.5, which looks for no needs of arrays of .b128 and vectors of .f16x2."""
+    entry, function = ".visible .entry k() {{ {} ret; }}\n", ".func {}\n"
+    scalars = (
+        ".global .T x;", ".const .T x;", ".shared .T x;", ".global .T x<2>;", ".global .T x<0>;",
+        *map(entry.format, (".reg .T x;", ".reg .T x<3>;", ".local .T x;", ".shared .T x;")),
+        function.format("f(.reg .T x);"),
+    )  # fmt: skip
+    arrays = (
+        ".global .T x[2];",
+        ".entry k(.param .T x[2]) { ret; }\n",
+        entry.format(".local .T x[2];"),
+    )
+    others = (
+        "// .global .T x;",
+        ".global .b32 T;",
+        entry.format("P: .callprototype _ (.param .T _);"),
+    )
+    parameters = function.format("f(.param .T x);"), function.format("(.param .T x) f();")
+
+    def unmet(ptx_type: str, declarations: Iterable[str], target: str) -> list[str]:
+        head = HEADER.format(*reversed(target.split()))
+        texts = [each.replace("T", ptx_type) for each in declarations]
+        return [text for text in texts if unmet_requirements(ptx.parse(head + text))]
+
+    assert len(unmet("b128", (*scalars, *parameters), "sm_60 8.3")) == 12
+    assert len(unmet("b128", (*scalars, *parameters), "sm_70 8.2")) == 12
+    assert len(unmet("f16x2", (*scalars, *arrays), "sm_52 9.0")) == 13
+    assert unmet("b128", (*scalars, *parameters), "sm_70 8.3") == []
+    assert unmet("f16x2", (*scalars, *arrays), "sm_53 4.2") == []
+    assert unmet("b128", (*arrays, *others), "sm_60 8.2") == []
+    assert unmet("f16x2", (".global .v2 .T x;", *others[:2]), "sm_52 9.0") == []
 
 
 def test_an_instruction_is_found_wherever_it_stands_in_a_line() -> None:
