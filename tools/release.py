@@ -13,6 +13,7 @@ import argparse
 import filecmp
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,6 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PROJECTS = (ROOT, ROOT / "stubs", ROOT / "stubs/12.9")
 SELF_TEST = ("-m", "cudadrv", "selftest")
 
 
@@ -35,8 +35,10 @@ def main() -> int:
     if any(out.iterdir()):
         parser.error(f"{out} is not empty")
     check_changelog()
-    build(out)
-    check_reproducible(out)
+    with tempfile.TemporaryDirectory() as folder:
+        projects = (ROOT, ROOT / "stubs", older_stubs(Path(folder)))
+        build(out, projects)
+        check_reproducible(out, projects)
     run(sys.executable, "-m", "twine", "check", "--strict", *map(str, sorted(out.iterdir())))
     try_installed(out)
     if arguments.oldest:
@@ -54,16 +56,29 @@ def check_changelog() -> None:
         raise SystemExit(f"CHANGELOG.md has no heading for version {found[1]}")
 
 
-def build(out: Path) -> None:
+def older_stubs(folder: Path) -> Path:
+    """The project of the stubs of CUDA 12, made of the cuda-bindings that its version names."""
+    project = shutil.copytree(ROOT / "stubs/12.9", folder / "stubs")
+    found = re.search(r'version = "([\d.]+)\.\d+"', (project / "pyproject.toml").read_text())
+    if found is None:
+        raise SystemExit("stubs/12.9/pyproject.toml has no version")
+    venv.create(folder / "venv", with_pip=True)
+    python = str(folder / "venv/bin/python")
+    run(python, "-m", "pip", "install", "--quiet", f"cuda-bindings=={found[1]}")
+    run(python, "-m", "tools.generate_stubs", str(project))
+    return project
+
+
+def build(out: Path, projects: tuple[Path, ...]) -> None:
     """Source distributions and wheels of all three projects."""
-    for project in PROJECTS:
+    for project in projects:
         run(sys.executable, "-m", "build", "--outdir", str(out), str(project))
 
 
-def check_reproducible(out: Path) -> None:
+def check_reproducible(out: Path, projects: tuple[Path, ...]) -> None:
     """Built again, each file has the same bytes."""
     with tempfile.TemporaryDirectory() as again:
-        build(Path(again))
+        build(Path(again), projects)
         names = [path.name for path in out.iterdir()]
         _, different, missing = filecmp.cmpfiles(out, again, names, shallow=False)
         if different or missing:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 from cuda.bindings import driver
 
-STUBS = Path(__file__).parents[3] / "stubs"
-FOLDER = STUBS / "12.9" if driver.CUDA_VERSION < 13000 else STUBS
-"""The folder of the installed binding's major."""
+from tools.generate_stubs.modules import stub
+
+FOLDER = Path(__file__).parents[3] / "stubs"
+ARE_STORED = driver.CUDA_VERSION >= 13000
+"""The stubs of CUDA 12 are not in the repository: a release makes them."""
 
 
 def text_of(module: str) -> str:
     """The stub of a module of cuda.bindings."""
+    if not ARE_STORED:
+        return stub(importlib.import_module(f"cuda.bindings.{module}"), version("cuda-bindings"))
     return (FOLDER / "cuda/bindings" / f"{module}.pyi").read_text()
 
 
-def tree_of(module: str) -> ast.Module:
-    """The same, parsed."""
-    return ast.parse(text_of(module))
-
+DRIVER = ast.parse(text_of("driver"))
+"""The stub of the driver, parsed."""
 
 _NAMED = re.match(r"# cuda\.bindings\.driver of cuda-bindings ([\d.]+),", text_of("driver"))
 assert _NAMED is not None

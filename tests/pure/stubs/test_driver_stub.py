@@ -10,16 +10,15 @@ from cuda.bindings import driver
 
 from tests.rows import all_rows
 
-from . import WRITTEN_FOR, tree_of
+from . import DRIVER, WRITTEN_FOR
 
-TREE = tree_of("driver")
 ENUMS = {
     node.name: {
         item.targets[0].id: ast.literal_eval(item.value)
         for item in node.body
         if isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name)
     }
-    for node in TREE.body
+    for node in DRIVER.body
     if isinstance(node, ast.ClassDef) and [ast.unparse(base) for base in node.bases] == ["IntEnum"]
 }
 # What counts the other members or gathers them is another number in each version.

@@ -15,7 +15,7 @@ from tools.generate_stubs.annotations import Annotations
 from tools.generate_stubs.documentation import Entry, Parameter, read
 from tools.generate_stubs.modules import stub
 
-from . import FOLDER, WRITTEN_FOR
+from . import ARE_STORED, FOLDER, WRITTEN_FOR
 
 MODULES = {"driver": driver, "nvrtc": nvrtc, "nvjitlink": nvjitlink, "nvvm": nvvm}
 
@@ -37,6 +37,8 @@ def function(name: str) -> str:
 
 @pytest.mark.slow
 def test_the_stubs_are_what_the_generator_makes() -> None:
+    if not ARE_STORED:
+        pytest.skip("needs cuda-bindings of CUDA 13: its stubs are in the repository")
     if version("cuda-bindings") != WRITTEN_FOR:
         pytest.skip(f"needs cuda-bindings {WRITTEN_FOR}, which the stubs were made from")
     for path, text in generated(FOLDER).items():
