@@ -85,7 +85,7 @@ def compile_report(
         phases = tuple(phases_in(times.read_text(errors="replace")))
     if key is not None and not key.still_holds(_key(keys, request) or key):
         forget(key)
-    return CompileReport(warned_of(image, request), phases, *states[-1])
+    return CompileReport(warned_of(image, request.name, request.source), phases, *states[-1])
 
 
 def _key(keys: CompileKeys, request: CompileRequest) -> Key | None:

@@ -226,14 +226,18 @@ def compile(
         UnsupportedTargetError: the installed NVRTC does not know the architecture.
         NvrtcNotFoundError: NVRTC is not installed; the text has the command that brings it.
     """
-    request = CompileRequest.of(source, options, name, name_expressions, headers)
-    if cache is False and options.pch:
-        cache = ImageCache(max_bytes=0, memory_bytes=0)  # which knows the content of headers
     if cache is False:
-        from ptx.nvrtc_build import build  # saves a hit 12 ms, as in the cache
+        request = CompileRequest.of(source, options, name, name_expressions, headers)
+        if not options.pch:
+            from ptx.nvrtc_build import build  # saves a hit 12 ms, as in the cache
 
-        return warned_of(build(request, cancel=cancel_function(cancel)), request)
+            image = build(request, cancel=cancel_function(cancel))
+            return warned_of(image, request.name, request.source)
+        cache = ImageCache(max_bytes=0, memory_bytes=0)  # which knows the content of headers
     image_cache = (
         default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
     )
-    return warned_of(image_cache.get_or_build(request, cancel=cancel), request)
+    return image_cache.get_or_compile(
+        source, options, name=name, name_expressions=name_expressions, headers=headers,
+        cancel=cancel,
+    )  # fmt: skip

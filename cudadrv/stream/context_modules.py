@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import ptx
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from ..launch.linking import LinkerName
     from ..launch.module_and_kernel import Kernel, Module
 
+_DEFAULT_OPTIONS: Final = ptx.CompileOptions()
+
 
 class ContextModules(BaseContext):
     """Compiles for the device of a context, and loads modules there; a part of `Context`."""
 
-    __slots__ = ("_target",)
+    __slots__ = ("_last_options", "_target")
 
     if TYPE_CHECKING:
 
@@ -34,6 +36,8 @@ class ContextModules(BaseContext):
     def __init__(self, device: Device, handle: CUcontext | None, *, is_primary: bool) -> None:
         super().__init__(device, handle, is_primary=is_primary)
         self._target: ptx.Target | None = None
+        # Options that `compile` was called with, and these with the target.
+        self._last_options: tuple[ptx.CompileOptions, ptx.CompileOptions] | None = None
 
     @property
     def target(self) -> ptx.Target:
@@ -73,14 +77,23 @@ class ContextModules(BaseContext):
         """
         self._handle.raw  # noqa: B018  # raises once it is closed
         if options is None:
-            options = ptx.CompileOptions()
+            options = _DEFAULT_OPTIONS
         if isinstance(options, ptx.CompileOptions):  # `compile` rejects any other type
-            options = options.for_target(self.target, lineinfo=self.device.is_emulated)
+            options = self._with_target(options)
         image = ptx.compile(
             source, options, name=name, name_expressions=name_expressions, headers=headers,
             cancel=cancel,
         )  # fmt: skip
         return self.load_module(image)
+
+    def _with_target(self, options: ptx.CompileOptions) -> ptx.CompileOptions:
+        """Return options with this context's target filled in: for the same ones the same."""
+        former = self._last_options
+        if former is not None and former[0] is options:
+            return former[1]
+        filled = options.for_target(self.target, lineinfo=self.device.is_emulated)
+        self._last_options = options, filled
+        return filled
 
     def compile_kernel(
         self,
