@@ -65,7 +65,7 @@ tensormap.replace | tile elemtype [global/shared::cta] | b1024.b32 | m =0..15
 tensormap.replace | tile interleave_layout [global/shared::cta] | b1024.b32 | m =0..2
 tensormap.replace | tile swizzle_mode/swizzle_atomicity [global/shared::cta] | b1024.b32 | m =0..4
 tensormap.replace | tile fill_mode [global/shared::cta] | b1024.b32 | m =0..1
-tensormap.cp_fenceproxy | tensormap::generic release cta/cluster/gpu/sys sync aligned | global.shared::cta | m:global m:shared =128
+tensormap.cp_fenceproxy | global shared::cta tensormap::generic release cta/cluster/gpu/sys sync aligned | - | m:global m:shared =128
 """,
     {},
 )

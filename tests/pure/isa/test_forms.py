@@ -129,3 +129,22 @@ def test_every_form_of_every_row_can_be_read() -> None:
 def test_modules_of_a_later_version_than_the_table_are_not_checked() -> None:
     assert fault_of("cvt.sat.u8.u8 %b161, %b162;", "9.5")
     assert not fault_of("cvt.sat.u8.u8 %b161, %b162;", "9.6")
+
+
+def test_every_word_of_a_form_selects_it_beside_the_other_forms_of_its_opcode() -> None:
+    """A word that is a type of one form and a modifier of another would hide the second."""
+    table, hidden = form_table(), []
+    for opcode in sorted(table.opcodes):
+        for form in table.forms(opcode):
+            least = [min(group) for group in form.required]
+            spellings = [
+                *([*least[:k], word, *least[k + 1 :]] for k, group in enumerate(form.required)
+                  for word in group),
+                *([*least, word] for group in form.optional for word in group), least,
+            ]  # fmt: skip
+            types = min(form.types)
+            for modifiers in ((*form.words, *words, *types) for words in spellings):
+                found = [each for each, _ in table.matching(opcode, modifiers)]
+                if form.match(modifiers) is not None and form not in found:
+                    hidden.append(".".join((opcode, *modifiers)))
+    assert hidden == []
