@@ -14,11 +14,18 @@ from typing import Final
 
 from campaigns.assembled_ptx.declarations import declared_module
 from campaigns.assembled_ptx.instructions import Instructions
-from campaigns.assembled_ptx.judging import Judge
+from campaigns.assembled_ptx.judging import Judge, Opening
 from campaigns.report import Report
 
 _FORMS_AT_ONCE: Final = 200
-_TARGETS: Final = ("sm_90a", "sm_90a", "sm_90a", "sm_100a", "sm_120a", "sm_80", "sm_75")
+_LATER: Final = ("8.8", "9.0", "9.1", "9.2", "9.3", "9.4")
+# Targets with versions that have them.
+_TARGETS: Final = (
+    ("sm_90a", ("8.0", "8.1", "8.3", "8.4", "8.6", "8.7", *_LATER)),
+    ("sm_100a", ("8.6", "8.7", *_LATER)), ("sm_120a", ("8.7", *_LATER)),
+    ("sm_80", ("7.0", "7.1", "7.4", "7.8", "8.0", "8.5", *_LATER)),
+    ("sm_75", ("6.3", "6.5", "7.0", "7.8", "8.0", "8.6", *_LATER)),
+)  # fmt: skip
 _DECLARED_AT_ONCE: Final = 20
 
 
@@ -34,7 +41,9 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
         return report
     while judge.modules < count if count else time.monotonic() < end:
         forms = [instructions.next() for _ in range(_FORMS_AT_ONCE)]
-        judge.compare_forms(forms, source.choice(_TARGETS))
+        target, versions = source.choice((_TARGETS[0], *_TARGETS))
+        version = "9.0" if source.random() < 0.5 else source.choice(versions)
+        judge.compare_forms(forms, Opening(target, version))
         for _ in range(_DECLARED_AT_ONCE):
             judge.compare_module(declared_module(source))
     return report

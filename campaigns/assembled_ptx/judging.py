@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from campaigns.assembled_ptx.declarations import DeclaredModule
 from campaigns.assembled_ptx.known import KNOWN
@@ -14,24 +14,41 @@ from campaigns.report import Report
 from cudadrv.emulator.call_error import CallError
 from cudadrv.emulator.module_loading import check_target, checked_signatures, read_image
 from ptx.assembler import Assembler
+from ptx.emulate.requirements.needs import version_of
 from ptx.errors import LinkError, NvJitLinkNotFoundError
 from ptx.isa import PtxModule
 
-_HEADER: Final = ".version 9.0\n.target {}\n.address_size 64\n"
+_HEADER: Final = ".version {}\n.target {}\n.address_size 64\n"
 _GLOBALS: Final = ".global .align 16 .b8 gmem[64]; .const .align 16 .b8 cmem[64]; "
 _LOCALS: Final = ".shared .align 128 .b8 mem[1024]; .local .align 16 .b8 lmem[64]; L: "
-_DECLARED: Final = " ".join(f".reg .{kind} %{kind}_<10>;" for kind in REGISTERS)
 _PLANTED: Final = "add.planted;"
+_WIDE: Final = (8, 3)  # has registers of 128 bits
 _WRONG: Final = re.compile(r"line (\d+); (error|fatal)\s*: (.*)")
-_DRIVER: Final = (13, 0)
+_DRIVER: Final = (13, 5)
 
 
-def _kernel(lines: Sequence[str], target: str) -> str:
+class Opening(NamedTuple):
+    """The target and the version of a module."""
+
+    target: str
+    version: str
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability of the target."""
+        digits = self.target.removeprefix("sm_").rstrip("af")
+        return int(digits[:-1]), int(digits[-1])
+
+
+def _kernel(lines: Sequence[str], opening: Opening) -> str:
     """A module with a kernel of these instructions, from line 5 on."""
-    head = (
-        f"{_HEADER.format(target)}{_GLOBALS}.visible .entry k(.param .align 16 .b8 parameter[16])"
-    )
-    return "\n".join((f"{head} {{ {_DECLARED} {_LOCALS}", *lines, "ret; }\n"))
+    head = _HEADER.format(opening.version, opening.target)
+    has_wide = version_of(opening.version) >= _WIDE
+    kinds = [kind for kind in REGISTERS if kind != "b128" or has_wide]
+    declared = " ".join(f".reg .{kind} %{kind}_<10>;" for kind in kinds)
+    kernel = ".visible .entry k(.param .align 16 .b8 parameter[16])"
+    first = f"{head}{_GLOBALS}{kernel} {{ {declared} {_LOCALS}"
+    return "\n".join((first, *lines, "ret; }\n"))
 
 
 def emulators_error(
@@ -63,41 +80,40 @@ class Judge:
         except NvJitLinkNotFoundError:
             return False
 
-    def compare_forms(self, forms: Sequence[str], target: str = "sm_90a") -> None:
+    def compare_forms(self, forms: Sequence[str], opening: Opening) -> None:
         """Compare instructions, which are assembled together and, where they differ, alone."""
-        rejected = self._rejected(forms, target)
-        digits = target.removeprefix("sm_").rstrip("af")
-        capability = int(digits[:-1]), int(digits[-1])
+        rejected = self._rejected(forms, opening)
         for form in forms:
             self.modules += 1
-            text = _kernel([form], target)
-            error, _ = emulators_error(text, capability)
+            text = _kernel([form], opening)
+            error, _ = emulators_error(text, opening.capability)
             if bool(error) == (form in rejected):
                 self._report.count("instructions that agree")
                 continue
             # What only the generation of machine code finds is not among the errors of a list.
-            assembly = self._assembler.assemble(text, target)
+            assembly = self._assembler.assemble(text, opening.target)
             if assembly.skipped:
                 self._report.count(f"skipped: {assembly.skipped}")
             elif bool(error) == bool(assembly.errors):
                 self._report.count("instructions that agree")
             else:
-                self._differ(form, error, assembly.errors)
+                self._differ(form, error, assembly.errors, opening)
 
-    def _rejected(self, forms: Sequence[str], target: str) -> set[str]:
+    def _rejected(self, forms: Sequence[str], opening: Opening) -> set[str]:
         """The instructions that the assembler rejects, by the lines of its errors.
 
         A planted error keeps it from making code. After a fatal error it reads no further.
         """
         found, left = set[str](), list(forms)
         while left:
-            assembly = self._assembler.assemble(_kernel([*left, _PLANTED], target), target)
+            text = _kernel([*left, _PLANTED], opening)
+            assembly = self._assembler.assemble(text, opening.target)
             if assembly.skipped:  # it crashed: the instructions are assembled one by one
                 middle = len(left) // 2
                 if not middle:
                     return found
                 halves = left[:middle], left[middle:]
-                return found.union(*(self._rejected(half, target) for half in halves))
+                return found.union(*(self._rejected(half, opening) for half in halves))
             fatal = None
             for line, kind, _ in _WRONG.findall(assembly.errors):
                 place = int(line) - 5
@@ -138,10 +154,12 @@ class Judge:
             return
         self._report.failures += [f"{each}\n{module.text}" for each in wrong]
 
-    def _differ(self, text: str, error: str, log: str) -> None:
+    def _differ(self, text: str, error: str, log: str, opening: Opening | None = None) -> None:
         for known in KNOWN:
             if known.is_accepted == bool(error) and known.matches(text, error or log):
                 self._report.count(f"known: {known.reason}")
                 return
         side = f"the emulator rejects it: {error}" if error else f"ptxas rejects it: {log}"
+        if opening is not None:
+            side = f"{opening.target}, {opening.version}: {side}"
         self._report.failures.append(f"{text.strip()}\n  {side.splitlines()[0]}")

@@ -46,9 +46,14 @@ def _opcode(text: str) -> str:
 
 
 def _has_ignored_words(text: str, _: str) -> bool:
-    words = text.partition(" ")[0].rstrip(";").split(".")[1:]
-    ignored = _IGNORED | _IGNORED_BY.get(_opcode(text), frozenset())
-    return len(set(words)) < len(words) or not ignored.isdisjoint(words)
+    """Whether a modifier is there twice that is no type, or one of other opcodes."""
+    opcode, *words = text.partition(" ")[0].rstrip(";").split(".")
+    table = form_table()
+    own = table.types(opcode) | table.modifiers(opcode) if opcode in table.opcodes else frozenset()
+    ignored = (_IGNORED - own) | _IGNORED_BY.get(opcode, frozenset())
+    may_repeat = (table.types(opcode) if own else frozenset[str]()) | {"row", "col"}
+    repeated = [word for word in set(words) - may_repeat if words.count(word) > 1]
+    return bool(repeated) or not ignored.isdisjoint(words)
 
 
 def _has_unchecked_operands(text: str, _: str) -> bool:

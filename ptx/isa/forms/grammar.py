@@ -153,19 +153,33 @@ class FormTable:
         return found
 
     @lru_cache(maxsize=512)  # noqa: B019  # as above
-    def _types(self, opcode: str) -> frozenset[str]:
+    def types(self, opcode: str) -> frozenset[str]:
+        """The words that are types in some form of an opcode."""
         return frozenset(word for types in self._by_types(opcode) for word in types)
+
+    @lru_cache(maxsize=512)  # noqa: B019  # as above
+    def modifiers(self, opcode: str) -> frozenset[str]:
+        """The words that are modifiers in some form of an opcode; state spaces may be types, too."""
+        return frozenset().union(
+            *(group for form in self.forms(opcode) for group in (*form.required, *form.optional))
+        )
+
+    def _candidates(self, opcode: str, modifiers: tuple[str, ...]) -> Iterable[Form]:
+        """The forms that may have these modifiers: those of their types, where types are clear."""
+        names = self.types(opcode)
+        types = tuple([word for word in modifiers if word in names])
+        if not self.modifiers(opcode).isdisjoint(types):
+            return self.forms(opcode)
+        return self._by_types(opcode).get(types, ())
 
     @lru_cache(maxsize=4096)  # noqa: B019  # as above
     def matching(
         self, opcode: str, modifiers: tuple[str, ...]
     ) -> tuple[tuple[Form, Operands], ...]:
         """The forms with these modifiers. An opcode with more words of its own is another one."""
-        names = self._types(opcode)
-        types = tuple([word for word in modifiers if word in names])
         found = [
             (form, operands)
-            for form in self._by_types(opcode).get(types, ())
+            for form in self._candidates(opcode, modifiers)
             if (operands := form.match(modifiers)) is not None
         ]
         most = max((len(form.words) for form, _ in found), default=0)

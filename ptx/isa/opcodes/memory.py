@@ -77,6 +77,7 @@ needs L1::* | sm_70 7.4
 needs L2::64B/L2::128B | sm_75 7.4
 needs L2::256B/L2::cache_hint | sm_80 7.4
 needs b128 | sm_70 8.3
+needs b128 sys | sm_70 8.4
 needs v8 b32/u32/s32/f32 | sm_100 8.8
 needs v4 b64/u64/s64/f64 | sm_100 8.8"""
 
@@ -238,6 +239,7 @@ needs shared::cta | sm_30 7.8
 needs L2::cache_hint | sm_80 7.4
 needs v2/v4/v8 | sm_90 8.1
 needs b128 | sm_90 8.3
+needs b128 sys | sm_90 8.4
 atom | and/or/xor/exch {_ORDER} [{_SCOPE}] {_ANYWHERE} | b32 b64 | d_ m a
 atom | and/or/xor/exch {_ORDER} [{_SCOPE}] {_GLOBAL} L2::cache_hint | b32 b64 | d_ m a h
 atom | cas {_ORDER} [{_SCOPE}] {_ANYWHERE} | b16 b32 b64 b128 | d_ m a a

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from ptx.isa import PtxSyntaxError, parse
 from ptx.isa.forms.check import check_forms
+from ptx.isa.forms.grammar import Form
 from ptx.isa.forms.table import form_table
 
 HEADER = (
@@ -48,6 +51,8 @@ ACCEPTED = (
     "ld.global.v2.b32 {_, %b321}, [g];", "ld.v4.b32 {%f321, %b321, %b322, %s321}, [g];",
     "vadd2.add.u32.u32.s32 %u321.h1, %u322.h10, %s321, %u323;",
     "vadd.u32.u32.s32 %u321.b0, %u322.h1, %s321, %u323;", "bra L;", "red.shared.add.u32 [s], 1;",
+    "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], %u641;",
+    "tensormap.replace.tile.rank.global.b1024.b32 [g], %u321;",
     "multimem.st.relaxed.gpu.v4.e4m3 [g], {%s81, %s82, %s83, %b81};",
     "multimem.st.relaxed.gpu.e5m2x4 [g], %f321;",
     "multimem.ld_reduce.add.v2.e4m3x2 {%f161, %f162}, [g];",
@@ -124,6 +129,31 @@ def test_an_error_names_the_instruction_and_its_line() -> None:
 def test_every_form_of_every_row_can_be_read() -> None:
     table = form_table()
     assert [opcode for opcode in table.opcodes if not table.forms(opcode)] == []
+
+
+def test_every_form_is_found_by_each_of_its_modifiers_and_types() -> None:
+    table = form_table()
+    lost = [
+        (opcode, words)
+        for opcode in table.opcodes
+        for form in table.forms(opcode)
+        for words in _modifiers_of(form)
+        if form.match(words) is not None and not table.matching(opcode, words)
+    ]
+    assert lost == []
+
+
+def _modifiers_of(form: Form) -> Iterator[tuple[str, ...]]:
+    """The modifiers with each type, and with each word of each group."""
+    required, types = [min(group) for group in form.required], sorted(form.types)
+    for each in types:
+        yield (*form.words, *required, *each)
+    for group in form.optional:
+        for word in group:
+            yield (*form.words, *required, word, *types[0])
+    for place, group in enumerate(form.required):
+        for word in group:
+            yield (*form.words, *required[:place], word, *required[place + 1 :], *types[0])
 
 
 def test_modules_of_a_later_version_than_the_table_are_not_checked() -> None:
