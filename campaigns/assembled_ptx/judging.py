@@ -12,7 +12,12 @@ from campaigns.assembled_ptx.sampling import REGISTERS
 from campaigns.assembled_ptx.values import differing_values, has_narrow_constant
 from campaigns.report import Report
 from cudadrv.emulator.call_error import CallError
-from cudadrv.emulator.module_loading import check_target, checked_signatures, read_image
+from cudadrv.emulator.module_loading import (
+    check_device,
+    check_instructions,
+    checked_signatures,
+    read_image,
+)
 from ptx.assembler import Assembler
 from ptx.emulate.requirements.needs import version_of
 from ptx.errors import LinkError, NvJitLinkNotFoundError
@@ -57,7 +62,8 @@ def emulators_error(
     """Why the emulator rejects a module, "" and the module if it accepts it."""
     try:
         module = read_image(text.encode(), capability)
-        check_target(module, capability, _DRIVER)
+        check_device(module, capability, _DRIVER)
+        check_instructions(module)
         checked_signatures(module)
     except CallError as error:
         return str(error), None

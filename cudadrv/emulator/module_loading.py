@@ -6,7 +6,8 @@ Loading the first module imports this file, and with it the PTX parser and the o
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from ptx.emulate.model.errors import OutOfMemory, UnsupportedInstruction
 from ptx.emulate.program import Program
@@ -39,14 +40,26 @@ _STATIC_DEFAULT = 49152  # shared memory that a block may use without a setting
 _LAST_MINORS = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
 
 
+# Parsed modules by their text; all are dropped when the texts have more characters. Modules are not
+# changed: libraries load one into several contexts.
+_parsed: Final[dict[str, PtxModule]] = {}
+_MOST_CHARACTERS: Final = 1 << 21
+# The signatures of modules that passed the checks which depend on nothing else.
+_signatures: Final[WeakKeyDictionary[PtxModule, list[KernelSignature]]] = WeakKeyDictionary()
+
+
 def place_module(driver: DriverState, parsed: PtxModule, context: Context) -> Module:
     """Load a module into a context.
 
     Raises:
         CallError: with the reason.
     """
-    check_target(parsed, context.device.profile.compute_capability, driver.process.driver_version)
-    signatures = checked_signatures(parsed)
+    capability = context.device.profile.compute_capability
+    check_device(parsed, capability, driver.process.driver_version)
+    signatures = _signatures.get(parsed)
+    if signatures is None:
+        check_instructions(parsed)
+        signatures = _signatures[parsed] = checked_signatures(parsed)
     handle = driver.handles.new()
     module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
     for signature in signatures:
@@ -55,7 +68,7 @@ def place_module(driver: DriverState, parsed: PtxModule, context: Context) -> Mo
         driver.handles.functions[function.handle] = function
     driver.handles.modules[handle] = module
     if driver.checks.assembly is not None:
-        driver.checks.assembly.look_at(parsed, context.device.profile.compute_capability)
+        driver.checks.assembly.look_at(parsed, capability)
     return module
 
 
@@ -74,7 +87,8 @@ def new_function(handle: int, module: Module, signature: KernelSignature) -> Ker
 def read_image(image: bytes, capability: tuple[int, int]) -> PtxModule:
     """Parse the module of an image, PTX or a fatbin with PTX for devices of a capability.
 
-    The driver compiles every function at once, so an error in any of them rejects the module.
+    The driver compiles every function at once, so an error in any of them rejects the module. A
+    text that was parsed before gives the same module: parsing takes half of the time of a load.
 
     Raises:
         CallError: with the driver's code for an image that is not PTX, or is wrong.
@@ -89,6 +103,22 @@ def read_image(image: bytes, capability: tuple[int, int]) -> PtxModule:
         text = ptx_of_fatbin(image, capability)
     else:
         text = image.partition(b"\0")[0].decode(errors="replace")
+    parsed = _parsed.get(text)
+    if parsed is None:
+        parsed = _read_text(text)
+        if sum(map(len, list(_parsed)), len(text)) > _MOST_CHARACTERS:
+            _parsed.clear()
+        if len(text) <= _MOST_CHARACTERS:
+            _parsed[text] = parsed
+    return parsed
+
+
+def _read_text(text: str) -> PtxModule:
+    """Parse a module.
+
+    Raises:
+        CallError: it is not PTX, or is wrong.
+    """
     if ".version" not in text:
         raise CallError(
             CUresult.CUDA_ERROR_INVALID_IMAGE, "the image is no PTX: it has no .version directive"
@@ -123,10 +153,10 @@ def ptx_of_fatbin(image: bytes, capability: tuple[int, int]) -> str:
         raise CallError(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, str(error), error) from None
 
 
-def check_target(
+def check_device(
     module: PtxModule, capability: tuple[int, int], driver_version: tuple[int, int]
 ) -> None:
-    """Reject PTX that is newer than the driver, for another architecture, or beyond its target.
+    """Reject PTX that is newer than the driver, or for another architecture.
 
     Raises:
         CallError: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
@@ -162,6 +192,14 @@ def check_target(
             f"the PTX is for .target {module.target}, the device has compute capability "
             f"{capability[0]}.{capability[1]}",
         )
+
+
+def check_instructions(module: PtxModule) -> None:
+    """Reject PTX that is beyond its own target.
+
+    Raises:
+        CallError: CUDA_ERROR_INVALID_PTX.
+    """
     try:
         check_requirements(module)
         check_forms(module)

@@ -50,6 +50,37 @@ def test_an_image_that_will_not_load(
     assert code(api.cuModuleLoadData(image)) == expected
 
 
+def test_a_load_has_the_same_outcome_whatever_was_loaded_before() -> None:
+    """Each text on each device and driver: alone, and after and before all others."""
+    headers = [
+        f".version {version}\n.target {target}\n.address_size 64\n"
+        for version in ("7.8", "8.6", "9.1", "9.9")
+        for target in ("sm_70", "sm_80a", "sm_90", "sm_100f")
+    ]
+    late = ".visible .entry late(.param .u64 p) { .reg .b32 %r; redux.sync.add.s32 %r, 1, -1; }"
+    large = ".visible .entry large() { .shared .b8 s[50000]; ret; }"
+    images = [text(kernel, header=each) for each in headers for kernel in (EMPTY, late, large)]
+    images += [b"no PTX", BROKEN, text(TRAP, TRAP), fatbin((1, 70, text(TRAP)))]
+    drivers = [((12, 4), (8, 0)), ((13, 0), (9, 0)), ((13, 0), (10, 0)), ((13, 2), (9, 0))]
+
+    def outcomes(order: int) -> list[tuple[int, bytes | None]]:
+        found = []
+        for driver, capability in drivers[::order]:
+            emulator = Emulator(
+                [EmulatedDevice(compute_capability=capability)], driver_version=driver
+            )
+            ok(emulator.cuInit(0))
+            ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+            for image in images[::order]:
+                result, _ = emulator.cuModuleLoadData(image)
+                found.append((int(result), ok(emulator.cuGetErrorString(result))))
+        return found[::order]
+
+    first = outcomes(1)
+    assert outcomes(-1) == first == outcomes(1)
+    assert {result for result, _ in first} == {0, 200, 218, 222}
+
+
 def test_older_targets_and_the_own_variant_load(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     for target in ("sm_50", "sm_75", "sm_90", "sm_90a"):
