@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ptx.emulate.model.errors import ExecutionError
 from ptx.errors import PtxError
 
 from ..driver._api import CUresult
@@ -38,6 +39,12 @@ class Failure:
     code: CUresult
     text: str
     cause: PtxError | None
+
+
+def execution_error(error: ExecutionError, advice: str = "") -> CallError:
+    """Return an error of the engine as that of a call; `advice` follows its text."""
+    code: CUresult = getattr(CUresult, f"CUDA_ERROR_{error.result}")
+    return CallError(code, f"{error}{advice}", error)
 
 
 def invalid_value(text: str) -> CallError:

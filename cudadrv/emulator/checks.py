@@ -17,10 +17,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
-from ptx.emulate.check.findings import Findings, Found, KernelFault, Place, of_fault
+from ptx.emulate.check.findings import Findings, Found, KernelFault, Place
 from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.threads.limits import Limits
 from ptx.errors import NvJitLinkNotFoundError
+from ptx.isa.directives import version_of
 
 from .. import border
 from ..errors import ArgumentValueError
@@ -102,8 +103,6 @@ class ModuleAssembly:
 
     def look_at(self, module: PtxModule, capability: tuple[int, int]) -> None:
         """Assemble a module for a device of this capability."""
-        from ptx.emulate.requirements.needs import version_of  # loaded with the first module
-
         version, arch = self.assembler.build.version, _arch_of(module, capability)
         if version_of(module.version) > newest_ptx(version):
             _warn(f"nvJitLink {version[0]}.{version[1]} does not know PTX {module.version}")
@@ -320,7 +319,7 @@ class Checks:
 
     def note(self, fault: EmulationFault) -> None:
         """Record a kernel's fault."""
-        finding = of_fault(fault)
+        finding = KernelFault.of(fault)
         if finding is not None and finding.check in self.names:
             self.faults.append(finding)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import GRANULE, PAGE, DeviceMemory, Reservation
+from ptx.emulate.memory.device_memory import DeviceMemory, Reservation
 from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 from ptx.emulate.threads.device_model import DeviceModel
 
@@ -27,7 +27,7 @@ from .host_memory import HostMemory, HostPiece
 from .memory_patterns import FREED, FRESH, fill
 from .pools import DeviceAccount, GraphMemory, Pool
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice, device_attributes
-from .shared_file import SharedFile, SharedPages
+from .shared_file import PAGE, SharedFile, SharedPages
 
 if TYPE_CHECKING:
     from .counters import Counters
@@ -455,7 +455,7 @@ class DeviceState:
         call_site = user_call_site()
         origin = f"{owner.value} at {call_site}" if call_site else owner.value
         file = None if pool is None else pool.file
-        unit = GRANULE if file is None else PAGE
+        unit = DeviceMemory.granule if file is None else PAGE
         try:
             address = self._place(nbytes, origin, unit)
         except OutOfMemory as error:

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from ptx.emulate.memory.device_memory import map_shared, whole_pages
+from ptx.emulate.memory.device_memory import map_shared
 from ptx.emulate.memory.mapped_memory import MappedHostMemory
 
 from .memory_patterns import FREED, FRESH, MOST_BYTES, PatternedBytes, fill
 from .pools import GraphMemory, Pool
-from .shared_file import SharedFile, empty_pages
+from .shared_file import SharedFile, empty_pages, whole_pages
 
 _PAGE: Final = 4096
 _LARGEST_NUMBER: Final = 8

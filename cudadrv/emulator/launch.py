@@ -15,30 +15,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ptx.emulate.model.errors import (
-    AssertionFailed,
-    Deadlock,
-    EmulationFault,
-    InvalidBranch,
-    InvalidCall,
-    InvalidTensorMap,
-    LaunchError,
-    Misaligned,
-    MisalignedCoordinate,
-    NegativeCoordinate,
-    OutOfBounds,
-    OutOfMemory,
-    Runaway,
-    StackOverflow,
-    SynchronisationFault,
-    UndefinedSymbol,
-    UnsupportedInstruction,
-)
+from ptx.emulate.model.errors import EmulationFault, ExecutionError, OutOfBounds
 from ptx.emulate.threads.limits import Limits
 from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
-from .call_error import CallError, Failure, invalid_handle, invalid_value
+from .call_error import CallError, Failure, execution_error, invalid_handle, invalid_value
 from .call_site import user_call_site
 from .caller_memory import Range, ReadRanges, UnreadableError, copied_ranges, read_ranges
 from .modules import NO_CLUSTER, KernelFunction, Shape, registers_of, resident_blocks
@@ -59,22 +41,6 @@ _APPROVED_SHAPES: Final = 64
 _WORD: Final = 8  # bytes of an address
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
 _T = TypeVar("_T")
-_CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
-    (Misaligned, CUresult.CUDA_ERROR_MISALIGNED_ADDRESS),
-    (OutOfBounds, CUresult.CUDA_ERROR_ILLEGAL_ADDRESS),
-    # A GPU hangs here until its watchdog ends the kernel.
-    (Deadlock, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
-    (Runaway, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
-    (StackOverflow, CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR),
-    (InvalidCall, CUresult.CUDA_ERROR_INVALID_PC),
-    (InvalidBranch, CUresult.CUDA_ERROR_INVALID_PC),
-    (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
-    (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (MisalignedCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (NegativeCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (InvalidTensorMap, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,12 +403,10 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
         return work()
     except EmulationFault as error:
         raise _spoil(device, error) from None
-    except (LaunchError, UnsupportedInstruction) as error:
-        raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
-    except (PtxSyntaxError, UndefinedSymbol) as error:  # of a function called by its address
+    except ExecutionError as error:
+        raise execution_error(error) from None
+    except PtxSyntaxError as error:  # of a function called by its address
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
-    except OutOfMemory as error:
-        raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
     finally:
         model.peers = former  # a finalizer in the middle of another launch may have other peers
 
@@ -511,12 +475,11 @@ def _counted(
 
 
 def _spoil(device: DeviceState, error: EmulationFault) -> CallError:
-    code = next(code for kind, code in _CODES if isinstance(error, kind))
-    text = f"{error}{_of_another_device(error, device)}"
-    told_later = f"{text}\n  which was launched at {user_call_site() or 'an unknown place'}"
-    call_error = CallError(code, text, error)
+    call_error = execution_error(error, _of_another_device(error, device))
     if device.keeps_faults:
-        device.fault = Failure("cuLaunchKernel", code, told_later, error)
+        launched = f"\n  which was launched at {user_call_site() or 'an unknown place'}"
+        text = f"{call_error.text}{launched}"
+        device.fault = Failure("cuLaunchKernel", call_error.code, text, error)
     device.note_fault(error)
     return call_error
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import WRITTEN, WrittenBytes
+from ptx.emulate.memory.device_memory import WrittenBytes
 
 FRESH: Final = 0xCD
 """Each byte of memory that was not written yet."""
@@ -67,7 +67,7 @@ class PatternedBytes(WrittenBytes):
         changed = self._now[start:end] != _pattern(first, end - start)
         changed &= self.of(start, end - start) == 0  # kernels mark their writes themselves
         words = changed[: whole_words_end - start].view(np.uint64) != 0
-        self.elements(_WORD)[first : whole_words_end // _WORD][words] = WRITTEN[_WORD]
+        self.elements(_WORD)[first : whole_words_end // _WORD][words] = self.whole[_WORD]
         if changed[whole_words_end - start :].any():
             self.mark(whole_words_end, end - whole_words_end)
 

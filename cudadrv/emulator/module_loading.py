@@ -9,22 +9,16 @@ import re
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from ptx.emulate.model.errors import OutOfMemory, UnsupportedInstruction
+from ptx.emulate.model.errors import ExecutionError, OutOfMemory
 from ptx.emulate.program import Program
-from ptx.emulate.requirements.check import UnsupportedTarget, check_requirements
-from ptx.emulate.requirements.needs import version_of
-from ptx.emulate.requirements.sizes import check_sizes
-from ptx.emulate.requirements.targets import UnknownTarget, check_target_version
 from ptx.errors import ImageFormatError, PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
-from ptx.isa.directives import required_cluster
+from ptx.isa.directives import required_cluster, version_of
 from ptx.isa.fatbin import MAGIC, fatbin_ptx
-from ptx.isa.forms.check import check_forms
-from ptx.isa.signature import signature_of
 from ptx.signature import KernelSignature
 
 from ..driver._api import CUresult
-from .call_error import CallError
+from .call_error import CallError, execution_error
 from .modules import KernelFunction, Module, newest_ptx
 
 if TYPE_CHECKING:
@@ -179,8 +173,8 @@ def check_device(
             f"unsupported .address_size {module.address_size}: the driver takes 64",
         )
     try:
-        check_target_version(module)
-    except UnknownTarget as error:
+        Program.check_target(module)
+    except PtxError as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
     digits = module.target.removeprefix("sm_").rstrip("af")
     required = (int(digits[:-1]), int(digits[-1]))
@@ -201,9 +195,8 @@ def check_instructions(module: PtxModule) -> None:
         CallError: CUDA_ERROR_INVALID_PTX.
     """
     try:
-        check_requirements(module)
-        check_forms(module)
-    except (UnsupportedTarget, PtxSyntaxError) as error:
+        Program.check(module)
+    except PtxError as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
 
 
@@ -214,13 +207,9 @@ def checked_signatures(module: PtxModule) -> list[KernelSignature]:
         CallError: CUDA_ERROR_INVALID_PTX.
     """
     try:
-        signatures = [
-            signature_of(module, entry) for entry in module.entries if entry.span is not None
-        ]
-        check_sizes(module, signatures)
+        return Program.signatures_of(module)
     except PtxError as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
-    return signatures
 
 
 def load_program(module: PtxModule, context: Context, name: str) -> Program:
@@ -235,7 +224,7 @@ def load_program(module: PtxModule, context: Context, name: str) -> Program:
             return Program(module, model, name=name)
     except OutOfMemory as error:
         raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
-    except UnsupportedInstruction as error:
-        raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+    except ExecutionError as error:
+        raise execution_error(error) from None
     except PtxError as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None

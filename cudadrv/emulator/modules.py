@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
+from ptx.emulate.model.errors import ExecutionError
 from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUfunction_attribute, CUresult
-from .call_error import CallError, invalid_value
+from .call_error import CallError, execution_error, invalid_value
 
 if TYPE_CHECKING:
     from ptx.emulate.program import EmulatedKernel, Program
@@ -132,9 +132,9 @@ class KernelFunction:
             try:
                 with self.module.context.device.lock:
                     kernel = self._kernel = self.module.program.kernel(self.name)
-            except UnsupportedInstruction as error:
-                raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
-            except (PtxSyntaxError, UndefinedSymbol) as error:
+            except ExecutionError as error:
+                raise execution_error(error) from None
+            except PtxSyntaxError as error:
                 raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
         return kernel
 

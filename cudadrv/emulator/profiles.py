@@ -6,13 +6,12 @@ CUDA Programming Guide, "Compute Capabilities", has the limits of each compute c
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from types import MappingProxyType
 from typing import TypedDict
-
-from ptx.emulate.memory.device_memory import COMMITS_AT_ONCE
 
 from .. import border
 from ..driver._api import CUdevice_attribute
@@ -96,6 +95,8 @@ def _default_capability() -> tuple[int, int]:
 
 _MIB = 1 << 20
 _GIB = 1 << 30
+# Windows counts reserved bytes as the memory of the process before they are written.
+_COMMITS_AT_ONCE = platform.system() == "Windows"
 MAX_TOTAL_MEMORY = 1 << 40  # an emulated device's part of the address space
 MAX_DEVICES = 64
 _GRANULE = 4096
@@ -125,7 +126,7 @@ class EmulatedDevice:
     name: str = "cudadrv emulated device"
     compute_capability: tuple[int, int] = field(default_factory=_default_capability)
     sm_count: int = 16
-    total_memory: int = _GIB if COMMITS_AT_ONCE else 16 * _GIB
+    total_memory: int = _GIB if _COMMITS_AT_ONCE else 16 * _GIB
     clock_khz: int = 1_500_000
     memory_clock_khz: int = 1_500_000
     memory_bus_bits: int = 1024

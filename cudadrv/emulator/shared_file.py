@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import platform
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -17,24 +18,25 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import (
-    CAN_SHARE,
-    PAGE,
-    DeviceMemory,
-    hide_file,
-    show_file,
-    whole_pages,
-)
+from ptx.emulate.memory.device_memory import DeviceMemory
 
 from ..driver._api import CUmemAllocationHandleType, CUresult
 from .call_error import CallError, not_supported
 
+CAN_SHARE: Final = platform.system() == "Linux" and hasattr(os, "memfd_create")
+"""True if the system has such files."""
+PAGE: Final = mmap.PAGESIZE
 DESCRIPTORS: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 _PREFIX: Final = "cudadrv"
 _NAME: Final = re.compile(rf"/memfd:{_PREFIX}-(\w+)-([0-9a-f]{{32}})-([0-9a-f]{{32}})\b")
 _AT_ONCE: Final = (16 << 20) // PAGE
 _MADV_REMOVE: Final = 9  # Linux; named in mmap only there
 HOST_MEMORY: Final = bytes(16)
+
+
+def whole_pages(nbytes: int) -> int:
+    """Return the bytes of as many pages as hold `nbytes`."""
+    return -(-nbytes // PAGE) * PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ class SharedPages:
                 shared_words = np.frombuffer(pages, np.uint64).reshape(words.shape)
                 shared_words[outside] = words[outside]
                 del shared_words  # before the pages
-        show_file(self._memory, self._memory.base + start, size, file.number, start)
+        self._memory.show_file(self._memory.base + start, size, file.number, start)
         self._is_in_file[first:end] = True
 
     def show(self, address: int, size: int, file: SharedFile, offset: int) -> None:
@@ -207,12 +209,12 @@ class SharedPages:
         Raises:
             OSError: the system reported an error.
         """
-        show_file(self._memory, address, size, file.number, offset)
+        self._memory.show_file(address, size, file.number, offset)
         self._forget(address, size)
 
     def hide(self, address: int, size: int) -> None:
         """Make whole pages private again; other processes that map them keep the contents."""
-        hide_file(self._memory, address, size)
+        self._memory.hide_file(address, size)
         self._forget(address, size)
 
     def _forget(self, address: int, size: int) -> None:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.findings import Access, Finding, Findings
-from ptx.emulate.memory.device_memory import WORD
-from ptx.emulate.model.errors import Where
+from ptx.emulate.memory.device_memory import WrittenBytes
 
 from .call_site import host_place, user_call_site
 
@@ -153,12 +152,11 @@ class UnwrittenCopies:
         if memory and memory in known:
             return
         place = host_place("read", call_site)
-        where = Where("", None, None, _COPY, 0, place.file, place.line)
         self._findings.add(
             Finding(
                 check="init",
                 kernel="",
-                first=Access("read", where, call_site),
+                first=Access.of_host("read", _COPY, place.file, place.line, call_site),
                 second=None,
                 space="global",
                 address=unwritten.address,
@@ -188,7 +186,7 @@ def _unwritten_elements(is_written: NDArray[np.bool_], itemsize: int) -> _Found 
 def _unwritten_runs(flags: Flags) -> _Found | None:
     """Return the runs of unwritten bytes that no padding explains."""
     length = flags.shape[-1]
-    least = length if WORD <= length < _LEAST_RUN else _LEAST_RUN
+    least = length if WrittenBytes.word_nbytes <= length < _LEAST_RUN else _LEAST_RUN
     edges = np.zeros((len(flags), length + 2), np.int8)
     edges[:, 1:-1] = flags == 0
     steps = np.diff(edges, axis=1)

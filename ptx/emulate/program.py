@@ -19,11 +19,15 @@ from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
 from ptx.emulate.model.geometry import Dim3
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.requirements.check import check_requirements
+from ptx.emulate.requirements.sizes import check_sizes
+from ptx.emulate.requirements.targets import check_target_version
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.threads.special_registers import RESERVED_BYTES
 from ptx.emulate.watchers import watchers_of
 from ptx.isa.directives import blocks_of_grid, required_cluster
+from ptx.isa.forms.check import check_forms
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import signature_of
@@ -281,6 +285,40 @@ class Program:
         self._layout = ModuleLayout(module, device.memory, device.code_addresses, name)
         self._kernels: dict[str, EmulatedKernel] = {}
         self.shown: dict[str, str] = {}
+
+    @staticmethod
+    def check_target(module: PtxModule) -> None:
+        """Reject a module whose version of PTX does not have its target.
+
+        Raises:
+            UnknownTarget: with the version that has it.
+        """
+        check_target_version(module)
+
+    @staticmethod
+    def check(module: PtxModule) -> None:
+        """Reject a module with an instruction that its target or version lacks, or a wrong form.
+
+        Raises:
+            UnsupportedTarget: at the first one that the target or the version lacks.
+            PtxSyntaxError: an instruction has no such form.
+        """
+        check_requirements(module)
+        check_forms(module)
+
+    @staticmethod
+    def signatures_of(module: PtxModule) -> list[KernelSignature]:
+        """Return the signatures of the kernels that a module defines.
+
+        Raises:
+            SizeLimitExceeded: a GPU does not have that much memory for a kernel or the constants.
+            PtxError: a declaration is wrong.
+        """
+        signatures = [
+            signature_of(module, entry) for entry in module.entries if entry.span is not None
+        ]
+        check_sizes(module, signatures)
+        return signatures
 
     @property
     def globals(self) -> dict[str, tuple[int, int]]:

@@ -205,6 +205,12 @@ def fault_of_directives(found: dict[str, tuple[int, ...]]) -> str:
     return ""
 
 
+def version_of(text: str) -> tuple[int, int]:
+    """Return the numbers of a `.version`, such as `8.6`."""
+    major, _, minor = text.partition(".")
+    return int(major), int(minor or 0)
+
+
 def pragma(cursor: Cursor) -> Iterator[str]:
     """`.pragma string {, string} ;`: the strings with their quotes."""
     cursor.expect(".pragma")

@@ -17,6 +17,7 @@ from cudadrv.driver._api import (
 from cudadrv.emulator import EmulatedDevice, Emulator, Limits
 from ptx.emulate.model.errors import (
     EmulationFault,
+    ExecutionError,
     Misaligned,
     OutOfBounds,
     Runaway,
@@ -60,6 +61,15 @@ def test_a_fault_returns_the_code_of_hardware(
     assert type(emulator.last_fault) is kind
     said = ok(emulator.cuGetErrorString(result))
     assert said == str(emulator.last_fault).encode()
+
+
+def test_each_error_of_the_engine_names_a_result_of_the_driver() -> None:
+    kinds = [ExecutionError]
+    for kind in kinds:  # grows meanwhile
+        kinds += kind.__subclasses__()
+    assert len(kinds) > 20
+    names = {kind: f"CUDA_ERROR_{kind.result}" for kind in kinds[1:]}
+    assert [kind for kind, name in names.items() if not hasattr(CUresult, name)] == []
 
 
 def test_a_fault_reports_its_place() -> None:

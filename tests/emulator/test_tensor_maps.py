@@ -13,7 +13,7 @@ from cudadrv import TensorMap, TensorSwizzle
 from cudadrv.driver._api import CUdeviceptr, CUresult
 from cudadrv.emulator import EmulatedDevice, Emulator, session
 from cudadrv.errors import NotSupportedError, TensorMapError
-from ptx.emulate.model.tensor_map import NBYTES, decoded
+from ptx.emulate.model.tensor_map import NBYTES, TensorLayout
 from tests.rows import all_rows
 
 from .calls import code, ok
@@ -55,11 +55,11 @@ def as_bindings(values: dict[str, Any]) -> list[Any]:
 
 def test_a_map_reports_what_it_was_made_of(emulator: Emulator) -> None:
     found = ok(with_context(emulator).cuTensorMapEncodeTiled(*as_bindings(TILED)))
-    layout = decoded(ctypes.string_at(found.getPtr(), NBYTES))
+    layout = TensorLayout.decode(ctypes.string_at(found.getPtr(), NBYTES))
     assert (layout.address, layout.type.name, layout.extents) == (1 << 20, "f32", (32, 8))
     assert (layout.strides, layout.box, layout.steps) == ((128,), (16, 4), (1, 1))
     ok(emulator.cuTensorMapReplaceAddress(found, 1 << 21))
-    assert decoded(ctypes.string_at(found.getPtr(), NBYTES)).address == 1 << 21
+    assert TensorLayout.decode(ctypes.string_at(found.getPtr(), NBYTES)).address == 1 << 21
     assert code(emulator.cuTensorMapReplaceAddress(found, (1 << 21) + 8)) == INVALID
     assert code(emulator.cuTensorMapReplaceAddress(driver.CUtensorMap(), 1 << 21)) == INVALID
     assert code(emulator.cuTensorMapReplaceAddress(None, 1 << 21)) == INVALID
@@ -200,7 +200,7 @@ def test_c_finds_the_functions(emulator: Emulator) -> None:
     box, steps = (word * 2)(16, 4), (word * 2)(1, 1)
     arrays = [ctypes.addressof(each) for each in (extents, strides, box, steps)]
     assert form(address)(start, 7, 2, 1 << 20, *arrays, 0, 0, 0, 0) == 0
-    assert decoded(ctypes.string_at(start, NBYTES)).box == (16, 4)
+    assert TensorLayout.decode(ctypes.string_at(start, NBYTES)).box == (16, 4)
     assert form(address)(0, 7, 2, 1 << 20, *arrays, 0, 0, 0, 0) == INVALID
     assert form(address)(start, 7, 2, 1 << 20, 0, *arrays[1:], 0, 0, 0, 0) == INVALID
     not_found = CUresult.CUDA_ERROR_NOT_FOUND

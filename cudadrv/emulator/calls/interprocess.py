@@ -13,8 +13,6 @@ import struct
 from dataclasses import dataclass
 from typing import Final, Self
 
-from ptx.emulate.memory.device_memory import CAN_SHARE
-
 from ...driver._api import (
     CUdeviceptr,
     CUevent,
@@ -32,7 +30,7 @@ from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
 from ..host_memory import HostPiece
 from ..pools import HOST_NUMA, Pool, PoolLocation
-from ..shared_file import DESCRIPTORS, HOST_MEMORY, SharedFile, new_shared_file
+from ..shared_file import CAN_SHARE, DESCRIPTORS, HOST_MEMORY, SharedFile, new_shared_file
 from .call import DriverCalls, call
 from .event import INTERPROCESS
 

@@ -15,16 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 from weakref import ref
 
-from ptx.emulate.model.tensor_map import (
-    ELEMENT_TYPES,
-    MOST_DIMENSIONS,
-    NBYTES,
-    SWIZZLE_SPANS,
-    PixelBox,
-    TensorLayout,
-    decoded,
-    not_copied,
-)
+from ptx.emulate.model.tensor_map import TensorLayout
 
 from ...driver._api import CUdriverProcAddressQueryResult, CUresult, CUtensorMap
 from ...driver.functions import forms
@@ -41,7 +32,7 @@ _ATOMS_SINCE: Final = (10, 0)
 _ELEMENTS: Final = dict(enumerate((0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12)))
 _TYPES: Final = 16
 _FLOATS: Final = range(6, 13)
-_SPANS: Final = {**SWIZZLE_SPANS, 4: 128, 5: 128, 6: 128}
+_SPANS: Final = {**TensorLayout.swizzle_spans, 4: 128, 5: 128, 6: 128}
 # PTX's numbers by CUtensorMapSwizzle: mode and atomicity.
 _SWIZZLES: Final = {0: (0, 0), 1: (1, 0), 2: (2, 0), 3: (3, 0), 4: (3, 1), 6: (3, 3)}
 LARGER_ATOMS: Final = (4, 5, 6)
@@ -54,7 +45,7 @@ _MOST_PIXELS: Final = 1024
 _CORNERS: Final = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
 Numbers: TypeAlias = Sequence[Any] | None
 """Integers of Python's or the bindings' types."""
-assert set(_ELEMENTS.values()) == set(ELEMENT_TYPES)
+assert set(_ELEMENTS.values()) == set(TensorLayout.element_types)
 
 
 class Modes(NamedTuple):
@@ -158,7 +149,7 @@ class TensorMapCalls(DriverCalls):
             raise invalid_value("the tensor map is null")
         address = tensor_map.getPtr()
         try:
-            decoded(ctypes.string_at(address, NBYTES))
+            TensorLayout.decode(ctypes.string_at(address, TensorLayout.nbytes_of_map))
         except ValueError as error:
             raise invalid_value(f"the tensor map {error}") from None
         check_address(int(global_address), 0)
@@ -204,7 +195,7 @@ class TensorMapCalls(DriverCalls):
 
 def _encoded(layout: TensorLayout) -> CUtensorMap:
     native = CUtensorMap()
-    ctypes.memmove(native.getPtr(), layout.encode(), NBYTES)
+    ctypes.memmove(native.getPtr(), layout.encode(), TensorLayout.nbytes_of_map)
     return native
 
 
@@ -240,7 +231,7 @@ def im2col(
         for name, values in (("pixelBoxLowerCorner", lower), ("pixelBoxUpperCorner", upper))
     ]
     _check_pixels(layout, corners, _CORNERS[tensor.rank], channels, pixels, modes)
-    layout = replace(layout, pixels=PixelBox(corners[0], corners[1], channels, pixels))
+    layout = layout.with_pixels(corners[0], corners[1], channels, pixels)
     _check_emulated(tensor, modes, layout)
     return layout
 
@@ -309,8 +300,9 @@ def _layout(tensor: TensorExtents, modes: Modes, min_rank: int) -> TensorLayout:
         raise invalid_value(f"tensorDataType {element} or swizzle {modes.swizzle} is none")
     if not 0 <= modes.interleave <= 2 or not 0 <= modes.promotion <= 3 or not 0 <= modes.fill <= 1:
         raise invalid_value("the interleave, L2 promotion or fill is none")
-    if not min_rank <= rank <= MOST_DIMENSIONS:
-        raise invalid_value(f"tensorRank {rank} is not {min_rank} to {MOST_DIMENSIONS}")
+    max_rank = TensorLayout.most_dimensions
+    if not min_rank <= rank <= max_rank:
+        raise invalid_value(f"tensorRank {rank} is not {min_rank} to {max_rank}")
     check_address(address, modes.interleave)
     if modes.fill and element not in _FLOATS:
         raise invalid_value("only floating-point elements are filled with NaN")
@@ -346,7 +338,7 @@ def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
 
 
 def _check_emulated(tensor: TensorExtents, modes: Modes, layout: TensorLayout) -> None:
-    unsupported = not_copied(layout)
+    unsupported = layout.not_copied
     if tensor.element not in _ELEMENTS:
         unsupported = (
             f"tensors of CUtensorMapDataType {tensor.element}, of fewer than 8 bits an element"
@@ -379,7 +371,7 @@ def encode_tiled(
     strides: int, box: int, steps: int, *modes: int,
 ) -> int:  # fmt: skip
     """Call `cuTensorMapEncodeTiled`."""
-    count = min(rank, MOST_DIMENSIONS)
+    count = min(rank, TensorLayout.most_dimensions)
     code, tensor_map = api.cuTensorMapEncodeTiled(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
         _words(box, count), _words(steps, count), *modes,
@@ -392,7 +384,7 @@ def encode_im2col(
     strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
 ) -> int:  # fmt: skip
     """Call `cuTensorMapEncodeIm2col`."""
-    count = min(rank, MOST_DIMENSIONS)
+    count = min(rank, TensorLayout.most_dimensions)
     code, tensor_map = api.cuTensorMapEncodeIm2col(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
         _signed(lower, count - 2), _signed(upper, count - 2), channels, pixels,
@@ -414,7 +406,7 @@ def encode_im2col_wide(
     strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
 ) -> int:  # fmt: skip
     """Call `cuTensorMapEncodeIm2colWide`."""
-    count = min(rank, MOST_DIMENSIONS)
+    count = min(rank, TensorLayout.most_dimensions)
     code, tensor_map = api.cuTensorMapEncodeIm2colWide(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1), lower, upper,
         channels, pixels, _words(steps, count), *modes,
@@ -469,7 +461,7 @@ def _write_result(result: int, code: CUresult, tensor_map: CUtensorMap | None) -
     if tensor_map is not None:
         if not result:
             return _INVALID_VALUE
-        ctypes.memmove(result, tensor_map.getPtr(), NBYTES)
+        ctypes.memmove(result, tensor_map.getPtr(), TensorLayout.nbytes_of_map)
     return int(code)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses, merged
+from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
 from ptx.emulate.check.findings import Access, Findings, MissingOrder
 
 from ..call_site import user_call_site
@@ -462,7 +462,7 @@ class ConcurrentAccesses:
         elif moment.kind is NodeKind.HOST:
             written = self._host_writes.written_alone()
             if len(written):
-                self._add(Doer(moment), [merged([in_order(written, writes=True)])])
+                self._add(Doer(moment), [AccessedBytes.merged([in_order(written, writes=True)])])
 
     def now(self, stream: Stream) -> Clock:
         """Return the clock of an event that is recorded in a stream now."""
@@ -529,7 +529,7 @@ class ConcurrentAccesses:
     def _host_accesses(self, ranges: Numbers, when: str, *, writes: bool) -> None:
         moment = self._time.moment_of_host(user_call_site(), NodeKind.HOST)
         doer = Doer(moment, by_host=when)
-        self._add(doer, [merged([in_order(ranges, writes=writes, strong=True)])])
+        self._add(doer, [AccessedBytes.merged([in_order(ranges, writes=writes, strong=True)])])
 
     def _is_used(self, start: int, end: int) -> bool:
         """Return whether an operation has accessed bytes there that the host has not waited for."""

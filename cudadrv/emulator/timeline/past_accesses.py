@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
-from ptx.emulate.check.findings import HOST, Access, Finding
-from ptx.emulate.model.errors import Where
+from ptx.emulate.check.findings import Access, Finding
 
 from .timestamp import Timestamp
 
@@ -58,9 +57,13 @@ class Doer:
         if self.launch is not None:
             return self.launch.access(part, index, call_site)
         file, _, line = call_site.rpartition(":")
-        kind = HOST if self.by_host else self.moment.kind.value
-        where = Where("", None, None, kind, 0, file or None, int(line) if line else None)
-        return Access("write" if part.writes else "read", where, self.by_host or call_site)
+        return Access.of_host(
+            "write" if part.writes else "read",
+            "" if self.by_host else self.moment.kind.value,
+            file or None,
+            int(line) if line else None,
+            self.by_host or call_site,
+        )
 
 
 @dataclass(frozen=True, slots=True)

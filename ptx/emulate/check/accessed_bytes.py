@@ -41,6 +41,22 @@ class AccessedBytes:
     writes: bool
     strong: bool
 
+    @staticmethod
+    def merged(parts: list[AccessedBytes]) -> AccessedBytes:
+        """Merge parts of one way of access, whose ranges may be in any order and overlap."""
+        starts = np.concatenate([part.starts for part in parts])
+        ends = np.concatenate([part.ends for part in parts])
+        sites = np.concatenate([part.sites for part in parts])
+        if (starts[1:] < starts[:-1]).any():
+            order = np.argsort(starts, kind="stable")
+            starts, ends, sites = starts[order], ends[order], sites[order]
+        ends = np.maximum.accumulate(ends)
+        begins = np.flatnonzero(np.r_[True, starts[1:] > ends[:-1]])
+        last = np.r_[begins[1:] - 1, len(starts) - 1]
+        return AccessedBytes(
+            starts[begins], ends[last], sites[begins], parts[0].writes, parts[0].strong
+        )
+
 
 class LaunchAccesses:
     """All accesses of a launch to global memory.
@@ -98,7 +114,7 @@ def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
                     )
                     parts.append(AccessedBytes(first, last, sites[is_selected], writes, strong))
             if parts:
-                yield merged(parts)
+                yield AccessedBytes.merged(parts)
 
 
 def _ranges(check: RaceCheck, wide: Bools) -> Iterator[tuple[bool, _Ranges]]:
@@ -177,19 +193,3 @@ def _numbers(step: AccessStep) -> Units:
     if isinstance(units, slice):
         return np.arange(units.start, units.stop, dtype=np.int64)
     return units.astype(np.int64)
-
-
-def merged(parts: list[AccessedBytes]) -> AccessedBytes:
-    """Merge parts of one way of access, whose ranges may be in any order and overlap."""
-    starts = np.concatenate([part.starts for part in parts])
-    ends = np.concatenate([part.ends for part in parts])
-    sites = np.concatenate([part.sites for part in parts])
-    if (starts[1:] < starts[:-1]).any():
-        order = np.argsort(starts, kind="stable")
-        starts, ends, sites = starts[order], ends[order], sites[order]
-    ends = np.maximum.accumulate(ends)
-    begins = np.flatnonzero(np.r_[True, starts[1:] > ends[:-1]])
-    last = np.r_[begins[1:] - 1, len(starts) - 1]
-    return AccessedBytes(
-        starts[begins], ends[last], sites[begins], parts[0].writes, parts[0].strong
-    )

@@ -84,6 +84,13 @@ class Access:
     where: Where
     queued_at: str = ""
 
+    @classmethod
+    def of_host(
+        cls, what: str, operation: str, file: str | None, line: int | None, queued_at: str
+    ) -> Access:
+        """Return the access of an operation that the host queued, such as a copy; "" is its own."""
+        return cls(what, Where("", None, None, operation or HOST, 0, file, line), queued_at)
+
     @property
     def place(self) -> Place:
         """The place."""
@@ -195,6 +202,15 @@ class KernelFault:
     benign: ClassVar[str] = ""
     is_told: ClassVar[bool] = True
 
+    @classmethod
+    def of(cls, fault: EmulationFault) -> KernelFault | None:
+        """Return the finding that a fault of a kernel is; None where no check is about it."""
+        for kind, check in _CHECKS:
+            if isinstance(fault, kind):
+                text = str(fault).removesuffix(f" ({fault.where})")
+                return cls(check, type(fault).__name__, text, fault.where)
+        return None
+
     @property
     def kernel(self) -> str:
         """The kernel."""
@@ -227,15 +243,6 @@ _CHECKS: tuple[tuple[type[EmulationFault], str], ...] = (
     (Runaway, "sync"),
     (SynchronisationFault, "sync"),
 )
-
-
-def of_fault(fault: EmulationFault) -> KernelFault | None:
-    """The finding that a fault of a kernel is; None where no check is about it."""
-    for kind, check in _CHECKS:
-        if isinstance(fault, kind):
-            text = str(fault).removesuffix(f" ({fault.where})")
-            return KernelFault(check, type(fault).__name__, text, fault.where)
-    return None
 
 
 # Itanium C++ ABI, "Mangling": names have their lengths before them. The name of a variable in a

@@ -18,10 +18,10 @@ import mmap
 import os
 import platform
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,12 @@ class WrittenBytes:
 
     Attributes:
         version: changes when bytes become unwritten that were written.
+        word_nbytes: as `WORD`.
+        whole: as `WRITTEN`.
     """
+
+    word_nbytes: ClassVar[int] = WORD
+    whole: ClassVar[Mapping[int, np.unsignedinteger[Any]]] = WRITTEN
 
     def __init__(self, flags: NDArray[np.uint8], pages: mmap.mmap | None) -> None:
         self._flags = flags
@@ -113,8 +118,6 @@ class WrittenBytes:
 GRANULE = 256
 _GAP = 16  # between allocations, so that an access just past the end belongs to none
 _MAP_NORESERVE = 0x4000  # Linux; named in mmap only from Python 3.13
-COMMITS_AT_ONCE: Final = platform.system() == "Windows"
-"""True if reserved bytes count as the process's memory before they are written."""
 
 
 def _map(nbytes: int) -> mmap.mmap:
@@ -167,6 +170,7 @@ class DeviceMemory:
         AddressSpaceExhausted: the process may not have `nbytes` more addresses.
 
     Attributes:
+        granule: allocations take multiples of so many bytes.
         data: (nbytes,) uint8; address a is `data[a - base]`.
         version: changes with every allocation and free, before it: an interrupt may come after it.
         bytes_elsewhere: bytes in use that are at no address, or only in reserved ranges.
@@ -176,6 +180,8 @@ class DeviceMemory:
         written: which bytes were written, where that is checked.
         allocated: called with the address of each new allocation.
     """
+
+    granule: ClassVar[int] = GRANULE
 
     def __init__(self, base: int, nbytes: int) -> None:
         if base % GRANULE or nbytes % GRANULE or base <= 0 or nbytes <= 0:
@@ -279,6 +285,26 @@ class DeviceMemory:
         """Remove an allocation made by `show`."""
         self.version += 1
         self._ranges.hide(address)
+
+    def show_file(self, address: int, nbytes: int, file: int, offset: int) -> None:
+        """Map pages of a file, given by its descriptor, into the memory.
+
+        Raises:
+            OSError: the system rejected it; the pages are as before.
+        """
+        self._map_file(address, nbytes, mmap.MAP_SHARED, file, offset)
+
+    def hide_file(self, address: int, nbytes: int) -> None:
+        """Unmap such pages: they are the process's own again, and read as zero."""
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+        self._map_file(address, nbytes, flags, -1, 0)
+
+    def _map_file(self, address: int, nbytes: int, flags: int, file: int, offset: int) -> None:
+        start = address - self.base
+        # Mapping other addresses would destroy their contents.
+        if start < 0 or start + nbytes > self.nbytes or nbytes <= 0:
+            raise ValueError(f"{nbytes} bytes at {address:#x} are no whole pages of the memory")
+        _map_pages(self.data.ctypes.data + start, nbytes, flags, file, offset)
 
     def shown(self, address: int, nbytes: int) -> list[Allocation]:
         """The allocations that `show` made in a part of a reserved range."""
@@ -533,41 +559,7 @@ class DeviceHeap:
         return "nothing was allocated there"
 
 
-CAN_SHARE: Final = platform.system() == "Linux" and hasattr(os, "memfd_create")
-"""True if the system has such files."""
-PAGE: Final = mmap.PAGESIZE
 _MAP_FIXED: Final = 0x10  # Linux; mmap has no name for it
-
-
-def whole_pages(nbytes: int) -> int:
-    """The bytes of as many pages as hold `nbytes`."""
-    return -(-nbytes // PAGE) * PAGE
-
-
-def show_file(memory: DeviceMemory, address: int, nbytes: int, file: int, offset: int) -> None:
-    """Map pages of a file, given by its descriptor, into a device's memory.
-
-    Raises:
-        OSError: the system rejected it; the pages are as before.
-    """
-    _map_file(memory, address, nbytes, mmap.MAP_SHARED, file, offset)
-
-
-def hide_file(memory: DeviceMemory, address: int, nbytes: int) -> None:
-    """Unmap such pages: they are the process's own again, and read as zero."""
-    _map_file(
-        memory, address, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE, -1, 0
-    )
-
-
-def _map_file(
-    memory: DeviceMemory, address: int, nbytes: int, flags: int, file: int, offset: int
-) -> None:
-    start = address - memory.base
-    # Mapping other addresses would destroy their contents.
-    if start < 0 or start + nbytes > memory.nbytes or nbytes <= 0:
-        raise ValueError(f"{nbytes} bytes at {address:#x} are no whole pages of the memory")
-    _map_pages(memory.data.ctypes.data + start, nbytes, flags, file, offset)
 
 
 def map_shared(host_address: int, nbytes: int, file: int, offset: int) -> None:
@@ -580,7 +572,7 @@ def map_shared(host_address: int, nbytes: int, file: int, offset: int) -> None:
 
 
 def _map_pages(host_address: int, nbytes: int, flags: int, file: int, offset: int) -> None:
-    if (host_address | nbytes | offset) % PAGE:
+    if (host_address | nbytes | offset) % mmap.PAGESIZE:
         raise ValueError(f"{nbytes} bytes at {host_address:#x}, {offset} in the file, are no pages")
     function = ctypes.CDLL(None, use_errno=True).mmap
     function.restype = ctypes.c_void_p

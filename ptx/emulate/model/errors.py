@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ptx.errors import PtxError
 
@@ -17,8 +18,20 @@ def bytes_text(number: int) -> str:
     return f"{number} byte{'' if number == 1 else 's'}"
 
 
-class UnsupportedInstruction(PtxError):
+class ExecutionError(PtxError):
+    """An error of the engine that a driver returns as a CUresult.
+
+    Attributes:
+        result: the name of the CUresult, without CUDA_ERROR_.
+    """
+
+    result: ClassVar[str]
+
+
+class UnsupportedInstruction(ExecutionError):
     """A kernel uses an unsupported instruction; the module's other kernels still work."""
+
+    result = "NOT_SUPPORTED"
 
     def __init__(self, kernel: str, opcode: str, line: int, reason: str = "") -> None:
         self.kernel = kernel
@@ -28,8 +41,10 @@ class UnsupportedInstruction(PtxError):
         super().__init__(f"kernel {kernel}: {opcode} at PTX line {line}: {why}")
 
 
-class UndefinedSymbol(PtxError):
+class UndefinedSymbol(ExecutionError):
     """A kernel uses a function or variable that its module only declares."""
+
+    result = "INVALID_PTX"
 
     def __init__(self, kernel: str, symbol: str, line: int) -> None:
         self.kernel = kernel
@@ -48,8 +63,10 @@ class UndefinedSymbol(PtxError):
         )
 
 
-class OutOfMemory(PtxError):
+class OutOfMemory(ExecutionError):
     """An allocation that the device's memory cannot hold."""
+
+    result = "OUT_OF_MEMORY"
 
     def __init__(self, nbytes: int, free: int, total: int) -> None:
         self.nbytes = nbytes
@@ -108,8 +125,10 @@ class Where:
         return name.removeprefix(f"{os.getcwd()}{os.sep}")
 
 
-class EmulationFault(PtxError):
+class EmulationFault(ExecutionError):
     """A kernel did what would make a GPU fail, or what its checkers would report."""
+
+    result = "LAUNCH_FAILED"
 
     def __init__(self, message: str, where: Where) -> None:
         self.where = where
@@ -133,6 +152,8 @@ class MemoryFault(EmulationFault):
 class OutOfBounds(MemoryFault):
     """An access outside every live allocation, or outside the shared or local window."""
 
+    result = "ILLEGAL_ADDRESS"
+
 
 class UseAfterFree(OutOfBounds):
     """An access to an allocation that was freed."""
@@ -140,6 +161,8 @@ class UseAfterFree(OutOfBounds):
 
 class Misaligned(MemoryFault):
     """An access whose address is no multiple of its size."""
+
+    result = "MISALIGNED_ADDRESS"
 
 
 class UninitialisedRead(MemoryFault):
@@ -149,9 +172,13 @@ class UninitialisedRead(MemoryFault):
 class SynchronisationFault(EmulationFault):
     """A barrier or warp instruction with an invalid barrier, count or membermask."""
 
+    result = "ILLEGAL_INSTRUCTION"
+
 
 class Deadlock(EmulationFault):
     """Threads wait and nothing can wake them."""
+
+    result = "LAUNCH_TIMEOUT"  # a GPU hangs until its watchdog ends the kernel
 
 
 class BarrierDivergence(Deadlock):
@@ -160,6 +187,8 @@ class BarrierDivergence(Deadlock):
 
 class Runaway(EmulationFault):
     """A kernel ran longer than the limit that was set."""
+
+    result = "LAUNCH_TIMEOUT"  # as for a deadlock
 
 
 class EndlessLoop(Runaway):
@@ -172,6 +201,8 @@ class Trap(EmulationFault):
 
 class AssertionFailed(EmulationFault):
     """An `assert` that did not hold: its text, and the file, line and function where it stands."""
+
+    result = "ASSERT"
 
     def __init__(
         self, message: str, where: Where, *, assertion: str, file: str, line: int, function: str
@@ -202,13 +233,19 @@ class InvalidTextureHandle(EmulationFault):
 class InvalidTensorMap(EmulationFault):
     """A tensor copy names no tensor map, or one that does not fit the instruction."""
 
+    result = "ILLEGAL_INSTRUCTION"
+
 
 class MisalignedCoordinate(EmulationFault):
     """A box of a tensor whose innermost coordinate is no multiple of 16 bytes."""
 
+    result = "ILLEGAL_INSTRUCTION"
+
 
 class NegativeCoordinate(EmulationFault):
     """A box that is written to a tensor and begins before it."""
+
+    result = "ILLEGAL_INSTRUCTION"
 
 
 class TensorMemoryFault(EmulationFault):
@@ -222,21 +259,29 @@ class UnsupportedFetch(EmulationFault):
 class StackOverflow(EmulationFault):
     """Calls nest deeper than the local memory of a thread allows."""
 
+    result = "HARDWARE_STACK_ERROR"
+
 
 class InvalidCall(EmulationFault):
     """An indirect call to an address that is no function."""
 
+    result = "INVALID_PC"
+
 
 class InvalidBranch(EmulationFault):
     """An indexed branch whose index is beyond its targets."""
+
+    result = "INVALID_PC"
 
 
 class InvalidCondition(EmulationFault):
     """A condition of a graph is set by an invalid handle."""
 
 
-class LaunchError(PtxError):
+class LaunchError(ExecutionError):
     """A launch that cannot start: its grid, block, parameters or shared memory are wrong."""
+
+    result = "NOT_SUPPORTED"
 
 
 class ObserverExhausted(Exception):

@@ -22,8 +22,9 @@ its size, so that one store replaces it.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 NBYTES: Final = 128
 MOST_DIMENSIONS: Final = 5
@@ -126,6 +127,8 @@ class TensorLayout:
         pixels: of `im2col`.
         promotion: of the L2 cache, which changes no result.
         interleave: 0, or 1 or 2 where the channels lie in slices of 16 or 32 bytes.
+        nbytes_of_map: the bytes of a map; `most_dimensions`: of a tensor.
+        element_types: by their numbers; `swizzle_spans`: bytes, by the number of the mode.
     """
 
     address: int
@@ -140,6 +143,10 @@ class TensorLayout:
     promotion: int = 0
     atomicity: int = 0
     interleave: int = 0
+    nbytes_of_map: ClassVar[int] = NBYTES
+    most_dimensions: ClassVar[int] = MOST_DIMENSIONS
+    element_types: ClassVar[Mapping[int, ElementType]] = ELEMENT_TYPES
+    swizzle_spans: ClassVar[Mapping[int, int]] = SWIZZLE_SPANS
 
     @property
     def rank(self) -> int:
@@ -178,6 +185,52 @@ class TensorLayout:
             total *= count
         return total
 
+    @property
+    def not_copied(self) -> str:
+        """The reason why the emulator rejects it, "" if it copies by it.
+
+        It rejects tensor maps whose copies were never measured on a GPU.
+        """
+        if not self.interleave:
+            return ""
+        if self.atomicity:
+            return "interleaved tensors with swizzles of larger atoms than 16 bytes"
+        pixels = self.pixels
+        if pixels and pixels.channels * self.type.nbytes != self.interleave * SLICE:
+            return "interleaved images, but one slice of channels at once"
+        return ""
+
+    @staticmethod
+    def decode(data: bytes) -> TensorLayout:
+        """Decode the 128 bytes of a tensor map.
+
+        Raises:
+            BadTensorMap: they are no tensor map, or one that cannot be copied by.
+        """
+        mark, rank, element, interleave, swizzle, address, *fields = _HEAD.unpack_from(data)
+        if mark != _MARK:
+            raise BadTensorMap("holds no tensor map")
+        rank += 1
+        extents, (mode, fill, atomicity, promotion), strides = fields[:5], fields[5:9], fields[9:13]
+        box, steps = fields[13:18], fields[18:23]
+        if rank > MOST_DIMENSIONS or element not in ELEMENT_TYPES or swizzle not in SWIZZLE_SPANS:
+            raise BadTensorMap(
+                f"holds a tensor map of rank {rank}, element type {element} and swizzle {swizzle}, "
+                "by which the emulator does not copy"
+            )
+        if atomicity not in SWIZZLE_ATOMS or (atomicity and swizzle != _WIDEST):
+            raise BadTensorMap(
+                f"holds a tensor map of swizzle {swizzle} and swizzle atomicity {atomicity}, by "
+                "which the emulator does not copy"
+            )
+        layout = TensorLayout(
+            address, element, tuple(extents[:rank]), tuple(strides[: rank - 1]),
+            () if mode else tuple(box[:rank]), tuple(steps[:rank]), swizzle, bool(fill),
+            _pixels(data, rank) if mode else None, promotion, atomicity, interleave,
+        )  # fmt: skip
+        _check(layout)
+        return layout
+
     def encode(self) -> bytes:
         """The 128 bytes."""
         pixels = self.pixels
@@ -192,6 +245,12 @@ class TensorLayout:
                 *_filled(pixels.lower, 3), *_filled(pixels.upper, 3), pixels.channels, pixels.pixels
             )
         return head.ljust(NBYTES, b"\0")
+
+    def with_pixels(
+        self, lower: tuple[int, ...], upper: tuple[int, ...], channels: int, pixels: int
+    ) -> TensorLayout:
+        """Return the layout of `im2col`, by the fields of a `PixelBox`."""
+        return replace(self, pixels=PixelBox(lower, upper, channels, pixels))
 
     def with_slices(self) -> TensorLayout:
         """Return the layout with the channels of a slice as the innermost dimension.
@@ -209,37 +268,6 @@ class TensorLayout:
             self, extents=(channels, *self.extents), strides=(nbytes, *self.strides), box=box,
             steps=(1, *self.steps),
         )  # fmt: skip
-
-
-def decoded(data: bytes) -> TensorLayout:
-    """Decode the 128 bytes of a tensor map.
-
-    Raises:
-        BadTensorMap: they are no tensor map, or one that cannot be copied by.
-    """
-    mark, rank, element, interleave, swizzle, address, *fields = _HEAD.unpack_from(data)
-    if mark != _MARK:
-        raise BadTensorMap("holds no tensor map")
-    rank += 1
-    extents, (mode, fill, atomicity, promotion), strides = fields[:5], fields[5:9], fields[9:13]
-    box, steps = fields[13:18], fields[18:23]
-    if rank > MOST_DIMENSIONS or element not in ELEMENT_TYPES or swizzle not in SWIZZLE_SPANS:
-        raise BadTensorMap(
-            f"holds a tensor map of rank {rank}, element type {element} and swizzle {swizzle}, "
-            "by which the emulator does not copy"
-        )
-    if atomicity not in SWIZZLE_ATOMS or (atomicity and swizzle != _WIDEST):
-        raise BadTensorMap(
-            f"holds a tensor map of swizzle {swizzle} and swizzle atomicity {atomicity}, by which "
-            "the emulator does not copy"
-        )
-    layout = TensorLayout(
-        address, element, tuple(extents[:rank]), tuple(strides[: rank - 1]),
-        () if mode else tuple(box[:rank]), tuple(steps[:rank]), swizzle, bool(fill),
-        _pixels(data, rank) if mode else None, promotion, atomicity, interleave,
-    )  # fmt: skip
-    _check(layout)
-    return layout
 
 
 def _pixels(data: bytes, rank: int) -> PixelBox:
@@ -291,23 +319,8 @@ def _check_slices(layout: TensorLayout) -> None:
         )
     if layout.interleave == _WIDEST_SLICE and layout.swizzle != 1:
         raise BadTensorMap("holds a tensor map of slices of 32 bytes without the swizzle of 32")
-    if unsupported := not_copied(layout):
+    if unsupported := layout.not_copied:
         raise BadTensorMap(f"holds a tensor map of {unsupported}, which the emulator does not copy")
-
-
-def not_copied(layout: TensorLayout) -> str:
-    """Return the reason why the emulator rejects a tensor map, "" if it copies by it.
-
-    It rejects tensor maps whose copies were never measured on a GPU.
-    """
-    if not layout.interleave:
-        return ""
-    if layout.atomicity:
-        return "interleaved tensors with swizzles of larger atoms than 16 bytes"
-    pixels = layout.pixels
-    if pixels and pixels.channels * layout.type.nbytes != layout.interleave * SLICE:
-        return "interleaved images, but one slice of channels at once"
-    return ""
 
 
 def _filled(values: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -11,10 +11,9 @@ from ptx.emulate.requirements.needs import (
     architecture_of,
     are_met,
     needs_of,
-    version_of,
 )
 from ptx.errors import PtxError
-from ptx.isa.directives import DIRECTIVES
+from ptx.isa.directives import DIRECTIVES, version_of
 from ptx.isa.model import Linkage, SymbolValue
 from ptx.isa.module import PtxModule
 from ptx.isa.opcodes.opcode_table import ROWS

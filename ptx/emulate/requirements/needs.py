@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ptx.isa.directives import version_of
+
 _TARGET = re.compile(r"sm_(\d+)([af]?)")
 Version = tuple[int, int]
 
@@ -59,12 +61,6 @@ def architecture_of(name: str) -> TargetArchitecture | None:
     """The target that a module names; None for one of another kind, such as `texmode_unified`."""
     match = _TARGET.fullmatch(name)
     return TargetArchitecture(int(match[1]), match[2]) if match else None
-
-
-def version_of(text: str) -> Version:
-    """`8.6` as numbers."""
-    major, _, minor = text.partition(".")
-    return int(major), int(minor or 0)
 
 
 def needs_of(text: str) -> Needs:

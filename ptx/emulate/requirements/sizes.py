@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ptx.emulate.requirements.needs import TargetArchitecture, architecture_of, version_of
+from ptx.emulate.requirements.needs import TargetArchitecture, architecture_of
 from ptx.errors import PtxError
+from ptx.isa.directives import version_of
 from ptx.isa.model import Linkage, Space, Variable
 from ptx.isa.module import PtxModule
 from ptx.signature import KernelSignature

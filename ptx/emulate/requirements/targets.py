@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ptx.emulate.requirements.needs import Version, version_of
+from ptx.emulate.requirements.needs import Version
 from ptx.errors import PtxError
+from ptx.isa.directives import version_of
 from ptx.isa.module import PtxModule
 
 _TARGETS: Final = """

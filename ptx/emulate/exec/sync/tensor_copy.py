@@ -37,7 +37,6 @@ from ptx.emulate.model.tensor_map import (
     SWIZZLE_SPANS,
     BadTensorMap,
     TensorLayout,
-    decoded,
 )
 from ptx.emulate.model.types import Scalar
 from ptx.emulate.threads.fibre import Fibre
@@ -335,7 +334,7 @@ def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> 
     pieces: list[TensorPieces] = []
     for positions, data in _maps(fibre, tensor):
         try:
-            layout = decoded(data)
+            layout = TensorLayout.decode(data)
         except BadTensorMap as error:
             raise _fault(fibre, int(positions[0]), tensor, str(error)) from None
         _check_fit(fibre, int(positions[0]), tensor, layout)

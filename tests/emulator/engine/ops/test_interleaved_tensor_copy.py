@@ -9,7 +9,7 @@ import pytest
 
 from ptx.emulate.model.errors import NegativeCoordinate
 from ptx.emulate.model.order import LaunchOrder
-from ptx.emulate.model.tensor_map import PixelBox, decoded
+from ptx.emulate.model.tensor_map import PixelBox, TensorLayout
 from tests.emulator.engine.ops.tensor_device import STORE, Device, loading, noise
 
 SHAPE = (3, 5, 4, 6, 8)  # (N, C/8, H, W, 8)
@@ -38,7 +38,7 @@ def test_one_slice_comes_whatever_the_box_specifies(slices: int, order: LaunchOr
 
 def test_a_map_of_slices_is_what_its_bytes_say() -> None:
     layout = sliced("", (2, 7, 2, 8)).layout
-    assert decoded(layout.encode()) == layout
+    assert TensorLayout.decode(layout.encode()) == layout
 
 
 FOUR = STORE.replace("2d", "4d")
