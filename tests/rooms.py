@@ -66,7 +66,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         (
             "seam",
             "cudadrv.driver._api cudadrv.driver.driver_api cudadrv.driver.functions "
-            "cudadrv.driver.loading cudadrv.driver.driver_log",
+            "cudadrv.driver.loading cudadrv.driver.driver_log cudadrv.driver.deferred_start",
         ),
         ("errors", "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border"),
     ),

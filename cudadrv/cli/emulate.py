@@ -15,7 +15,7 @@ from typing import Final
 from ptx.standard_streams import flush_output
 
 from ..driver.exit_status import FOUND
-from ..errors import DriverSelectionError
+from ..errors import ArgumentValueError, DriverSelectionError
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error
 
@@ -26,6 +26,8 @@ _FAULTS: Final = ("sticky", "test", "continue")
 _NOT_FOUND: Final = 127  # a shell's status
 _BY_SIGNAL: Final = 128  # as a shell's, plus the signal
 _NO_KERNEL: Final = 67
+CHECKS: Final = ("race", "init", "sync", "bounds", "divide", "assemble", "leak")
+"""The names of the checks, as the emulator's own list takes long to import."""
 # Ten times the emulator's own: kernels of other libraries may loop long over registers alone.
 _STEPS: Final = 100_000_000
 
@@ -53,7 +55,7 @@ def add_to(commands: Commands) -> None:
     add(
         "--checks",
         metavar="NAMES",
-        help="some of race,init,sync,bounds,divide,assemble,leak (default: none)",
+        help=f"some of {','.join(CHECKS)} (default: none)",
     )
     add("--steps", type=positive, metavar="N", help="the limit of steps of a kernel that makes no "
         f"progress (default: {_STEPS}, two to ten minutes)")  # fmt: skip
@@ -75,6 +77,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     command: list[str] = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         parser.error(f"name a command, such as: {parser.prog} python script.py")
+    _check_names(parser, options)
     if command[0] == "python":
         command[0] = sys.executable  # the one that has this package
     from ..emulator.command_events import FOLDER
@@ -85,6 +88,26 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="cudadrv-emulate-") as folder:
         status = _ended(command, {**names, FOLDER: folder})
         return _judged(status, Path(folder), options)
+
+
+def _check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Reject unknown names at once: the emulator starts later, or never."""
+    unknown = [name for name in _words(options.checks) if name not in CHECKS]
+    if unknown:
+        parser.error(f"--checks: {unknown[0]!r} is none of {', '.join(CHECKS)}")
+    if options.order is not None:
+        from ..emulator.timeline.schedule import read_schedule  # other commands save 10 ms
+
+        try:
+            read_schedule(options.order)
+        except ArgumentValueError as error:
+            parser.error(f"--order: {error}")
+    if options.suppressions is not None and not os.path.isfile(options.suppressions):
+        parser.error(f"--suppressions: there is no file {options.suppressions!r}")
+
+
+def _words(checks: str | None) -> list[str]:
+    return [name for word in (checks or "").split(",") if (name := word.strip())]
 
 
 def _ended(command: Sequence[str], names: dict[str, str]) -> int:
@@ -153,10 +176,13 @@ def environment(options: argparse.Namespace) -> dict[str, str]:
 
 def _libraries() -> dict[str, str]:
     """Return where programs look for the files of the driver's libraries."""
-    from ..emulator.shared_libraries.library_files import SEARCH_PATH, library_folder, nvrtc_folder
+    from ..emulator.shared_libraries.early_files import early_folder
+    from ..emulator.shared_libraries.early_libraries import FOLDER
+    from ..emulator.shared_libraries.library_files import library_folder, nvrtc_folder
+    from ..emulator.shared_libraries.nvrtc_files import SEARCH_PATH
 
     try:
-        folder = library_folder()
+        folder, early = library_folder(), early_folder()
     except DriverSelectionError:
         return {}  # the command's Python processes report it
     if folder is None:
@@ -165,8 +191,10 @@ def _libraries() -> dict[str, str]:
     # Triton searches the system's folders otherwise.
     folders = filter(None, (folder, nvrtc_folder(), os.environ.get(SEARCH_PATH)))
     return {
-        SEARCH_PATH: os.pathsep.join(map(str, folders)), "TRITON_LIBCUDA_PATH": str(folder),
-    }  # fmt: skip
+        SEARCH_PATH: os.pathsep.join(map(str, folders)),
+        "TRITON_LIBCUDA_PATH": str(folder),
+        **({FOLDER: str(early)} if early else {}),
+    }
 
 
 def _pytest_plugins(fault: str | None) -> dict[str, str]:

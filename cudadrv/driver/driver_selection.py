@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import (
@@ -28,6 +28,7 @@ from ..errors import (
     ForkedProcessError,
 )
 from ._api import CopyWatch, CUcontext, CUresult, HostAccesses, MemoryWatch, NamesKernels
+from .deferred_start import register_at_exit, take_start
 from .driver_api import DriverApi
 from .driver_log import DriverLog
 from .loading import load_cuda
@@ -183,13 +184,15 @@ _drivers: Final[Registry[Driver]] = Registry()
 _at_end: Final[dict[object, Callable[[], object]]] = {}
 
 
-@atexit.register
 def _end() -> None:
     try:
         for report in list(_at_end.values()):
             report()
     finally:
         _leave()
+
+
+register_at_exit(_end)
 
 
 def _leave() -> None:
@@ -238,12 +241,19 @@ class _Selection:
 
     def first(self) -> Driver:
         """Return the driver for the first call; the lock is held."""
+        self.settle()
         if self.opener is not None:
             self.opener()
             self.opener = None
         if self.driver is None:
             self.driver = Driver(self.choose())
         return self.driver
+
+    def settle(self) -> None:
+        """Start what replaces the driver of the process, if that waits; the lock is held."""
+        start = take_start()
+        if start is not None:
+            start()
 
     def choose(self) -> DriverApi:
         """Load the driver that CUDADRV_DRIVER selects: "cuda" (the default), "emulator[:N]"."""
@@ -334,9 +344,17 @@ def current_or_none() -> Driver | None:
 
 def set_current(driver: Driver | None) -> Driver | None:
     """Replace the driver in use by `driver`; return the former one, None if there was none."""
-    with _selection.lock:
+    with settled():
         former, _selection.driver = _selection.driver, driver
         return former
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """Hold the lock of the choice of the driver; what replaces the process's driver has started."""
+    with _selection.lock:
+        _selection.settle()
+        yield
 
 
 def set_default(api: DriverApi | None) -> None:
@@ -355,7 +373,8 @@ def set_opener(opener: Callable[[], object] | None) -> None:
 
 def is_chosen() -> bool:
     """Return whether a driver is in use, or the choice is made."""
-    choices = (_selection.driver, _selection.standing, _selection.opener)
+    with settled():
+        choices = (_selection.driver, _selection.standing, _selection.opener)
     return any(choice is not None for choice in choices)
 
 

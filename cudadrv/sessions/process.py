@@ -6,21 +6,19 @@ PYTHONPATH finds the libraries' files by LD_LIBRARY_PATH, and their first call c
 
 from __future__ import annotations
 
-import atexit
 import os
 from functools import partial
 from typing import Final
 
-from ptx.standard_streams import write_error
+from ptx.standard_streams import flush_output, write_error
 
-from ..driver.driver_selection import report_at_end
-from ..driver.locks import process_lock
+from ..driver.deferred_start import register_at_exit
+from ..driver.driver_selection import report_at_end, settled
 from ..emulator.command_events import Event, note
 from ..emulator.hosting import note_kernels
 from .stand_in import is_standing, stand_in
 
 _REJECTED: Final = 2  # as of a wrong command line
-_STARTING: Final = process_lock()
 
 
 def start() -> None:
@@ -33,14 +31,15 @@ def start() -> None:
     # emulator/shared_libraries/libnvjitlink.
     if not os.environ.get("CUDADRV_PYTHON") or os.environ.get("CUDADRV_NO_STAND_IN"):
         return
-    with _STARTING:  # several threads may make the first call
+    with settled():  # several threads may make the first call
         if is_standing():
             return
         try:
             substitute = stand_in(raise_findings=False)
         except Exception as error:
             write_error(f"cudadrv: {type(error).__name__}: {error}\n")
+            flush_output()
             os._exit(_REJECTED)  # after an exception `site` would go on
         note_kernels(substitute.emulator, partial(note, Event.KERNEL))
         report_at_end(substitute.emulator, immediately=True)
-        atexit.register(substitute.finish)  # it runs before that report
+        register_at_exit(substitute.finish)  # it runs before that report

@@ -17,12 +17,14 @@ from ..driver.driver_selection import (
     emulated_limits,
     set_current,
     set_default,
+    settled,
 )
 from ..driver.locks import process_lock
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.hosting import clear_faults as clear_faults_of, keep_no_faults
 from ..emulator.profiles import DeviceProperties, EmulatedDevice
+from ..emulator.shared_libraries.early_libraries import early_folder_here
 from ..emulator.shared_libraries.libcuda import Libcuda
 from ..emulator.shared_libraries.libnvidia_ml import LibnvidiaMl
 from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
@@ -71,7 +73,7 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
     emulator: ReadOnly[Emulator] = ReadOnly("_emulator")
 
     def __init__(self, emulated: _Emulated) -> None:
-        with _SUBSTITUTES.lock, ExitStack() as stack:
+        with settled(), _SUBSTITUTES.lock, ExitStack() as stack:
             if _SUBSTITUTES.standing is not None:
                 raise DriverSelectionError(
                     "an emulator already stands in for the CUDA driver: close it first"
@@ -80,7 +82,9 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
             libcuda = _SUBSTITUTES.libcuda = _SUBSTITUTES.libcuda or Libcuda(
                 folder and folder / LIBCUDA
             )
-            libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink()
+            libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink(
+                early_folder_here()
+            )
             block = stack.enter_context(ExitStack())
             self._emulated = emulated
             self._emulator: Emulator = block.enter_context(emulated.standing())

@@ -19,6 +19,7 @@ BELOW = (
     "cudadrv.border",
     "cudadrv.driver._api",
     "cudadrv.driver.driver_api",
+    "cudadrv.driver.deferred_start",
     "cudadrv.driver.functions",
 )
 

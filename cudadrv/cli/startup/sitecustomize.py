@@ -9,27 +9,36 @@ import os
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from pathlib import Path
 
 
 def _replace_driver() -> None:
-    """Put the emulator in the place of the driver for the life of the process."""
+    """Let the first driver call put the emulator in the place of the driver.
+
+    Where no call can start it, it starts now.
+    """
     if os.environ.get("CUDADRV_NO_STAND_IN"):
         return
     # Every Python of the command runs this, including those of other environments, which may be
     # tools that have nothing to do with CUDA.
     try:
-        from cudadrv.sessions.process import start
+        from cudadrv.emulator.shared_libraries.early_libraries import start_at_first_call
+
+        if not start_at_first_call(_start):
+            _start()
     except ImportError as error:
         print(f"cudadrv: no emulator in {sys.executable}: {error}", file=sys.stderr)
-        return
+
+
+def _start() -> None:
+    from cudadrv.sessions.process import start  # it imports the emulator: 1 s
+
     start()
 
 
 def _run_next() -> None:
     """Run the next `sitecustomize` on the import path."""
-    own_folder = Path(__file__).resolve().parent
-    other_folders = [folder for folder in sys.path if Path(folder or ".").resolve() != own_folder]
+    own_folder = os.path.dirname(os.path.realpath(__file__))
+    other_folders = [each for each in sys.path if os.path.realpath(each or ".") != own_folder]
     spec = PathFinder.find_spec("sitecustomize", other_folders)
     if spec is not None and spec.loader is not None:
         spec.loader.exec_module(module_from_spec(spec))

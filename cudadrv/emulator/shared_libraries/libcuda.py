@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,6 +11,7 @@ from ptx.errors import ImageFormatError
 from ptx.standard_streams import write_error
 
 from ...driver._api import CUresult, CUstream
+from ...driver.deferred_start import register_at_exit
 from ...driver.functions import forms, without_version
 from ..calls.call import state_of
 from ..calls.tensor_map import FUNCTIONS
@@ -62,12 +62,14 @@ class Libcuda:
                 per_thread_function = self._function(form, per_thread=True)
                 functions[form.per_thread] = form, self._in_own_stream(per_thread_function)
         self._forms = _by_base_name(form for form, _ in functions.values())
-        self._library = SharedObject(LIBCUDA, list(functions), library_images()[LIBCUDA], file)
+        self._library = SharedObject(
+            LIBCUDA, list(functions), lambda: library_images()[LIBCUDA], file
+        )
         self._callbacks: Final = {
             name: form.c_function(self._wrapped(form, function))
             for name, (form, function) in functions.items()
         }
-        atexit.register(self._end_with_threads)
+        register_at_exit(self._end_with_threads)
 
     def use(self, api: Emulator) -> None:
         """Let the functions call this emulator.

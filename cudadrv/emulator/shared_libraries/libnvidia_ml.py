@@ -76,7 +76,9 @@ class LibnvidiaMl:
         self.api: Emulator | None = None
         self._initialized = 0
         self._texts = Texts()
-        self._library = SharedObject(LIBNVIDIA_ML, NVML_NAMES, library_images()[LIBNVIDIA_ML], file)
+        self._library = SharedObject(
+            LIBNVIDIA_ML, NVML_NAMES, lambda: library_images()[LIBNVIDIA_ML], file
+        )
         self._callbacks: Final = {
             form.symbol: form.c_function(self._guarded(form.symbol, self._wrapped(form)))
             for form in map(signature, NVML_FUNCTIONS)

@@ -7,7 +7,6 @@ cubin.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import re
@@ -27,6 +26,7 @@ from ptx.isa.linked_text import link_texts
 from ptx.isa.module import with_register_limit
 from ptx.standard_streams import write_error
 
+from ...driver.deferred_start import register_at_exit
 from ...driver.functions import read_table
 from ..profiles import ARCHITECTURES
 from .elf_file import elf_image
@@ -281,30 +281,54 @@ def _read(library: ctypes.CDLL, output: str, handle: ctypes.c_void_p) -> str:
     return buffer.value.decode(errors="replace")
 
 
+def linker_name(major: int) -> str:
+    """Return the name of the library of a version of CUDA."""
+    return f"libnvJitLink.so.{major}"
+
+
+def linker_image(major: int, statement: str = "") -> bytes:
+    """Return the library of a version of CUDA; `statement` is of Python, as of `elf_image`."""
+    soname = linker_name(major)
+    return elf_image(
+        soname, list(_symbols(major)), this_machine(soname), soname, result=_INTERNAL,
+        statement=statement,
+    )  # fmt: skip
+
+
+def _symbols(major: int) -> dict[str, str]:
+    """Return the functions by their symbols.
+
+    Compiled callers refer to the names of the version that they were built with.
+    """
+    names = [form.symbol for form in _FUNCTIONS]
+    return {name: name for name in names} | {
+        f"__{name}_{major}_{minor}": name for name in names for minor in range(_MINORS)
+    }
+
+
 class LibnvJitLink:
     """The C functions of nvJitLink; one object per process.
 
     Outside of a stand-in they return NVJITLINK_ERROR_INTERNAL, as cubins are unknown then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None) -> None:
+        """`folder` has the library, for processes that loaded it before the emulator started."""
         self._links: dict[int, Link] = {}
         self._next = 1
-        soname = f"libnvJitLink.so.{_major()}"
+        major = _major()
+        soname = linker_name(major)
         functions = {
             form.symbol: form.c_function(guarded(self._wrapped(form), _INTERNAL))
             for form in map(signature, _FUNCTIONS)
         }
-        # Compiled callers refer to the names of the version that they were built with.
-        self._callbacks: Final = functions | {
-            f"__{name}_{_major()}_{minor}": function
-            for name, function in functions.items()
-            for minor in range(_MINORS)
+        self._callbacks: Final = {
+            symbol: functions[name] for symbol, name in _symbols(major).items()
         }
-        names, machine = list(self._callbacks), this_machine(soname)
-        image = elf_image(soname, names, machine, soname, result=_INTERNAL)
-        self._library = SharedObject(soname, names, image)
-        atexit.register(self._library.end)
+        self._library = SharedObject(
+            soname, list(self._callbacks), lambda: linker_image(major), folder and folder / soname
+        )
+        register_at_exit(self._library.end)
 
     def _wrapped(self, form: Signature) -> Callable[..., int]:
         function: Callable[..., int] = getattr(self, form.name.removeprefix("nvJitLink"))

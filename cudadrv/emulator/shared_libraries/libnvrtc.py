@@ -7,14 +7,17 @@ file.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Final
 
 from ptx import _nvrtc
 
+from .early_libraries import REPLACED, address_of, early_folder_here, real_addresses
 from .elf_file import elf_image
-from .library_files import nvrtc_file, this_machine
+from .library_files import this_machine
+from .nvrtc_files import nvrtc_files, replacing_name
 from .shared_object import SharedObject, guarded
 from .symbol_table import loaded_files, redirect
 
@@ -39,23 +42,27 @@ class LibNvrtc:
         self.is_used = True
         if not sys.platform.startswith("linux"):
             return
-        own = nvrtc_file()
-        for path in (*([own] if own else []), *loaded_files("libnvrtc.so")):
-            file = path.stat()
-            if (file.st_dev, file.st_ino) not in self._files:
-                self._files.add((file.st_dev, file.st_ino))
-                self._replace(path)
+        files = {file: replacing_name(major) for major, file in nvrtc_files().items()}
+        for path in (*files, *loaded_files("libnvrtc.so")):
+            status = os.stat(path)
+            if (status.st_dev, status.st_ino) not in self._files:
+                self._files.add((status.st_dev, status.st_ino))
+                early = real_addresses(status)
+                name = files[path] if early else f"cudadrv-nvrtc-file-{len(self._files)}.so"
+                self._replace(path, name, early)
 
-    def _replace(self, path: Path) -> None:
-        """Let the symbols of a library lead to functions of this object."""
+    def _replace(self, path: str, name: str, early: Mapping[str, int] | None) -> None:
+        """Let the symbols of a library lead to functions of this object.
+
+        `early` has the addresses of the real functions if they lead to a library of that name.
+        """
         try:
-            real = _Nvrtc(self, ctypes.CDLL(str(path)))
+            real = _Nvrtc(self, ctypes.CDLL(path), early)
         except (OSError, AttributeError):
             return  # no library, or one that makes no cubins
-        name = f"cudadrv-nvrtc-{len(self._files)}.so"
-        names = tuple(real.functions)
+        folder = early_folder_here() if early else None
         library = SharedObject(
-            name, names, elf_image(name, names, this_machine(name), result=_INTERNAL_ERROR)
+            name, REPLACED, lambda: replacing_image(name), folder and folder / name
         )
         targets = {n: _FORM(guarded(f, _INTERNAL_ERROR)) for n, f in real.functions.items()}
         library.connect(targets)
@@ -63,23 +70,28 @@ class LibNvrtc:
             redirect(address, library.address(each) or address)
 
 
+def replacing_image(name: str, statement: str = "") -> bytes:
+    """Return the library with the functions; `statement` is of Python, as of `elf_image`."""
+    machine = this_machine(name)
+    return elf_image(name, REPLACED, machine, result=_INTERNAL_ERROR, statement=statement)
+
+
 class _Nvrtc:
     """The real functions of one NVRTC, and those that replace them."""
 
-    def __init__(self, owner: LibNvrtc, library: ctypes.CDLL) -> None:
+    def __init__(
+        self, owner: LibNvrtc, library: ctypes.CDLL, early: Mapping[str, int] | None
+    ) -> None:
         self._owner = owner
         self._library = library
         # Looked up here, before their symbols change.
-        self._real_size, self._real_cubin = library.nvrtcGetCUBINSize, library.nvrtcGetCUBIN
-        self.functions: Final = {"nvrtcGetCUBINSize": self._size, "nvrtcGetCUBIN": self._cubin}
-        self.addresses: Final = {
-            "nvrtcGetCUBINSize": _address(self._real_size),
-            "nvrtcGetCUBIN": _address(self._real_cubin),
-        }
+        self.addresses: Final = early or {name: address_of(library, name) for name in REPLACED}
+        self._real_size, self._real_cubin = (_FORM(self.addresses[name]) for name in REPLACED)
+        self.functions: Final = dict(zip(REPLACED, (self._size, self._cubin), strict=True))
 
     def _size(self, program: int, result: int) -> int:
         """Return the size of the PTX, if a cubin was made."""
-        code: int = self._real_size(_Address(program), _Address(result))
+        code: int = self._real_size(program, result)
         if code or not self._is_ptx or not ctypes.c_size_t.from_address(result).value:
             return code
         return int(self._library.nvrtcGetPTXSize(_Address(program), _Address(result)))
@@ -87,7 +99,7 @@ class _Nvrtc:
     def _cubin(self, program: int, result: int) -> int:
         """Return the PTX, if a cubin was made."""
         size = ctypes.c_size_t()
-        code: int = self._real_size(_Address(program), ctypes.byref(size))
+        code: int = self._real_size(program, ctypes.addressof(size))
         is_ptx = not code and size.value and self._is_ptx
         read = self._library.nvrtcGetPTX if is_ptx else self._real_cubin
         return int(read(_Address(program), _Address(result)))
@@ -95,7 +107,3 @@ class _Nvrtc:
     @property
     def _is_ptx(self) -> bool:
         return self._owner.is_used and not _nvrtc.reading.machine_code
-
-
-def _address(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]  # a function of a CDLL

@@ -11,29 +11,28 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from hashlib import sha256
-from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ptx.cache.folder import PrivateFolder, folder_from_environment
 
-from ...driver.functions import forms
 from ...errors import DriverSelectionError
-from ..result_texts import RESULT_TEXTS, result_names
-from .elf_file import MACHINES, Machine, elf_image
-from .nvml_functions import NVML_NAMES
+from .nvrtc_files import SEARCH_PATH, nvrtc_file
+
+if TYPE_CHECKING:
+    from .elf_file import Machine
 
 LIBCUDA: Final = "libcuda.so.1"
 LIBNVIDIA_ML: Final = "libnvidia-ml.so.1"
-SEARCH_PATH: Final = "LD_LIBRARY_PATH"
-_IN_PACKAGES: Final = ("nvidia/cu{0}/lib", "nvidia/cuda_nvrtc/lib")
-_IN_TOOLKIT: Final = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
-_TOOLKITS: Final = ("CONDA_PREFIX", "CUDA_PATH", "CUDA_HOME")
 _DEINITIALIZED: Final = 4  # CUDA_ERROR_DEINITIALIZED
 _DRIVER_NOT_LOADED: Final = 9  # NVML_ERROR_DRIVER_NOT_LOADED
+_MACHINES: Final = ("x86_64", "aarch64")
+_SOURCES: Final = "emulator/shared_libraries/*.py"
+_TABLES: Final = ("driver/functions.py", "emulator/result_texts.py", "errors/results.py")
+_SUMS: Final = "sums"
 _START: Final = """
 import sys
 try:
@@ -48,13 +47,15 @@ else:
 _NOTICE: Final = (
     "cudadrv: no emulator in this process, which runs no Python: functions of {} return {}\n"
 )
-# It runs among the names of the main program, and adds none to them.
-_STATEMENT: Final = f"exec({_START!r}, {{}})"
+STATEMENT: Final = f"exec({_START!r}, {{}})"
+"""Python that starts the emulator. It runs among the names of the main program, and adds none."""
 
 
 @cache
 def libcuda_names() -> tuple[str, ...]:
     """Return the names of the driver's functions, in the order of their table."""
+    from ...driver.functions import forms  # as above
+
     return tuple(symbol for form in forms() for symbol in (form.symbol, form.per_thread) if symbol)
 
 
@@ -64,6 +65,8 @@ def this_machine(soname: str) -> Machine:
     Raises:
         DriverSelectionError: the emulator replaces no libraries on this system.
     """
+    from .elf_file import MACHINES  # a command whose files are there saves 10 ms
+
     machine = MACHINES.get(platform.machine())
     if sys.platform != "linux" or machine is None:
         raise DriverSelectionError(
@@ -80,6 +83,10 @@ def library_images() -> Mapping[str, bytes]:
     Raises:
         DriverSelectionError: the emulator replaces no libraries on this system.
     """
+    from ..result_texts import RESULT_TEXTS, result_names  # as above
+    from .elf_file import elf_image
+    from .nvml_functions import NVML_NAMES
+
     machine, names = this_machine(LIBCUDA), result_names()
     return {
         LIBCUDA: elf_image(
@@ -87,7 +94,7 @@ def library_images() -> Mapping[str, bytes]:
             libcuda_names(),
             machine,
             result=_DEINITIALIZED,
-            statement=_STATEMENT,
+            statement=STATEMENT,
             notice=_NOTICE.format(LIBCUDA, "CUDA_ERROR_DEINITIALIZED"),
             texts={"cuGetErrorName": names, "cuGetErrorString": {**names, **RESULT_TEXTS}},
         ),
@@ -96,23 +103,10 @@ def library_images() -> Mapping[str, bytes]:
             NVML_NAMES,
             machine,
             result=_DRIVER_NOT_LOADED,
-            statement=_STATEMENT,
+            statement=STATEMENT,
             notice=_NOTICE.format(LIBNVIDIA_ML, "NVML_ERROR_DRIVER_NOT_LOADED"),
         ),
     }
-
-
-def nvrtc_file() -> Path | None:
-    """Return the file of NVRTC that cuda-pathfinder would load; None if there is none."""
-    major = metadata.version("cuda-bindings").partition(".")[0]
-    folders = [
-        Path(search_path, part.format(major)) for search_path in sys.path for part in _IN_PACKAGES
-    ]
-    folders += map(Path, filter(None, os.environ.get(SEARCH_PATH, "").split(os.pathsep)))
-    roots = [*filter(None, map(os.environ.get, _TOOLKITS)), "/usr/local/cuda"]
-    folders += [Path(root, part) for root in roots for part in _IN_TOOLKIT]
-    files = (folder / f"libnvrtc.so.{major}" for folder in folders)
-    return next((file for file in files if file.is_file()), None)
 
 
 def nvrtc_folder() -> Path | None:
@@ -124,7 +118,7 @@ def nvrtc_folder() -> Path | None:
     if file is None:
         return None
     name = f"nvrtc-{sha256(os.fsencode(file)).hexdigest()[:16]}"
-    return _written(name, {}, {"libnvrtc.so": str(file.absolute())})
+    return written_folder(name, dict, {"libnvrtc.so": os.path.abspath(file)})
 
 
 def library_folder() -> Path | None:
@@ -136,29 +130,63 @@ def library_folder() -> Path | None:
     Raises:
         DriverSelectionError: the emulator replaces no libraries on this system.
     """
-    images = library_images()
-    name = f"libraries-{sha256(b''.join(images.values())).hexdigest()[:16]}"
+    name = f"libraries-{sources_key()}"
     for folder in os.environ.get(SEARCH_PATH, "").split(os.pathsep):
         if Path(folder).name == name:
             return Path(folder)
-    return _written(name, images, {soname.removesuffix(".1"): soname for soname in images})
+    links = {soname.removesuffix(".1"): soname for soname in (LIBCUDA, LIBNVIDIA_ML)}
+    return written_folder(name, library_images, links)
 
 
-def _written(name: str, images: Mapping[str, bytes], links: Mapping[str, str]) -> Path | None:
+@cache
+def sources_key() -> str:
+    """Return a text that differs for libraries with other content.
+
+    It is that of the sources that make them, so that a command whose files are there makes none.
+
+    Raises:
+        DriverSelectionError: the emulator replaces no libraries on this system.
+    """
+    if sys.platform != "linux" or platform.machine() not in _MACHINES:
+        this_machine(LIBCUDA)
+    package = Path(__file__).parents[2]
+    content = sha256(f"{platform.machine()}\0{sys.version_info[:2]}".encode())
+    for path in sorted(map(str, (*package.glob(_SOURCES), *(package / name for name in _TABLES)))):
+        with open(path, "rb") as file:
+            content.update(file.read())
+    return content.hexdigest()[:16]
+
+
+def written_folder(
+    name: str, make: Callable[[], Mapping[str, bytes]], links: Mapping[str, str]
+) -> Path | None:
+    """Return a folder with the files that `make` returns, which is called if one is missing."""
     folder_name = f"cudadrv-{os.getuid()}"
     for parent_of in (folder_from_environment, lambda: Path(tempfile.gettempdir(), folder_name)):
         try:
             folder = PrivateFolder(parent_of()).below(name)
             folder.ensure()
-            for soname, image in images.items():
-                if folder.read(soname) != image:
+            if not _is_complete(folder):
+                images = make()
+                for soname, image in images.items():
                     folder.write(soname, image)
+                folder.write_literal(
+                    _SUMS, {soname: sha256(image).hexdigest() for soname, image in images.items()}
+                )
             for link, target in links.items():
                 _link(folder.path / link, target)
         except OSError:
             continue
         return folder.path.absolute()
     return None
+
+
+def _is_complete(folder: PrivateFolder) -> bool:
+    """Return whether the files of a folder are those that were written."""
+    sums = folder.read_literal(_SUMS)
+    return isinstance(sums, dict) and all(
+        sha256(folder.read(soname) or b"").hexdigest() == digest for soname, digest in sums.items()
+    )
 
 
 def _link(path: Path, target: str) -> None:

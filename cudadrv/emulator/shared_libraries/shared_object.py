@@ -83,10 +83,14 @@ class SharedObject:
     """
 
     def __init__(
-        self, soname: str, names: Sequence[str], image: bytes, file: Path | None = None
+        self,
+        soname: str,
+        names: Sequence[str],
+        image: Callable[[], bytes],
+        file: Path | None = None,
     ) -> None:
-        """`image` has these functions; `file` is the same on disk, if there is one."""
-        self._library = _own(soname, file) or _load_file(file) or _load(soname, image)
+        """`image` makes a library of these functions; `file` is it on disk, if there is one."""
+        self._library = _own(soname, file) or _load_file(file) or _load(soname, image())
         self._names: Final = tuple(names)
         self._tables = (ctypes.c_void_p * 2).in_dll(self._library, TABLE)
         self._functions: ctypes.Array[ctypes.c_void_p] | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from pathlib import Path
 from typing import Final
 
 _SYMBOL_ENTRY: Final = 1  # RTLD_DL_SYMENT
@@ -62,8 +61,8 @@ def _write(address: int, value: int) -> bool:
 
 def _mapped() -> list[str]:
     """Return the lines of Linux's table of this process's memory."""
-    text = Path("/proc/self/maps").read_text(errors="surrogateescape")
-    return text.removesuffix("\n").split("\n")
+    with open("/proc/self/maps", errors="surrogateescape") as file:
+        return file.read().removesuffix("\n").split("\n")
 
 
 def _protection_at(address: int) -> int | None:
@@ -75,7 +74,7 @@ def _protection_at(address: int) -> int | None:
     return None
 
 
-def loaded_files(prefix: str) -> list[Path]:
+def loaded_files(prefix: str) -> list[str]:
     """Return the files of this process whose names begin so."""
     paths = {line.split(maxsplit=5)[-1] for line in _mapped() if "/" in line}
-    return sorted(Path(path) for path in paths if os.path.basename(path).startswith(prefix))
+    return sorted(path for path in paths if os.path.basename(path).startswith(prefix))

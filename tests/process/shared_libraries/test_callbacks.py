@@ -19,7 +19,7 @@ _numbers = itertools.count()
 def library() -> SharedObject:
     """A library of one function `f`, which stays loaded."""
     name = f"libcudadrv_test.so.{next(_numbers)}"
-    return SharedObject(name, ["f"], elf_image(name, ["f"], this_machine(name), result=9))
+    return SharedObject(name, ["f"], lambda: elf_image(name, ["f"], this_machine(name), result=9))
 
 
 def destroyer(function: Callable[[], int]) -> Callable[[], object]:

@@ -12,7 +12,7 @@ import pytest
 import ptx
 from cudadrv.cli import emulate
 from cudadrv.emulator.emulator import NEWEST_DRIVER
-from cudadrv.emulator.shared_libraries.library_files import nvrtc_file
+from cudadrv.emulator.shared_libraries.nvrtc_files import nvrtc_file
 from tests.emulator.fatbins import fatbin
 from tests.patience import SECONDS
 

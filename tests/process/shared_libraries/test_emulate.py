@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cudadrv.cli import emulate
+from cudadrv.emulator.checks import CHECKS
 from tests.emulator.kernels import EMPTY, TRAP
 from tests.patience import SECONDS
 
@@ -303,9 +305,10 @@ def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, stat
 def test_a_program_does_not_run_without_the_emulator_that_was_requested(
     option: Sequence[str], name: dict[str, str]
 ) -> None:
-    ended = run(*EMULATE, *option, "python", "-c", "print('ran')", names=name)
+    program = "import ctypes; ctypes.CDLL('libcuda.so.1').cuInit(0); print('ran')"
+    ended = run(*EMULATE, *option, "python", "-c", program, names=name)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("cudadrv: ")
+    assert "cudadrv" in ended.err
     assert "nonsense" in ended.err
     assert "Traceback" not in ended.err
 
@@ -318,6 +321,95 @@ def test_a_python_that_cannot_import_this_library_reports_it_and_runs(tmp_path: 
     ended = run("-c", "print('ran')", names=names)
     assert (ended.status, ended.out) == (0, "ran\n")
     assert ended.err == f"cudadrv: no emulator in {sys.executable}: too old\n"
+
+
+FIRST_USES = """
+import atexit, ctypes, os, sys
+
+def bindings():
+    from cuda.bindings import driver
+    driver.cuInit(0)
+    return driver.cuDeviceGetCount()[1]
+
+def of_c():
+    library, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+    library.cuInit(0), library.cuDeviceGetCount(ctypes.byref(count))
+    return count.value
+
+def nvml():
+    library, count = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_int()
+    library.nvmlInit_v2(), library.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    return count.value
+
+def runtime():
+    from cuda.bindings.runtime import cudaGetDeviceCount
+    return cudaGetDeviceCount()[1]
+
+def linker():
+    from cuda.bindings import nvjitlink
+    link = nvjitlink.create(1, ["-arch=sm_90"])
+    text = b".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry k() { ret; }"
+    nvjitlink.add_data(link, nvjitlink.InputType.PTX, text, len(text), "k")
+    nvjitlink.complete(link)
+    image = bytearray(nvjitlink.get_linked_cubin_size(link))
+    nvjitlink.get_linked_cubin(link, image)
+    return 3 if b".entry k" in image else "machine code"
+
+def own():
+    import cudadrv
+    with cudadrv.cuda_context_for(2).new_stream() as stream:
+        array = stream.to_device([1, 2])
+        found = (ctypes.c_int64 * 2)()
+        library = ctypes.CDLL("libcuda.so.1")  # on the same emulator
+        library.cuMemcpyDtoH_v2(found, ctypes.c_size_t(array.ptr), ctypes.c_size_t(16))
+        return sum(found)
+
+def session():
+    from cudadrv import emulator
+    with emulator.session(4):
+        inner = bindings() + of_c()
+    return inner // 2
+
+def late():
+    atexit.register(lambda: os.write(1, b"%d 0\\n" % memory_of_exit()))
+    return bindings()
+
+def memory_of_exit():
+    from cuda.bindings import driver
+    driver.cuCtxSetCurrent(driver.cuDevicePrimaryCtxRetain(0)[1])
+    return driver.cuMemFree(driver.cuMemAlloc(8)[1])[0] + 3
+
+def stand_in():
+    from cudadrv import emulator, errors
+    try:
+        emulator.stand_in(5)
+    except errors.DriverSelectionError:
+        return bindings()
+
+for use in (bindings, of_c, nvml, runtime, linker, own, session, late, stand_in):
+    loaded = [name for name in ("numpy", "cuda", "cudadrv.sessions") if name in sys.modules]
+    sys.stdout.flush()
+    if not os.fork():
+        print(use.__name__, use(), loaded, flush=True)
+        atexit._run_exitfuncs()
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.mark.slow
+@NEEDS_START
+def test_the_emulator_starts_at_the_first_call_of_any_library_and_not_before() -> None:
+    ended = run(*EMULATE, "--devices", "3", "python", "-c", FIRST_USES)
+    assert (ended.status, ended.err) == (0, "")
+    uses = "bindings of_c nvml runtime linker own session late stand_in"
+    expected = [f"{name} 3 []" for name in uses.split()]
+    expected.insert(8, "3 0")
+    assert ended.out.splitlines() == expected
+
+
+def test_the_command_knows_the_emulators_checks() -> None:
+    assert emulate.CHECKS == CHECKS
 
 
 def test_the_command_itself_imports_nothing_of_the_emulator() -> None:

@@ -1,0 +1,75 @@
+"""Libraries that a Python process of `emulate` loads at its start, before the emulator.
+
+Others find them by their names, and NVRTC is changed in each of its files. Their first call starts
+the emulator, which connects the functions. This module imports nothing heavy, as each Python
+process of `emulate` loads it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading  # of the main thread: Python takes the first thread that imports it for that
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from ...driver.deferred_start import defer
+from .early_runtime import EarlyRuntime
+from .nvrtc_files import MAJORS, nvrtc_files, replacing_name
+from .symbol_table import redirect
+
+FOLDER: Final = "CUDADRV_EMULATE_LIBRARIES"
+REPLACED: Final = ("nvrtcGetCUBINSize", "nvrtcGetCUBIN")
+"""The functions of NVRTC that the emulator replaces."""
+_IN_FOLDER: Final = ("libnvJitLink.so.{0}",)
+_IN_SEARCH_PATH: Final = ("libcuda.so.1", "libnvidia-ml.so.1")
+_real: Final[dict[tuple[int, int], dict[str, int]]] = {}
+
+
+def early_folder_here() -> Path | None:
+    """Return the folder of these libraries in a process of `emulate`; None in others."""
+    folder = os.environ.get(FOLDER)
+    return Path(folder) if folder else None
+
+
+def start_at_first_call(start: Callable[[], object]) -> bool:
+    """Let the first driver call run `start`; return whether that is possible in this process."""
+    folder = os.environ.get(FOLDER)
+    if not folder or not os.path.isdir(folder):
+        return False
+    linkers = [os.path.join(folder, n.format(major)) for n in _IN_FOLDER for major in MAJORS]
+    for library in (*_IN_SEARCH_PATH, *linkers):
+        with suppress(OSError):  # the start reports what is wrong with them
+            ctypes.CDLL(library, mode=os.RTLD_NOW)
+    for major, file in nvrtc_files().items():
+        with suppress(OSError, AttributeError):
+            _replace(file, os.path.join(folder, replacing_name(major)))
+    defer(start)
+    EarlyRuntime(start).install()
+    return threading.current_thread() is threading.main_thread()
+
+
+def _replace(file: str, replacing: str) -> None:
+    """Let symbols of an NVRTC lead to functions that start the emulator."""
+    real, own = ctypes.CDLL(file), ctypes.CDLL(replacing, mode=os.RTLD_NOW)
+    addresses = {name: address_of(real, name) for name in REPLACED}
+    status = os.stat(file)
+    _real[status.st_dev, status.st_ino] = addresses
+    for name, address in addresses.items():
+        redirect(address, address_of(own, name))
+
+
+def real_addresses(status: os.stat_result) -> dict[str, int] | None:
+    """Return the addresses of an NVRTC's own functions that are replaced; None if they are not."""
+    return _real.get((status.st_dev, status.st_ino))
+
+
+def address_of(library: ctypes.CDLL, name: str) -> int:
+    """Return the address of a function.
+
+    Raises:
+        AttributeError: the library has no such function.
+    """
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
