@@ -32,6 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "count": "count",
     "profile": "profile",
     "emulate": "emulate",
+    "toolkit": "toolkit_folder",
     "explore": "explore",
     "cache": "cache",
 }

@@ -180,6 +180,7 @@ def _libraries() -> dict[str, str]:
     from ..emulator.shared_libraries.early_libraries import FOLDER
     from ..emulator.shared_libraries.library_files import library_folder, nvrtc_folder
     from ..emulator.shared_libraries.nvrtc_files import SEARCH_PATH
+    from .toolkit_folder import VARIABLES, toolkit_folder
 
     try:
         folder, early = library_folder(), early_folder()
@@ -190,7 +191,10 @@ def _libraries() -> dict[str, str]:
         return {}
     # Triton searches the system's folders otherwise.
     folders = filter(None, (folder, nvrtc_folder(), os.environ.get(SEARCH_PATH)))
+    toolkit = toolkit_folder(folder)
+    named = [] if toolkit is None else [name for name in VARIABLES if name not in os.environ]
     return {
+        **dict.fromkeys(named, str(toolkit)),
         SEARCH_PATH: os.pathsep.join(map(str, folders)),
         "TRITON_LIBCUDA_PATH": str(folder),
         **({FOLDER: str(early)} if early else {}),

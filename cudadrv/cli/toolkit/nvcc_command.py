@@ -50,6 +50,7 @@ _IGNORED_STARTS: Final = (
     "-O", "--optimize", "-Xptxas=", "-Xcompiler=", "--ptxas-options=", "--compiler-options=", "-l",
     "-L", "--library", "-Wno-", "--machine=", "-Xfatbin=", "-Xnvlink=",
 )  # fmt: skip
+_MOST_OF_FRONT: Final = 4096  # bytes; a real nvcc is larger, or another script
 _READ: Final = frozenset({"-lineinfo"})  # not a library "ineinfo"
 _JOINED: Final = {
     "-o": "-o", "--output-file": "-o", "-arch": "-arch", "--gpu-architecture": "-arch",
@@ -173,9 +174,8 @@ def _take(command: _Command, name: str, value: str) -> None:
 
 def _passed_on(arguments: Sequence[str]) -> int:
     """Become the next nvcc on PATH."""
-    own_folder = _FOLDER / "bin"
     folders = os.environ.get("PATH", "").split(os.pathsep)
-    other_folders = [folder for folder in folders if Path(folder or ".").resolve() != own_folder]
+    other_folders = [folder for folder in folders if not _is_own(Path(folder or ".", "nvcc"))]
     nvcc = shutil.which("nvcc", path=os.pathsep.join(other_folders))
     if sys.stdout is not None:
         sys.stdout.flush()
@@ -188,6 +188,14 @@ def _passed_on(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _is_own(nvcc: Path) -> bool:
+    """Return whether a file starts this program, in the package or in a toolkit folder."""
+    try:
+        return nvcc.stat().st_size < _MOST_OF_FRONT and Path(__file__).name in nvcc.read_text()
+    except (OSError, ValueError):
+        return False
 
 
 if __name__ == "__main__":

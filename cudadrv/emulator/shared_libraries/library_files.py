@@ -11,7 +11,8 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -161,10 +162,8 @@ def written_folder(
     name: str, make: Callable[[], Mapping[str, bytes]], links: Mapping[str, str]
 ) -> Path | None:
     """Return a folder with the files that `make` returns, which is called if one is missing."""
-    folder_name = f"cudadrv-{os.getuid()}"
-    for parent_of in (folder_from_environment, lambda: Path(tempfile.gettempdir(), folder_name)):
+    for folder in private_folders(name):
         try:
-            folder = PrivateFolder(parent_of()).below(name)
             folder.ensure()
             if not _is_complete(folder):
                 images = make()
@@ -179,6 +178,13 @@ def written_folder(
             continue
         return folder.path.absolute()
     return None
+
+
+def private_folders(name: str) -> Iterator[PrivateFolder]:
+    """Yield where a folder of this name may be: in the cache, else in that of temporary files."""
+    with suppress(OSError):
+        yield PrivateFolder(folder_from_environment()).below(name)
+    yield PrivateFolder(Path(tempfile.gettempdir(), f"cudadrv-{os.getuid()}")).below(name)
 
 
 def _is_complete(folder: PrivateFolder) -> bool:
