@@ -71,6 +71,13 @@ class ProcessReport:
             checks = ", ".join(sorted(self._emulator.checks.names))
             write_error(f"cudadrv: {len(findings)} found by {checks}\n")
             end_with(FOUND)
+        listed = set(map(_lines, findings))
+        intentional = sum(
+            bool(finding.benign) and _lines(finding) not in listed
+            for finding in self._emulator.findings
+        )
+        if intentional:
+            write_error(f"cudadrv: {intentional} likely intentional, not listed\n")
 
     def _findings(self) -> list[Found]:
         """Return the findings that change the status: orders have a warning of their own."""
@@ -89,6 +96,11 @@ class ProcessReport:
                 note(Event.FINDING)
                 if sys.stderr is not sys.__stderr__:  # captured: maybe nobody sees it
                     self._printed.pop(text, None)
+
+
+def _lines(finding: Found) -> tuple[object, ...]:
+    """Return the kernel and the lines of a finding: other threads may mean the same access."""
+    return finding.kernel, frozenset((place.file, place.line) for place in finding.places)
 
 
 def look_for_leaks(emulator: Emulator, roots: Callable[[], Iterable[object]] | None = None) -> None:

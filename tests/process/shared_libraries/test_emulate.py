@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -406,6 +407,44 @@ def test_the_emulator_starts_at_the_first_call_of_any_library_and_not_before() -
     expected = [f"{name} 3 []" for name in uses.split()]
     expected.insert(8, "3 0")
     assert ended.out.splitlines() == expected
+
+
+SAME_VALUES = """
+import cudadrv
+from cudadrv import LaunchConfig
+context = cudadrv.cuda_context_for(0)
+module = context.compile('''
+struct alignas(16) Four { float x[4]; };
+extern "C" __global__ void same(float *x) { x[0] = 1.5f; }
+extern "C" __global__ void warps(float *x) {
+    __shared__ float s[2]; s[threadIdx.x / 32] = threadIdx.x / 32 + 0.5f; __syncthreads();
+    x[threadIdx.x] = s[0] + s[1];
+}
+extern "C" __global__ void vector(Four *x) { *x = Four{1, 2, 3, 4}; }
+extern "C" __global__ void zeros(float *x) { x[0] = threadIdx.x == 63 ? -0.0f : 0.0f; }
+extern "C" __global__ void last(Four *x) { *x = Four{1, 2, 3, threadIdx.x == 1 ? 5.0f : 4.0f}; }
+''')
+with context.new_stream() as stream:
+    for name in ("same", "warps", "vector", "zeros", "last"):
+        array = stream.zeros(64, "f4")
+        module.kernel(name).launch(stream, LaunchConfig(1, 64), array)
+        stream.synchronize()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["immediate", "late", "random:3"])
+def test_stores_of_one_value_are_counted_and_others_are_listed(tmp_path: Path, order: str) -> None:
+    script = tmp_path / "stores.py"
+    script.write_text(SAME_VALUES)
+    ended = run(*EMULATE, "--checks", "race", "--order", order, "python", str(script))
+    assert ended.status == 66, ended.err
+    listed = re.findall("^race: kernel (\\w+),", ended.err, re.MULTILINE)
+    assert sorted(listed) == ["last", "zeros"]
+    *_, found, intentional = ended.err.splitlines()
+    assert (found, intentional) == (
+        "cudadrv: 2 found by race", "cudadrv: 3 likely intentional, not listed",
+    )  # fmt: skip
 
 
 def test_the_command_knows_the_emulators_checks() -> None:
