@@ -25,6 +25,7 @@ _FAULT_PLUGIN: Final = "cudadrv.sessions.fault_clearing"
 _FAULTS: Final = ("sticky", "test", "continue")
 _NOT_FOUND: Final = 127  # a shell's status
 _BY_SIGNAL: Final = 128  # as a shell's, plus the signal
+_PRELOAD: Final = "LD_PRELOAD"
 _NO_KERNEL: Final = 67
 CHECKS: Final = ("race", "init", "sync", "bounds", "divide", "assemble", "leak")
 """The names of the checks, as the emulator's own list takes long to import."""
@@ -66,6 +67,8 @@ def add_to(commands: Commands) -> None:
         "command had findings of checks, or a kernel's fault")  # fmt: skip
     add("--require-kernels", action="store_true", help="end with status 67 if the command succeeds "
         "and no kernel ran on the emulator")  # fmt: skip
+    add("--native", action="store_true", help="also give processes that run no Python an emulator; "
+        "needs a compiler of C, x86-64, and a Python with a shared library")  # fmt: skip
     add("--suppressions", metavar="FILE", help="a file of known findings, which are not reported")
     add(
         "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments"
@@ -164,7 +167,7 @@ def environment(options: argparse.Namespace) -> dict[str, str]:
         **os.environ,
         **{name: value for name, value in chosen.items() if value is not None},
         **_pytest_plugins(options.fault),
-        **_libraries(),
+        **_libraries(is_native=options.native),
         "CUDADRV_PYTHON": sys.executable,
         "PATH": _first(_TOOLKIT, "PATH"),
         "PYTHONPATH": _first(_STARTUP, "PYTHONPATH"),
@@ -174,7 +177,7 @@ def environment(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _libraries() -> dict[str, str]:
+def _libraries(*, is_native: bool) -> dict[str, str]:
     """Return where programs look for the files of the driver's libraries."""
     from ..emulator.shared_libraries.early_files import early_folder
     from ..emulator.shared_libraries.early_libraries import FOLDER
@@ -183,7 +186,7 @@ def _libraries() -> dict[str, str]:
     from .toolkit_folder import VARIABLES, toolkit_folder
 
     try:
-        folder, early = library_folder(), early_folder()
+        folder, early = library_folder(is_native=is_native), early_folder()
     except DriverSelectionError:
         return {}  # the command's Python processes report it
     if folder is None:
@@ -191,9 +194,16 @@ def _libraries() -> dict[str, str]:
         return {}
     # Triton searches the system's folders otherwise.
     folders = filter(None, (folder, nvrtc_folder(), os.environ.get(SEARCH_PATH)))
+    preloaded: dict[str, str] = {}
+    if is_native:
+        from ..emulator.shared_libraries.native_library import native_library  # seldom needed
+
+        former = os.environ.get(_PRELOAD)
+        preloaded = {_PRELOAD: " ".join([str(native_library()), *([former] if former else [])])}
     toolkit = toolkit_folder(folder)
     named = [] if toolkit is None else [name for name in VARIABLES if name not in os.environ]
     return {
+        **preloaded,
         **dict.fromkeys(named, str(toolkit)),
         SEARCH_PATH: os.pathsep.join(map(str, folders)),
         "TRITON_LIBCUDA_PATH": str(folder),

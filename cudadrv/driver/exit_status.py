@@ -21,6 +21,10 @@ def end_with(status: int) -> None:
 
     try:
         libc = ctypes.CDLL(None)
+        native = getattr(libc, "cudadrv_exit_with", None)  # of `emulate --native`
+        if native is not None:
+            native(status)
+            return
         register = getattr(libc, "__cxa_atexit")  # a class would mangle the name
     except (AttributeError, OSError, TypeError):  # Windows
         flush_output()

@@ -23,6 +23,10 @@ STARTERS: Final = (
     "Py_IsInitialized", "PyGILState_Ensure", "PyRun_SimpleString", "PyGILState_Release",
 )  # fmt: skip
 """The functions of Python that run the statement; a process without Python lacks them."""
+NATIVE_STARTERS: Final = (
+    "cudadrv_is_initialized", "cudadrv_ensure", "cudadrv_run", "cudadrv_release",
+)  # fmt: skip
+"""Those of `native_start.c`, which start Python in a process without it."""
 TEXTS: Final = {"cuGetErrorName": "cudadrv_name", "cuGetErrorString": "cudadrv_text"}
 """Functions without any Python that have a function's results for each number, by its name."""
 RETURN_CODE: Final = "cudadrv_gone"
@@ -532,20 +536,22 @@ def elf_image(
     *,
     result: int,
     statement: str = "",
+    starters: Sequence[str] = STARTERS,
     texts: Mapping[str, Mapping[int, str]] | None = None,
     notice: str = "",
 ) -> bytes:
     """Return the file of a shared library with these functions, of one version or of none.
 
     Without a table they return `result`. `statement` is of Python; each call without a table runs
-    it first, if the machine has the code for that. `texts` has the results of the functions in
-    `TEXTS`, which have them also without a table. A process without Python writes `notice` to
-    standard error once.
+    it first by the functions `starters`, if the machine has the code for that. `texts` has the
+    results of the functions in `TEXTS`, which have them also without a table. A process without
+    Python writes `notice` to standard error once.
     """
     texts = texts or {}
     tables = [_text_table(texts[name]) for name in texts]
     functions = [*names, END, RETURN_ZERO, RETURN_CODE, *(TEXTS[name] for name in texts)]
-    starters = STARTERS if statement and machine.start else ()
+    if not statement or machine.start is None:
+        starters = ()
     strings, string_offsets = _strings((soname, version, TABLE, *functions, *starters))
     count = len(functions) + len(starters) + 2  # and the null symbol, and the table's address
     nbytes = sum(map(len, tables))

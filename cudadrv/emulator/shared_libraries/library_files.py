@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -78,17 +78,20 @@ def this_machine(soname: str) -> Machine:
 
 
 @cache
-def library_images() -> Mapping[str, bytes]:
+def library_images(*, is_native: bool = False) -> Mapping[str, bytes]:
     """Return the content of each library, by its name.
+
+    With `is_native` the first call in a process without Python starts it (`native_library.py`).
 
     Raises:
         DriverSelectionError: the emulator replaces no libraries on this system.
     """
     from ..result_texts import RESULT_TEXTS, result_names  # as above
-    from .elf_file import elf_image
+    from .elf_file import NATIVE_STARTERS, STARTERS, elf_image
     from .nvml_functions import NVML_NAMES
 
     machine, names = this_machine(LIBCUDA), result_names()
+    starters = NATIVE_STARTERS if is_native else STARTERS
     return {
         LIBCUDA: elf_image(
             LIBCUDA,
@@ -96,6 +99,7 @@ def library_images() -> Mapping[str, bytes]:
             machine,
             result=_DEINITIALIZED,
             statement=STATEMENT,
+            starters=starters,
             notice=_NOTICE.format(LIBCUDA, "CUDA_ERROR_DEINITIALIZED"),
             texts={"cuGetErrorName": names, "cuGetErrorString": {**names, **RESULT_TEXTS}},
         ),
@@ -105,6 +109,7 @@ def library_images() -> Mapping[str, bytes]:
             machine,
             result=_DRIVER_NOT_LOADED,
             statement=STATEMENT,
+            starters=starters,
             notice=_NOTICE.format(LIBNVIDIA_ML, "NVML_ERROR_DRIVER_NOT_LOADED"),
         ),
     }
@@ -122,21 +127,23 @@ def nvrtc_folder() -> Path | None:
     return written_folder(name, dict, {"libnvrtc.so": os.path.abspath(file)})
 
 
-def library_folder() -> Path | None:
+def library_folder(*, is_native: bool = False) -> Path | None:
     """Return the folder with the libraries, which is made if it is missing.
 
     It is a folder of LD_LIBRARY_PATH, in the cache's folder, or in that of temporary files. None if
-    each belongs to another user, or cannot be written.
+    each belongs to another user, or cannot be written. `is_native` is as of `library_images`.
 
     Raises:
         DriverSelectionError: the emulator replaces no libraries on this system.
     """
-    name = f"libraries-{sources_key()}"
+    own = f"libraries-{sources_key()}"
+    native = f"{own}-native"
+    name = native if is_native else own
     for folder in os.environ.get(SEARCH_PATH, "").split(os.pathsep):
-        if Path(folder).name == name:
+        if Path(folder).name in (native, name):
             return Path(folder)
     links = {soname.removesuffix(".1"): soname for soname in (LIBCUDA, LIBNVIDIA_ML)}
-    return written_folder(name, library_images, links)
+    return written_folder(name, partial(library_images, is_native=is_native), links)
 
 
 @cache
