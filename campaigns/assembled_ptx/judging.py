@@ -19,9 +19,9 @@ from cudadrv.emulator.module_loading import (
     read_image,
 )
 from ptx.assembler import Assembler
-from ptx.emulate.requirements.needs import version_of
 from ptx.errors import LinkError, NvJitLinkNotFoundError
 from ptx.isa import PtxModule
+from ptx.isa.directives import version_of
 
 _HEADER: Final = ".version {}\n.target {}\n.address_size 64\n"
 _GLOBALS: Final = ".global .align 16 .b8 gmem[64]; .const .align 16 .b8 cmem[64]; "
