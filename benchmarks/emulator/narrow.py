@@ -85,7 +85,7 @@ def _measured(case: Case, device: Device, other: Device) -> NarrowTime:
     """Both ways in turns, each with code of its own, on arguments that are as they were."""
     counts = LaunchCounts()
     device.prepare(case)[0](counts=counts)
-    executed = device.program.kernel(case.kernel).lines_of(counts).values()
+    executed = counts.lines().values()
     first = _milliseconds(device, case)
     by_rows: list[float] = []
     by_numpy: list[float] = []

@@ -9,7 +9,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
-from ptx.emulate.observer import Access, Observer
+from ptx.emulate.observer import Access, Observer, Watcher
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner
 
@@ -59,7 +59,7 @@ def judged(kernel: Kernel) -> tuple[list[Finding], Walk]:
     listed = _StepList(kernel, steps)
     limits = Limits(
         findings=findings, chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1,
-        watchers=(lambda launch: listed,),
+        watchers=(Watcher(lambda launch: listed),),
     )  # fmt: skip
     runner.launch(
         "k", geometry.blocks, geometry.threads, memory, limits=limits,

@@ -423,7 +423,7 @@ def _launch(
 
     def record(*, is_over: bool) -> None:
         if counts is not None:
-            launch = _counted(function, shape, device, kernel.lines_of(counts))
+            launch = _counted(function, shape, device, counts.lines())
             for counters in device.counters:
                 (counters.launches if is_over else counters.failed).append(launch)
 

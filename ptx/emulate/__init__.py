@@ -34,7 +34,9 @@ correct only because threads run together fail there.
 The layers, from top to bottom; a file imports from its own layer and from those below. From a
 module to its code:
 
-- `program`: a module on a device, and its kernels.
+- `program`: a module on a device, and its kernels; `watchers`: the observers of its launches.
+- `check`: observers that report races, unwritten memory, accesses out of bounds, and divisors.
+- `count`: an observer that counts executed instructions and accesses.
 - `requirements`: what instructions need of a module's target and version.
 - `ops`: the operations, a group of the PTX ISA a file; `ops/__init__.py` shows how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
@@ -45,12 +47,12 @@ Execution:
 - `texture`: conversion of coordinates to texels.
 - `access`: accesses of threads to memory, and their faults.
 - `threads`: fibres, the blocks that are executed together, and their launch.
-- `count`: counters of executed instructions, updated by code that is generated to count.
 
-Checks, memory and definitions:
+Memory and definitions:
 
-- `check`: the checks for races and for unwritten reads.
-- `kernel_facts`: facts about a kernel's code beside its functions.
+- `check.findings`: what checks report.
+- `kernel_facts`: facts about a kernel's code beside its functions; `observer`: the interface of
+  what observes a launch.
 - `memory`: device memory, its layout, and the images in it.
 - `model`: shared definitions: types, positions of threads, addresses, faults, the clock.
 - `ieee`: exact floating-point arithmetic.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -82,39 +81,6 @@ class LateWork:
 NOTHING_LATE = LateWork()
 
 
-@dataclass(slots=True)
-class CountedCode:
-    """The instructions of each block of code that counts, by the block's number.
-
-    Attributes:
-        of_warps: those executed by every warp that reaches the block.
-        of_threads: those executed by every thread that reaches the block.
-        guarded: those whose threads are counted separately, as a guard excludes some of them.
-    """
-
-    of_warps: defaultdict[int, list[Instruction]] = field(default_factory=lambda: defaultdict(list))
-    of_threads: defaultdict[int, list[Instruction]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    guarded: list[Instruction] = field(default_factory=list)
-
-    def begin(self, block: int) -> None:
-        """Begin a block, again if a function with this number was rejected halfway."""
-        self.of_warps[block] = []
-        self.of_threads[block] = []
-
-    def add(self, block: int, instruction: Instruction) -> None:
-        """Add an instruction that all threads reaching the block execute."""
-        self.of_warps[block].append(instruction)
-        self.of_threads[block].append(instruction)
-
-    def add_guarded(self, block: int, instruction: Instruction) -> int:
-        """Add one that all warps reaching the block execute; return its number among `guarded`."""
-        self.of_warps[block].append(instruction)
-        self.guarded.append(instruction)
-        return len(self.guarded) - 1
-
-
 def _no_function(address: int) -> None:
     """Finds nothing: until the kernel is written."""
 
@@ -127,6 +93,22 @@ def _no_origins(pointers: frozenset[int]) -> Origins:
 def _no_uses(instruction: Instruction) -> tuple[Use, ...]:
     """Return no uses, before the kernel is generated."""
     return ()
+
+
+class Instrument:
+    """Writes code for an observer into the code of one kernel (`codegen/instrument.py`).
+
+    Attributes:
+        follower: what its code calls, which the observer returns by `Observer.follow`.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.follower: str = f"f.blocks.followers[{number}]"
+
+    @classmethod
+    def is_needed(cls, code: KernelFacts) -> bool:
+        """Return whether a kernel of which these facts are known needs its code."""
+        return True
 
 
 @dataclass(slots=True)
@@ -158,8 +140,7 @@ class KernelFacts:
         needs_order: whether its blocks may depend on each other by more than loads and stores, or
             show their order to the host.
         may_be_late: the work that an ordered launch may defer.
-        counted: which instructions each block has, if the code counts them.
-        follows_undefined: whether it follows values of memory that nothing has written.
+        instruments: what wrote code for observers into it.
         numbers: of the registers of each function, by name.
     """
 
@@ -195,8 +176,7 @@ class KernelFacts:
     is_recursive: bool = False
     stack_bytes: int = 0
     count_registers: Callable[[], int] = int
-    counted: CountedCode | None = None
-    follows_undefined: bool = False
+    instruments: tuple[Instrument, ...] = ()
     numbers: list[Mapping[str, int]] = field(default_factory=list)
     _dtypes: dict[int, list[np.dtype[Any]]] = field(default_factory=dict)
 

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.kernel_facts import KernelFacts, PendingUse, WorkerKind
+from ptx.emulate.kernel_facts import Instrument, KernelFacts, PendingUse, WorkerKind
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.late_stores import LateStores
-from ptx.emulate.memory.pointer_extents import Origins
+from ptx.emulate.memory.pointer_extents import Origins, Span
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import Where
@@ -85,6 +85,10 @@ class TexelFlags:
 
     flags: NDArray[np.uint8]
     are_good: bool
+
+
+Places = tuple[Index, Index, Index]
+"""The blocks, lanes and columns of cells of tensor memory."""
 
 
 class OrderEvents:
@@ -213,6 +217,10 @@ class Observer(OrderEvents):
         """Return the observer of a chunk of blocks, which is about to run; `shared`: its memory."""
         return self
 
+    def follow(self, instrument: Instrument) -> object | None:
+        """Return what the code that an instrument wrote calls; None if that is for another one."""
+        return None
+
     def end(self) -> None:
         """The launch has ended without a fault."""
 
@@ -221,6 +229,13 @@ class Observer(OrderEvents):
 
     def swap(self, access: Access, wrote: Value) -> None:
         """Threads have compared and swapped; those that `wrote` found the expected value."""
+
+    def spans(self, site: Site, space: str) -> tuple[Span, ...]:
+        """Return where alone an instruction may access a space; () for no bounds."""
+        return ()
+
+    def copy_local(self, lanes: Index | slice, source: int, target: int, nbytes: int) -> None:
+        """Bytes were copied within the local memory of each of these threads."""
 
     def loaded(self, site: Site, values: list[Value]) -> None:
         """A load gave its threads these values."""
@@ -237,6 +252,17 @@ class Observer(OrderEvents):
         `benign`: why a divisor of zero does no harm, or "".
         """
 
+    # Tensor memory.
+
+    def read_cells(self, threads: Threads, cells: Places, instruction: Instruction) -> None:
+        """Threads read cells, by block, lane and column, (n, …) of each."""
+
+    def write_cells(self, cells: Places) -> None:
+        """Threads have written cells."""
+
+    def free_cells(self, block: int, first: int, columns: int) -> None:
+        """A block frees columns."""
+
     # Texels.
 
     def store_texels(
@@ -252,11 +278,22 @@ class Observer(OrderEvents):
         """A thread reads a texel of so many bytes that is wrong by this observer's flags."""
 
 
-Watcher = Callable[[ObservedLaunch], Observer | None]
-"""Returns the observer of a launch; None if there is nothing to observe."""
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """What observes a launch.
+
+    Attributes:
+        begin: returns the observer of a launch that begins; None if there is nothing to observe.
+        instrument: writes code into the kernel that calls the observer; None if events are enough.
+    """
+
+    begin: Callable[[ObservedLaunch], Observer | None]
+    instrument: type[Instrument] | None = None
+
 
 ACCESSES: Final = frozenset(("access", "swap"))
 LOADS: Final = frozenset(("loaded",))
+BOUNDS: Final = frozenset(("spans",))
 ORDER: Final = frozenset([name for name in vars(OrderEvents) if not name.startswith("_")])
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptx.emulate.codegen.generate import generate
+from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.exec.collection import collection_paused
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
@@ -19,6 +20,7 @@ from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
 from ptx.emulate.model.geometry import Dim3
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.observer import Watcher
 from ptx.emulate.requirements.check import check_requirements
 from ptx.emulate.requirements.sizes import check_sizes
 from ptx.emulate.requirements.targets import check_target_version
@@ -34,9 +36,9 @@ from ptx.isa.signature import signature_of
 from ptx.signature import KernelSignature
 
 if TYPE_CHECKING:
-    from ptx.emulate.count.counts import Counts, Line
     from ptx.emulate.count.launch_counts import LaunchCounts
 
+Instruments = tuple[type[BlockInstrument], ...]
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
 _OF_MACHINE_CODE = 4  # registers beside the program's values: the stack's place, and moves
@@ -123,25 +125,28 @@ class EmulatedKernel:
         return self._program.code_of(self.name, late) if late != NOTHING_LATE else self._code
 
     @cached_property
-    def _following_codes(self) -> dict[LateWork, KernelCode]:
-        """The same two kinds of code that also follow undefined values, made on first use."""
+    def _instrumented(self) -> dict[tuple[LateWork, Instruments], KernelCode]:
+        """The same two kinds of code with what instruments write, made on first use."""
         return {}
 
-    def _code_for(self, limits: Limits, *, ordered: bool) -> KernelCode:
-        """The code for a launch with these checks."""
-        if not limits.check_uninitialised or not self._code.loads_own_memory:
+    def _code_for(self, watchers: tuple[Watcher, ...], *, ordered: bool) -> KernelCode:
+        """The code for a launch with these observers."""
+        wanted = [watcher.instrument for watcher in watchers]
+        instruments = tuple(
+            [
+                each
+                for each in wanted
+                if each and issubclass(each, BlockInstrument) and each.is_needed(self._code)
+            ]
+        )
+        if not instruments:
             return self._ordered_code if ordered else self._code
         late = self._code.may_be_late if ordered else NOTHING_LATE
-        code = self._following_codes.get(late)
+        code = self._instrumented.get((late, instruments))
         if code is None:
-            code = self._program.code_of(self.name, late, follows_undefined=True)
-            self._following_codes[late] = code
+            code = self._program.code_of(self.name, late, instruments)
+            self._instrumented[late, instruments] = code
         return code
-
-    @cached_property
-    def _counted_code(self) -> KernelCode:
-        """The code for launches that count executed instructions."""
-        return self._program.code_of(self.name, NOTHING_LATE, counted=True)
 
     @property
     def source(self) -> str:
@@ -164,7 +169,7 @@ class EmulatedKernel:
         """Run the kernel to its end; return a checksum of the decisions of its `order`, else 0.
 
         With `counts` executed instructions are counted there, and `order` is ignored: lanes of a
-        warp that run apart would count apart. `lines_of` assigns the counts to source lines.
+        warp that run apart would count apart.
 
         `grid` counts blocks, or clusters with `.blocksareclusters`. `params` is laid out by the
         signature's offsets; `shared_bytes` is dynamic shared memory.
@@ -182,10 +187,10 @@ class EmulatedKernel:
             for _ in ordered.turns(cooperative=cooperative):
                 pass
             return ordered.decisions.trace
-        code = self._code_for(limits, ordered=False) if counts is None else self._counted_code
+        watchers = watchers_of(limits, counts)
         launch = Launch(
-            code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
-            self._reserved_shared, counts, watchers_of(limits, code),
+            self._code_for(watchers, ordered=False), self._program.device, grid, block, params,
+            shared_bytes, limits, cluster, self._reserved_shared, watchers,
         )  # fmt: skip
         launch.run(cooperative=cooperative)
         launch.end()
@@ -218,10 +223,10 @@ class EmulatedKernel:
         self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int, cluster: Dim3,
         limits: Limits, order: LaunchOrder,
     ) -> OrderedLaunch:  # fmt: skip
-        code = self._code_for(limits, ordered=True)
+        watchers = watchers_of(limits, None)
         return OrderedLaunch(
-            code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
-            self._reserved_shared, order, watchers_of(limits, code),
+            self._code_for(watchers, ordered=True), self._program.device, grid, block, params,
+            shared_bytes, limits, cluster, self._reserved_shared, order, watchers,
         )  # fmt: skip
 
     def _checked_cluster(self, grid: Dim3, cluster: Dim3) -> Dim3:
@@ -233,12 +238,6 @@ class EmulatedKernel:
                 f"kernel {self.shown}: the grid {grid} is no multiple of the cluster {cluster}"
             )
         return cluster
-
-    def lines_of(self, counts: LaunchCounts) -> dict[Line, Counts]:
-        """Return the counts of each line in a launch that counted."""
-        counted = self._counted_code.counted
-        assert counted is not None  # it was made to count
-        return counts.read(counted, self._program.module.files)
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
         for noun, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
@@ -344,16 +343,13 @@ class Program:
             kernel = self._kernels[name] = EmulatedKernel(self, signature, code)
         return kernel
 
-    def code_of(
-        self, name: str, late: LateWork, *, counted: bool = False, follows_undefined: bool = False
-    ) -> KernelCode:
+    def code_of(self, name: str, late: LateWork, instruments: Instruments = ()) -> KernelCode:
         """The code of a kernel that the module defines, as `generate` makes it."""
         span = self.module.functions[name].span
         large = span is not None and span[1] - span[0] > _LARGE
         with collection_paused() if large else nullcontext():
             return generate(
-                self._layout, self.device.code_addresses, name, late,
-                counted=counted, follows_undefined=follows_undefined,
+                self._layout, self.device.code_addresses, name, late, instruments,
                 shown=self.shown.get(name, ""),
             )  # fmt: skip
 

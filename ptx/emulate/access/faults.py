@@ -69,7 +69,7 @@ def find_memory(threads: Fibre, addresses: Addresses, offset: int, site: Site) -
     memory = _memory_of(low, launch.device)
     if memory is not launch.memory:
         site.is_elsewhere = True
-    spans = launch.extents.of(site, "global") if launch.extents is not None else ()
+    spans = launch.spans(site, "global") if launch.bounding else ()
     allocation = None if memory is None else memory.find(low)
     is_one = allocation is not None and high <= allocation.end
     if (

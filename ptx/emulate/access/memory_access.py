@@ -65,8 +65,6 @@ def locate(
         return _params(threads, addresses, offset, site)
     memory: Memory | None = None
     if space == "global":
-        if blocks.undefined and site.writes:
-            blocks.undefined.reject_stored(threads, site)
         memory = _checked(threads, addresses, offset, site)
         elements, index = _in_memory(memory, addresses, offset, site)
     else:
@@ -78,10 +76,6 @@ def locate(
         )
         for observer in blocks.access_observers:
             observer.access(access)
-    if blocks.shadow is not None and space != "global":
-        own = blocks.shared if space == "shared" else blocks.local
-        start = elements.ctypes.data - own.ctypes.data
-        blocks.shadow.note(threads, start, index, site, space)
     return elements, index
 
 
@@ -206,9 +200,8 @@ def _per_thread(
         if space == "shared":
             return _locate_remote(threads, addresses, offset, site, memory)
         raise_if_wrong(threads, addresses, offset, site, space, limit)
-    extents = blocks.launch.extents
-    if extents is not None:
-        spans = extents.of(site, space)
+    if blocks.launch.bounding:
+        spans = blocks.launch.spans(site, space)
         low, high = base + least + site.first, base + greatest + site.end
         if spans and not any(span.start <= low and high <= span.end for span in spans):
             check_spans(threads, spans, addresses.every(threads.n) + offset, site, space)

@@ -41,9 +41,9 @@ from ptx.emulate.check.stamps import (
 from ptx.emulate.check.synchronizes_with import MemoryOrder
 from ptx.emulate.kernel_facts import Update
 from ptx.emulate.memory.late_stores import LateStores
-from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.tensor_memory import COLUMNS, HALF, LANES
 
 _INTENTIONAL = {
     MemoryOrder.WITHOUT_ACQUIRE: WITHOUT_ACQUIRE,

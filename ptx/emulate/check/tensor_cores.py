@@ -35,10 +35,10 @@ from ptx.emulate.check.stamps import (
 )
 from ptx.emulate.kernel_facts import Action, PendingUse, WorkerKind
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import WARP, Geometry
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.threads.tensor_memory import COLUMNS, HALF, LANES
 
 _THREADS_OF_ONE: Final = {"products": 4 * WARP, "work": 1, "loads": WARP, "stores": WARP}
 _LATEST: Final = MOST_EPOCHS - 1

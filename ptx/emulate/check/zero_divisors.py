@@ -47,3 +47,9 @@ class ZeroDivisors(Observer):
                 variable=source.name if isinstance(source, Register) else "",
             )
         )  # fmt: skip
+
+
+def zero_divisors(findings: Findings, launch: ObservedLaunch) -> ZeroDivisors | None:
+    """Return the observer of a launch; None if its kernel has no divisions."""
+    code = launch.code
+    return ZeroDivisors(findings, launch) if code.divides or code.calls_by_address else None

@@ -8,11 +8,10 @@ from ptx.emulate.codegen.analysis.integer_divisions import integer_divisions
 from ptx.emulate.codegen.analysis.pending_results import pending_results
 from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
 from ptx.emulate.codegen.cfg import Block, bits, mask_of
-from ptx.emulate.codegen.count_writer import begin_block, count_block, count_end, count_instruction
 from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
-from ptx.emulate.codegen.undefined_writer import follow_block, follow_branch, follow_step
 from ptx.emulate.kernel_facts import Action, PendingUse
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.memory.site import Site
@@ -91,21 +90,25 @@ class Unit:
 class BlockWriter:
     """Writes one basic block."""
 
-    def __init__(self, unit: Unit, block: Block, emitter: Emitter) -> None:
+    def __init__(
+        self, unit: Unit, block: Block, emitter: Emitter,
+        instruments: tuple[BlockInstrument, ...],
+    ) -> None:  # fmt: skip
         self._unit = unit
         self._block = block
         self._emitter = emitter
+        self._instruments = instruments
 
     def write(self) -> list[str]:
         """The lines of its function."""
         block, emitter, first = self._block, self._emitter, self._unit.first
         following = self._unit.following(block)
         emitter.begin(first + block.index, following)
-        begin_block(emitter)
-        follow_block(emitter, block)
+        for instrument in self._instruments:
+            instrument.begin_block(emitter, block)
         waits = bool(block.steps) and block.steps[0].operation.effect is Effect.SYNCS
         if not waits:
-            count_block(emitter)
+            self._execute_block()
         emitter.targets = tuple(first + target for target in block.targets)
         live_out = self._unit.live_after(block)
         emitter.live_out = live_out
@@ -118,9 +121,9 @@ class BlockWriter:
             emitter.live_results = live
             if step.operation.effect is Effect.PURE and not live:
                 continue
-            count_instruction(emitter, is_skipped=is_skipped)
             self._note_unwritten(step.instruction)
-            follow_step(emitter, step)
+            for instrument in self._instruments:
+                instrument.execute(emitter, step, is_skipped=is_skipped)
             self._note_division(step.instruction)
             pending = self._unit.pending.get(id(step.instruction))
             if pending is not None:
@@ -132,7 +135,7 @@ class BlockWriter:
             if pending is not None and pending.action is Action.BEGINS:
                 self._note_pending(pending, "begin_pending")
             if step.operation.effect is Effect.SYNCS:
-                count_block(emitter)
+                self._execute_block()
             ended = step.operation.effect is Effect.ENDS
         if not ended:
             self._leave(live_out, following)
@@ -140,8 +143,8 @@ class BlockWriter:
 
     def _leave(self, live_out: int, following: int) -> None:
         block, emitter, first = self._block, self._emitter, self._unit.first
-        count_end(emitter, block.branch, block.skipped)
         if block.guard is None:
+            self._end_block()
             emitter.flush(live_out)
             target = following if block.target is None else first + block.target
             emitter.line(f"return {target}")
@@ -153,12 +156,20 @@ class BlockWriter:
         pending = None if branch is None else self._unit.pending.get(id(branch))
         if pending is not None:
             self._note_pending(pending, "use_pending")
-        follow_branch(emitter, block)
+        self._end_block()
         condition = emitter.value(block.guard.register, "pred")
         if block.guard.negated:
             condition = f"~{condition}"
         emitter.flush(live_out)
         emitter.line(f"return f.split({condition}, {first + block.target}, {following})")
+
+    def _execute_block(self) -> None:
+        for instrument in self._instruments:
+            instrument.execute_block(self._emitter)
+
+    def _end_block(self) -> None:
+        for instrument in self._instruments:
+            instrument.end_block(self._emitter, self._block)
 
     def _note_unwritten(self, instruction: Instruction) -> None:
         """Write code that reports unwritten registers."""

@@ -5,14 +5,15 @@ One `Emitter` serves one function; the generator starts each block and hands it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
 from ptx.emulate.access.memory_access import load, store
 from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.scope import Constants, FunctionScope
-from ptx.emulate.kernel_facts import LateWork
+from ptx.emulate.kernel_facts import Instrument, LateWork
 from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import UnsupportedInstruction
@@ -44,11 +45,35 @@ def choose(condition: Value, yes: Value, no: Value) -> Value:
     return np.where(condition, yes, no)
 
 
+class OperationInstrument(Instrument):
+    """Writes code for an observer where operations are written; each method may write nothing."""
+
+    def access(self, e: Emitter, addresses: str, offset: int, site: str) -> None:
+        """The fibre accesses memory there, as `Emitter.address` and `Emitter.site` name it."""
+
+    def bring(self, e: Emitter, i: Instruction) -> dict[str, str]:
+        """Return what lanes of a warp bring to an exchange beside their values, by name."""
+        return {}
+
+    def exchange(
+        self, e: Emitter, i: Instruction, target: Operand, marks: str, sources: tuple[Operand, ...]
+    ) -> None:
+        """The result of an exchange depends on `marks`, an expression of those that lanes brought.
+
+        It also depends on `sources`, which are the lane's own.
+        """
+
+
+MARKS: Final = "marks"
+"""The name by which lanes of a warp bring marks of their values to an exchange."""
+
+
 class Emitter:
     """Writes the body of one basic block after another.
 
     Attributes:
         scope: the function's registers, symbols and names.
+        instruments: those that write code for observers.
         instruction: the one that is being emitted.
         here, following: numbers of this block and of the one after it, for `return`.
         targets: of an indexed branch.
@@ -57,8 +82,11 @@ class Emitter:
         functions: number of each function of the kernel that is called by its name.
     """
 
-    def __init__(self, scope: FunctionScope) -> None:
+    def __init__(
+        self, scope: FunctionScope, instruments: Sequence[OperationInstrument] = ()
+    ) -> None:
         self.scope = scope
+        self.instruments = instruments
         self.instruction: Instruction = Instruction("", (), (), None, 0, None)
         self.here: int = 0
         self.following: int = 0
@@ -245,6 +273,28 @@ class Emitter:
         if self.scope.width[number] not in (4, 8):
             raise self.reject(f"{operand.base.name} is no register of 32 or 64 bits")
         return self._registers.addresses(number), operand.offset, space
+
+    # For operations: observers.
+
+    def note_access(self, addresses: str, offset: int, site: str) -> None:
+        """Write code that observes an access, as `address` and `site` name it."""
+        for instrument in self.instruments:
+            instrument.access(self, addresses, offset, site)
+
+    def bring(self, i: Instruction) -> dict[str, str]:
+        """Return what lanes of a warp bring to an exchange beside their values, by name."""
+        return {
+            name: value
+            for instrument in self.instruments
+            for name, value in instrument.bring(self, i).items()
+        }
+
+    def note_exchange(
+        self, i: Instruction, target: Operand, marks: str, sources: tuple[Operand, ...] = ()
+    ) -> None:
+        """Write code that observes an exchange, as `OperationInstrument.exchange` describes."""
+        for instrument in self.instruments:
+            instrument.exchange(self, i, target, marks, sources)
 
     def parameter(self, symbol: Symbol, ptx_type: str, offset: int = 0) -> str:
         """The value of a `.param` variable of this function, as the arguments of a call."""

@@ -13,11 +13,12 @@ from ptx.emulate.codegen.block_writer import BlockWriter, Unit
 from ptx.emulate.codegen.call_graph import CallGraph, call_target
 from ptx.emulate.codegen.cfg import Block, BlockStep, CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_code import LaneCode
-from ptx.emulate.kernel_facts import NOTHING_LATE, CountedCode, LateWork
+from ptx.emulate.kernel_facts import NOTHING_LATE, LateWork
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -96,17 +97,15 @@ def generate(
     code_addresses: CodeAddresses,
     kernel: str,
     late: LateWork = NOTHING_LATE,
+    instruments: tuple[type[BlockInstrument], ...] = (),
     *,
-    counted: bool = False,
-    follows_undefined: bool = False,
     shown: str = "",
 ) -> KernelCode:
     """The code of a kernel of a module; `code_addresses` has the functions of its device.
 
     Errors call the kernel `shown`, if that is given.
 
-    Work in `late` is deferred. With `counted` the code counts the instructions that it executes.
-    With `follows_undefined` it follows values that come from unwritten shared or local memory.
+    Work in `late` is deferred. `instruments` write code for observers into it.
 
     Raises:
         UnsupportedInstruction: it, or a function that it calls by name, uses an unsupported
@@ -124,10 +123,10 @@ def generate(
     shown = shown or kernel
     blocks = BlockFunctions(shown, namespace.names)
     code = KernelCode(shown, module.files, offsets, nbytes, blocks=blocks)
-    code.counted = CountedCode() if counted else None
-    code.follows_undefined = follows_undefined
+    made = tuple([instrument(number) for number, instrument in enumerate(instruments)])
+    code.instruments = made
     sizes = {name: variable.nbytes for name, variable in shared.items()}
-    writer = _KernelWriter(layout, code_addresses, code, namespace, graph, late, sizes)
+    writer = _KernelWriter(layout, code_addresses, code, namespace, graph, late, sizes, made)
     return writer.write(kernel)
 
 
@@ -151,6 +150,7 @@ class _KernelWriter:
         graph: CallGraph,
         late: LateWork,
         shared_sizes: dict[str, int],
+        instruments: tuple[BlockInstrument, ...],
     ) -> None:
         self._layout = layout
         self._code_addresses = code_addresses
@@ -159,6 +159,7 @@ class _KernelWriter:
         self._graphs = {layout: graph}
         self._numbers: dict[CodePlace, int] = {}
         self._late = late
+        self._instruments = instruments
         self._origins = KernelOrigins(code, shared_sizes)
         self._bodies: list[Body] = []
         self._units: list[Unit] = []
@@ -177,7 +178,7 @@ class _KernelWriter:
         code.find_function = self.find_function
         code.find_origins = self._origins.find
         code.uses_of = partial(uses_of, self._bodies)
-        if code.counted is None and not code.follows_undefined and self._late == NOTHING_LATE:
+        if not self._instruments and self._late == NOTHING_LATE:
             writer = LaneWriter(code, self._units)
             code.lanes = LaneCode(writer.write, writer.write_loop, writer.shows_order)
         if code.stack_bytes > MOST_LOCAL_BYTES:
@@ -246,7 +247,6 @@ class _KernelWriter:
             scope = FunctionScope(
                 self._code.kernel, function, body, frame_layout(function, body), layout,
                 self._code.shared_offsets, self._namespace, self._code.sites, self._late,
-                self._code.counted, self._code.follows_undefined,
             )  # fmt: skip
         except KeyError as missing:
             raise UnsupportedInstruction(
@@ -261,11 +261,13 @@ class _KernelWriter:
 
     def _written(self, unit: Unit, functions: dict[str, int]) -> list[list[str]]:
         """The lines of each block."""
-        emitter = Emitter(unit.scope)
+        emitter = Emitter(unit.scope, self._instruments)
         emitter.functions = unit.functions = functions
         emitter.first = unit.first
         first = len(self._code.sites)
-        written = [BlockWriter(unit, block, emitter).write() for block in unit.blocks]
+        written = [
+            BlockWriter(unit, block, emitter, self._instruments).write() for block in unit.blocks
+        ]
         unit.sites = self._code.sites[first:]
         return written
 

@@ -11,7 +11,7 @@ from ptx.emulate.codegen.analysis.float_registers import (
     registers_without_subnormals,
 )
 from ptx.emulate.codegen.registers import CARRY
-from ptx.emulate.kernel_facts import CountedCode, LateWork
+from ptx.emulate.kernel_facts import LateWork
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import addresses_in
@@ -51,9 +51,6 @@ class FunctionScope:
         invariants: the slot in the launch's cache of a result that chunks share, by the identity of
             its instruction.
         late: the work that is deferred.
-        counted: where the instructions are listed of code that counts them, None in any other.
-        follows_undefined: whether the code follows values that come from memory which nothing has
-            written.
         lane_values: floats that the code of single threads names.
         width: bytes of each register; stored_kind: the kind in which it is held between blocks.
     """
@@ -69,13 +66,9 @@ class FunctionScope:
         namespace: Namespace,
         sites: list[Site],
         late: LateWork,
-        counted: CountedCode | None,
-        follows_undefined: bool,
     ) -> None:
         self.kernel = kernel
         self.late = late
-        self.counted = counted
-        self.follows_undefined: bool = follows_undefined
         self.function = function
         self.body = body
         self.frame = frame

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.count.count_writer import CountWriter
 from ptx.emulate.count.counts import Branches
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.count.warp_rows import (
@@ -16,6 +17,7 @@ from ptx.emulate.count.warp_rows import (
     shared_atomic_wavefronts,
     shared_traffic,
 )
+from ptx.emulate.kernel_facts import Instrument
 from ptx.emulate.memory.generic_addresses import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -24,24 +26,44 @@ from ptx.emulate.memory.generic_addresses import (
 )
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
-from ptx.emulate.model.geometry import WARP, Geometry, Value
-from ptx.emulate.model.threads import Threads
+from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.model.threads import ThreadBlocks, Threads
+from ptx.emulate.observer import ObservedLaunch, Observer
 from ptx.isa.instruction_facts import InstructionKind
 
 Bools = NDArray[np.bool_]
 _ELSEWHERE = ((LOCAL_WINDOW, "local"), (PARAM_WINDOW, "param"), (SHARED_WINDOW, "shared"))
 
 
-class ChunkCounts:
-    """Counters of blocks that are executed together; `first` is the first of them."""
+class CountedLaunch(Observer):
+    """Counts the instructions of one launch in `counts`."""
 
-    def __init__(self, launch: LaunchCounts, geometry: Geometry, first: int, stride: int) -> None:
+    def __init__(self, counts: LaunchCounts, launch: ObservedLaunch) -> None:
+        self._counts = counts
+        for instrument in launch.code.instruments:
+            if isinstance(instrument, CountWriter):
+                counts.code = launch.code, instrument.counted
+
+    def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
+        """Return the counters of a chunk."""
+        return ChunkCounts(self._counts, blocks)
+
+
+class ChunkCounts(Observer):
+    """Counters of blocks that are executed together."""
+
+    def __init__(self, launch: LaunchCounts, blocks: ThreadBlocks) -> None:
+        geometry = blocks.geometry
         self._launch = launch
-        self._first = first
-        self._stride = stride  # of two blocks' shared memory
+        self._first = blocks.first
+        self._stride = blocks.shared_stride
         self._slots = geometry.index("warp_slot")
         self._warps = geometry.blocks * geometry.warps_per_block
         self._is_dense = geometry.threads_per_block % WARP == 0
+
+    def follow(self, instrument: Instrument) -> object | None:
+        """Return the counters, which generated code calls."""
+        return self if isinstance(instrument, CountWriter) else None
 
     # Called by generated code.
 
@@ -64,7 +86,7 @@ class ChunkCounts:
         self._launch.guarded[number] += threads.count
         self._add_branch(threads, number, choice)
 
-    def access(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
+    def count_access(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
         """Count an access of these threads to memory."""
         every = addresses.every(threads.n) + offset
         for space, chosen, addresses_in_space in _by_space(every, site):

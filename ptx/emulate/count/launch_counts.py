@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.count.access_log import AccessLog
+from ptx.emulate.count.count_writer import CountedCode
 from ptx.emulate.count.counts import (
     AtomicTraffic,
     Branches,
@@ -21,7 +22,7 @@ from ptx.emulate.count.counts import (
 )
 from ptx.emulate.count.instruction_class import InstructionClass, class_of
 from ptx.emulate.count.warp_rows import Rows, most_alike
-from ptx.emulate.kernel_facts import CountedCode
+from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.site import Site
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction, source_place
@@ -77,14 +78,16 @@ class Contention:
 
 
 class LaunchCounts:
-    """The counts of a launch, by block of code and by instruction; `read` assigns them to lines.
+    """The counts of a launch, by block of code and by instruction; `lines` assigns them to lines.
 
     Attributes:
         log: records the accesses, too; None if they are only counted.
+        code: the kernel's facts, and the instructions of its blocks; None before the launch.
     """
 
     def __init__(self, log: AccessLog | None = None) -> None:
         self.log: AccessLog | None = log
+        self.code: tuple[KernelFacts, CountedCode] | None = None
         self.warps: defaultdict[int, int] = defaultdict(int)
         self.threads: defaultdict[int, int] = defaultdict(int)
         self.guarded: defaultdict[int, int] = defaultdict(int)
@@ -93,8 +96,12 @@ class LaunchCounts:
         self.in_shared: defaultdict[Site, SharedTraffic] = defaultdict(SharedTraffic)
         self.atomics: defaultdict[tuple[Site, str], Contention] = defaultdict(Contention)
 
-    def read(self, code: CountedCode, files: Mapping[int, str]) -> dict[Line, Counts]:
+    def lines(self) -> dict[Line, Counts]:
         """Return the counts of each line of the code that ran."""
+        if self.code is None:
+            return {}
+        facts, code = self.code
+        files = facts.files
         counts_of: defaultdict[Line, Counts] = defaultdict(Counts)
 
         def add(instruction: Instruction, counts: Counts) -> None:

@@ -122,5 +122,5 @@ def _copy(fibre: Fibre, source: int, target: int, nbytes: int) -> None:
     local = fibre.blocks.local.reshape(fibre.blocks.geometry.threads, -1)
     rows = slice(None) if fibre.lanes is None else fibre.lanes
     local[rows, target : target + nbytes] = local[rows, source : source + nbytes]
-    if fibre.blocks.shadow is not None:
-        fibre.blocks.shadow.copy(rows, source, target, nbytes, len(local))
+    for observer in fibre.blocks.observers:
+        observer.copy_local(rows, source, target, nbytes)

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.address_ranges import Allocation
-from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.site import Site
 
 
@@ -57,93 +55,6 @@ class Span:
 
 
 Origins = Mapping[Site, frozenset[Origin]]
-
-
-class PointerExtents:
-    """The memory that each access of a launch may reach.
-
-    Args:
-        origins: the origins of the addresses of each access.
-        memory: the device's memory.
-        params: the kernel's parameters.
-        shared_bytes: a block's shared memory.
-    """
-
-    def __init__(
-        self, origins: Origins, memory: DeviceMemory, params: NDArray[np.uint8], shared_bytes: int
-    ) -> None:
-        self._origins = origins
-        self._memory = memory
-        self._params = params
-        self._shared_bytes = shared_bytes
-        self._known: dict[tuple[Site, str], tuple[Span, ...]] = {}
-
-    def of(self, site: Site, space: str) -> tuple[Span, ...]:
-        """Return the bounds of an access to a space; an empty tuple if they are unknown."""
-        spans = self._known.get((site, space))
-        if spans is None:
-            spans = self._known[site, space] = self._spans(site, space)
-        return spans
-
-    def _spans(self, site: Site, space: str) -> tuple[Span, ...]:
-        spans: list[Span] = []
-        for origin in self._origins.get(site, ()):
-            if origin.space != space:
-                return ()
-            if origin.parameter < 0:
-                end = origin.end or self._shared_bytes
-                spans.append(Span(origin.start, end, f"the variable {origin.name}"))
-                continue
-            arrays = self._arrays(origin)
-            if not arrays:
-                return ()
-            spans += arrays
-        return tuple(spans)
-
-    def _arrays(self, origin: Origin) -> list[Span]:
-        """The array that a parameter points into, and the one that it is the end of."""
-        memory = self._memory
-        address = pointer_at(self._params, origin.parameter)
-        words = f"which parameter {origin.shown} points into"
-        allocations = [memory.find(address), memory.find(address - 1)]
-        spans: list[Span] = []
-        for allocation in dict.fromkeys(
-            allocation for allocation in allocations if allocation is not None
-        ):
-            parts = self._parts(allocation, address)
-            if parts:
-                spans += [
-                    Span(
-                        start,
-                        start + nbytes,
-                        f"{nbytes} bytes at {start:#x} in {allocation}, {words}",
-                    )
-                    for start, nbytes in parts
-                ]
-            elif memory.freed_by_owner.get(allocation.address) is allocation:
-                end = "was given back to its allocator"
-                spans.append(
-                    Span(
-                        allocation.address, allocation.end, f"{allocation}, {words}; it {end}", True
-                    )
-                )
-            else:
-                spans.append(Span(allocation.address, allocation.end, f"{allocation}, {words}"))
-        return spans
-
-    def _parts(self, allocation: Allocation, address: int) -> list[tuple[int, int]]:
-        """The parts of an allocation that begin at an address, and those that end there.
-
-        An address at the allocation's own start may also stand for all of it.
-        """
-        parts = self._memory.parts
-        if address == allocation.address or parts.get(address, (None, 0))[0] is not allocation:
-            return []
-        return [
-            (start, nbytes)
-            for start, (owner, nbytes) in list(parts.items())
-            if owner is allocation and address in (start, start + nbytes)
-        ]
 
 
 def pointer_at(params: NDArray[np.uint8], offset: int) -> int:

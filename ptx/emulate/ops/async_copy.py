@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.access.memory_access import load_vector, store
-from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, EmitFunction, operation
 from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, chosen_addresses, ordered_blocks
@@ -203,8 +202,8 @@ def _copy(e: Emitter, i: Instruction) -> None:
     arguments = (
         f"f, {target_addresses}, {target_offset}, {source_addresses}, {source_offset}, {name}"
     )
-    count_access(e, source_addresses, source_offset, e.scope.bind(sites.source, "site"))
-    count_access(e, target_addresses, target_offset, e.scope.bind(sites.target, "site"))
+    e.note_access(source_addresses, source_offset, e.scope.bind(sites.source, "site"))
+    e.note_access(target_addresses, target_offset, e.scope.bind(sites.target, "site"))
     site_names = ", ".join(
         e.scope.bind(copy_site, "site") for copy_site in (sites.target, sites.source)
     )

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ptx.emulate import ieee
 from ptx.emulate.access.memory_access import Elements, divide, locate, note_swap
-from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.ieee.formats import BF16, F16, Format
@@ -496,7 +495,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
         raise e.reject(f"it needs vectors of {count} elements")
     other = e.value(operands[2], stored) if name == "cas" else values[0]
     site = e.site(space, stored, count, writes=True)
-    count_access(e, addresses, offset, site)
+    e.note_access(addresses, offset, site)
     is_used = target is not None and e.is_used(target)
     if e.late.stores and facts.publishes:
         e.line(f"{e.helper(publish)}(f)")

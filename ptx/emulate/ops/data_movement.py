@@ -17,7 +17,6 @@ import numpy as np
 
 from ptx.emulate.access.faults import SeveralMemories
 from ptx.emulate.access.memory_access import divide, load, load_vector, locate, store
-from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks, ordered_blocks
@@ -394,7 +393,7 @@ def _load(e: Emitter, i: Instruction) -> None:
         return
     addresses, offset, space = e.address(source, space_of(i))
     site = e.site(space, ptx_type, count)
-    count_access(e, addresses, offset, site)
+    e.note_access(addresses, offset, site)
     facts = i.facts
     if (
         e.late.stores
@@ -446,7 +445,7 @@ def _store(e: Emitter, i: Instruction) -> None:
     values = e.values(source, ptx_type)
     addresses, offset, space = e.address(target, space_of(i))
     site = e.site(space, ptx_type, len(values), writes=True)
-    count_access(e, addresses, offset, site)
+    e.note_access(addresses, offset, site)
     if space in ("global", "generic"):
         if e.late.stores and i.facts.publishes:
             e.line(f"{e.helper(publish)}(f)")

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.access.memory_access import load_vector, locate, store
-from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.warp_group import Group
@@ -117,7 +116,7 @@ def row_address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
 
 
 def _count_rows(e: Emitter, address: str, site: str) -> None:
-    count_access(e, f"{e.helper(addresses_in)}({address})", 0, site)
+    e.note_access(f"{e.helper(addresses_in)}({address})", 0, site)
 
 
 def _load(e: Emitter, i: Instruction) -> None:
@@ -266,7 +265,7 @@ def _load_bytes(e: Emitter, i: Instruction) -> None:
     address, space = row_address(e, i, 1)
     site = e.site(space, "u32", 4)
     group = sync_warp(e, i, {"address": address})
-    count_access(e, f"{e.helper(addresses_in)}({address})", 0, site)
+    e.note_access(f"{e.helper(addresses_in)}({address})", 0, site)
     function = e.helper(load_square if shape == "m16n16" else load_wide)
     bits = packed[0] if packed else 8
     count = _COUNTS[number]
@@ -285,7 +284,7 @@ def _store_bytes(e: Emitter, i: Instruction) -> None:
     row_site = e.site(space, "u32", 4, writes=True)
     sites = f"({row_site}, {e.site(space, 'u8', writes=True)})"
     group = sync_warp(e, i, {"address": address})
-    count_access(e, f"{e.helper(addresses_in)}({address})", 0, row_site)
+    e.note_access(f"{e.helper(addresses_in)}({address})", 0, row_site)
     e.line(f"{e.helper(store_tall)}(f, {group}, {address}, {sites}, {', '.join(words)})")
 
 

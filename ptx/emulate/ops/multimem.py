@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ptx.emulate import ieee
 from ptx.emulate.access.memory_access import Group, divide_into, load_vector, store
-from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.ieee.formats import BF16, F16, Format
@@ -166,7 +165,7 @@ def _emit_load(e: Emitter, i: Instruction) -> None:
         raise e.reject("only sums of halves have .acc::f32")
     addresses, offset, _ = e.address(source, "global")
     site = e.site("global", stored, count)
-    count_access(e, addresses, offset, site)
+    e.note_access(addresses, offset, site)
     reduced = e.temporary(
         f"{e.helper(load_reduced)}(f, {addresses}, {offset}, {site}, {name!r}, {ptx_type!r},"
         f" {wide})"
@@ -185,7 +184,7 @@ def _emit_write(e: Emitter, i: Instruction) -> None:
         raise e.reject(f"it needs vectors of {count} elements")
     addresses, offset, _ = e.address(target, "global")
     site = e.site("global", stored, count, writes=True)
-    count_access(e, addresses, offset, site)
+    e.note_access(addresses, offset, site)
     if e.late.stores and i.facts.publishes:
         e.line(f"{e.helper(publish)}(f)")
     e.line(

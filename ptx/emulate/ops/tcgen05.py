@@ -40,7 +40,6 @@ from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.kernel_facts import WorkerKind
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.tensor_memory import HALF, LANES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Deadlock, TensorMemoryFault
 from ptx.emulate.model.geometry import WARP, Value
@@ -49,6 +48,7 @@ from ptx.emulate.ops.matrix import SharedMatrix
 from ptx.emulate.ops.mbarrier import mbarrier_place
 from ptx.emulate.ops.warp import sync_warp
 from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.tensor_memory import HALF, LANES
 from ptx.isa.model import (
     Address,
     Immediate,

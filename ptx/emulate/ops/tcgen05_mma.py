@@ -40,13 +40,13 @@ from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.order.ordered_blocks import Work, ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_cells, note_work
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.tensor_memory import LANES
 from ptx.emulate.model.errors import TensorMemoryFault
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix import Matrices, SharedMatrix, decoded, encoded, product, separate
 from ptx.emulate.ops.mma import decoded_factors, sum_of_products
 from ptx.emulate.ops.tcgen05 import one_by_one, require_known_layout, slots, tensor_address
 from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.tensor_memory import LANES
 from ptx.isa.model import Address, Immediate, Instruction, Operand, Vector
 
 _RESERVED: Final = 1 << 6 | 1 << 23 | 1 << 29

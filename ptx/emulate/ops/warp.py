@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.emitter import MARKS, Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.codegen.undefined_writer import EXCHANGED, bring_undefined, follow_exchange
 from ptx.emulate.exec.sync.warp_group import Group, group_of, packed
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
@@ -35,7 +34,7 @@ def sync_lanes(e: Emitter, i: Instruction, mask: Operand, values: dict[str, str]
     """
     word = e.temporary(e.value(mask, "u32"))
     if values:
-        values = {**values, **bring_undefined(e, i)}
+        values = {**values, **e.bring(i)}
     _wait(e, word, ".".join((i.opcode, *i.modifiers)), values)
     return e.temporary(f"{e.helper(group_of)}(f, {word})")
 
@@ -72,7 +71,7 @@ def undefined_in_any(fibre: Fibre, group: Group, undefined: Value) -> Value:
 
 def undefined_grid(fibre: Fibre, group: Group, undefined: Value) -> NDArray[np.int32]:
     """(rows, 32) the read that each lane's value depends on, 0 for none."""
-    return group.grid(fibre, EXCHANGED, undefined).reshape(-1, WARP)
+    return group.grid(fibre, MARKS, undefined).reshape(-1, WARP)
 
 
 def whole_warps(fibre: Fibre, mask: Value, instruction: Instruction) -> Group:
@@ -178,10 +177,10 @@ def _emit(e: Emitter, i: Instruction) -> None:
     result = e.temporary(f"{call}, {a}, {b}, {c})")
     own_sources = tuple(sources[1:])
     if isinstance(target, Pair):
-        follow_exchange(e, i, target.second, e.constant(0, "s32"), own_sources)
+        e.note_exchange(i, target.second, e.constant(0, "s32"), own_sources)
         e.assign(target.second, "pred", f"{result}[1]")
         target = target.first
-    follow_exchange(e, i, target, f"{call}, {EXCHANGED}, {b}, {c}, {EXCHANGED!r})[0]", own_sources)
+    e.note_exchange(i, target, f"{call}, {MARKS}, {b}, {c}, {MARKS!r})[0]", own_sources)
     e.assign(target, "b32", f"{result}[0]")
 
 
@@ -242,7 +241,7 @@ def elect(group: Group) -> tuple[Value, Value]:
 def _ballot(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
     group = sync_lanes(e, i, i.operands[2], {"flag": flag})
-    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {EXCHANGED})")
+    e.note_exchange(i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {MARKS})")
     e.assign(i.operands[0], "b32", f"{e.helper(ballot)}(f, {group}, {flag})")
 
 
@@ -250,7 +249,7 @@ def _vote(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
     group = sync_lanes(e, i, i.operands[2], {"flag": flag})
     arguments = f"(f, {group}, {i.modifiers[1]!r}, {flag}"
-    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_vote)}{arguments}, {EXCHANGED})")
+    e.note_exchange(i, i.operands[0], f"{e.helper(undefined_vote)}{arguments}, {MARKS})")
     e.assign(i.operands[0], "pred", f"{e.helper(vote)}{arguments})")
 
 
@@ -323,7 +322,7 @@ def undefined_match(fibre: Fibre, group: Group, value: Value, undefined: Value) 
 def _any(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], type_suffix(i)))
     group = sync_lanes(e, i, i.operands[2], {"value": value})
-    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {EXCHANGED})")
+    e.note_exchange(i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {MARKS})")
     e.assign(i.operands[0], "b32", f"{e.helper(match_any)}(f, {group}, {value})")
 
 
@@ -332,8 +331,8 @@ def _all(e: Emitter, i: Instruction) -> None:
     group = sync_lanes(e, i, i.operands[2], {"value": value})
     result = e.temporary(f"{e.helper(match_all)}(f, {group}, {value})")
     target = i.operands[0]
-    reads = f"{e.helper(undefined_match)}(f, {group}, {value}, {EXCHANGED})"
-    follow_exchange(e, i, target, reads)
+    reads = f"{e.helper(undefined_match)}(f, {group}, {value}, {MARKS})"
+    e.note_exchange(i, target, reads)
     if isinstance(target, Pair):
         e.assign(target.second, "pred", f"{result}[1]")
         target = target.first
@@ -410,7 +409,7 @@ def _emit_float(e: Emitter, i: Instruction) -> None:
 
 
 def _follow(e: Emitter, i: Instruction, group: str) -> None:
-    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {EXCHANGED})")
+    e.note_exchange(i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {MARKS})")
 
 
 _operation = partial(operation, arity=3, effect=Effect.SYNCS, section="redux.sync")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +11,16 @@ from numpy.typing import NDArray
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.layout import aligned
-from ptx.emulate.memory.pointer_extents import PointerExtents, pointer_at
+from ptx.emulate.memory.pointer_extents import Span, pointer_at
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
 from ptx.emulate.model.types import NUMPY
-from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
+from ptx.emulate.observer import BOUNDS, ObservedLaunch, Observer, Watcher, observers_of
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import Limits
 from ptx.standard_streams import write_output
-
-# Checks and counters are imported by the first launch that has them: saves 25 ms of the others.
-if TYPE_CHECKING:
-    from ptx.emulate.count.chunk_counts import ChunkCounts
-    from ptx.emulate.count.launch_counts import LaunchCounts
 
 Bools = NDArray[np.bool_]
 Array = NDArray[Any]
@@ -83,10 +79,10 @@ class LaunchPlan:
         shared_bytes: a block's shared memory, static and dynamic.
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         reserved_start: where the part of a block's shared memory begins that the system reserves.
-        extents: how far each access may reach, where that is checked.
         output: takes the text that threads print; clock: gives them the time.
         cluster: its division into clusters; is_cluster: whether that was requested.
         observers: of the launch, in the order in which they see an access.
+        bounding: those of them that bound accesses.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
         lacks_workspace: whether a kernel has read the address of a workspace that the launch does
         not have.
@@ -103,7 +99,6 @@ class LaunchPlan:
         limits: Limits,
         cluster: Dim3 = (1, 1, 1),
         reserved_shared: int = 0,
-        counts: LaunchCounts | None = None,
         watchers: tuple[Watcher, ...] = (),
     ) -> None:
         self.code = code
@@ -130,9 +125,10 @@ class LaunchPlan:
         self.workspace: int = 0
         self.lacks_workspace: bool = False
         self.output: Output = Output()
-        self._counts = counts
-        self.extents: PointerExtents | None = self._extents() if limits.check_bounds else None
         self.observers: tuple[Observer, ...] = self._observers(watchers)
+        self.bounding: tuple[Observer, ...] = observers_of(self.observers, BOUNDS)
+        if self.bounding:  # sites may have cached wider bounds in the last launch
+            self.memory.version += 1
 
     def for_thread(self) -> Self:
         """Return the same plan for another thread, with arrays of its own that chunks share."""
@@ -144,12 +140,8 @@ class LaunchPlan:
 
     @property
     def is_observed(self) -> bool:
-        """True if checks or counters observe the threads."""
-        limits = self.limits
-        has_checks = limits.check_uninitialised or limits.check_synchronisation
-        watchers = (self._counts, self.extents)
-        has_watcher = any(watcher is not None for watcher in watchers)
-        return has_checks or has_watcher or bool(self.observers)
+        """True if observers, or the check of synchronisation, follow the threads."""
+        return self.limits.check_synchronisation or bool(self.observers)
 
     def _observers(self, watchers: tuple[Watcher, ...]) -> tuple[Observer, ...]:
         if not watchers:
@@ -158,22 +150,13 @@ class LaunchPlan:
             self.code, self.memory, self.block, self.cluster, self.param_bytes, self.shared_bytes,
             self.reserved_start, lambda: self.code.find_origins(self._pointers()),
         )  # fmt: skip
-        observers = [watcher(launch) for watcher in watchers]
+        observers = [watcher.begin(launch) for watcher in watchers]
         return tuple([observer for observer in observers if observer is not None])
 
     def _pointers(self) -> frozenset[int]:
         """Return the offsets of the parameters that are addresses."""
         offsets = range(0, len(self.param_bytes) - 7, 8)
         return frozenset(offset for offset in offsets if self._is_pointer(offset))
-
-    def _extents(self) -> PointerExtents:
-        """Return how far accesses may reach: arrays that parameters point into, and variables."""
-        # Invalidate the bounds that sites cached in the last launch, which may be wider.
-        self.memory.version += 1
-        return PointerExtents(
-            self.code.find_origins(self._pointers()), self.memory, self.param_bytes,
-            self.shared_bytes,
-        )  # fmt: skip
 
     def _is_pointer(self, offset: int) -> bool:
         address = pointer_at(self.param_bytes, offset)
@@ -183,13 +166,10 @@ class LaunchPlan:
             or self.device.host(address) is not None
         )
 
-    def counts_of(self, shape: Geometry, first: int) -> ChunkCounts | None:
-        """Return the counters of the blocks from number `first` on; None without counting."""
-        if self._counts is None:
-            return None
-        from ptx.emulate.count.chunk_counts import ChunkCounts
-
-        return ChunkCounts(self._counts, shape, first, self.shared_stride)
+    def spans(self, site: Site, space: str) -> tuple[Span, ...]:
+        """Return where alone an instruction may access a space; () for no bounds."""
+        bounds = [observer.spans(site, space) for observer in self.bounding]
+        return next((spans for spans in bounds if spans), ())
 
     def end(self) -> None:
         """Let the observers know that the launch has ended without a fault."""

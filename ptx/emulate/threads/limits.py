@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptx.argument_checks import checks
-from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.findings import Findings
 from ptx.emulate.model.grid_dependency import GridDependency
 from ptx.errors import PtxArgumentValueError
@@ -71,13 +70,13 @@ class Limits:
         unwritten: receives unwritten reads of global memory that has flags for that
             (`DeviceMemory.watch_writes`); None disables that check.
         divisions: receives divisions of integers by zero; None disables that check.
-        accessed: with the race check, called at the end with the accesses of the launch.
+        accessed: with the race check, called at the end with the `LaunchAccesses`.
         dependency: if launches may overlap, the dependencies on this one and its neighbours.
         few_threads: when few threads run one by one, which changes the time alone.
         threads: of the interpreter that execute the chunks of one launch, where chunks cannot
             depend on each other; results are those of one thread. 0 gives as many as there are
             processors if the interpreter runs threads at once, else one.
-        watchers: each returns an observer of a launch that begins, or None.
+        watchers: more observers of each launch.
     """
 
     max_steps: int = 2_000_000
@@ -92,7 +91,7 @@ class Limits:
     findings: Findings | None = None
     unwritten: Findings | None = None
     divisions: Findings | None = None
-    accessed: Callable[[LaunchAccesses], None] | None = None
+    accessed: Callable[[Any], None] | None = None  # the class stands in a layer above
     dependency: GridDependency | None = None
     few_threads: FewThreads = FewThreads()
     threads: int = 0

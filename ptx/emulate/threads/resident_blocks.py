@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.kernel_facts import KernelFacts
+from ptx.emulate.kernel_facts import Instrument, KernelFacts
 from ptx.emulate.memory.chunk_accesses import ChunkAccesses
-from ptx.emulate.memory.tensor_memory import TensorMemory
-from ptx.emulate.memory.undefined_values import Shadow, UndefinedValues
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import ThreadBlocks
 from ptx.emulate.observer import ACCESSES, LOADS, ORDER, Observer, observers_of
 from ptx.emulate.threads.launch_plan import LaunchCache, LaunchPlan
 from ptx.emulate.threads.special_registers import special_value
-
-if TYPE_CHECKING:
-    from ptx.emulate.count.chunk_counts import ChunkCounts
+from ptx.emulate.threads.tensor_memory import TensorMemory
 
 
 class ResidentBlocks(ThreadBlocks):
@@ -27,12 +21,10 @@ class ResidentBlocks(ThreadBlocks):
 
     Attributes:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
-        shadow: which of the shared and local memory was written, where that is checked.
-        undefined: values in registers that come from what was not, where the code follows them.
         observers: of the threads; they see an access in this order.
         access_observers, load_observers, order_observers: those that receive accesses, the values
             of loads, and synchronisation.
-        counts: the counters of these blocks; None in a launch that does not count.
+        followers: what the code calls that instruments wrote, in their order.
         accesses: their accesses to global memory, where chunks run in several threads, else None.
         cache: shared with other chunks of their geometry.
         mbarriers: the mbarrier objects in the shared memory, which `sync.mbarrier.of` makes.
@@ -53,20 +45,14 @@ class ResidentBlocks(ThreadBlocks):
             self.cache.starts, launch.code.kernel, launch.code.files,
         )  # fmt: skip
         self.shared: NDArray[np.uint8] = launch.shared_memory(geometry.blocks * self.shared_stride)
-        self.undefined: UndefinedValues | None = (
-            UndefinedValues(geometry.threads, launch.code.numbers)
-            if launch.code.follows_undefined
-            else None
-        )
-        self.shadow: Shadow | None = (
-            self._new_shadow() if launch.limits.check_uninitialised else None
-        )
         observers = tuple([observer.begin(self, self.shared) for observer in launch.observers])
         self.observers: tuple[Observer, ...] = observers
         self.access_observers: tuple[Observer, ...] = observers_of(observers, ACCESSES)
         self.load_observers: tuple[Observer, ...] = observers_of(observers, LOADS)
         self.order_observers: tuple[Observer, ...] = observers_of(observers, ORDER)
-        self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
+        self.followers: tuple[object, ...] = tuple(
+            [_follower(observers, instrument) for instrument in launch.code.instruments]
+        )
         self.accesses: ChunkAccesses | None = accesses
         self.mbarriers: object = None
         self._local: NDArray[np.uint8] | None = None
@@ -85,9 +71,7 @@ class ResidentBlocks(ThreadBlocks):
     def tensor_memory(self) -> TensorMemory:
         """The blocks' tensor memory, made when first used."""
         if self._tensor_memory is None:
-            self._tensor_memory = TensorMemory(
-                self.geometry.blocks, follows=self.shadow is not None
-            )
+            self._tensor_memory = TensorMemory(self.geometry.blocks, self.observers)
         return self._tensor_memory
 
     def finish(self) -> None:
@@ -118,9 +102,7 @@ class ResidentBlocks(ThreadBlocks):
         """Return whether a special register that was read stays as it is: a clock does not."""
         return name in self._special
 
-    def _new_shadow(self) -> Shadow:
-        shape = self.geometry
-        return Shadow(
-            shape.blocks, self.shared_stride, self.launch.reserved_start, shape.threads,
-            self.local_stride, self.code.uses_of, self.undefined,
-        )  # fmt: skip
+
+def _follower(observers: tuple[Observer, ...], instrument: Instrument) -> object:
+    followers = [observer.follow(instrument) for observer in observers]
+    return next(each for each in followers if each is not None)

@@ -20,10 +20,9 @@ _ROOM: Final = 4096  # blocks that a thread executes in a loop before others hav
 
 
 def lane_runner(queue: RunQueue, code: KernelCode) -> LaneRunner | None:
-    """Return the runner for fibres of few threads; None where a check needs every access."""
+    """Return the runner for fibres of few threads; None where observers follow the threads."""
     blocks, lanes, few = queue.blocks, code.lanes, queue.blocks.launch.limits.few_threads
-    watched = (blocks.shadow, blocks.observers or None, blocks.counts, blocks.launch.extents)
-    if lanes is None or any(watcher is not None for watcher in watched) or not few.most:
+    if lanes is None or blocks.observers or not few.most:
         return None
     return LaneRunner(queue, code, lanes, few)
 

@@ -289,7 +289,7 @@ class OrderedLaunch(Launch):
                 coming = next(remaining, None)
             else:
                 scheduler = unfinished.pop(choice)
-            if self.extents is not None:  # sites may have cached another launch's arrays
+            if self.bounding:  # sites may have cached another launch's arrays
                 self.memory.version += 1
             with np.errstate(all="ignore"):
                 ended = scheduler.run(self._turn())

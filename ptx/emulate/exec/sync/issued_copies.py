@@ -14,10 +14,10 @@ from ptx.emulate.exec.sync.bulk_copy import Amounts, Pointer, copies_to_blocks
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.kernel_facts import WorkerKind
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.tensor_memory import COLUMNS, HALF, LANES
 
 
 def note_copy(

@@ -7,7 +7,7 @@ import pytest
 
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import ObserverExhausted, Runaway
-from ptx.emulate.observer import Access, ObservedLaunch, Observer
+from ptx.emulate.observer import Access, ObservedLaunch, Observer, Watcher
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
 
@@ -50,7 +50,9 @@ def test_an_observer_receives_the_accesses_of_its_launch_in_their_order() -> Non
     body = BODY.replace(".reg .b32", ".local .align 4 .b8 l[4]; .reg .b32").replace("[0]", "[l]")
     runner = KernelRunner(ptx_text(body, ".param .u64 a"), 1 << 20)
     array = runner.put(np.where(np.arange(32) < 5, 7, 1).astype(np.uint32))
-    runner.launch("k", 1, 32, array, limits=Limits(watchers=(watcher, lambda launch: None)))
+    runner.launch(
+        "k", 1, 32, array, limits=Limits(watchers=(Watcher(watcher), Watcher(lambda launch: None)))
+    )
     assert [each for each in watched.found if each[0] != "loaded"] == [
         ("ld", "global", 32), ("st", "shared", 32), ("swapped", "global", 5), ("st", "local", 32),
     ]  # fmt: skip
@@ -111,7 +113,7 @@ def test_an_observer_receives_synchronisation_and_copies_in_their_order() -> Non
     watched = OrderList()
     runner = KernelRunner(ptx_text(ORDERED, ".param .u64 a"), 1 << 20)
     array = runner.put(np.arange(64, dtype=np.uint32))
-    runner.launch("k", 1, 64, array, limits=Limits(watchers=(lambda launch: watched,)))
+    runner.launch("k", 1, 64, array, limits=Limits(watchers=(Watcher(lambda launch: watched),)))
     assert [each for each in watched.found if each != ("complete mbarrier", 0)] == [
         ("block", 64), ("copy", 0), ("copy", 0), ("commit", 64), ("wait 0", 64),
         ("fence gpu", 64), ("arrive mbarrier", 64), ("complete mbarrier", 1), ("warps", 0),
@@ -133,4 +135,4 @@ class FewBarriers(Observer):
 def test_an_observer_that_cannot_follow_a_launch_ends_it_with_its_message() -> None:
     runner = KernelRunner(ptx_text("bar.sync 0; bar.sync 0; ret;"), 1 << 20)
     with pytest.raises(Runaway, match="after one barrier"):
-        runner.launch("k", 1, 64, limits=Limits(watchers=(lambda launch: FewBarriers(),)))
+        runner.launch("k", 1, 64, limits=Limits(watchers=(Watcher(lambda launch: FewBarriers()),)))

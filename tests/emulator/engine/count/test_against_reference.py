@@ -44,7 +44,7 @@ def differences(program: Program, seed: int) -> list[str]:
     chunks = (32, 96, 65536)[seed % 3]
     runner.launch("k", program.grid, program.block, *places.values(),
                   limits=Limits(chunk_threads=chunks, share_from=1), counts=counts)  # fmt: skip
-    found = runner.program.kernel("k").lines_of(counts)
+    found = counts.lines()
     pieces = {places[name]: bytearray(data.tobytes()) for name, data in given.items()}
     reference = Interpreter(text, pieces)
     reference.run("k", program.grid, program.block, places)
@@ -82,4 +82,4 @@ def test_code_that_does_not_count_has_nothing_of_it() -> None:
     places = [runner.put(data) for data in given_memory(program, 1).values()]
     kernel = runner.program.kernel("k")
     runner.launch("k", program.grid, program.block, *places, counts=LaunchCounts())
-    assert "counts" not in kernel.source
+    assert "followers" not in kernel.source

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import (
-    EmulationFault,
     OutOfBounds,
     TensorMemoryFault,
-    UninitialisedRead,
     Where,
 )
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.observer import Observer, Places
 from ptx.isa.model import Instruction
 
 LANES: Final = 128
@@ -44,16 +43,13 @@ class HeldColumns:
 class TensorMemory:
     """(blocks, 128, 512) cells of 32 bits, and which of their columns each block holds.
 
-    `follows`: whether a read of unwritten cells is a fault.
-
     Attributes:
         granted: columns of warps whose fibre waits for those of others, by their lowest lane.
     """
 
-    def __init__(self, blocks: int, *, follows: bool) -> None:
-        shape = (blocks, LANES, COLUMNS)
-        self._cells: Cells = np.zeros(shape, dtype=np.uint32)
-        self._written = np.zeros(shape, dtype=np.bool_) if follows else None
+    def __init__(self, blocks: int, observers: tuple[Observer, ...]) -> None:
+        self._observers = observers
+        self._cells: Cells = np.zeros((blocks, LANES, COLUMNS), dtype=np.uint32)
         self._held = np.zeros((blocks, _UNITS), dtype=np.bool_)
         self._allocations: dict[tuple[int, int], HeldColumns] = {}
         self.granted: dict[int, int] = {}
@@ -110,8 +106,8 @@ class TensorMemory:
         del self._allocations[block, address]
         units = slice(address // _UNIT, (address + columns) // _UNIT)
         self._held[block, units] = False
-        if self._written is not None:
-            self._written[block, :, address : address + columns] = False
+        for observer in self._observers:
+            observer.free_cells(block, address, columns)
 
     def relinquish(self, block: int) -> None:
         """`tcgen05.relinquish_alloc_permit`."""
@@ -137,14 +133,11 @@ class TensorMemory:
 
         Raises:
             OutOfBounds: the block does not hold a column.
-            UninitialisedRead: nothing has written a cell, where that is checked.
         """
-        indices = self._places(threads, block, lane, column, i)
-        if self._written is not None:
-            is_written = self._written[indices]
-            if not is_written.all():
-                raise self._unwritten(threads, np.argwhere(~is_written)[0], indices, i)
-        return self._cells[indices]
+        cells = self._places(threads, block, lane, column, i)
+        for observer in self._observers:
+            observer.read_cells(threads, cells, i)
+        return self._cells[cells]
 
     def write(
         self, threads: Threads, block: Index, lane: Numbers, column: Numbers, i: Instruction,
@@ -157,12 +150,12 @@ class TensorMemory:
         """
         indices = self._places(threads, block, lane, column, i)
         self._cells[indices] = cells
-        if self._written is not None:
-            self._written[indices] = True
+        for observer in self._observers:
+            observer.write_cells(indices)
 
     def _places(
         self, threads: Threads, block: Index, lane: Numbers, column: Numbers, i: Instruction
-    ) -> tuple[Numbers, Numbers, Numbers]:
+    ) -> Places:
         """The indices of cells.
 
         Raises:
@@ -182,20 +175,6 @@ class TensorMemory:
                 address=address, nbytes=4, space="tensor",
             )  # fmt: skip
         return blocks, lane, column
-
-    def _unwritten(
-        self,
-        threads: Threads,
-        first: Index,
-        indices: tuple[Numbers, Numbers, Numbers],
-        i: Instruction,
-    ) -> EmulationFault:
-        lane, column = (int(coordinate[tuple(first)]) for coordinate in indices[1:])
-        return UninitialisedRead(
-            f"read of lane {lane}, column {column} of tensor memory, which nothing has written",
-            threads.where(int(first[0]), i),
-            address=lane << 16 | column, nbytes=4, space="tensor",
-        )  # fmt: skip
 
     @staticmethod
     def _require_number(columns: int, where: Where) -> None:

@@ -5,79 +5,74 @@ As long as there is no such value, that is one test of a dictionary for an instr
 
 from __future__ import annotations
 
+from ptx.emulate.check.undefined_values import RegisterUse
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
-from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.emitter import MARKS, Emitter
+from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect
-from ptx.emulate.memory.undefined_values import RegisterUse
+from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.model.types import kind_of
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Instruction, Operand, Vector
 
 _COMBINES = ("and", "or")
-EXCHANGED = "undefined"
-"""The name by which lanes of a warp bring the reads that their values depend on."""
 
 
-def follow_block(e: Emitter, block: Block) -> None:
-    """The block's code begins."""
-    if e.scope.follows_undefined:
+class UndefinedWriter(BlockInstrument):
+    """Writes code that follows undefined values of shared and local memory."""
+
+    @classmethod
+    def is_needed(cls, code: KernelFacts) -> bool:
+        """Return whether the kernel loads from such memory, or may."""
+        return code.loads_own_memory
+
+    def begin_block(self, e: Emitter, block: Block) -> None:
+        """Write code that discards values which are not read any more."""
         live = e.scope.bind(frozenset(bits(block.live)), "live")
-        e.line("U = f.blocks.undefined")
+        e.line(f"U = {self.follower}")
         e.line(f"if U: U.enter(f, {live})")
 
+    def end_block(self, e: Emitter, block: Block) -> None:
+        """Write code for the branch at the block's end, or for the guard of an instruction."""
+        instruction = block.branch or block.skipped
+        if block.guard is not None and instruction is not None:
+            use = RegisterUse(instruction, (e.scope.number(block.guard.register),), ())
+            e.line(f"if U: U.needs(f, {e.scope.bind(use, 'use')})")
 
-def follow_branch(e: Emitter, block: Block) -> None:
-    """Write code for the branch at the block's end, or for the guard of an instruction."""
-    instruction = block.branch or block.skipped
-    if e.scope.follows_undefined and block.guard is not None and instruction is not None:
-        use = RegisterUse(instruction, (e.scope.number(block.guard.register),), ())
-        e.line(f"if U: U.needs(f, {e.scope.bind(use, 'use')})")
+    def execute(self, e: Emitter, step: BlockStep, *, is_skipped: bool) -> None:
+        """Write code for an instruction that the fibre executes."""
+        i = step.instruction
+        facts = step.instruction.facts
+        if facts.kind is InstructionKind.LOAD:
+            _line(e, "loads", _use(e, step, ()), "")
+        elif facts.kind is InstructionKind.STORE:
+            value = i.operands[1]
+            elements = value.items if isinstance(value, Vector) else (value,)
+            outside = facts.space == "global" or facts.reaches_cluster
+            _line(e, "stores", _use(e, step, elements), f", outside={outside}")
+        elif facts.kind is InstructionKind.EXCHANGE:
+            lanes = tuple(e.scope.number(register) for register in registers_in(i.operands[-1]))
+            _line(e, "meets", RegisterUse(i, (), (), lanes), "")
+        elif step.operation.effect is not Effect.PURE:
+            use = RegisterUse(i, step.reads, step.writes)
+            _line(e, "needs", use, "")
+        else:
+            _follow_pure(e, step)
 
+    def bring(self, e: Emitter, i: Instruction) -> dict[str, str]:
+        """Bring each lane's undefined reads to an exchange of a warp."""
+        numbers = tuple(e.scope.number(register) for register in registers_in(i.operands[1]))
+        e.line(
+            f"{MARKS} = U.exchanged_reads(f, {e.scope.bind(numbers, 'numbers')}) if U"
+            f" else {e.constant(0, 's32')}"
+        )
+        return {MARKS: MARKS}
 
-def follow_step(e: Emitter, step: BlockStep) -> None:
-    """The fibre executes an instruction."""
-    if not e.scope.follows_undefined:
-        return
-    i = step.instruction
-    facts = step.instruction.facts
-    if facts.kind is InstructionKind.LOAD:
-        _line(e, "loads", _use(e, step, ()), "")
-    elif facts.kind is InstructionKind.STORE:
-        value = i.operands[1]
-        elements = value.items if isinstance(value, Vector) else (value,)
-        outside = facts.space == "global" or facts.reaches_cluster
-        _line(e, "stores", _use(e, step, elements), f", outside={outside}")
-    elif facts.kind is InstructionKind.EXCHANGE:
-        lanes = tuple(e.scope.number(register) for register in registers_in(i.operands[-1]))
-        _line(e, "meets", RegisterUse(i, (), (), lanes), "")
-    elif step.operation.effect is not Effect.PURE:
-        use = RegisterUse(i, step.reads, step.writes)
-        _line(e, "needs", use, "")
-    else:
-        _follow_pure(e, step)
-
-
-def bring_undefined(e: Emitter, i: Instruction) -> dict[str, str]:
-    """Return the argument that passes each lane's undefined reads to an exchange of a warp."""
-    if not e.scope.follows_undefined:
-        return {}
-    numbers = tuple(e.scope.number(register) for register in registers_in(i.operands[1]))
-    e.line(
-        f"{EXCHANGED} = U.exchanged_reads(f, {e.scope.bind(numbers, 'numbers')}) if U"
-        f" else {e.constant(0, 's32')}"
-    )
-    return {EXCHANGED: EXCHANGED}
-
-
-def follow_exchange(
-    e: Emitter, i: Instruction, target: Operand, reads: str, sources: tuple[Operand, ...] = ()
-) -> None:
-    """A result of an exchange depends on `reads`, an expression of the values that lanes exchange.
-
-    It also depends on `sources`, which are the lane's own.
-    """
-    if e.scope.follows_undefined:
+    def exchange(
+        self, e: Emitter, i: Instruction, target: Operand, marks: str, sources: tuple[Operand, ...]
+    ) -> None:
+        """Write code that marks the result of an exchange."""
         sources_read, written = (
             tuple(
                 e.scope.number(register)
@@ -88,7 +83,7 @@ def follow_exchange(
         )
         use = e.scope.bind(RegisterUse(i, sources_read, written), "use")
         # Lanes of other fibres may pass some even if this chunk has none any more.
-        e.line(f"if U or f.exchange: U.receives(f, {use}, {reads})")
+        e.line(f"if U or f.exchange: U.receives(f, {use}, {marks})")
 
 
 def _follow_pure(e: Emitter, step: BlockStep) -> None:

@@ -1,0 +1,28 @@
+"""What writes code for an observer into the basic blocks of a kernel."""
+
+from __future__ import annotations
+
+from ptx.emulate.codegen.cfg import Block, BlockStep
+from ptx.emulate.codegen.emitter import Emitter, OperationInstrument
+
+
+class BlockInstrument(OperationInstrument):
+    """Writes code for an observer into the code of one kernel; each method may write nothing.
+
+    `Watcher` has it beside the observer, so that only observed launches execute that code.
+    """
+
+    def begin_block(self, e: Emitter, block: Block) -> None:
+        """The code of a basic block begins."""
+
+    def execute_block(self, e: Emitter) -> None:
+        """From here on all threads of the fibre execute the block."""
+
+    def execute(self, e: Emitter, step: BlockStep, *, is_skipped: bool) -> None:
+        """The code of an instruction begins.
+
+        `is_skipped`: a branch skips it where its guard excludes all threads.
+        """
+
+    def end_block(self, e: Emitter, block: Block) -> None:
+        """The code of the block's end begins: of its branch, or of the guard of an instruction."""
