@@ -29,6 +29,7 @@ _LOCALS: Final = ".shared .align 128 .b8 mem[1024]; .local .align 16 .b8 lmem[64
 _PLANTED: Final = "add.planted;"
 _WIDE: Final = (8, 3)  # has registers of 128 bits
 _WRONG: Final = re.compile(r"line (\d+); (error|fatal)\s*: (.*)")
+_CRASHED: Final = "Internal compiler error"
 _DRIVER: Final = (13, 5)
 
 
@@ -100,6 +101,8 @@ class Judge:
             assembly = self._assembler.assemble(text, opening.target)
             if assembly.skipped:
                 self._report.count(f"skipped: {assembly.skipped}")
+            elif _CRASHED in assembly.errors:
+                self._report.count("skipped: nvJitLink crashed")
             elif bool(error) == bool(assembly.errors):
                 self._report.count("instructions that agree")
             else:

@@ -19,6 +19,7 @@ _IGNORED: Final = frozenset({
     "b8x16", "b6x16_p32", "b4x16_p64", "texref", "samplerref", "surfref", "s2",
 })  # fmt: skip
 _IGNORED_BY: Final = {
+    "cp": frozenset({"cta", "cluster"}), "tensormap.cp_fenceproxy": _IGNORED,
     "fence": frozenset({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"}),
     "wmma": frozenset({"tf32", "v2", "v4", "v8"}), "tex": frozenset({"uni"}),
     **dict.fromkeys(("wgmma", "ldmatrix", "stmatrix"), frozenset({"row", "col"})),
@@ -50,7 +51,9 @@ def _has_ignored_words(text: str, _: str) -> bool:
     opcode, *words = text.partition(" ")[0].rstrip(";").split(".")
     table = form_table()
     own = table.types(opcode) | table.modifiers(opcode) if opcode in table.opcodes else frozenset()
-    ignored = (_IGNORED - own) | _IGNORED_BY.get(opcode, frozenset())
+    ignored = (_IGNORED - own).union(
+        *(_IGNORED_BY.get(name, frozenset()) for name in (opcode, ".".join((opcode, *words[:1]))))
+    )
     may_repeat = (table.types(opcode) if own else frozenset[str]()) | {"row", "col"}
     repeated = [word for word in set(words) - may_repeat if words.count(word) > 1]
     return bool(repeated) or not ignored.isdisjoint(words)
@@ -96,6 +99,31 @@ KNOWN: Final = (
         and re.search(r"\.async[.;]|tensormap::generic", text) is not None,
     ),
     KnownDifference(
+        "the emulator does not execute conversions of .s2f6x2, nor those with factors",
+        True,
+        lambda text, error: text.startswith("cvt.") and "no such combination" in error
+        and re.search(r"s2f6x2|scaled::", text) is not None,
+    ),
+    KnownDifference(
+        "ptxas takes the types of tensormap.replace in any order",
+        True,
+        lambda text, error: re.match(r"tensormap\.replace.*\.b(32|64)\b.*b1024", text) is not None,
+    ),
+    KnownDifference(
+        "ptxas takes .sp away from mma, further types, and operations of bits for integers",
+        True,
+        lambda text, error: "no such combination" in error and re.match(
+            r"mma\..*(?:\.sp[.:]|[us]32\.[us]\d\.[us]\d\.s32\.[usb]\d)"
+            r"|mma\.(?!.*popc).*\.(?:and|xor)\b", text,
+        ) is not None,
+    ),
+    KnownDifference(
+        "ptxas from sm_100 on fails to lower some operands of bulk copies and products",
+        False,
+        lambda text, log: _opcode(text) in ("cp", "mma")
+        and "Arguments mismatch for instruction 'mov'" in log,
+    ),
+    KnownDifference(
         "ptxas takes .sat with .oob",
         True,
         lambda text, error: re.match(r"fma\.(?=.*\boob\b).*\bsat\b", text) is not None,
@@ -124,7 +152,8 @@ KNOWN: Final = (
     KnownDifference(
         "the values of tensormap fields are those of all targets, of which some have fewer",
         False,
-        lambda text, log: _opcode(text) == "tensormap" and "expected to be in range" in log,
+        lambda text, log: _opcode(text) == "tensormap"
+        and re.search("expected to be in range|with input value", log) is not None,
     ),
     KnownDifference(
         "ptxas takes registers of 32 bits as addresses of all memory below sm_90 only",
@@ -143,9 +172,11 @@ KNOWN: Final = (
         lambda text, error: _opcode(text) == "testp" and "no such combination" in error,
     ),
     KnownDifference(
-        "needs that depend on the number of operands are not looked for",
+        "needs that depend on operands are not looked for",
         False,
-        lambda text, log: (_opcode(text) in ("min", "max") and "3 input operands" in log)
+        lambda text, log: re.search(
+            "3 input operands|re-src on cp.async|32-bit size argument", log
+        ) is not None
         or (text.startswith("mbarrier.arrive") and "requires .target sm_90" in log),
     ),
     KnownDifference(

@@ -56,7 +56,7 @@ opcode add | addition | floating_point integer | lane_arithmetic | sm_10 1.0
 needs f16/f16x2 | sm_53 4.2
 needs bf16/bf16x2 !f32 | sm_90 7.8
 needs u16x2/s16x2 | sm_90 8.0
-needs sat u32/u16x2/s16x2 | sm_120f 9.3
+needs sat u32/u16x2/s16x2 | sm_107f 9.4, sm_120f 9.2
 needs f32x2/f32.f16/f32.bf16 | sm_100 8.6
 add | | u16 u32 u64 s16 s64 | d a a
 add | | u16x2 s16x2 | d a a
@@ -155,6 +155,7 @@ opcode min max | arithmetic, passes_operand, is_idempotent | floating_point inte
 needs u16x2/s16x2 | sm_90 8.0
 needs f16/f16x2/bf16/bf16x2/NaN | sm_80 7.0
 needs xorsign | sm_86 7.2
+needs abs !xorsign | sm_100 8.8
 needs relu s32 | sm_90 8.0
 min max | | u16 u32 u64 s16 s64 u16x2 | d a a
 min max | [relu] | s32 s16x2 | d a a

@@ -46,7 +46,7 @@ def _fragment(elements: int, kind: str, letter: str) -> str:
     """The registers of one thread for a matrix."""
     bits = _BITS[kind]
     if kind == "f64":
-        return f"{{{elements // _WARP}{letter}:f64}}"
+        return f"{{{elements // _WARP}{letter}:b64}}"  # as ptxas, which takes integers as well
     held = {"f32": f"{letter}:f32", "f16": f"{letter}:f16x2"}.get(kind, "N")
     return f"{{{elements * bits // 32 // _WARP}{held}}}"
 
@@ -195,10 +195,10 @@ def _opaque_products() -> Iterator[str]:
         word = word_of.get(kind, "[satfinite]" if kind[0] in "us" else "")
         orders = "row col" if _BITS[kind] < 8 else "row/col row/col"
         for d, c, types in products:
-            operands = " ".join((
-                _opaque(sums[shape, d], d), _opaque(a, kind), _opaque(b, kind),
-                _opaque(sums[shape, c], c),
-            )).replace("d:b32", "N")  # fmt: skip
+            of_d, of_c = (
+                _opaque(sums[shape, each], each).replace("d:f64", "d:b64") for each in (d, c)
+            )
+            operands = f"{of_d} {_opaque(a, kind)} {_opaque(b, kind)} {of_c}".replace("d:b32", "N")
             yield (f"wmma.mma | sync aligned {orders} {shape} {word} | {types} | {operands}")
 
 
@@ -273,6 +273,7 @@ forms products
 
 opcode wmma | matrix, load=load matrix, store=store matrix, has_two_words | wmma | - | sm_70 6.0
 needs aligned | sm_70 6.3
+needs shared::cta | sm_70 7.8
 needs s8/u8/s32 | sm_72 6.3
 needs m8n8k32/m8n8k128 | sm_75 6.3
 needs bf16/tf32/f64/m16n16k8 | sm_80 7.0

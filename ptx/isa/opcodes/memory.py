@@ -159,14 +159,17 @@ mov | v2/v4 | u16 s16 b16 u32 s32 b32 u64 s64 b64 f32 f64 | {{vd_}} {{va}} ; {{v
 mov | v4 | u32 s32 b32 u16 s16 b16 | {{vd_}} x
 
 opcode cvta | move, passes_operand | data_movement | lane_data | sm_20 2.0
-needs param | sm_70 7.7
+needs param/param::entry | sm_70 7.7
+needs param::entry | sm_70 8.3
+needs shared::cta | sm_30 7.8
 needs shared::cluster | sm_90 7.8
 cvta | global/shared/shared::cta/shared::cluster/local/const/param/param::entry | u32 u64 | d a
 cvta | global/shared/shared::cta/shared::cluster/local/const/param/param::entry | u32 u64 | d Y
 cvta.to | global/shared/shared::cta/shared::cluster/local/const/param/param::entry | u32 u64 | d a
 
 opcode isspacep | move, gives_number | data_movement | - | sm_20 2.0
-needs param | sm_70 7.7
+needs param/param::entry | sm_70 7.7
+needs param::entry | sm_70 8.3
 needs shared::cluster | sm_90 7.8
 needs shared::cta | sm_30 7.8
 isspacep | global/shared/shared::cta/shared::cluster/local/const/param/param::entry | - | q a:u64 ; q n
@@ -261,6 +264,7 @@ atom | add/min/max noftz {_ORDER} [{_SCOPE}] {_GLOBAL} v2/v4 | f16x2 bf16x2 | {{
 atom | add/min/max noftz {_ORDER} [{_SCOPE}] {_GLOBAL} L2::cache_hint v2/v4 | f16x2 bf16x2 | {{vd_}} m {{va}} h
 
 opcode multimem | reduction, ld_reduce=load, st=store, gives_number, has_two_words | multimem | - | sm_90 8.1
+needs acc::f32 | sm_90 8.2
 needs acc::f16/e4m3*/e5m2* | sm_100a 8.6, sm_120a 8.7, sm_100f sm_110f 8.8
 forms multimem
 """,

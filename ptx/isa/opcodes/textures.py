@@ -57,15 +57,15 @@ opcode tensormap | tensor map | tensor_copy | - | -
 needs replace !swizzle_atomicity | sm_90a 8.3, {RECENT} 8.6
 needs replace swizzle_atomicity | {RECENT} 8.6
 needs cp_fenceproxy | sm_90 8.3
-tensormap.replace | tile global_address [global/shared::cta] | b1024.b64 | m h
-tensormap.replace | tile rank [global/shared::cta] | b1024.b32 | m n
+tensormap.replace | tile global_address [global/shared::cta] | b1024.b64 | m a2
+tensormap.replace | tile rank [global/shared::cta] | b1024.b32 | m a2
 tensormap.replace | tile box_dim/global_dim/element_stride [global/shared::cta] | b1024.b32 | m =0..4 n
-tensormap.replace | tile global_stride [global/shared::cta] | b1024.b64 | m =0..4 h
+tensormap.replace | tile global_stride [global/shared::cta] | b1024.b64 | m =0..4 a2
 tensormap.replace | tile elemtype [global/shared::cta] | b1024.b32 | m =0..15
 tensormap.replace | tile interleave_layout [global/shared::cta] | b1024.b32 | m =0..2
 tensormap.replace | tile swizzle_mode/swizzle_atomicity [global/shared::cta] | b1024.b32 | m =0..4
 tensormap.replace | tile fill_mode [global/shared::cta] | b1024.b32 | m =0..1
-tensormap.cp_fenceproxy | global shared::cta tensormap::generic release cta/cluster/gpu/sys sync aligned | - | m:global m:shared =128
+tensormap.cp_fenceproxy | tensormap::generic release cta/cluster/gpu/sys sync aligned | global.shared::cta | m:global m:shared =128
 """,
     {},
 )

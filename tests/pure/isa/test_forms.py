@@ -53,6 +53,11 @@ ACCEPTED = (
     "vadd.u32.u32.s32 %u321.b0, %u322.h1, %s321, %u323;", "bra L;", "red.shared.add.u32 [s], 1;",
     "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], %u641;",
     "tensormap.replace.tile.rank.global.b1024.b32 [g], %u321;",
+    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%u641, %u642}, {%b641}, {%u641},"
+    " {%f641, %f642};",
+    "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64 {%u641, %u642}, {%f641}, {%b641},"
+    " {%f641, %f642};",
+    "tensormap.replace.tile.rank.b1024.b32 [g], %f321;",
     "multimem.st.relaxed.gpu.v4.e4m3 [g], {%s81, %s82, %s83, %b81};",
     "multimem.st.relaxed.gpu.e5m2x4 [g], %f321;",
     "multimem.ld_reduce.add.v2.e4m3x2 {%f161, %f162}, [g];",
@@ -82,6 +87,10 @@ REJECTED = (
     "ld.v4.b32 {%f321, %s321, %b322, %s321}, [g];", "ld.global.v2.b32 {_, _}, [g];",
     "ld.global.v2.b32 {5, %b321}, [g];", "ld.global.b32 _, [g];",
     "shl.b64 %b641, %b642, %b643;", "vadd.u32.u32.u32 %u321.b0, %u322, %u323;", "exit 5;",
+    "wmma.load.a.sync.aligned.row.m8n8k4.f64 {%u641}, [g];",
+    "tensormap.replace.tile.box_dim.b1024.b32 [g], 1, %f321;",
+    "tensormap.cp_fenceproxy.shared::cta.global.tensormap::generic.release.gpu.sync.aligned"
+    " [g], [s], 128;",
     "multimem.st.relaxed.gpu.v4.e4m3 [g], {%f161, %f161, %f161, %f161};",
     "cp.async.ca.shared.global [s], [s], 4;", "cp.async.cg.shared.global [s], [s], 16, %u321;",
     "ld.param::func.u32 %u321, [%u641];", "st.param::func.u32 [%u641], %u321;",
