@@ -20,8 +20,8 @@ from .deferred_release import run_deferred
 from .device import Device
 from .driver_api import DriverApi
 from .driver_selection import failure
-from .handle import Closeable, NotCopyable
-from .stream_handle import free_cached_blocks
+from .handle import Closeable, NotCopyable, living_with
+from .stream_handle import EventHandle, free_cached_blocks
 from .types import ContextFlags, MemoryInfo
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ class BaseContext(Closeable):
     is_primary: ReadOnly[bool] = ReadOnly("_is_primary")
 
     _handle: ContextHandle
+    _has_unregistered = True
 
     def __init__(self, device: Device, handle: CUcontext | None, *, is_primary: bool) -> None:
         self._device: Device = device
@@ -216,6 +217,8 @@ class BaseContext(Closeable):
             api.cuGreenCtxDestroy(green)
             raise failure(api, code, "cuCtxFromGreenCtx", doing)
         handle.green = green
+        # The end of a green context does not end its events.
+        handle.timed_events = handle.untimed_events = None
         handle.own(raw)
         return context
 
@@ -251,6 +254,12 @@ class BaseContext(Closeable):
         handle: object = self._handle  # once closed, not a context's handle
         is_lost = isinstance(handle, ContextHandle) and handle.is_lost
         return f"the context on device {self.ordinal} was {'reset' if is_lost else 'closed'}"
+
+    def _children(self) -> tuple[Closeable, ...]:
+        # Events are many and short-lived: they are not registered, which would cost 1 µs each.
+        events = living_with(EventHandle)
+        own = [event for event in events if getattr(event, "_context", None) is self]
+        return (*super()._children(), *own)
 
     @property
     def handle(self) -> CUcontext:

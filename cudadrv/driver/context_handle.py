@@ -7,7 +7,15 @@ from functools import partial
 from typing import Final, ParamSpec, TypeVar
 from weakref import ref
 
-from ._api import CUcontext, CUgreenCtx, CUmemorytype, CUmodule, CUpointer_attribute, CUresult
+from ._api import (
+    CUcontext,
+    CUevent,
+    CUgreenCtx,
+    CUmemorytype,
+    CUmodule,
+    CUpointer_attribute,
+    CUresult,
+)
 from .call_gate import CallGate, CapturePeriod
 from .driver_api import DriverApi
 from .driver_selection import Driver, call_bound, failure
@@ -66,11 +74,14 @@ class ContextHandle(Handle[CUcontext]):
             queried.
         captures: the captures of its streams that are under way.
         gate: lets a capture begin while no call that concerns all streams is under way.
+        timed_events: events of `Stream.record` that nothing refers to, for its next calls; None
+            where each event is destroyed at once.
+        untimed_events: the same of events without timing.
     """
 
     __slots__ = (
         "_driver", "captures", "destroyer", "gate", "green", "is_alone", "is_lost", "is_primary",
-        "known_streams", "ordinal", "peers",
+        "known_streams", "ordinal", "peers", "timed_events", "untimed_events",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +100,9 @@ class ContextHandle(Handle[CUcontext]):
         self.known_streams: set[int] = set()
         self.captures: list[CapturePeriod] = []
         self.gate: CallGate = CallGate()
+        # They end with the context. The emulator reports uses of destroyed events, and leaks.
+        self.timed_events: list[CUevent] | None = [] if driver.keeps_blocks else None
+        self.untimed_events: list[CUevent] | None = [] if driver.keeps_blocks else None
 
     @property
     def driver(self) -> Driver:

@@ -78,6 +78,8 @@ def waiting_count() -> int:
 
 def run_deferred() -> bool:
     """Release all deferred objects whose condition holds. Return whether there were some."""
+    if not (_rejected or _cells or _parked):
+        return False
     has_released = bool(_rejected or _cells)
     for _ in range(len(_rejected)):
         try:

@@ -24,7 +24,7 @@ from .context import BaseContext, require_context
 from .context_handle import ChildHandle, ContextHandle
 from .deferred_release import run_deferred
 from .driver_selection import checked, failure
-from .handle import Closeable
+from .handle import Closeable, ClosedHandle, release
 from .pickling import Reduced, device_named, register_reduction, unshared
 from .stream import BaseStream
 from .stream_handle import UNTIMED, EventHandle
@@ -32,6 +32,8 @@ from .stream_handle import UNTIMED, EventHandle
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
 _INTERPROCESS: Final = int(CUevent_flags.CU_EVENT_INTERPROCESS)
+_CLOSED_TEXT: Final = "the event was closed"
+_CLOSED: Final = ClosedHandle(_CLOSED_TEXT)
 # A wait in asyncio takes at most this fraction longer than the work, plus this many seconds.
 _SHARE: Final = 0.1
 _LONGEST_S: Final = 0.005
@@ -85,6 +87,15 @@ class Event(Closeable):
             register_reduction(Event, _reduced)
         self._adopt_handle(context, EventHandle(context._handle, flags), timing, interprocess)
 
+    @classmethod
+    def _at(cls, stream: BaseStream, *, timing: bool) -> Event:
+        """Return a new event at the present point of a stream."""
+        context, event = stream._context, cls.__new__(cls)
+        handle = EventHandle.unrecorded(context._handle, timing=timing)
+        event._adopt_handle(context, handle, timing, False)
+        handle.record(stream._handle)
+        return event
+
     def _adopt_handle(
         self, context: BaseContext, handle: EventHandle, timing: bool, interprocess: bool
     ) -> None:
@@ -92,7 +103,34 @@ class Event(Closeable):
         self._timing: bool = timing
         self._interprocess: bool = interprocess
         self._own(handle)
-        context._adopt(self)
+        # The context finds its events by their handles. Another thread may have closed it before.
+        owner: object = context._handle
+        if owner.__class__ is ClosedHandle:
+            self.close()
+            raise context._closed_error()
+
+    def close(self) -> None:
+        """Release the driver's event; it is destroyed when nothing needs it any more. Idempotent.
+
+        Raises:
+            CudaError: it was destroyed at once, and the call failed or reported that earlier work
+                failed.
+        """
+        handle = self._handle
+        is_reused = handle.__class__ is EventHandle and handle.is_reused()
+        del handle  # so that `close` destroys it
+        if is_reused:
+            self._mark_closed()  # no call destroys it, so none can fail
+        else:
+            super().close()
+
+    def _mark_closed(self, cause: str = "") -> None:
+        if cause:
+            super()._mark_closed(cause)
+        else:
+            # One for all saves making it.
+            self._handle = _CLOSED  # type: ignore[assignment]  # as after each close
+            release(self._key)
 
     def __repr__(self) -> str:
         handle = "closed" if self.closed else f"{int(self.handle):#x}"
@@ -100,7 +138,7 @@ class Event(Closeable):
 
     @property
     def _closed_text(self) -> str:
-        return "the event was closed"
+        return _CLOSED_TEXT
 
     @property
     def handle(self) -> CUevent:
@@ -124,8 +162,9 @@ class Event(Closeable):
             CudaError: that work failed.
         """
         handle = self._handle
-        handle.require_outside()
-        (code,) = handle.api.cuEventSynchronize(handle.raw)
+        if handle.capture is not None:
+            handle.require_outside()
+        (code,) = handle.context._driver.api.cuEventSynchronize(handle.raw)
         if code:
             raise failure(handle.api, code, "cuEventSynchronize", "waiting for an event")
         run_deferred()
@@ -282,7 +321,7 @@ class _OpenedEventHandle(EventHandle):
 
     def __init__(self, context: ContextHandle, payload: bytes) -> None:
         ChildHandle.__init__(self, context)
-        self.capture = None
+        self.capture = self.spare = None
         self.payload: bytes = payload
         code = self.make(
             context.api.cuIpcOpenEventHandle, of_opaque_bytes(CUipcEventHandle, payload)

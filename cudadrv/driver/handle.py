@@ -283,11 +283,26 @@ _live: Final[dict[LiveKey, AnyHandle | None]] = {}
 _forget: Final = _live.pop
 
 
+def release(key: LiveKey | None) -> None:
+    """Let the handle of a closed public object go.
+
+    The key stays until the object is freed. An object that a finalizer saved has none.
+    """
+    if key in _live:
+        _live[key] = None
+
+
 def living() -> list[Closeable]:
     """Return the public objects that exist and are open, except those of `unroot`."""
     # A collection may remove keys at any allocation of the loop, and at none within `copy`.
     candidates = [key() for key, handle in _live.copy().items() if handle is not None]
     return [public for public in candidates if public is not None]
+
+
+def living_with(kind: type[AnyHandle]) -> list[Closeable]:
+    """Return the public objects that exist and are open, whose handles are of a class."""
+    keys = [key for key, handle in _live.copy().items() if isinstance(handle, kind)]
+    return [public for public in (key() for key in keys) if public is not None]
 
 
 def unroot(key: LiveKey, handle: AnyHandle) -> None:
@@ -315,6 +330,9 @@ class Closeable(NotCopyable):
 
     # Objects that close with it; the slot is filled for the first one.
     _dependents: Registry[Closeable] | None
+
+    # Whether `_children` returns others, too, which are found when it closes.
+    _has_unregistered: ClassVar[bool] = False
 
     # A subclass has handles of one type, and declares it; once closed it holds a `ClosedHandle`.
     _handle: Any
@@ -364,10 +382,7 @@ class Closeable(NotCopyable):
     def _mark_closed(self, cause: str = "") -> None:
         """Count as closed from now on, or as not open yet; `cause` is for the error's text."""
         self._handle = ClosedHandle(self._closed_text, cause)
-        key = getattr(self, "_key", None)
-        # The key stays until the object is freed. An object that a finalizer saved has none.
-        if key in _live:
-            _live[key] = None
+        release(getattr(self, "_key", None))
 
     def close(self) -> None:
         """Release the driver's object; it is destroyed when nothing needs it any more. Idempotent.
@@ -382,7 +397,8 @@ class Closeable(NotCopyable):
             return
         self._mark_closed()
         # A dependent may have the same handle, as levels of an array do: it is closed first.
-        faults = self._close_dependents() if getattr(self, "_dependents", None) else None
+        has_dependents = self._has_unregistered or getattr(self, "_dependents", None)
+        faults = self._close_dependents() if has_dependents else None
         outcome: list[object] = []
         if handle.destroyer is None:
             handle._outcome = outcome

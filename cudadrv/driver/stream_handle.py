@@ -33,6 +33,8 @@ _Args = TypeVarTuple("_Args")
 _T = TypeVar("_T")
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
+_TIMED: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
+_MOST_SPARE: Final = 64
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
@@ -45,16 +47,56 @@ class EventHandle(ChildHandle[CUevent]):
 
     Attributes:
         capture: the capture that it was last recorded in, if it was in one.
+        spare: the list of its context that receives the event when nothing refers to the handle;
+            without one the event is destroyed then.
     """
 
-    __slots__ = ("capture",)
+    __slots__ = ("capture", "spare")
 
-    def __init__(self, context: ContextHandle, flags: int = UNTIMED) -> None:
-        super().__init__(context)
+    def __init__(
+        self,
+        context: ContextHandle,
+        flags: int = UNTIMED,
+        spare: list[CUevent] | None = None,
+        raw: CUevent | None = None,
+    ) -> None:
+        self.context = context  # in one function, as `Stream.record` makes a handle for each event
         self.capture: CaptureState | None = None
-        code = self.make(context.api.cuEventCreate, flags)
-        if code:
-            raise failure(context.api, code, "cuEventCreate", "making an event")
+        self.raw = raw  # type: ignore[assignment]  # unused before the event is made
+        if raw is None:
+            code = self.make(context.api.cuEventCreate, flags)
+            if code:
+                raise failure(context.api, code, "cuEventCreate", "making an event")
+        self.spare: list[CUevent] | None = spare  # last: a handle without it is unfinished
+
+    @classmethod
+    def unrecorded(cls, context: ContextHandle, *, timing: bool) -> EventHandle:
+        """Return a handle of an event that is recorded next: a spare one where there is one.
+
+        A spare event may have been recorded before, so it is no event that never was.
+        """
+        spare = context.timed_events if timing else context.untimed_events
+        if spare:
+            try:
+                return cls(context, 0, spare, spare.pop())
+            except IndexError:  # another thread took it
+                pass
+        return cls(context, _TIMED if timing else UNTIMED, spare)
+
+    def is_reused(self) -> bool:
+        """Return whether the event goes to `spare` when nothing refers to the handle."""
+        spare = self.spare
+        return spare is not None and self.capture is None and len(spare) < _MOST_SPARE
+
+    def __del__(self) -> None:
+        try:
+            spare, is_reused = self.spare, self.is_reused()
+        except AttributeError:
+            return  # it was never finished
+        if spare is not None and is_reused:
+            spare.append(self.raw)  # of a context that was reset, to a list that is not used again
+        else:
+            self._destroy_and_report()
 
     def record(self, stream: StreamHandle) -> None:
         """Set the event to this point of a stream."""
@@ -91,8 +133,9 @@ class EventHandle(ChildHandle[CUevent]):
         Raises:
             CudaError: that work failed.
         """
-        self.require_outside()
-        (code,) = self.api.cuEventQuery(self.raw)
+        if self.capture is not None:
+            self.require_outside()
+        (code,) = self.context._driver.api.cuEventQuery(self.raw)
         if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:

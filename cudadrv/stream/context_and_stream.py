@@ -65,9 +65,7 @@ class Stream(StreamMemory):
 
     def record(self, *, timing: bool = True) -> Event:
         """Return a new event at this point of the stream."""
-        event = Event(self.context, timing=timing)
-        event.record(self)
-        return event
+        return Event._at(self, timing=timing)
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait in asyncio until the current work is done: ``await stream``.

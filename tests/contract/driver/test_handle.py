@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import Event, Stream, emulator
+from cudadrv import CudaArray, Event, Stream, emulator
 from cudadrv.driver import deferred_release
 from cudadrv.driver.handle import Closeable, ClosedHandle, _live, living
 from cudadrv.driver.registry import Registry
@@ -44,27 +46,31 @@ def test_an_error_of_close_keeps_no_context_alive(machine: emulator.Emulator) ->
         gc.enable()
 
 
+def an_array(context: cudadrv.Context) -> CudaArray[Any]:
+    return CudaArray(context, 9, np.float32)
+
+
 def test_children_made_by_two_threads_at_once_all_close(
     machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = cudadrv.Context.create(0)
-    events: list[Event] = []
+    arrays: list[CudaArray[Any]] = []
     make = Registry.__init__
     threads: list[threading.Thread] = []
 
     def make_meanwhile(registry: Registry[Closeable]) -> None:
         make(registry)
         if not threads:
-            threads.append(threading.Thread(target=lambda: events.append(Event(own))))
+            threads.append(threading.Thread(target=lambda: arrays.append(an_array(own))))
             threads[0].start()
             threads[0].join(0.2)
 
     monkeypatch.setattr(Registry, "__init__", make_meanwhile)
-    events.append(Event(own))
+    arrays.append(an_array(own))
     threads[0].join()
     own.close()
-    assert len(events) == 2
-    assert all(event.closed for event in events)
+    assert len(arrays) == 2
+    assert all(array.closed for array in arrays)
 
 
 def test_a_stream_that_two_threads_close_is_closed(
