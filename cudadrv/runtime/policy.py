@@ -14,7 +14,6 @@ from .. import border
 from ..errors import ArgumentTypeError, ArgumentValueError
 
 USIZE_MAX: Final = 2**64 - 1
-U128_MAX: Final = 2**128 - 1
 
 
 class PirlsFamily(Enum):
@@ -101,8 +100,8 @@ class GpuDispatchPolicy:
     """The thresholds from which work goes to the device; sizes in rows, columns, flops or bytes.
 
     The defaults are cautious: they hold until the device was calibrated, and where it cannot be.
-    Predicates look at shapes alone and touch no device. Flops are counted in saturating unsigned
-    arithmetic, 64 bits wide unless documented otherwise.
+    Predicates look at shapes alone and touch no device. They count flops exactly. That decides as
+    the saturating arithmetic of Rust does, as no threshold is above its limit.
 
     Raises:
         ValueError: a threshold is not an integer of 0 to 2**64 - 1.
@@ -166,38 +165,48 @@ class GpuDispatchPolicy:
         """
         if self.mixed_precision is not GpuMixedPrecisionPolicy.REFINEMENT:
             return False
-        return next(_counts(p=p)) >= self.REFINEMENT_MIN_P
+        if type(p) is not int:
+            (p,) = _counts(p=p)
+        return p >= self.REFINEMENT_MIN_P
 
     def dense_gemv_target_is_gpu(self, n: int, p: int, resident: bool) -> bool:
         """Return True if an (n, p) matrix times a vector goes to the device, where it may be."""
-        n, p = _counts(n=n, p=p)
-        return resident or saturating_product(2, n, p) >= self.gemm_min_flops
+        if type(n) is not int or type(p) is not int:
+            n, p = _counts(n=n, p=p)
+        if not resident and (n < 0 or p < 0):
+            raise _negative(n, p)
+        return resident or 2 * n * p >= self.gemm_min_flops
 
     def xtwx_target_is_gpu(self, n: int, p: int, materialized: bool) -> bool:
         """Return True if XᵀWX of an (n, p) design, a matrix, goes to the device."""
-        n, p = _counts(n=n, p=p)
-        return materialized and n > 0 and p > 0 and self._reduces_on_gpu(n, p, p)
+        if type(n) is not int or type(p) is not int:
+            n, p = _counts(n=n, p=p)
+        return materialized and n > 0 and p > 0 and self._reduces_on_gpu(2 * n * p * p)
 
     def xtwy_target_is_gpu(self, n: int, px: int, q: int, materialized: bool) -> bool:
         """Return True if XᵀWY of (n, px) and (n, q) matrices goes to the device."""
-        n, px, q = _counts(n=n, px=px, q=q)
-        return materialized and min(n, px, q) > 0 and self._reduces_on_gpu(n, px, q)
+        if type(n) is not int or type(px) is not int or type(q) is not int:
+            n, px, q = _counts(n=n, px=px, q=q)
+        has_all = n > 0 and px > 0 and q > 0
+        return materialized and has_all and self._reduces_on_gpu(2 * n * px * q)
 
     def potrf_target_is_gpu(self, p: int, h_resident: bool) -> bool:
         """Return True if a Cholesky factorization of order `p` goes to the device that holds it."""
-        (p,) = _counts(p=p)
+        if type(p) is not int:
+            (p,) = _counts(p=p)
         return h_resident and p >= self.potrf_min_p
 
     def dense_hessian_work_target_is_gpu(self, n: int, p: int) -> bool:
         """Return True if the Hessian of an (n, p) design is worth a loop on the device."""
-        n, p = _counts(n=n, p=p)
-        return n > 0 and p >= self.DEVICE_LOOP_MIN_P and self._reduces_on_gpu(n, p, p)
+        if type(n) is not int or type(p) is not int:
+            n, p = _counts(n=n, p=p)
+        return n > 0 and p >= self.DEVICE_LOOP_MIN_P and self._reduces_on_gpu(2 * n * p * p)
 
     def reduced_schur_matvec_should_offload(self, n: int, k: int, d: int, cg_iters: int) -> bool:
         """Return True if the matrix-vector products of a whole iterative solve go to the device.
 
         No single product is large; all together repay the one transfer of the row frames, which
-        stay on the device. Counted in 128 bits.
+        stay on the device.
 
         Args:
             n: row blocks.
@@ -205,23 +214,19 @@ class GpuDispatchPolicy:
             d: depth of a row's frame.
             cg_iters: iterations expected; `MATVEC_OFFLOAD_MIN_CG_ITERS` where unknown.
         """
-        n, k, d, cg_iters = _counts(n=n, k=k, d=d, cg_iters=cg_iters)
-        if min(n, k, d, cg_iters) <= 0 or k < self.DEVICE_LOOP_MIN_P:
+        if not type(n) is type(k) is type(d) is type(cg_iters) is int:
+            n, k, d, cg_iters = _counts(n=n, k=k, d=d, cg_iters=cg_iters)
+        if n <= 0 or d <= 0 or cg_iters <= 0 or k < self.DEVICE_LOOP_MIN_P:
             return False
-        block = saturating_sum(
-            saturating_product(2, d, k, most=U128_MAX),
-            saturating_product(d, d, most=U128_MAX),
-            most=U128_MAX,
-        )
-        flops = saturating_product(cg_iters, n, block, most=U128_MAX)
-        return flops >= self.MATVEC_OFFLOAD_FLOPS_MIN
+        return cg_iters * n * d * (2 * k + d) >= self.MATVEC_OFFLOAD_FLOPS_MIN
 
     def should_use_gpu_pirls_loop(self, adm: PirlsLoopAdmission) -> bool:
         """Return True if a fit at fixed smoothing runs in the device-resident loop.
 
         The work decides, not the rows alone: few rows of thousands of columns are worth it.
         """
-        border.instance("should_use_gpu_pirls_loop: adm", adm, PirlsLoopAdmission)
+        if type(adm) is not PirlsLoopAdmission:
+            border.instance("should_use_gpu_pirls_loop: adm", adm, PirlsLoopAdmission)
         return (
             adm.gpu_available
             and adm.family is not None
@@ -233,7 +238,8 @@ class GpuDispatchPolicy:
 
         It needs the conditions of the inner loop, and at least two parameters.
         """
-        border.instance("should_run_reml_outer_on_device: adm", adm, RemlOuterAdmission)
+        if type(adm) is not RemlOuterAdmission:
+            border.instance("should_run_reml_outer_on_device: adm", adm, RemlOuterAdmission)
         return (
             adm.num_rho >= 2
             and adm.gpu_available
@@ -271,8 +277,8 @@ class GpuDispatchPolicy:
             precision = GpuMixedPrecisionPolicy(precision)
         return cls(**thresholds, mixed_precision=precision)
 
-    def _reduces_on_gpu(self, n: int, px: int, q: int) -> bool:
-        return saturating_product(2, n, px, q) >= self.dense_reduction_flops_min
+    def _reduces_on_gpu(self, flops: int) -> bool:
+        return flops >= self.xtwx_flops_min or flops >= self.gemm_min_flops
 
 
 def _counts(**numbers: int) -> Iterator[int]:
@@ -285,20 +291,14 @@ _THRESHOLDS = tuple(
 )
 
 
-def saturating_product(*factors: int, most: int = USIZE_MAX) -> int:
-    """Return the product of counts, at most `most`.
+def saturating_product(*factors: int) -> int:
+    """Return the product of counts, at most 2**64 - 1.
 
     Clamping once at the end gives the same as clamping at each step: a zero makes both zero, and
     no factor of at least one makes a product smaller.
-
-    Raises:
-        ValueError: a factor is negative.
     """
-    if min(factors) < 0:
-        raise ArgumentValueError(f"counts are 0 or more, not {min(factors)}")
-    return min(math.prod(factors), most)
+    return min(math.prod(factors), USIZE_MAX)
 
 
-def saturating_sum(*terms: int, most: int = USIZE_MAX) -> int:
-    """Return the sum of terms of 0 or more, at most `most`."""
-    return min(sum(terms), most)
+def _negative(*counts: int) -> ArgumentValueError:
+    return ArgumentValueError(f"counts are 0 or more, not {min(counts)}")

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -235,3 +238,94 @@ def test_missing_fields_are_named_and_unknown_ones_passed_over() -> None:
         GpuDispatchPolicy.from_json(json.dumps(values))
     with pytest.raises(ValueError, match="a JSON object"):
         GpuDispatchPolicy.from_json("[]")
+
+
+def product_in_rust(*factors: int, bits: int = 64) -> int:
+    """The product in unsigned arithmetic that saturates at each step."""
+    result = 1
+    for factor in factors:
+        result = min(result * factor, 2**bits - 1)
+    return result
+
+
+def sum_in_rust(*terms: int, bits: int) -> int:
+    result = 0
+    for term in terms:
+        result = min(result + term, 2**bits - 1)
+    return result
+
+
+class Reference:
+    """The predicates as gam writes them."""
+
+    def __init__(self, policy: GpuDispatchPolicy) -> None:
+        self.policy = policy
+        self.reduction = min(policy.xtwx_flops_min, policy.gemm_min_flops)
+
+    def dense_gemv_target_is_gpu(self, n: int, p: int, resident: bool) -> bool:
+        return resident or product_in_rust(2, n, p) >= self.policy.gemm_min_flops
+
+    def xtwx_target_is_gpu(self, n: int, p: int, materialized: bool) -> bool:
+        return materialized and n > 0 and p > 0 and product_in_rust(2, n, p, p) >= self.reduction
+
+    def xtwy_target_is_gpu(self, n: int, px: int, q: int, materialized: bool) -> bool:
+        flops = product_in_rust(2, n, px, q)
+        return materialized and 0 not in (n, px, q) and flops >= self.reduction
+
+    def potrf_target_is_gpu(self, p: int, h_resident: bool) -> bool:
+        return h_resident and p >= self.policy.potrf_min_p
+
+    def dense_hessian_work_target_is_gpu(self, n: int, p: int) -> bool:
+        return n > 0 and p >= 32 and product_in_rust(2, n, p, p) >= self.reduction
+
+    def iterative_refinement_should_attempt(self, p: int) -> bool:
+        return self.policy.mixed_precision is GpuMixedPrecisionPolicy.REFINEMENT and p >= 64
+
+    def reduced_schur_matvec_should_offload(self, n: int, k: int, d: int, cg_iters: int) -> bool:
+        if 0 in (n, k, d, cg_iters) or k < 32:
+            return False
+        block = sum_in_rust(
+            product_in_rust(2, d, k, bits=128), product_in_rust(d, d, bits=128), bits=128
+        )
+        return product_in_rust(cg_iters, n, block, bits=128) >= 10_000_000
+
+
+def test_the_predicates_decide_as_saturating_arithmetic_does() -> None:
+    edges = [0, 1, 31, 32, 64, 511, 512, 7071, 7072, 1 << 16, 1 << 32, 1 << 63, USIZE_MAX]
+    kinds: dict[str, list[list[int] | list[bool]]] = {
+        "dense_gemv_target_is_gpu": [edges, edges, [False, True]],
+        "xtwx_target_is_gpu": [edges, edges, [False, True]],
+        "xtwy_target_is_gpu": [edges, edges, edges, [False, True]],
+        "potrf_target_is_gpu": [edges, [False, True]],
+        "dense_hessian_work_target_is_gpu": [edges, edges],
+        "iterative_refinement_should_attempt": [edges],
+        "reduced_schur_matvec_should_offload": [edges[::2], edges[::2], edges[1::2], edges[::3]],
+    }
+    policies = [
+        replace(DEFAULT, xtwx_flops_min=first, gemm_min_flops=second, potrf_min_p=first)
+        for first in (0, 1, 100_000_000, USIZE_MAX)
+        for second in (0, 100_000_000, USIZE_MAX)
+    ]
+    policies.append(replace(DEFAULT, mixed_precision=GpuMixedPrecisionPolicy.NEVER))
+    wrong = [
+        (name, policy, arguments)
+        for policy in policies
+        for name, values in kinds.items()
+        for arguments in itertools.product(*values)
+        if getattr(policy, name)(*arguments) is not getattr(Reference(policy), name)(*arguments)
+    ]
+    assert wrong == []
+
+
+def test_counts_of_other_integer_types_decide_as_pythons() -> None:
+    for n, p in ((5000, 100), (4999, 100)):
+        make: Any  # the predicates take all integers, and are typed for Python's
+        for make in (np.int64, np.uint64, np.int32):
+            found = [
+                DEFAULT.xtwx_target_is_gpu(make(n), p, True),
+                DEFAULT.xtwx_target_is_gpu(n, make(p), True),
+                DEFAULT.xtwy_target_is_gpu(make(n), make(p), make(p), True),
+                DEFAULT.dense_gemv_target_is_gpu(make(n), make(p * p), False),
+                DEFAULT.reduced_schur_matvec_should_offload(make(n), make(p), make(10), make(1)),
+            ]
+            assert found == [n == 5000] * 4 + [True]
