@@ -52,9 +52,17 @@ class _WrappingLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Execute the module with the other loader, then wrap its functions."""
         self._loader.exec_module(module)
-        for name, value in list(vars(module).items()):
-            if name.startswith("cuda") and callable(value) and not isinstance(value, type):
-                setattr(module, name, _starting(self._start, module, name, value))
+        for name in runtime_names(module):
+            setattr(module, name, _starting(self._start, module, name, getattr(module, name)))
+
+
+def runtime_names(module: ModuleType) -> list[str]:
+    """Return the names of the runtime's functions in the module."""
+    return [
+        name
+        for name, value in list(vars(module).items())
+        if name.startswith("cuda") and callable(value) and not isinstance(value, type)
+    ]
 
 
 def _starting(
@@ -62,10 +70,10 @@ def _starting(
 ) -> Callable[..., Any]:
     """Return a function that starts the emulator, and calls what the module has then."""
 
-    def call(*arguments: object) -> object:
+    def call(*arguments: object, **named: object) -> object:
         start()
         now = getattr(module, name)
-        return real(*arguments) if now is call else now(*arguments)
+        return (real if now is call else now)(*arguments, **named)
 
-    call.__name__ = name
+    call.__name__, call.__doc__ = name, real.__doc__
     return call

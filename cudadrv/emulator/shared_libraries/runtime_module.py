@@ -1,100 +1,31 @@
-"""Functions of the CUDA runtime that cuda.core and tests call, in `cuda.bindings.runtime`.
+"""`cuda.bindings.runtime` on the emulator: a façade of its documented functions over the driver.
 
 The runtime itself does not run on the emulator (`queries.py`), and is linked into that module. So
 the module's own functions are replaced, either now or when it is loaded. If a thread has no context
 they use the primary one of device 0, as the runtime does. Their codes are the driver's (CUDA
-Runtime API, "Interactions with the CUDA Driver API", cudaError_t).
+Runtime API, "Interactions with the CUDA Driver API", cudaError_t). A function that the façade lacks
+raises an error with its name.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
-from ...driver._api import CUdevice, CUdeviceptr, CUresult
+from ...driver._api import CUresult, driver
 from ..emulator import Emulator
+from .early_runtime import NAME, runtime_names
+from .runtime_functions import FUNCTIONS, Function, Results
 
-NAME: Final = "cuda.bindings.runtime"
+FACADE: Final = "the façade of cuda.bindings.runtime on cudadrv's emulator"
 _DEINITIALIZED: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
-_Results = tuple[Any, ...]  # a CUresult and its values
-
-
-def _device_count(api: Emulator) -> _Results:
-    return api.cuDeviceGetCount()
-
-
-def _bus_id(api: Emulator, length: int, device: int) -> _Results:
-    return api.cuDeviceGetPCIBusId(length, CUdevice(int(device)))
-
-
-def _attribute(api: Emulator, attribute: Any, device: int) -> _Results:  # a cudaDeviceAttr
-    return api.cuDeviceGetAttribute(attribute, CUdevice(int(device)))  # of the same number
-
-
-def _set_device(api: Emulator, device: int) -> _Results:
-    code, context = api.cuDevicePrimaryCtxRetain(CUdevice(int(device)))
-    return (code,) if code else api.cuCtxSetCurrent(context)
-
-
-def _in_context(api: Emulator) -> _Results:
-    """Make sure that the thread has a context."""
-    code, current = api.cuCtxGetCurrent()
-    return (code,) if code or int(current) else _set_device(api, 0)
-
-
-def _device(api: Emulator) -> _Results:
-    code = _in_context(api)[0]
-    if code:
-        return code, None
-    status, device = api.cuCtxGetDevice()
-    return status, None if status else int(device)
-
-
-def _synchronise(api: Emulator) -> _Results:
-    code = _in_context(api)[0]
-    return (code,) if code else api.cuCtxSynchronize()
-
-
-def _allocate(api: Emulator, nbytes: int) -> _Results:
-    code, address = _in_context(api)[0], None
-    if not code:
-        code, address = api.cuMemAlloc(nbytes)
-    return code, None if code else int(address or 0)
-
-
-def _free(api: Emulator, address: int) -> _Results:
-    return api.cuMemFree(CUdeviceptr(int(address)))
-
-
-def _allocate_host(api: Emulator, nbytes: int, flags: int) -> _Results:
-    code = _in_context(api)[0]
-    return (code, None) if code else api.cuMemHostAlloc(nbytes, flags)  # flags are the driver's
-
-
-def _device_address(api: Emulator, address: int, flags: int) -> _Results:
-    code, device_address = api.cuMemHostGetDevicePointer(int(address), flags)
-    return code, None if code else int(device_address)
-
-
-_FUNCTIONS: Final[dict[str, tuple[int, Callable[..., _Results]]]] = {
-    "cudaDeviceGetAttribute": (1, _attribute),
-    "cudaDeviceGetPCIBusId": (1, _bus_id),
-    "cudaDeviceSynchronize": (0, _synchronise),
-    "cudaFree": (0, _free),
-    "cudaFreeHost": (0, lambda api, address: api.cuMemFreeHost(int(address))),
-    "cudaGetDevice": (1, _device),
-    "cudaGetDeviceCount": (1, _device_count),
-    "cudaHostAlloc": (1, _allocate_host),
-    "cudaHostGetDevicePointer": (1, _device_address),
-    "cudaMalloc": (1, _allocate),
-    "cudaSetDevice": (0, _set_device),
-}
-"""How many values each returns besides the code, and its function."""
 
 
 class RuntimeModule(MetaPathFinder):
@@ -103,6 +34,7 @@ class RuntimeModule(MetaPathFinder):
     def __init__(self) -> None:
         self.api: Emulator | None = None
         self._module: ModuleType | None = None
+        self._thread = threading.local()
 
     def use(self, api: Emulator) -> None:
         """Let the functions call this emulator."""
@@ -133,26 +65,77 @@ class RuntimeModule(MetaPathFinder):
         if self._module is module:
             return
         self._module = module
-        for name, (values, function) in _FUNCTIONS.items():
-            if hasattr(module, name):
-                setattr(module, name, self._function(module, values, function))
+        module.__doc__ = f"{FACADE}.\n\n{module.__doc__}"
+        for name in runtime_names(module):
+            found = FUNCTIONS.by_name.get(name)
+            real = getattr(module, name)
+            replaced = _absent(name) if found is None else self._function(module, real, *found)
+            replaced.__name__ = name
+            replaced.__doc__ = f"{name} of {FACADE}."
+            setattr(module, name, replaced)
+        for name, clears in (("cudaGetLastError", True), ("cudaPeekAtLastError", False)):
+            setattr(module, name, self._last_error(module, clears=clears))
 
     def _function(
-        self, module: ModuleType, values: int, function: Callable[..., _Results]
-    ) -> Callable[..., _Results]:
-        def call(*arguments: object) -> _Results:
-            api = self.api
-            results: _Results = (_DEINITIALIZED, *[None] * values)
-            if api is not None:
-                api.cuInit(0)
-                results = function(api, *arguments)
-            try:
-                code = module.cudaError_t(int(results[0]))
-            except ValueError:
-                code = module.cudaError_t(_UNKNOWN)
-            return (code, *results[1:])
+        self, module: ModuleType, real: Callable[..., Any], values: int, function: Function
+    ) -> Callable[..., Results]:
+        names = _parameter_names(real)
+
+        def call(*arguments: object, **named: object) -> Results:
+            if named:
+                arguments = *arguments, *[named.pop(n) for n in names[len(arguments) :]]
+            if len(arguments) != len(names) or named:
+                raise TypeError(f"{real.__name__} takes {', '.join(names) or 'no arguments'}")
+            results: Results = (_DEINITIALIZED,)
+            if self.api is not None:
+                driver.cuInit(0)
+                results = function(module, *arguments)
+            code, *found = results
+            if code:
+                found = [None] * values
+            error = _error(module, int(code))
+            if code and error is not module.cudaError_t.cudaErrorNotReady:
+                self._thread.last = error
+            return error, *found
 
         return call
+
+    def _last_error(self, module: ModuleType, *, clears: bool) -> Callable[[], Results]:
+        def last() -> Results:
+            error = getattr(self._thread, "last", module.cudaError_t.cudaSuccess)
+            if clears:
+                self._thread.last = module.cudaError_t.cudaSuccess
+            return (error,)
+
+        return last
+
+
+def _parameter_names(real: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's parameters, from the signature that begins its docstring.
+
+    A parameter is `name`, `type of C name` or either with an annotation.
+    """
+    parameters = (real.__doc__ or "").partition("\n")[0].partition("(")[2].rpartition(")")[0]
+    parts = re.sub(r"\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]", "", parameters).split(",")
+    return [part.partition(":")[0].split()[-1].lstrip("*") for part in parts if part.strip()]
+
+
+def _error(module: ModuleType, code: int) -> Any:  # a cudaError_t
+    try:
+        return module.cudaError_t(code)
+    except ValueError:
+        return module.cudaError_t(_UNKNOWN)
+
+
+def _absent(name: str) -> Callable[..., Results]:
+    """Return a function that the façade lacks."""
+
+    def call(*_: object, **__: object) -> Results:
+        raise NotImplementedError(
+            f"{NAME}.{name}: {FACADE} lacks it\n  call the function of cuda.bindings.driver instead"
+        )
+
+    return call
 
 
 class _ReplacingLoader(Loader):
