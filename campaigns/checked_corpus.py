@@ -15,7 +15,7 @@ from typing import Final
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.emulator.checks import CHECKS
+from cudadrv.emulator.checks import Checks
 from cudadrv.errors import CudaError
 from ptx.emulate.check.findings import Found
 from tests.emulator.differential.case import Case, Source
@@ -61,7 +61,9 @@ def _is_known(each: Found) -> bool:
 def check(chosen: Iterable[Source], has: Callable[[Case], bool]) -> Checked:
     """Launch the cases of these sources that `has` names, all in one session."""
     report = Checked()
-    with emulator.session(devices=[emulator.H100], check=CHECKS, raise_findings=False) as driver:
+    with emulator.session(
+        devices=[emulator.H100], check=Checks.NAMES, raise_findings=False
+    ) as driver:
         context = cudadrv.cuda_context_for(0)
         with context.new_stream() as stream:
             for source in chosen:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from cudadrv.emulator import PROFILES
-from cudadrv.emulator.modules import blocks_per_sm
+from cudadrv.emulator.occupancy import blocks_per_sm
 from cudadrv.emulator.profiles import device_attributes
 
 LIMITS: Final = {

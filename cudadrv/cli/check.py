@@ -12,24 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ptx.emulate.check.findings import KernelFault
-
 from ..driver.exit_status import FOUND
-from ..emulator.checks import (
-    CHECKS,
-    SUPPRESSIONS_VARIABLE,
-    VARIABLE as CHECKS_VARIABLE,
-    CheckName,
-    default_checks,
-    read_checks,
-)
-from ..emulator.emulator import Emulator
-from ..emulator.report import as_json, as_sarif, still_queued
-from ..emulator.timeline.schedule import ORDERS, read_schedule
+from ..emulator import CheckName, Emulator, KernelFault
+from ..emulator.checks import Checks
+from ..emulator.hosting import still_queued
+from ..emulator.timeline.schedule import Schedule
 from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import opened
 from ..version import VERSION
 from .command_line import Commands, add_command, positive, program_name
+from .finding_formats import as_json, as_sarif
 from .output import print_error, print_text
 from .script import ended_at_once, exit_functions, run_module, run_script, why_no_module
 
@@ -100,13 +92,15 @@ def add_to(commands: Commands) -> None:
 def add_checks_option(parser: argparse.ArgumentParser) -> None:
     """Add --checks, whose default is all checks."""
     parser.add_argument(
-        "--checks", metavar="NAMES", help=f"some of {','.join(CHECKS)} (default: all; assemble "
-        "where nvJitLink is installed)",
-    )  # fmt: skip
+        "--checks",
+        metavar="NAMES",
+        help=f"some of {','.join(Checks.NAMES)} (default: all; assemble where nvJitLink is "
+        "installed)",
+    )
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    checks = ",".join(default_checks()) if parsed.checks is None else parsed.checks
+    checks = ",".join(Checks.default()) if parsed.checks is None else parsed.checks
     options = CheckOptions(
         checks, parsed.devices, parsed.order, parsed.seed, parsed.json, parsed.sarif,
         parsed.suppressions,
@@ -130,9 +124,9 @@ def run_check(
         return _rejection(why)
     with ExitStack() as stack:
         try:
-            checks = read_checks(options.checks)
+            checks = Checks.read(options.checks)
             if not checks:
-                return _rejection(f"--checks: name some of {', '.join(CHECKS)}")
+                return _rejection(f"--checks: name some of {', '.join(Checks.NAMES)}")
             emulator = _emulator(options, checks)
         except CudadrvError as error:
             return _rejection(str(error))
@@ -183,11 +177,11 @@ def _settings_of_children(
     """Let processes and sessions that the script starts run with the same settings."""
     settings = {
         "CUDADRV_DRIVER": f"emulator:{options.devices}",
-        CHECKS_VARIABLE: ",".join(checks),
+        Checks.VARIABLE: ",".join(checks),
         "CUDADRV_EMULATOR_ORDER": emulator.order,
     }
     if options.suppressions is not None:
-        settings[SUPPRESSIONS_VARIABLE] = str(options.suppressions.absolute())
+        settings[Checks.SUPPRESSIONS_VARIABLE] = str(options.suppressions.absolute())
     former = dict(os.environ)
     os.environ.update(settings)
     try:
@@ -207,10 +201,10 @@ def _emulator(options: CheckOptions, checks: Sequence[CheckName]) -> Emulator:
     """
     order, seed = None, options.seed
     if options.order is not None:
-        chosen = read_schedule(options.order)
+        chosen = Schedule.read(options.order)
         if chosen.name == "held":
             raise ArgumentValueError(
-                f"{options.order!r} is not an order: use one of {', '.join(ORDERS)}"
+                f"{options.order!r} is not an order: use one of {', '.join(Schedule.NAMES)}"
             )
         order = chosen.name
         if ":" in options.order:

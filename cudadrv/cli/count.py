@@ -9,10 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ptx.emulate.count.counts import AtomicTraffic, Counts, GlobalTraffic, Line, SharedTraffic
-
-from ..emulator.counters import CountedLaunch, Counters
-from ..sessions.session import use
+from ..emulator import (
+    AtomicTraffic,
+    CountedLaunch,
+    Counters,
+    Counts,
+    GlobalTraffic,
+    Line,
+    SharedTraffic,
+    use,
+)
 from .command_line import Commands, add_command, positive
 from .output import print_table, print_text
 from .script import run_script

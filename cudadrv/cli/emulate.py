@@ -83,13 +83,13 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     _check_names(parser, options)
     if command[0] == "python":
         command[0] = sys.executable  # the one that has this package
-    from ..emulator.command_events import FOLDER
+    from ..emulator.command_events import Event
 
     names = environment(options)
     if not (options.fail_on_findings or options.require_kernels):
         return _replaced_by(command, names)
     with tempfile.TemporaryDirectory(prefix="cudadrv-emulate-") as folder:
-        status = _ended(command, {**names, FOLDER: folder})
+        status = _ended(command, {**names, Event.FOLDER: folder})
         return _judged(status, Path(folder), options)
 
 
@@ -99,10 +99,10 @@ def _check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -
     if unknown:
         parser.error(f"--checks: {unknown[0]!r} is none of {', '.join(CHECKS)}")
     if options.order is not None:
-        from ..emulator.timeline.schedule import read_schedule  # other commands save 10 ms
+        from ..emulator.timeline.schedule import Schedule  # other commands save 10 ms
 
         try:
-            read_schedule(options.order)
+            Schedule.read(options.order)
         except ArgumentValueError as error:
             parser.error(f"--order: {error}")
     if options.suppressions is not None and not os.path.isfile(options.suppressions):
@@ -138,14 +138,14 @@ def _ended(command: Sequence[str], names: dict[str, str]) -> int:
 
 def _judged(status: int, folder: Path, options: argparse.Namespace) -> int:
     """Return the status of the command, changed by what its processes noted."""
-    from ..emulator.command_events import Event, happened
+    from ..emulator.command_events import Event
 
     if options.fail_on_findings and (
-        happened(folder, Event.FINDING) or happened(folder, Event.FAULT)
+        Event.FINDING.happened(folder) or Event.FAULT.happened(folder)
     ):
         print_error("cudadrv: a process had findings or a kernel's fault (--fail-on-findings)")
         return FOUND
-    if options.require_kernels and not status and not happened(folder, Event.KERNEL):
+    if options.require_kernels and not status and not Event.KERNEL.happened(folder):
         print_error("cudadrv: no kernel ran on the emulator (--require-kernels)")
         return _NO_KERNEL
     return status

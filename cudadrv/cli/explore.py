@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from ..emulator.checks import CHECKS, VARIABLE as CHECK_VARIABLE
-from ..emulator.timeline.schedule import VARIABLE
-from ..emulator.timeline.timeline import TRACE_VARIABLE
+from ..emulator.checks import Checks
+from ..emulator.timeline.schedule import Schedule
 from .command_line import Commands, add_command, positive
 from .output import print_error, print_text
 
@@ -67,7 +66,10 @@ def add_to(commands: Commands) -> None:
     )  # fmt: skip
     parser.add_argument("--seeds", type=positive, default=20, metavar="N", help="default: 20")
     parser.add_argument(
-        "--checks", default="", metavar="NAMES", help=f"check as well: some of {','.join(CHECKS)}"
+        "--checks",
+        default="",
+        metavar="NAMES",
+        help=f"check as well: some of {','.join(Checks.NAMES)}",
     )
     parser.add_argument("target", metavar="SCRIPT_OR_TEST", help="file.py, or test_file.py::test")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
@@ -103,7 +105,7 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
         return 0
     print_text(f"  {', '.join(failing[:_SHOWN])}{' ...' if len(failing) > _SHOWN else ''}")
     first = program.run(failing[0])
-    print_text(f"\n{VARIABLE}={failing[0]}:\n{_end_of(first.errors or first.output)}")
+    print_text(f"\n{Schedule.VARIABLE}={failing[0]}:\n{_end_of(first.errors or first.output)}")
     late = _fewest(program, passing, _suspects(first, passing))
     if late is None:
         print_text("no small set of operations breaks it")
@@ -128,7 +130,7 @@ class _ExploredProgram:
             devices = self._environment["CUDADRV_DRIVER"].partition(":")[2] or "1"
             head = ["-m", "cudadrv", "check", "--checks", checks, "--devices", devices]
         if checks:
-            self._environment[CHECK_VARIABLE] = checks
+            self._environment[Checks.VARIABLE] = checks
         self._command = [sys.executable, *head, target, *arguments]
 
     def run(self, order: str) -> _Run:
@@ -136,8 +138,11 @@ class _ExploredProgram:
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder, "trace")
             environment = {
-                **os.environ, **self._environment, VARIABLE: order, TRACE_VARIABLE: str(trace),
-            }  # fmt: skip
+                **os.environ,
+                **self._environment,
+                Schedule.VARIABLE: order,
+                Schedule.TRACE_VARIABLE: str(trace),
+            }
             process = subprocess.run(
                 self._command, env=environment, capture_output=True, text=True, check=False
             )
@@ -224,7 +229,7 @@ def _explain(broken: _Run, passing: _Run, late: Sequence[str]) -> None:
     print_text(f"\n  {'passing'.ljust(width)}failing")
     for right, wrong, mark in shown_rows:
         print_text(f"  {right.ljust(width)}{wrong} {mark}".rstrip())
-    print_text(f"\nto repeat it: {VARIABLE}={_holding(late)}")
+    print_text(f"\nto repeat it: {Schedule.VARIABLE}={_holding(late)}")
 
 
 def _end_of(text: str) -> str:

@@ -13,12 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ptx.emulate.count.counts import Counts
-
 from ..driver._api import CUdevice_attribute
 from ..driver.device import Device
 from ..driver.driver_selection import current
-from ..emulator.emulator import Emulator
+from ..emulator import Counts, Emulator
 from ..errors import CudadrvError, InvalidValueError
 from ..tracing import DeviceSpan, Trace, trace
 from .command_line import Commands, add_command, program_name

@@ -161,11 +161,11 @@ def _run(args: argparse.Namespace) -> int:
         return CANNOT
     if args.html is not None and missing_package("verify --html", _NEEDED_FOR_PAGE):
         return CANNOT
-    from ..emulator.checks import read_checks
+    from ..emulator.checks import Checks
     from ..testing.verify import VerifyOptions  # imports Hypothesis, which takes 0.3 s
 
     try:
-        checks = None if args.checks is None else read_checks(args.checks)
+        checks = None if args.checks is None else Checks.read(args.checks)
         options = VerifyOptions(
             checks, args.seed, args.examples, args.seconds, explain=args.explain
         )

@@ -32,7 +32,7 @@ from .tile_policy import Progress, TilePolicy
 from .worker_report import WorkerReport
 
 if TYPE_CHECKING:
-    from ..emulator.profiles import EmulatedDevice
+    from ..emulator import EmulatedDevice
     from ..runtime.probe import GpuRuntime
 
 _P = ParamSpec("_P")

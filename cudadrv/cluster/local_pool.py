@@ -44,8 +44,7 @@ from .shared_arrays import CAN_SHARE, MAX_REUSED_BYTES, NotSharedError, Segment
 from .worker_report import WorkerReport
 
 if TYPE_CHECKING:  # a program on a GPU does not load the emulator
-    from ..emulator.emulator import Emulator
-    from ..emulator.profiles import EmulatedDevice
+    from ..emulator import EmulatedDevice, Emulator
 
 _MAX_WORKERS: Final = 1024  # of one host; a larger number is treated as a mistake
 _MAX_SENT: Final = 2
@@ -83,7 +82,7 @@ def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[W
         ValueError: no devices are given.
         CudaError: the driver exists and fails.
     """
-    from ..emulator.profiles import EmulatedDevice
+    from ..emulator import EmulatedDevice
 
     argument_name, visible = "GpuExecutor.local: devices", _visible_devices()
     if devices is None:
@@ -132,7 +131,7 @@ def _visible_devices() -> Sequence[EmulatedDevice | None]:
         RuntimeWarning,
         stacklevel=4,
     )
-    from ..emulator.profiles import EmulatedDevice
+    from ..emulator import EmulatedDevice
 
     return [EmulatedDevice()]
 

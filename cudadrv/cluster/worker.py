@@ -277,8 +277,7 @@ def _hello(ordinal: int, profile: dict[str, Any] | None) -> WorkerReport | Pickl
     try:
         if profile is not None:
             # A process on a GPU need not import these.
-            from ..emulator.profiles import EmulatedDevice
-            from ..sessions.session import use
+            from ..emulator import EmulatedDevice, use
 
             use([EmulatedDevice(**profile)])
         # Otherwise each tile's memory is freed where the tile waits for its stream.

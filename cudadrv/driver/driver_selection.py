@@ -37,7 +37,7 @@ from .registry import Registry
 from .types import Dependent
 
 if TYPE_CHECKING:
-    from ptx.emulate.threads.limits import Limits
+    from ptx.emulate import Limits
 
     from ..emulator.emulator import Emulator
 
@@ -294,7 +294,7 @@ def emulated_devices() -> int | None:
 
 def emulated_limits() -> Limits:
     """Return the emulator's limits; variables of the environment replace the defaults."""
-    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # only with the emulator
+    from ptx.emulate import DEFAULT_LIMITS  # only with the emulator
 
     limits = DEFAULT_LIMITS
     steps = _number("CUDADRV_EMULATOR_STEPS", "steps such as 50000000")

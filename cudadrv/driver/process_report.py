@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ptx.standard_streams import write_error
 
-from ..emulator.command_events import Event, note
+from ..emulator.command_events import Event
 from ..emulator.emulator import Emulator
 from ..emulator.hosting import report_after_calls
 from ..emulator.leaks import numbers_in_modules
@@ -93,7 +93,7 @@ class ProcessReport:
         for text in map(str, findings):
             if self._printed.setdefault(text, own) is own:  # else printed, maybe by another thread
                 write_error(f"{text}\n")
-                note(Event.FINDING)
+                Event.FINDING.note()
                 if sys.stderr is not sys.__stderr__:  # captured: maybe nobody sees it
                     self._printed.pop(text, None)
 

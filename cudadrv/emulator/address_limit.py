@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ptx.emulate.model.errors import AddressSpaceExhausted
+from ptx.emulate import AddressSpaceExhausted
 
 from .profiles import EmulatedDevice
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ptx.emulate.memory.texture_object import TexelImage
+from ptx.emulate import TexelImage
 
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUdevice_attribute, CUresult
 from .call_error import CallError, invalid_value

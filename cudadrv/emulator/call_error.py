@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ptx.emulate.model.errors import ExecutionError
+from ptx.emulate import ExecutionError
 from ptx.errors import PtxError
 
 from ..driver._api import CUresult

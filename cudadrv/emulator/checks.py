@@ -17,11 +17,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
+from ptx.emulate import EmulationFault, Limits
 from ptx.emulate.check.findings import Findings, Found, KernelFault, Place
-from ptx.emulate.model.errors import EmulationFault
-from ptx.emulate.threads.limits import Limits
 from ptx.errors import NvJitLinkNotFoundError
-from ptx.isa.directives import version_of
 
 from .. import border
 from ..errors import ArgumentValueError
@@ -103,6 +101,8 @@ class ModuleAssembly:
 
     def look_at(self, module: PtxModule, capability: tuple[int, int]) -> None:
         """Assemble a module for a device of this capability."""
+        from ptx.isa.directives import version_of  # loaded with the first module
+
         version, arch = self.assembler.build.version, _arch_of(module, capability)
         if version_of(module.version) > newest_ptx(version):
             _warn(f"nvJitLink {version[0]}.{version[1]} does not know PTX {module.version}")
@@ -176,11 +176,8 @@ def _warn(reason: str) -> None:
     )
 
 
-SUPPRESSIONS_VARIABLE: Final = "CUDADRV_CHECK_SUPPRESSIONS"
 _KEYS: Final = ("kernel", "line", "variable")
 CheckName = Literal["race", "init", "sync", "bounds", "divide", "assemble", "leak"]
-VARIABLE: Final = "CUDADRV_CHECK"
-CHECKS: Final[tuple[CheckName, ...]] = get_args(CheckName)
 
 
 @dataclass(slots=True)
@@ -264,7 +261,7 @@ def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
         ArgumentValueError: the file cannot be read, or a line is invalid.
     """
     path = (
-        os.environ.get(SUPPRESSIONS_VARIABLE, "").strip()
+        os.environ.get(Checks.SUPPRESSIONS_VARIABLE, "").strip()
         if file is None
         else border.path("suppressions", file)
     )
@@ -300,6 +297,7 @@ class Checks:
     """The checks of an emulator, and their findings.
 
     Attributes:
+        NAMES: all checks; `VARIABLE` and `SUPPRESSIONS_VARIABLE` select them for a process.
         names: the checks.
         limits: the limits of its launches.
         suppressions: selects findings that are not reported.
@@ -308,6 +306,10 @@ class Checks:
         leaks: the leaks at the end.
         handled: texts of findings that somebody has handled, so that a process does not fail.
     """
+
+    NAMES: ClassVar[tuple[CheckName, ...]] = get_args(CheckName)
+    VARIABLE: ClassVar[str] = "CUDADRV_CHECK"
+    SUPPRESSIONS_VARIABLE: ClassVar[str] = "CUDADRV_CHECK_SUPPRESSIONS"
 
     names: frozenset[str]
     limits: Limits
@@ -344,59 +346,60 @@ class Checks:
         rejected = () if self.assembly is None else self.assembly.found
         return self.suppressions.visible((*rejected, *found, *self.faults, *others, *self.leaks))
 
+    @staticmethod
+    def default() -> tuple[CheckName, ...]:
+        """Return all checks, "assemble" only if nvJitLink is installed."""
+        try:
+            module_assembly()
+        except ArgumentValueError:
+            return tuple(name for name in Checks.NAMES if name != "assemble")
+        return Checks.NAMES
 
-def default_checks() -> tuple[CheckName, ...]:
-    """Return all checks, "assemble" only if nvJitLink is installed."""
-    try:
-        module_assembly()
-    except ArgumentValueError:
-        return tuple(name for name in CHECKS if name != "assemble")
-    return CHECKS
+    @staticmethod
+    def read(checks: str | Sequence[str]) -> tuple[CheckName, ...]:
+        """Return the checks of these names, or of a comma-separated text.
 
+        Raises:
+            ArgumentValueError: there is no such check.
+        """
+        if isinstance(checks, str):
+            checks = [name.strip() for name in checks.split(",") if name.strip()]
+        checks_by_name: dict[str, CheckName] = {name: name for name in Checks.NAMES}
+        names = border.several("Emulator: check", checks, str)
+        for name in names:
+            if name not in checks_by_name:
+                raise ArgumentValueError(
+                    f"{name!r} is no check of kernels: one of {', '.join(Checks.NAMES)}, in "
+                    f"{Checks.VARIABLE} too"
+                )
+        return tuple(checks_by_name[name] for name in names)
 
-def read_checks(checks: str | Sequence[str]) -> tuple[CheckName, ...]:
-    """Return the checks of these names, or of a comma-separated text.
+    @staticmethod
+    def chosen(
+        limits: Limits,
+        checks: str | Sequence[str] | None,
+        suppressions: str | os.PathLike[str] | None = None,
+    ) -> Checks:
+        """Return these checks for launches with these limits; None reads CUDADRV_CHECK.
 
-    Raises:
-        ArgumentValueError: there is no such check.
-    """
-    if isinstance(checks, str):
-        checks = [name.strip() for name in checks.split(",") if name.strip()]
-    checks_by_name: dict[str, CheckName] = {name: name for name in CHECKS}
-    names = border.several("Emulator: check", checks, str)
-    for name in names:
-        if name not in checks_by_name:
-            raise ArgumentValueError(
-                f"{name!r} is no check of kernels: one of {', '.join(CHECKS)}, in {VARIABLE} too"
-            )
-    return tuple(checks_by_name[name] for name in names)
-
-
-def chosen_checks(
-    limits: Limits,
-    checks: str | Sequence[str] | None,
-    suppressions: str | os.PathLike[str] | None = None,
-) -> Checks:
-    """Return these checks for launches with these limits; None reads CUDADRV_CHECK.
-
-    Raises:
-        ArgumentValueError: there is no such check, the file of suppressions is wrong, or nvJitLink
-            is missing for "assemble".
-    """
-    border.instance("Emulator: limits", limits, Limits)
-    checks = read_checks(os.environ.get(VARIABLE, "") if checks is None else checks)
-    findings = Findings() if limits.findings is None else limits.findings
-    if "race" in checks:
-        limits = replace(limits, findings=findings)
-    if "init" in checks:
-        limits = replace(limits, check_uninitialised=True, unwritten=findings)
-    if "sync" in checks:
-        limits = replace(limits, check_synchronisation=True)
-    if "bounds" in checks:
-        limits = replace(limits, check_bounds=True)
-    if "divide" in checks:
-        limits = replace(limits, divisions=findings)
-    chosen = Checks(frozenset(checks), limits, suppressions_of(suppressions))
-    if "assemble" in checks:
-        chosen.assembly = module_assembly()
-    return chosen
+        Raises:
+            ArgumentValueError: there is no such check, the file of suppressions is wrong, or
+                nvJitLink is missing for "assemble".
+        """
+        border.instance("Emulator: limits", limits, Limits)
+        checks = Checks.read(os.environ.get(Checks.VARIABLE, "") if checks is None else checks)
+        findings = Findings() if limits.findings is None else limits.findings
+        if "race" in checks:
+            limits = replace(limits, findings=findings)
+        if "init" in checks:
+            limits = replace(limits, check_uninitialised=True, unwritten=findings)
+        if "sync" in checks:
+            limits = replace(limits, check_synchronisation=True)
+        if "bounds" in checks:
+            limits = replace(limits, check_bounds=True)
+        if "divide" in checks:
+            limits = replace(limits, divisions=findings)
+        result = Checks(frozenset(checks), limits, suppressions_of(suppressions))
+        if "assemble" in checks:
+            result.assembly = module_assembly()
+        return result

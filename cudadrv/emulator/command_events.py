@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from enum import Enum
+from enum import Enum, nonmember
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = "CUDADRV_EMULATE_EVENTS"
-
 
 class Event(Enum):
-    """A kind of event; the value is the name of its file."""
+    """A kind of event; the value is the name of its file.
 
+    Attributes:
+        FOLDER: the variable that names the folder.
+    """
+
+    FOLDER: Final = nonmember("CUDADRV_EMULATE_EVENTS")
     KERNEL = "kernel"
     FINDING = "finding"
     FAULT = "fault"
 
+    def note(self) -> None:
+        """Note that the event has happened, if a command needs it."""
+        folder = os.environ.get(self.FOLDER)
+        if folder:
+            with suppress(OSError):  # it may be gone, as for a process that outlives `emulate`
+                Path(folder, self.value).touch()
 
-def note(event: Event) -> None:
-    """Note that an event has happened, if someone needs to know."""
-    folder = os.environ.get(FOLDER)
-    if folder:
-        with suppress(OSError):  # the folder may be gone, as for a process that outlives `emulate`
-            Path(folder, event.value).touch()
-
-
-def happened(folder: Path, event: Event) -> bool:
-    """Return whether a process has noted an event."""
-    return (folder / event.value).exists()
+    def happened(self, folder: Path) -> bool:
+        """Return whether a process has noted the event."""
+        return (folder / self.value).exists()

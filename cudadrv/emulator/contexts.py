@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Final, Self
 
-from ptx.emulate.memory.address_ranges import Allocation
+from ptx.emulate import Allocation
 from ptx.emulate.memory.mapped_memory import PeerMemory
 
 from ..driver._api import CUdevResource, CUdevResourceType, CUresult

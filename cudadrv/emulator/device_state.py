@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import DeviceMemory, Reservation
-from ptx.emulate.model.errors import EmulationFault, OutOfMemory
-from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate import DeviceMemory, DeviceModel, EmulationFault, OutOfMemory
+from ptx.emulate.memory.device_memory import Reservation
 
 from ..driver._api import CUresult
 from .call_error import CallError, Failure, invalid_value

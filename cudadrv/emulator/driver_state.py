@@ -36,7 +36,7 @@ import threading
 from collections.abc import Iterator, Sequence, Set
 from typing import ClassVar
 
-from ptx.emulate.threads.limits import Limits
+from ptx.emulate import Limits
 
 from .. import border
 from ..driver._api import HostAccesses

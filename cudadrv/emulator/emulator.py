@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ptx.emulate import DEFAULT_LIMITS, Limits
 from ptx.emulate.check.findings import Found
-from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from ptx.errors import PtxError
 from ptx.read_only import ReadOnly
 
@@ -46,14 +46,14 @@ from .calls.tensor_map import TensorMapCalls
 from .calls.texture import TextureCalls
 from .calls.unified_addressing import UnifiedAddressingCalls
 from .calls.virtual_memory import VirtualMemoryCalls
-from .checks import CheckName, Checks, chosen_checks
+from .checks import CheckName, Checks
 from .device_state import DeviceState, LentMemory
 from .driver_state import DriverState
 from .fault_injection import BadDevice, MemoryLimit, ScheduledAction, ScheduledFault, result_named
 from .node_kind import NodeKind
 from .profiles import EmulatedDevice, given_devices
 from .timeline.host_watch import OrderWarning
-from .timeline.schedule import OrderName, chosen_schedule
+from .timeline.schedule import OrderName, Schedule
 from .unwritten_copies import UnwrittenCopies
 
 if TYPE_CHECKING:
@@ -155,8 +155,8 @@ class Emulator(
             DriverState(
                 given_devices(devices, EmulatedDevice),
                 driver_version,
-                chosen_checks(limits, check, suppressions),
-                chosen_schedule(order, seed),
+                Checks.chosen(limits, check, suppressions),
+                Schedule.chosen(order, seed),
             )
         )
 

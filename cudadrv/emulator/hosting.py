@@ -5,11 +5,14 @@ They are beside the methods of `Emulator`, which are for its users.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from .calls.call import state_of
 from .emulator import Emulator
 from .timeline.operation_log import OperationLog
+
+_MOST_SHOWN: Final = 8
 
 
 def report_after_calls(emulator: Emulator, function: Callable[[], object]) -> None:
@@ -45,3 +48,17 @@ def clear_faults(emulator: Emulator) -> None:
     """Let broken devices work again."""
     for device in state_of(emulator).devices.visible:
         device.fault = None
+
+
+def still_queued(queued: Sequence[str], when: str) -> str:
+    """Return `Emulator.queued` as lines for an error that a missing wait may explain, or "".
+
+    Copies to the host come first, as their destinations look like wrong values.
+    """
+    if not queued:
+        return ""
+    order = sorted(queued, key=lambda text: "\n" not in text)
+    lines = [f"  {text}".replace("\n", "\n  ") for text in order[:_MOST_SHOWN]]
+    hidden_count = len(order) - len(lines)
+    lines += [f"  and {hidden_count} more"] if hidden_count else []
+    return "\n".join([f"{when}, this work was queued and had not run. Is a wait missing?", *lines])

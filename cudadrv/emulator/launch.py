@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ptx.emulate.model.errors import EmulationFault, ExecutionError, OutOfBounds
-from ptx.emulate.threads.limits import Limits
+from ptx.emulate import EmulationFault, ExecutionError, Limits, OutOfBounds
 from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
@@ -26,11 +25,11 @@ from .caller_memory import Range, ReadRanges, UnreadableError, copied_ranges, re
 from .modules import NO_CLUSTER, KernelFunction, Shape, registers_of, resident_blocks
 
 if TYPE_CHECKING:
+    from ptx.emulate import LaunchOrder
     from ptx.emulate.count.counts import Counts, Line
     from ptx.emulate.count.launch_counts import LaunchCounts
     from ptx.emulate.exec.order.ordered_launch import Turns
     from ptx.emulate.memory.mapped_memory import PeerMemory
-    from ptx.emulate.model.order import LaunchOrder
 
     from .counters import CountedLaunch
     from .device_state import DeviceState

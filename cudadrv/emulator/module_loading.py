@@ -9,8 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from ptx.emulate.model.errors import ExecutionError, OutOfMemory
-from ptx.emulate.program import Program
+from ptx.emulate import ExecutionError, OutOfMemory, Program
 from ptx.errors import ImageFormatError, PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
 from ptx.isa.directives import required_cluster, version_of

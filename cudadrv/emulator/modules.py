@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.model.errors import ExecutionError
+from ptx.emulate import ExecutionError
 from ptx.isa import PtxSyntaxError
 
-from ..driver._api import CUdevice_attribute, CUfunction_attribute, CUresult
+from ..driver._api import CUfunction_attribute, CUresult
 from .call_error import CallError, execution_error, invalid_value
+from .occupancy import blocks_per_sm, most_registers
 
 if TYPE_CHECKING:
-    from ptx.emulate.program import EmulatedKernel, Program
+    from ptx.emulate import EmulatedKernel, Program
     from ptx.isa import PtxModule
     from ptx.signature import KernelSignature
 
@@ -221,10 +222,6 @@ def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
     return (8, minor - (minor > 5)) if major == 12 else (7, minor)
 
 
-_WARP = 32
-REGISTERS_AT_ONCE: Final = 256  # a warp's registers are allocated in these units
-WARPS_AT_ONCE: Final = 4
-SHARED_AT_ONCE: Final = 128
 _MOST_REGISTERS: Final = 255
 _LEAST_REGISTERS: Final = 16
 _MAX_DYNAMIC: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
@@ -235,66 +232,6 @@ _NON_PORTABLE: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_C
 _SCHEDULING: Final = int(
     CUfunction_attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
 )
-
-
-def rounded_up(value: int, step: int) -> int:
-    """Return the next multiple of `step`."""
-    return -(-value // step) * step
-
-
-def most_registers(attributes: Mapping[int, int], threads: int, blocks: int) -> int:
-    """Return registers per thread with which `blocks` blocks of `threads` fit a multiprocessor."""
-    block = attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)]
-    shared = attributes[
-        int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)
-    ]
-    warps = -(-threads // _WARP)
-    together = rounded_up(warps * blocks, WARPS_AT_ONCE)
-    registers = min(block // warps, shared // together)  # of a warp
-    return registers // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE // _WARP
-
-
-def blocks_per_sm(
-    attributes: Mapping[int, int], threads: int, registers: int, shared_bytes: int
-) -> int:
-    """Return how many blocks of `threads` threads a multiprocessor holds at once.
-
-    `registers` is per thread; `shared_bytes` static and dynamic shared memory of a block.
-    """
-    if threads > attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)]:
-        return 0
-    return min(block_limits(attributes, threads, registers, shared_bytes).values())
-
-
-def block_limits(
-    attributes: Mapping[int, int], threads: int, registers: int, shared_bytes: int
-) -> dict[str, int]:
-    """Return how many blocks each resource of a multiprocessor allows, by the resource."""
-
-    def attribute(attribute_key: CUdevice_attribute) -> int:
-        return attributes[int(attribute_key)]
-
-    warps = -(-threads // _WARP)
-    limits = {
-        "blocks": attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
-        "threads": attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
-        // _WARP
-        // warps,
-    }
-    if registers:
-        all_registers = attribute(
-            CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR
-        )
-        warps_of_registers = all_registers // rounded_up(registers * _WARP, REGISTERS_AT_ONCE)
-        limits["registers"] = warps_of_registers // WARPS_AT_ONCE * WARPS_AT_ONCE // warps
-    reserved = attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
-    shared = rounded_up(shared_bytes + reserved, SHARED_AT_ONCE)
-    if shared:
-        limits["shared memory"] = (
-            attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
-            // shared
-        )
-    return limits
 
 
 def resident_blocks(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate import DeviceMemory
 
 from ..driver._api import CUmemLocationType
 from .shared_file import SharedFile

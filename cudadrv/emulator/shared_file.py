@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate import DeviceMemory
 
 from ..driver._api import CUmemAllocationHandleType, CUresult
 from .call_error import CallError, not_supported

@@ -7,14 +7,13 @@ PYTHONPATH finds the libraries' files by LD_LIBRARY_PATH, and their first call c
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Final
 
 from ptx.standard_streams import flush_output, write_error
 
 from ..driver.deferred_start import register_at_exit
 from ..driver.driver_selection import report_at_end, settled
-from ..emulator.command_events import Event, note
+from ..emulator.command_events import Event
 from ..emulator.hosting import note_kernels
 from .stand_in import is_standing, stand_in
 
@@ -40,6 +39,6 @@ def start() -> None:
             write_error(f"cudadrv: {type(error).__name__}: {error}\n")
             flush_output()
             os._exit(_REJECTED)  # after an exception `site` would go on
-        note_kernels(substitute.emulator, partial(note, Event.KERNEL))
+        note_kernels(substitute.emulator, Event.KERNEL.note)
         report_at_end(substitute.emulator, immediately=True)
         register_at_exit(substitute.finish)  # it runs before that report

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Unpack, cast
 
-from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate import DEFAULT_LIMITS, Limits
 from ptx.standard_streams import write_error
 
 from ..driver.context import BaseContext
@@ -24,9 +24,8 @@ from ..driver.process_report import look_for_leaks
 from ..emulator.call_site import user_call_site
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
-from ..emulator.hosting import is_broken
+from ..emulator.hosting import is_broken, still_queued
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
-from ..emulator.report import still_queued
 from ..emulator.timeline.schedule import OrderName
 from ..errors import ArgumentValueError, CheckError, CudadrvError, DriverSelectionError
 

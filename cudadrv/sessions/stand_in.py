@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Final, Unpack
 
-from ptx.emulate.threads.limits import Limits
+from ptx.emulate import Limits
 from ptx.read_only import Guarded, ReadOnly
 
 from ..driver.driver_selection import (

@@ -40,8 +40,7 @@ from .plan import (
 if TYPE_CHECKING:
     from execnet import XSpec
 
-    from ..emulator.emulator import Emulator
-    from ..emulator.profiles import EmulatedDevice
+    from ..emulator import EmulatedDevice, Emulator
     from ..stream import Context, Stream
     from .budget import Budgets
 
@@ -463,8 +462,9 @@ def _gpus() -> str:
 
 
 def _emulator(arguments: Mapping[str, object]) -> str:
+    from ..emulator import EmulatedDevice
     from ..emulator.emulator import NEWEST_DRIVER
-    from ..emulator.profiles import EmulatedDevice, given_devices
+    from ..emulator.profiles import given_devices
 
     devices = arguments["devices"]
     emulated = given_devices(devices, EmulatedDevice)  # type: ignore[arg-type]  # it checks them

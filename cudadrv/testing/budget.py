@@ -18,9 +18,7 @@ from ..errors import ArgumentValueError
 from .foreign_json import ForeignJsonError, JsonValue, read_json
 
 if TYPE_CHECKING:
-    from ptx.emulate.count.counts import Counts
-
-    from ..emulator.counters import CountedLaunch, Counters
+    from ..emulator import CountedLaunch, Counters, Counts
 
 Json: TypeAlias = dict[str, Any]  # numbers, texts and further objects
 Numbers: TypeAlias = Mapping[str, int]

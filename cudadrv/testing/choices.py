@@ -15,7 +15,7 @@ from ..errors import ArgumentValueError, CudadrvError
 from ..version import VERSION
 
 if TYPE_CHECKING:
-    from ..emulator.profiles import EmulatedDevice
+    from ..emulator import EmulatedDevice
 
 Mode = Literal["auto", "gpu", "emulator", "both"]
 _MODES: Final[tuple[str, ...]] = get_args(Mode)
@@ -228,15 +228,15 @@ def _one_of(name: str, value: str, names: tuple[str, ...]) -> str:
 
 
 def _is_order(order: str) -> None:
-    from ..emulator.timeline.schedule import read_schedule  # which loads the emulator
+    from ..emulator.timeline.schedule import Schedule  # which loads the emulator
 
-    read_schedule(order)
+    Schedule.read(order)
 
 
 def _is_check(names: str) -> None:
-    from ..emulator.checks import read_checks  # which loads the emulator
+    from ..emulator.checks import Checks  # which loads the emulator
 
-    read_checks(names)
+    Checks.read(names)
 
 
 def profile_named(name: object) -> EmulatedDevice:
@@ -245,7 +245,7 @@ def profile_named(name: object) -> EmulatedDevice:
     Raises:
         ArgumentValueError: there is none of this name.
     """
-    from ..emulator.profiles import PROFILES  # which loads the emulator
+    from ..emulator import PROFILES  # which loads the emulator
 
     profile = PROFILES.get(name) if isinstance(name, str) else None
     if profile is None:

@@ -24,11 +24,9 @@ from .plan import CudaTestPlan, Place, session_arguments
 
 if TYPE_CHECKING:
     from ptx.diagnostics import CompileWarning
-    from ptx.emulate.check.findings import Found
 
+    from ..emulator import Counters, Emulator, Found
     from ..emulator.checks import Checks
-    from ..emulator.counters import Counters
-    from ..emulator.emulator import Emulator
     from ..memory.pinned import HostHandle
 
 # A search for handles ends here: from these objects it would reach the whole process.
@@ -209,7 +207,7 @@ class CudaTest:
         self._undo.append(lambda: collecting.__exit__(None, None, None))
 
     def _open_emulator(self) -> None:
-        from ..emulator.emulator import Emulator  # which loads the emulator
+        from ..emulator import Emulator  # which loads the emulator
         from ..sessions.session import opened
 
         if self._order:
@@ -297,7 +295,7 @@ class CudaTest:
         """Return the work that was queued when the test failed: it may explain a wrong value."""
         if self.emulator is None or not self.is_open:
             return ""
-        from ..emulator.report import still_queued  # which loads the emulator
+        from ..emulator.hosting import still_queued  # which loads the emulator
 
         return still_queued(self.emulator.queued, "When the test failed")
 

@@ -128,11 +128,10 @@ def session_arguments(plan: CudaTestPlan, choices: Choices) -> dict[str, object]
     Raises:
         ArgumentValueError: an argument or a profile is unknown.
     """
-    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # which loads the emulator
+    from ptx.emulate import DEFAULT_LIMITS  # which loads the emulator
 
-    from ..emulator.checks import chosen_checks, default_checks
-    from ..emulator.profiles import DeviceProperties, EmulatedDevice
-    from ..sessions.session import session
+    from ..emulator import DeviceProperties, EmulatedDevice, session
+    from ..emulator.checks import Checks
 
     known_names = {"profile", *signature(session).parameters, *DeviceProperties.__annotations__}
     _reject_unknown(plan.arguments, known_names - {"raise_findings", "properties"})
@@ -155,8 +154,8 @@ def session_arguments(plan: CudaTestPlan, choices: Choices) -> dict[str, object]
     # The values are the marker's here as well.
     check: str | Sequence[str] | None = arguments.pop("check", None)  # type: ignore[assignment]
     if check is None and CHECK not in os.environ:
-        check = [name for name in default_checks() if name == "assemble"]
-    names = set(chosen_checks(DEFAULT_LIMITS, check).names) - {"leak"}
+        check = [name for name in Checks.default() if name == "assemble"]
+    names = set(Checks.chosen(DEFAULT_LIMITS, check).names) - {"leak"}
     if plan.leaks_count(choices):
         names.add("leak")
     return {"devices": devices, "check": sorted(names), **arguments}

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         Deadlock,
         EmulationFault,
         EndlessLoop,
+        ExecutionError,
         InvalidBranch,
         InvalidCall,
         InvalidCondition,
@@ -121,6 +122,7 @@ __all__ = [
     "EmulatedKernel",
     "EmulationFault",
     "EndlessLoop",
+    "ExecutionError",
     "InvalidBranch",
     "InvalidCall",
     "InvalidCondition",
@@ -163,8 +165,8 @@ if not TYPE_CHECKING:  # type checkers know which names exist
         "ptx.emulate.memory.texture_object": "AddressMode TexelImage TextureObject",
         "ptx.emulate.model.errors": (
             "AddressSpaceExhausted AssertionFailed BadFree BarrierDivergence Deadlock "
-            "EmulationFault EndlessLoop InvalidBranch InvalidCall InvalidCondition InvalidFree "
-            "InvalidTensorMap InvalidTextureHandle LaunchError MemoryFault Misaligned "
+            "EmulationFault EndlessLoop ExecutionError InvalidBranch InvalidCall InvalidCondition "
+            "InvalidFree InvalidTensorMap InvalidTextureHandle LaunchError MemoryFault Misaligned "
             "MisalignedCoordinate NegativeCoordinate OutOfBounds OutOfMemory Runaway "
             "StackOverflow SynchronisationFault TensorMemoryFault Trap UndefinedSymbol "
             "UninitialisedRead UnsupportedFetch UnsupportedInstruction UseAfterFree Where"

@@ -10,7 +10,7 @@ from cuda.bindings import driver
 from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream
 from cudadrv.driver.loading import load_cuda
 from cudadrv.emulator import EmulatedDevice, Emulator
-from cudadrv.emulator.timeline.schedule import VARIABLE
+from cudadrv.emulator.timeline.schedule import Schedule
 
 from .calls import OpenApi, load, ok
 from .kernels import EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED
@@ -27,7 +27,7 @@ def _has_gpu() -> bool:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operations run at their call, unless a test asks for another order itself."""
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(Schedule.VARIABLE, raising=False)
 
 
 @pytest.fixture

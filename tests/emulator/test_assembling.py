@@ -106,7 +106,7 @@ def test_without_nvjitlink_it_is_rejected_by_name_and_left_out_by_default(
     monkeypatch.setattr(sys, "executable", os.devnull)
     with pytest.raises(ArgumentValueError, match='"assemble" needs nvJitLink: pip install'):
         emulator.Emulator(check=["assemble"])
-    assert emulator.checks.default_checks() == ("race", "init", "sync", "bounds", "divide", "leak")
+    assert emulator.checks.Checks.default() == ("race", "init", "sync", "bounds", "divide", "leak")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from cudadrv.driver._api import (
     CUmodule,
 )
 from cudadrv.emulator import H100, T4, Emulator
-from cudadrv.emulator.modules import blocks_per_sm
+from cudadrv.emulator.occupancy import blocks_per_sm
 from cudadrv.emulator.profiles import device_attributes
 from tests.rows import all_rows
 

@@ -15,8 +15,8 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import emulator
+from cudadrv.cli.finding_formats import as_json, as_sarif
 from cudadrv.emulator import Finding, HostChange, KernelFault, Leak, Place
-from cudadrv.emulator.report import as_json, as_sarif
 from cudadrv.errors import ArgumentValueError, CheckError, CudaError
 from ptx.emulate.check.findings import Access, Found, demangled
 from ptx.emulate.model.errors import Where

@@ -20,7 +20,7 @@ from cudadrv.emulator import CheckName, EarlyRead, Emulator, HostChange, OrderWa
 from cudadrv.emulator.calls.call import state_of
 from cudadrv.emulator.memory_patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
-from cudadrv.emulator.timeline.schedule import chosen_schedule, read_schedule
+from cudadrv.emulator.timeline.schedule import Schedule
 from cudadrv.errors import CopyError
 from tests.patience import SECONDS
 from tests.several_threads import all_at_once
@@ -475,20 +475,20 @@ def test_orders_are_read_from_the_environment(
 ) -> None:
     monkeypatch.setenv("CUDADRV_EMULATOR_ORDER", text)
     assert Emulator().order == name
-    assert str(read_schedule(text)) == name
+    assert str(Schedule.read(text)) == name
 
 
 @pytest.mark.parametrize("text", ["early", "late:3", "random:x", "random:-1"])
 def test_what_is_no_order_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is no order of operations"):
-        read_schedule(text)
+        Schedule.read(text)
 
 
 def test_a_seed_goes_with_the_random_order_alone() -> None:
     with pytest.raises(ValueError, match="seed"):
-        chosen_schedule("late", 3)
+        Schedule.chosen("late", 3)
     with pytest.raises(ValueError, match="seed"):
-        chosen_schedule(None, 3)
+        Schedule.chosen(None, 3)
 
 
 def test_a_session_has_an_order_and_runs_at_its_end_what_is_queued() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ptx.emulate.threads.limits import DEFAULT_LIMITS
+from ptx.emulate import DEFAULT_LIMITS
 
 from ...driver._api import (
     CUcontext,

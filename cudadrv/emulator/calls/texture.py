@@ -13,7 +13,7 @@ import math
 from functools import partial
 from typing import Final
 
-from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
+from ptx.emulate import AddressMode, TexelImage, TextureObject
 
 from ...driver._api import (
     CUDA_RESOURCE_DESC,

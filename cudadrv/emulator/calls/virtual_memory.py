@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from ptx.emulate import OutOfMemory
 from ptx.emulate.memory.device_memory import MappedPiece, Reservation
-from ptx.emulate.model.errors import OutOfMemory
 
 from ...driver._api import (
     CUdevice,

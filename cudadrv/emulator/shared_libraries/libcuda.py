@@ -15,7 +15,7 @@ from ...driver.deferred_start import register_at_exit
 from ...driver.functions import forms, without_version
 from ..calls.call import state_of
 from ..calls.tensor_map import FUNCTIONS
-from ..command_events import Event, note
+from ..command_events import Event
 from ..emulator import Emulator
 from ..streams import PER_THREAD_HANDLE
 from .graphs import GRAPHS
@@ -125,7 +125,7 @@ class Libcuda:
             self._reported = fault
             refused = f"{call}: " if isinstance(fault, ImageFormatError) else ""
             write_error(f"cudadrv: {refused}{fault}\n")
-            note(Event.FAULT)
+            Event.FAULT.note()
 
     def _function(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
         if form.is_absent:

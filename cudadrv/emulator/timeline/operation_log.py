@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..node_kind import NodeKind
+
 if TYPE_CHECKING:
     from .queues import QueuedOperation
 
@@ -31,6 +33,11 @@ class LoggedOperation:
     ends: int | None
     waits_for: tuple[int, ...]
     place: str
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it is the launch of a kernel."""
+        return self.kind == NodeKind.KERNEL.value
 
 
 class OperationLog:

@@ -11,9 +11,9 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, TypeVar, get_args
 
-from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate import LaunchOrder
 
 from ... import border
 from ...errors import ArgumentValueError
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 OrderName = Literal["immediate", "late", "random"]
-ORDERS: Final[tuple[str, ...]] = get_args(OrderName)
-VARIABLE: Final = "CUDADRV_EMULATOR_ORDER"
 _EAGERNESS: Final = (0.0, 0.2, 0.6)
 _NEW_RANK: Final = 0.1
 _LAUNCH_BITS: Final = 24
@@ -35,6 +33,8 @@ class Schedule:
     """When queued operations run; the public option `order` selects it.
 
     Attributes:
+        NAMES: the orders; `VARIABLE` selects one for a process.
+        TRACE_VARIABLE: names the file that receives what ran.
         seed: the seed of "random".
         held: the operations of "held", which only the environment can select: everything runs as
             soon as possible, except these operations, which run late. Each is "T.N", the Nth of the
@@ -44,6 +44,9 @@ class Schedule:
     name: OrderName | Literal["held"]
     seed: int = 0
     held: frozenset[str] = frozenset()
+    NAMES: ClassVar[tuple[str, ...]] = get_args(OrderName)
+    VARIABLE: ClassVar[str] = "CUDADRV_EMULATOR_ORDER"
+    TRACE_VARIABLE: ClassVar[str] = "CUDADRV_EMULATOR_TRACE"
 
     def __str__(self) -> str:
         if self.name == "held":
@@ -60,53 +63,54 @@ class Schedule:
     def repeated_by(self) -> str:
         """Return a sentence on how to run a program in this order again."""
         if self.name == "held":
-            return f"repeat with {VARIABLE}={self}"
+            return f"repeat with {self.VARIABLE}={self}"
         if self.name == "random":
             return (
-                f"repeat with {VARIABLE}={self}, or "
+                f"repeat with {self.VARIABLE}={self}, or "
                 f'emulator.session(order="random", seed={self.seed})'
             )
-        return f'repeat with {VARIABLE}={self}, or emulator.session(order="{self.name}")'
+        return f'repeat with {self.VARIABLE}={self}, or emulator.session(order="{self.name}")'
 
+    @staticmethod
+    def read(text: str) -> Schedule:
+        """Parse a text such as "late" or "random:7".
 
-def read_schedule(text: str) -> Schedule:
-    """Parse a text such as "late" or "random:7".
+        Raises:
+            ArgumentValueError: the text is no order.
+        """
+        name, colon, seed = text.strip().partition(":")
+        number = border.integer_of_text(seed, most=None) if seed else 0
+        if name == "random" and number is not None and (seed or not colon):
+            return Schedule("random", number)
+        if name == "held" and re.fullmatch(r"([0-9]+\.[0-9]+(,|$))*", seed):
+            return Schedule("held", held=frozenset(filter(None, seed.split(","))))
+        if colon or name not in Schedule.NAMES:
+            raise ArgumentValueError(
+                f"{text!r} is no order of operations: use immediate, late, random or random:SEED, "
+                f"in {Schedule.VARIABLE} too"
+            )
+        return Schedule("late" if name == "late" else "immediate")
 
-    Raises:
-        ArgumentValueError: the text is no order.
-    """
-    name, colon, seed = text.strip().partition(":")
-    number = border.integer_of_text(seed, most=None) if seed else 0
-    if name == "random" and number is not None and (seed or not colon):
-        return Schedule("random", number)
-    if name == "held" and re.fullmatch(r"([0-9]+\.[0-9]+(,|$))*", seed):
-        return Schedule("held", held=frozenset(filter(None, seed.split(","))))
-    if colon or name not in ORDERS:
-        raise ArgumentValueError(
-            f"{text!r} is no order of operations: use immediate, late, random or random:SEED, in "
-            f"{VARIABLE} too"
-        )
-    return Schedule("late" if name == "late" else "immediate")
+    @staticmethod
+    def chosen(order: str | None, seed: int | None) -> Schedule:
+        """Return the order that was requested; else the environment's, else "immediate".
 
-
-def chosen_schedule(order: str | None, seed: int | None) -> Schedule:
-    """Return the order that was requested; else the environment's, else "immediate".
-
-    Raises:
-        ArgumentValueError: there is no such order, or it takes no seed.
-    """
-    if seed is not None:
-        seed = border.integer("Emulator: seed", seed)
-    if order is None:
+        Raises:
+            ArgumentValueError: there is no such order, or it takes no seed.
+        """
         if seed is not None:
-            raise ArgumentValueError('a seed goes with order="random"')
-        return read_schedule(os.environ.get(VARIABLE, "") or "immediate")
-    if border.instance("Emulator: order", order, str) not in ORDERS:
-        raise ArgumentValueError(f"{order!r} is no order of operations: one of {', '.join(ORDERS)}")
-    if seed is not None and order != "random":
-        raise ArgumentValueError(f'order="{order}" takes no seed')
-    schedule = read_schedule(order)
-    return schedule if seed is None else Schedule("random", seed)
+            seed = border.integer("Emulator: seed", seed)
+        if order is None:
+            if seed is not None:
+                raise ArgumentValueError('a seed goes with order="random"')
+            return Schedule.read(os.environ.get(Schedule.VARIABLE, "") or "immediate")
+        if border.instance("Emulator: order", order, str) not in Schedule.NAMES:
+            names = ", ".join(Schedule.NAMES)
+            raise ArgumentValueError(f"{order!r} is no order of operations: one of {names}")
+        if seed is not None and order != "random":
+            raise ArgumentValueError(f'order="{order}" takes no seed')
+        schedule = Schedule.read(order)
+        return schedule if seed is None else Schedule("random", seed)
 
 
 class LateScheduler:

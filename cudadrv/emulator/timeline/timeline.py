@@ -106,7 +106,6 @@ class LateErrors:
 
 
 _REMEMBERED: Final = 4096
-TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
 """The environment variable with a file's name; each executed operation adds a line there."""
 _HAS_INTERPRETER_LOCK: Final = "t" not in getattr(sys, "abiflags", "")
 # Before the timeline's lock, never under it: a finalizer may queue an operation while its thread
@@ -130,7 +129,7 @@ class RunRecord:
 
     def __init__(self, index: int) -> None:
         self._index = index
-        self._trace = os.environ.get(TRACE_VARIABLE, "")
+        self._trace = os.environ.get(Schedule.TRACE_VARIABLE, "")
         self.last: deque[str] = deque(maxlen=_REMEMBERED)
 
     def add(self, operation: QueuedOperation) -> None:

@@ -1,5 +1,6 @@
 """The page of a verification: findings, counts by line, accesses of a warp, streams, bounds."""
 
+from ...emulator.occupancy import OccupancyLimit
 from .access_map import AccessMap, TouchedPiece, WarpRequest
 from .case_report import (
     CaseReport,
@@ -11,7 +12,7 @@ from .case_report import (
     StreamOperation,
     report_case,
 )
-from .launch_bounds import LaunchBounds, OccupancyLimit, Roofline, TimeBound
+from .launch_bounds import LaunchBounds, Roofline, TimeBound
 from .page import page_of
 
 __all__ = [

@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ptx.emulate.count.access_log import LoggedAccess
-from ptx.emulate.count.counts import GlobalTraffic
 from ptx.emulate.count.warp_rows import (
     Rows,
     global_traffic,
@@ -18,6 +17,8 @@ from ptx.emulate.count.warp_rows import (
 )
 from ptx.emulate.model.geometry import WARP, Dim3
 from ptx.isa.instruction_facts import InstructionFacts, InstructionKind, facts_of
+
+from ...emulator import GlobalTraffic
 
 PlaceOf: TypeAlias = Callable[[int], "tuple[str, int] | None"]
 _SECTOR: Final = 32  # bytes

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.count.counts import Counts
 from ptx.emulate.model.geometry import WARP, Dim3
 from ptx.isa.model import Instruction, source_place
 from ptx.isa.module import parse
 from ptx.isa.signature import reachable_functions
 
-from ...emulator.node_kind import NodeKind
+from ...emulator import Counts
 from .. import verify  # before its files: else two threads could wait for each other
 from ..budget import numbers_of
 from ..strategies import DrawnArray
@@ -23,7 +22,7 @@ from .access_map import AccessMap, access_maps
 from .launch_bounds import LaunchBounds, launch_bounds
 
 if TYPE_CHECKING:
-    from ...emulator.profiles import EmulatedDevice
+    from ...emulator import EmulatedDevice
 
 _NO_FILE: Final = ""
 
@@ -238,11 +237,7 @@ def _chosen_warp(verdict: verify.Verdict, example: verify.Example) -> tuple[Dim3
 
 def _operations(run: MeasuredRun, *, has_places: bool) -> tuple[StreamOperation, ...]:
     """Return the operations of a run; a kernel has the name of its launch."""
-    kernels = [
-        operation
-        for operation in run.operations
-        if operation.kind == NodeKind.KERNEL.value and operation.ends
-    ]
+    kernels = [operation for operation in run.operations if operation.is_kernel and operation.ends]
     kernels.sort(key=lambda operation: (operation.ends or 0, operation.begins or 0))
     names = {
         operation.number: launch.kernel
@@ -251,7 +246,7 @@ def _operations(run: MeasuredRun, *, has_places: bool) -> tuple[StreamOperation,
     return tuple(
         StreamOperation(
             operation.number, names.get(operation.number, operation.kind),
-            operation.kind == NodeKind.KERNEL.value,
+            operation.is_kernel,
             operation.stream, operation.begins, operation.ends, operation.waits_for,
             Path(operation.place).name if has_places else "",
         )

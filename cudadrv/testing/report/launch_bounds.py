@@ -9,20 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ptx.emulate.count.counts import Counts
-from ptx.emulate.count.instruction_class import InstructionClass
-from ptx.emulate.model.geometry import WARP
-
-from ...driver._api import CUdevice_attribute
-from ...emulator.counters import CountedLaunch, Occupancy
-from ...emulator.modules import (
-    REGISTERS_AT_ONCE,
-    SHARED_AT_ONCE,
-    WARPS_AT_ONCE,
-    block_limits,
-    rounded_up,
-)
-from ...emulator.profiles import EmulatedDevice, device_attributes
+from ...emulator import CountedLaunch, Counts, EmulatedDevice, InstructionClass, Occupancy
+from ...emulator.occupancy import OccupancyLimit, occupancy_limits
 
 SECTOR: Final = 32  # bytes
 _SCHEDULERS: Final = 4  # of a multiprocessor; each issues one warp instruction per clock cycle
@@ -33,21 +21,6 @@ _SINGLE: Final = (
 _DOUBLE: Final = (
     InstructionClass.FP64_ADD, InstructionClass.FP64_MUL, InstructionClass.FP64_FMA,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class OccupancyLimit:
-    """How many blocks one resource of a multiprocessor allows.
-
-    Attributes:
-        resource: "blocks", "threads", "registers" or "shared memory".
-        formula: with its numbers.
-        blocks: the result.
-    """
-
-    resource: str
-    formula: str
-    blocks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,47 +157,10 @@ def _bounds_of(
     return LaunchBounds(
         launch.kernel, launch.grid, launch.block, times, static, launch.shared_bytes, is_failed,
         launch.total, launch.occupancy,
-        _occupancy_limits(launch, device, static + launch.shared_bytes),
+        occupancy_limits(launch, device, static + launch.shared_bytes),
         tuple(bound for bound in _time_bounds(launch.total, device, used) if bound.amount),
         _roofline(launch.total, device, used),
     )  # fmt: skip
-
-
-def _occupancy_limits(
-    launch: CountedLaunch, device: EmulatedDevice, shared: int
-) -> tuple[OccupancyLimit, ...]:
-    values = device_attributes(device, 0)
-
-    def value(name: str) -> int:
-        return values[int(getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"))]
-
-    x, y, z = launch.block
-    registers = launch.occupancy.registers
-    warps = -(-(x * y * z) // WARP)
-    of_warp = rounded_up(registers * WARP, REGISTERS_AT_ONCE)
-    all_registers = value("MAX_REGISTERS_PER_MULTIPROCESSOR")
-    reserved = value("RESERVED_SHARED_MEMORY_PER_BLOCK")
-    of_block = rounded_up(shared + reserved, SHARED_AT_ONCE)
-    held = all_registers // of_warp // WARPS_AT_ONCE * WARPS_AT_ONCE
-    formulas = {
-        "blocks": f"{value('MAX_BLOCKS_PER_MULTIPROCESSOR'):,} blocks per multiprocessor",
-        "threads": (
-            f"⌊{value('MAX_THREADS_PER_MULTIPROCESSOR') // WARP:,} warps per multiprocessor / "
-            f"{_counted(warps, 'warp')} per block⌋"
-        ),
-        "registers": (
-            f"{registers:,} registers × {WARP} threads, rounded up to {REGISTERS_AT_ONCE}: "
-            f"{of_warp:,} per warp. ⌊{all_registers:,} / {of_warp:,}⌋ rounded down to "
-            f"{WARPS_AT_ONCE}: {held:,} warps. ⌊{held:,} / {_counted(warps, 'warp')} per block⌋"
-        ),
-        "shared memory": (
-            f"{shared:,} + {reserved:,} reserved bytes, rounded up to {SHARED_AT_ONCE}: "
-            f"{of_block:,} per block. "
-            f"⌊{value('MAX_SHARED_MEMORY_PER_MULTIPROCESSOR'):,} / {of_block:,}⌋"
-        ),
-    }
-    limits = block_limits(values, x * y * z, registers, shared)
-    return tuple(OccupancyLimit(name, formulas[name], blocks) for name, blocks in limits.items())
 
 
 def _bandwidth(device: EmulatedDevice) -> tuple[float, str]:

@@ -15,24 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 import ptx
-from ptx.emulate.check.findings import Finding as Race
+from ptx.emulate import DEFAULT_LIMITS
 from ptx.emulate.count.access_log import AccessLog, LoggedAccess
 from ptx.emulate.model.errors import bytes_text
 from ptx.emulate.model.geometry import Dim3
-from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from ptx.source_text import SourceText
 
+from ...emulator import (
+    CheckName,
+    CountedLaunch,
+    EarlyRead,
+    EmulatedDevice,
+    Finding as Race,
+    Limits,
+    session,
+)
 from ...emulator.call_site import user_call_site
-from ...emulator.checks import CheckName
-from ...emulator.counters import CountedLaunch
 from ...emulator.hosting import log_operations
-from ...emulator.profiles import EmulatedDevice
-from ...emulator.timeline.host_watch import EarlyRead
 from ...emulator.timeline.operation_log import LoggedOperation
 from ...emulator.timeline.schedule import OrderName
 from ...errors import CudadrvError, CudaError
 from ...memory.array import DeviceArray
-from ...sessions.session import session
 from ...stream import cuda_context_for
 from ..strategies import DrawnArray
 from .comparison import Mask, difference, unwritten_elements
@@ -41,8 +44,7 @@ from .stream_wait import StreamWait
 from .verdict import Argument, CannotVerifyError, Example, SourceLine
 
 if TYPE_CHECKING:
-    from ptx.emulate.check.findings import Found, Place
-
+    from ...emulator import Found, Place
     from ...stream import Stream
 
 Host: TypeAlias = npt.NDArray[np.generic]

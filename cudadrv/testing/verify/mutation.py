@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from ptx.emulate.threads.limits import Limits
 from ptx.isa.model import Instruction
 
+from ...emulator import Limits
 from ...errors import CudadrvError
 from .example_run import CompiledCase
 from .kernel_case import KernelCase

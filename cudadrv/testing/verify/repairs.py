@@ -10,9 +10,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ptx.emulate.threads.limits import Limits
-
-from ...emulator.checks import CheckName
+from ...emulator import CheckName, Limits
 from ...emulator.timeline.schedule import Schedule
 from ...errors import CudadrvError
 from ..strategies import DrawnArray

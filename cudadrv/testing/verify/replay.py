@@ -16,7 +16,8 @@ from ptx.emulate.model.geometry import Dim3
 from ptx.source_text import SourceText
 
 from ... import border
-from ...emulator.checks import CHECKS, CheckName, read_checks
+from ...emulator import CheckName
+from ...emulator.checks import Checks
 from ...errors import ArgumentValueError
 from ..foreign_json import ForeignJsonError, JsonValue, read_json
 from ..strategies import DrawnArray
@@ -212,10 +213,10 @@ def _saved(value: JsonValue) -> SavedFinding:
     reject_format(value, "a saved finding", _FORMAT, remedy)
     value.fields((*SavedFinding.__dataclass_fields__, "format"))
     finding = read_finding(value.field("finding"))
-    known = [check.one_of(CHECKS) for check in value.field("checks").items()]
+    known = [check.one_of(Checks.NAMES) for check in value.field("checks").items()]
     return SavedFinding(
         finding=finding,
-        checks=read_checks(known),
+        checks=Checks.read(known),
         expected={
             name: _read_expected(array, finding.example.arguments.get(name))
             for name, array in value.field("expected").fields().items()
@@ -292,7 +293,7 @@ def saved_findings(case: KernelCase, verdict: Verdict) -> list[SavedFinding]:
         saved.append(
             SavedFinding(
                 finding, kernel, verdict.ptx,
-                read_checks(verdict.checks[1:]),  # without "values"
+                Checks.read(verdict.checks[1:]),  # without "values"
                 case.read_source(), case.source_file, expected,
                 {name: case.tolerance_of(name) for name in expected}, verdict.seed,
             )

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from ...emulator.timeline.schedule import Schedule, read_schedule
+from ...emulator.timeline.schedule import Schedule
 from ...errors import CudadrvError, LaunchConfigError
 from ...launch.config import NO_ATTRIBUTES, AccessWindow, LaunchAttributes, LaunchConfig
 from ..foreign_json import ForeignJsonError, JsonValue
@@ -225,7 +225,7 @@ def read_example(value: JsonValue) -> Example:
     arguments = {name: read_argument(argument) for name, argument in fields.items()}
     schedule = value.field("schedule")
     try:
-        read = read_schedule(schedule.text())
+        read = Schedule.read(schedule.text())
     except CudadrvError:
         raise schedule.wrong("an order, such as random:7") from None
     stream: StreamKind = "new" if value.field("stream").one_of(_STREAMS) == "new" else "default"

@@ -15,7 +15,8 @@ import numpy as np
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 
 from ... import border
-from ...emulator.checks import CheckName, default_checks, read_checks
+from ...emulator import CheckName
+from ...emulator.checks import Checks
 from ...errors import ArgumentValueError, CudadrvError
 from ...launch.config import LaunchConfig
 from ..strategies import DrawnArray, LaunchConfigs, Size
@@ -252,7 +253,7 @@ def compiled_case(case: KernelCase, options: VerifyOptions, name: str) -> Compil
         CannotVerifyError: the source does not compile, or does not fit the arguments.
     """
     case = case.named(name.partition("::")[2])
-    chosen = default_checks() if options.checks is None else read_checks(options.checks)
+    chosen = Checks.default() if options.checks is None else Checks.read(options.checks)
     image, kernel = case.compile()
     return CompiledCase(case, image, kernel, chosen, case.source_text())
 

@@ -15,7 +15,7 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.emulator.profiles import H100
-from cudadrv.emulator.timeline.schedule import read_schedule
+from cudadrv.emulator.timeline.schedule import Schedule
 from cudadrv.testing import report, strategies as st
 from cudadrv.testing.budget import numbers_of
 from cudadrv.testing.report import CaseReport, Report, page_of, report_case
@@ -374,7 +374,7 @@ def test_streams_show_their_kernels_and_waits(order: str) -> None:
     )  # fmt: skip
     verdict = verify(case, replace(OPTIONS, examples=2))
     assert verdict.is_verified
-    example = replace(reported(case).example, schedule=read_schedule(order), stream="new")
+    example = replace(reported(case).example, schedule=Schedule.read(order), stream="new")
     shown = Finding("values", "fill", "a finding", (), "x", example)
     report = report_case(case, replace(verdict, findings=(shown,)), OPTIONS)
     kernels = {each.name: each for each in report.operations if each.is_kernel}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cudadrv.cli import emulate
-from cudadrv.emulator.checks import CHECKS
+from cudadrv.emulator.checks import Checks
 from tests.emulator.kernels import EMPTY, TRAP
 from tests.patience import SECONDS
 
@@ -448,7 +448,7 @@ def test_stores_of_one_value_are_counted_and_others_are_listed(tmp_path: Path, o
 
 
 def test_the_command_knows_the_emulators_checks() -> None:
-    assert emulate.CHECKS == CHECKS
+    assert emulate.CHECKS == Checks.NAMES
 
 
 def test_the_command_itself_imports_nothing_of_the_emulator() -> None:

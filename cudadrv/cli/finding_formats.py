@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ptx.emulate.check.findings import Found, Place
+    from ..emulator import Found, Place
 
 Json = dict[str, object]
-_MOST_SHOWN: Final = 8
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULES: Final = {
     "race": "Two accesses to the same bytes, one of them a write, that nothing orders.",
@@ -23,20 +22,6 @@ _RULES: Final = {
     "leak": "Something that is still there at the end.",
     "order": "Host memory changed, or read, while a queued copy was still to use it.",
 }
-
-
-def still_queued(queued: Sequence[str], when: str) -> str:
-    """Return `Emulator.queued` as lines for an error that a missing wait may explain, or "".
-
-    Copies to the host come first, as their destinations look like wrong values.
-    """
-    if not queued:
-        return ""
-    order = sorted(queued, key=lambda text: "\n" not in text)
-    lines = [f"  {text}".replace("\n", "\n  ") for text in order[:_MOST_SHOWN]]
-    hidden_count = len(order) - len(lines)
-    lines += [f"  and {hidden_count} more"] if hidden_count else []
-    return "\n".join([f"{when}, this work was queued and had not run. Is a wait missing?", *lines])
 
 
 def as_json(finding: Found) -> Json:
