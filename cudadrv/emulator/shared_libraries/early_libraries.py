@@ -17,7 +17,7 @@ from typing import Final
 
 from ...driver.deferred_start import defer
 from .early_runtime import EarlyRuntime
-from .nvrtc_files import MAJORS, nvrtc_files, replacing_name
+from .nvrtc_files import MAJORS, nvrtc_files, opened, replacing_name
 from .symbol_table import redirect
 
 FOLDER: Final = "CUDADRV_EMULATE_LIBRARIES"
@@ -53,7 +53,7 @@ def start_at_first_call(start: Callable[[], object]) -> bool:
 
 def _replace(file: str, replacing: str) -> None:
     """Let symbols of an NVRTC lead to functions that start the emulator."""
-    real, own = ctypes.CDLL(file), ctypes.CDLL(replacing, mode=os.RTLD_NOW)
+    real, own = opened(file), ctypes.CDLL(replacing, mode=os.RTLD_NOW)
     addresses = {name: address_of(real, name) for name in REPLACED}
     status = os.stat(file)
     _real[status.st_dev, status.st_ino] = addresses

@@ -17,7 +17,7 @@ from ptx import _nvrtc
 from .early_libraries import REPLACED, address_of, early_folder_here, real_addresses
 from .elf_file import elf_image
 from .library_files import this_machine
-from .nvrtc_files import nvrtc_files, replacing_name
+from .nvrtc_files import nvrtc_files, opened, replacing_name
 from .shared_object import SharedObject, guarded
 from .symbol_table import loaded_files, redirect
 
@@ -57,7 +57,7 @@ class LibNvrtc:
         `early` has the addresses of the real functions if they lead to a library of that name.
         """
         try:
-            real = _Nvrtc(self, ctypes.CDLL(path), early)
+            real = _Nvrtc(self, opened(path), early)
         except (OSError, AttributeError):
             return  # no library, or one that makes no cubins
         folder = early_folder_here() if early else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
@@ -29,6 +31,24 @@ def nvrtc_file() -> str | None:
     # Its import takes 15 ms, which most environments save.
     version: str = import_module("importlib.metadata").version("cuda-bindings")
     return files.get(int(version.partition(".")[0]))
+
+
+def opened(file: str) -> ctypes.CDLL:
+    """Open a file of NVRTC, with the library of built-in functions beside it.
+
+    Some releases do not find that library by themselves. cuda-pathfinder opens it for them, but not
+    for an NVRTC that is open already.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    library = ctypes.CDLL(file)
+    folder = os.path.dirname(os.path.realpath(file))
+    for name in os.listdir(folder):
+        if name.startswith("libnvrtc-builtins.so."):
+            with suppress(OSError):  # NVRTC names what it lacks
+                ctypes.CDLL(os.path.join(folder, name))
+    return library
 
 
 def _found(major: int) -> str | None:

@@ -207,7 +207,7 @@ def _structures(data: bytes) -> Iterator[Value]:
     structure_class: Any = type("Structure", (ctypes.Structure,), members)
     union_class: Any = type("Union", (ctypes.Union,), members)
     structure, union = structure_class.from_buffer_copy(data), union_class.from_buffer_copy(data)
-    dtype = np.dtype([("x", "u1", size)])
+    dtype = np.dtype([("x", "u1", (size,))])
     record = np.frombuffer(data, dtype)
     values = {
         "Structure": structure, "Union": union, "Array": (ctypes.c_uint8 * size)(*data),

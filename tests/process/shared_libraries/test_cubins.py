@@ -51,6 +51,14 @@ print(built(b"-arch=sm_80")[:4])
     assert printed == "True True 0\n0\nb'\\x7fELF'\nb'\\x7fELF'\n"
 
 
+def test_nvrtc_is_open_with_its_library_of_built_in_functions() -> None:
+    if nvrtc_file() is None:
+        pytest.skip("needs NVRTC")
+    script = "print('/libnvrtc-builtins.so.' in open('/proc/self/maps').read())"
+    ended = run("-m", "cudadrv", "emulate", "python", "-c", script)
+    assert (ended.status, ended.out) == (0, "True\n"), ended.err
+
+
 OPENED = """
 import ctypes as C, os, sys
 real, link = sys.argv[1:]
