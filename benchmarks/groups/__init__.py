@@ -7,6 +7,7 @@ from typing import Final
 # By name in the order of the table: the module. "import" is no name for one.
 MODULES: Final = {
     "launch": "launch",
+    "operations": "operations",
     "threads": "threads",
     "foreign": "foreign",
     "graph": "graph",

@@ -100,3 +100,37 @@ def viewed(setting: Setting, what: object) -> list[Case]:
     """A view of an array of another library, by DLPack."""
     view = importlib.import_module("cuda.core.utils").StridedMemoryView.from_dlpack
     return [Case(f"{NAME} StridedMemoryView", "view(x, -1)", {"view": view, "x": what})]
+
+
+def operation(setting: Setting, case: str) -> list[Case]:
+    """The same operation on events and streams, where the library has it."""
+    statement = _OPERATIONS.get(case)
+    if statement is None:
+        return []
+    core, device = _device()
+    stream, other = device.create_stream(), device.create_stream()
+    names = {
+        "create_stream": device.create_stream,
+        "event": stream.record(),
+        "options": core.EventOptions(**_TIMED),
+        "other": other,
+        "stream": stream,
+    }
+    return [Case(NAME, statement, names)]
+
+
+# The option was renamed.
+_TIMED = {"timing_enabled": True}
+_OPERATIONS = {
+    "event recorded, waited for and closed": "e = stream.record(); e.sync(); e.close()",
+    "two events of one stream, and the time between them": (
+        "a = stream.record(options=options); b = stream.record(options=options); b.sync(); b - a;"
+        " a.close(); b.close()"
+    ),
+    "event recorded again": "stream.record(event)",
+    "event queried": "event.is_done",
+    "wait for an event": "stream.wait(event)",
+    "wait for a stream": "stream.wait(other)",
+    "stream made and closed": "create_stream().close()",
+    "stream waited for": "stream.sync()",
+}

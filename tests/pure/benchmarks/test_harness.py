@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     command = [sys.executable, "-m", "benchmarks", "--driver", "null", "--effort", "0.02"]
     command += [
         "--only",
-        "launch,threads,graph,allocation,copies,batches,exchange",
+        "launch,operations,threads,graph,allocation,copies,batches,exchange",
         "--json",
         str(folder / "out.json"),
     ]
@@ -50,7 +50,7 @@ def test_every_case_has_figures(run: tuple[str, dict[str, Any]]) -> None:
     assert run[1]["device"] == "Null device 0"
     assert [row for row in rows if row.error] == []
     assert all(0 < row.best <= row.median for row in rows)
-    groups = {"launch", "threads", "graph", "allocation", "copies", "batches"}
+    groups = {"launch", "operations", "threads", "graph", "allocation", "copies", "batches"}
     assert {row.group for row in rows} - {"exchange"} == groups  # which needs another library
     assert {row.case for row in rows} >= {"0 parameters", "1 parameter", "5 parameters"}
 

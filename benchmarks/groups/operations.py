@@ -1,0 +1,263 @@
+"""Public operations one by one, each beside the bare calls that do the same.
+
+`OPERATIONS` and `ELSEWHERE` have the callables that are measured, and `EXCUSED` has the others of
+`CLASSES`, with the reason: a test compares them with the public names.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cuda.bindings import driver
+
+import cudadrv
+import ptx
+
+from .. import bare
+from ..driver import build_null_driver
+from ..kernels import BLOCK, FIVE_IN_PTX, GRID
+from ..setting import Setting
+from ..timing import Case, Row, measure
+
+GROUP: Final = "operations"
+_SOURCE: Final = 'extern "C" __global__ void put(int* out) { *out = 3; }'
+_TARGET: Final = "compute_80"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation, and what it is compared with.
+
+    Attributes:
+        case: what is done.
+        covers: the public callables that it measures.
+        plain: the statement that does the same without cudadrv.
+        ours: the statement that is measured.
+        who: whose `plain` is.
+    """
+
+    case: str
+    covers: str
+    plain: str
+    ours: str
+    who: str = bare.NAME
+
+
+CLASSES: Final = (
+    "Context", "Event", "GpuDispatchPolicy", "Kernel", "KeyedPtxModuleCache", "PtxModuleCache",
+    "Stream", "StreamPool",
+)  # fmt: skip
+_BY_HAND: Final = "Python by hand"
+_DICT: Final = "a dict"
+OPERATIONS: Final = (
+    Operation(
+        "event recorded, waited for and closed",
+        "Stream.record Event.synchronize Event.close",
+        "e = create(2)[1]; record(e, s); synchronize(e); destroy(e)",
+        "e = stream.record(timing=False); e.synchronize(); e.close()",
+    ),
+    Operation(
+        "two events of one stream, and the time between them",
+        "Event.elapsed_ms",
+        "a = create(0)[1]; record(a, s); b = create(0)[1]; record(b, s); synchronize(b);"
+        " elapsed(a, b); destroy(a); destroy(b)",
+        "a = stream.record(); b = stream.record(); b.synchronize(); b.elapsed_ms(a); a.close();"
+        " b.close()",
+    ),
+    Operation(
+        "event made and closed", "Event", "destroy(create(2)[1])",
+        "Event(context, timing=False).close()",
+    ),
+    Operation("event recorded again", "Event.record", "record(e, s)", "event.record(stream)"),
+    Operation("event queried", "Event.is_done", "query(e)", "event.is_done()"),
+    Operation("wait for an event", "Stream.wait", "wait(s, e, 0)", "stream.wait(event)"),
+    Operation(
+        "wait for a stream", "Stream.wait",
+        "e = create(2)[1]; record(e, s); wait(s, e, 0); destroy(e)", "stream.wait(other)",
+    ),
+    Operation(
+        "four streams fork and join", "StreamPool.fork StreamPool.join",
+        "e = create(2)[1]; record(e, s); wait(s, e, 0); wait(s, e, 0); wait(s, e, 0);"
+        " wait(s, e, 0); destroy(e)\n"
+        "for _ in range(4): e = create(2)[1]; record(e, s); wait(s, e, 0); destroy(e)",
+        "pool.fork(stream); pool.join(stream)",
+    ),
+    Operation(
+        "stream made and closed", "Context.new_stream Stream.close",
+        "destroy_stream(create_stream(1, 0)[1])", "new_stream().close()",
+    ),
+    Operation(
+        "stream waited for", "Stream.synchronize", "synchronize_stream(s)", "stream.synchronize()"
+    ),
+    Operation("stream queried", "Stream.is_done", "query_stream(s)", "stream.is_done()"),
+    Operation(
+        "launch with a new config", "Kernel.launch",
+        f"launch(f, {GRID}, 1, 1, {BLOCK}, 1, 1, 0, s, params, 0)",
+        f"kernel.launch(stream, LaunchConfig({GRID}, {BLOCK}), a, a, a, 1.5, 100)",
+    ),
+    Operation(
+        "launch prepared and run", "Launcher.prepare",
+        f"launch(f, {GRID}, 1, 1, {BLOCK}, 1, 1, 0, s, params, 0)",
+        "launcher.prepare(a, a, a, 1.5, 100)()",
+    ),
+    Operation(
+        "launcher bound", "Kernel.bind",
+        f"launch(f, {GRID}, 1, 1, {BLOCK}, 1, 1, 0, s, params, 0)", "kernel.bind(stream, config)",
+    ),
+    Operation(
+        "XᵀWX of a size", "GpuDispatchPolicy.xtwx_target_is_gpu",
+        "m > 0 and k > 0 and 2 * m * k * k >= 100_000_000", "policy.xtwx_target_is_gpu(m, k, True)",
+        _BY_HAND,
+    ),
+    Operation(
+        "XᵀWY of a size", "GpuDispatchPolicy.xtwy_target_is_gpu",
+        "m > 0 and k > 0 and 2 * m * k * k >= 100_000_000",
+        "policy.xtwy_target_is_gpu(m, k, k, True)", _BY_HAND,
+    ),
+    Operation(
+        "matrix times vector of a size", "GpuDispatchPolicy.dense_gemv_target_is_gpu",
+        "2 * m * k >= 100_000_000", "policy.dense_gemv_target_is_gpu(m, k, False)", _BY_HAND,
+    ),
+    Operation(
+        "Hessian of a size", "GpuDispatchPolicy.dense_hessian_work_target_is_gpu",
+        "m > 0 and k >= 32 and 2 * m * k * k >= 100_000_000",
+        "policy.dense_hessian_work_target_is_gpu(m, k)", _BY_HAND,
+    ),
+    Operation(
+        "Cholesky of a size", "GpuDispatchPolicy.potrf_target_is_gpu", "k >= 512",
+        "policy.potrf_target_is_gpu(k, True)", _BY_HAND,
+    ),
+    Operation(
+        "refinement of a size", "GpuDispatchPolicy.iterative_refinement_should_attempt", "k >= 64",
+        "policy.iterative_refinement_should_attempt(k)", _BY_HAND,
+    ),
+    Operation(
+        "iterative solve of a size", "GpuDispatchPolicy.reduced_schur_matvec_should_offload",
+        "k >= 32 and m > 0 and 8 * m * (16 * k + 64) >= 10_000_000",
+        "policy.reduced_schur_matvec_should_offload(m, k, 8, 8)", _BY_HAND,
+    ),
+    Operation(
+        "module of a key", "KeyedPtxModuleCache.get_or_compile KeyedPtxModuleCache.get",
+        "table[3]", "keyed.get_or_compile(context, 3, 'put', source_of)", _DICT,
+    ),
+    Operation(
+        "module of a source", "PtxModuleCache.get_or_compile PtxModuleCache.get", "table[3]",
+        "single.get_or_compile(context, 'put', source)", _DICT,
+    ),
+    Operation(
+        "image in memory", "ptx.compile", "table[3]", "compile(source, options)", _DICT,
+    ),
+)  # fmt: skip
+ELSEWHERE: Final = """
+    allocation  Stream.alloc Stream.empty Stream.to_device Stream.to_host
+    copies      Stream.copy
+    batches     Stream.copy_batch
+    graph       Stream.capture
+    foreign     Stream.import_array
+"""
+"""Callables that another group measures, by group."""
+EXCUSED: Final = """
+    starts no work that a program repeats, but at its start or end
+        Context.bind Context.close Context.create Context.create_green Context.enable_peer_access
+        Context.external_stream Context.new_graph Context.profiling Context.reset
+        Context.use_memory Context.when_module_loaded Stream.use_memory StreamPool.close
+        Context.new_stream_pool
+    takes as long as the compiler or the loading of a module
+        Context.compile Context.compile_kernel Context.compile_nvvm Context.link
+        Context.load_module
+    takes as long as the work that it waits for
+        Context.synchronize StreamPool.synchronize
+    is read once for a kernel or a device, not for each launch
+        Context.memory_info Context.priority_range Kernel.attribute Kernel.describe_parameters
+        Kernel.max_active_blocks Kernel.max_active_clusters Kernel.max_potential_block_size
+        Kernel.max_potential_cluster_size Kernel.set_attribute
+    is made of operations that are measured
+        Stream.assign Stream.contiguous Stream.in_place Stream.unordered
+    touches no device, and only reads or writes JSON
+        GpuDispatchPolicy.from_json GpuDispatchPolicy.to_json
+    calls two predicates that are measured
+        GpuDispatchPolicy.should_run_reml_outer_on_device
+        GpuDispatchPolicy.should_use_gpu_pirls_loop
+    is not measured yet
+        Stream.attach Stream.call_on_host Stream.discard_batch Stream.empty_pitched Stream.fill
+        Stream.prefetch Stream.prefetch_batch Stream.zeros StreamPool.next_stream
+"""
+"""Callables without a row: a reason, and those that it holds for."""
+
+
+def run(setting: Setting) -> list[Row]:
+    """Every case of the group."""
+    names = operation_names(setting.context, setting.stream, null=setting.null)
+    rows: list[Row] = []
+    for operation in OPERATIONS:
+        cases = [
+            Case(operation.who, operation.plain, names),
+            Case("cudadrv", operation.ours, names),
+        ]
+        peers, failed = setting.peer_cases(GROUP, operation.case, "operation", operation.case)
+        rounds = setting.rounds(60)
+        rows += measure(
+            GROUP, operation.case, cases + peers, repeats=100, rounds=rounds,
+            settle=setting.settle, limit_s=2.0,
+        )  # fmt: skip
+        rows += failed
+    return rows
+
+
+def operation_names(
+    context: cudadrv.Context, stream: cudadrv.Stream, *, null: bool
+) -> Mapping[str, object]:
+    """What the statements of all operations name."""
+    kernel = context.load_module(FIVE_IN_PTX).kernel("k5")
+    config, array = cudadrv.LaunchConfig(GRID, BLOCK), stream.empty(256, "f4")
+    launcher = kernel.bind(stream, config)
+    prepared, event = launcher.prepare(array, array, array, 1.5, 100), stream.record(timing=False)
+    names: dict[str, Any] = {
+        **_bare_names(), "s": stream.handle, "e": event.handle, "f": kernel.handle,
+        "params": prepared.block.address, "keep": prepared, "table": {3: kernel}, "m": 5000,
+        "k": 100, "context": context, "stream": stream, "event": event, "kernel": kernel,
+        "launcher": launcher, "config": config, "a": array, "other": context.new_stream(),
+        "pool": context.new_stream_pool(4), "new_stream": context.new_stream,
+        "Event": cudadrv.Event, "LaunchConfig": cudadrv.LaunchConfig,
+        "policy": cudadrv.GpuDispatchPolicy(),
+    }  # fmt: skip
+    options = ptx.CompileOptions(target=ptx.Target.parse(_TARGET))
+    if null:
+        _fill_cache()
+    names |= {
+        "source": _SOURCE, "source_of": lambda key: _SOURCE, "options": options,
+        "compile": ptx.compile, "keyed": cudadrv.KeyedPtxModuleCache(options),
+        "single": cudadrv.PtxModuleCache(options),
+    }  # fmt: skip
+    return names
+
+
+def _fill_cache() -> None:
+    """Compile the source in another process: NVRTC ends a process that has the null driver."""
+    code = (
+        f"import ptx\nfor name in ('kernel.cu', 'put.cu'):\n"
+        f"    ptx.compile({_SOURCE!r}, ptx.CompileOptions(target=ptx.Target.parse({_TARGET!r})),"
+        " name=name)"
+    )
+    null, path = str(build_null_driver()), os.environ.get("LD_LIBRARY_PATH", "")
+    folders = [folder for folder in path.split(os.pathsep) if folder != null]
+    environment = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(folders)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def _bare_names() -> dict[str, object]:
+    # The stub has only what cudadrv calls.
+    every: Any = driver
+    return {
+        "create": every.cuEventCreate, "record": every.cuEventRecord,
+        "synchronize": every.cuEventSynchronize, "destroy": every.cuEventDestroy,
+        "elapsed": every.cuEventElapsedTime, "query": every.cuEventQuery,
+        "wait": every.cuStreamWaitEvent, "create_stream": every.cuStreamCreateWithPriority,
+        "destroy_stream": every.cuStreamDestroy, "query_stream": every.cuStreamQuery,
+        "synchronize_stream": every.cuStreamSynchronize, "launch": every.cuLaunchKernel,
+    }  # fmt: skip
