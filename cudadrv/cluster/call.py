@@ -1,7 +1,7 @@
 """A call of a function by a worker: its attempts, its messages, and the engine's interface.
 
-This file alone decides whether a call is repeated. An engine reports the outcome of an attempt, and
-makes another attempt if `Call` returns True.
+This file alone decides whether a call is repeated, and counts the attempts. An engine reports the
+`Outcome` of each attempt to `Call.end`, and makes another attempt if that returns True.
 """
 
 from __future__ import annotations
@@ -86,6 +86,30 @@ class Reply:
         return None if self.value is None else self.value.value()
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of an attempt at a call, as an engine reports it.
+
+    Attributes:
+        reply: the worker's; None if it has not replied.
+        result: of a reply, unpickles the result; of a tile that was changed in shared memory,
+            returns the tile.
+        lost: why the worker was lost, "" if it was not.
+        worker: the name of the lost worker, if `Call.begin` did not receive it.
+        begun: how often workers began it: an engine may repeat a task by itself.
+    """
+
+    reply: Reply | None = None
+    result: Callable[[], object] | None = None
+    lost: str = ""
+    worker: str = ""
+    begun: int = 1
+
+
+NOT_BEGUN: Final = Outcome(begun=0)
+"""The outcome of an attempt that no worker began; another one follows."""
+
+
 class Call:
     """A function with its arguments, and the future of its result.
 
@@ -129,8 +153,13 @@ class Call:
         self._put = put
         self._retries = policy.retried
 
-    def begin(self) -> bool:
-        """Begin an attempt; False if the call was cancelled or has failed."""
+    def begin(self, worker: str = "", ordinal: int = -1) -> bool:
+        """Begin an attempt; False if the call was cancelled or has failed.
+
+        Args:
+            worker: the name of the worker, if it is known now.
+            ordinal: the device of that worker.
+        """
         future = self.future
         if not future.running():
             if future.done() and not future.cancelled():
@@ -138,6 +167,8 @@ class Call:
             if not future.set_running_or_notify_cancel():
                 return False
         self.attempts += 1
+        if worker:
+            self.worker, self.ordinal = worker, ordinal
         return True
 
     def request(
@@ -165,16 +196,18 @@ class Call:
             self.items, returns, self.seconds, this_process(),
         )  # fmt: skip
 
-    def accept(self, reply: Reply, result: Callable[[], object]) -> bool:
-        """End an attempt with its reply; return whether the call is to be repeated.
+    def end(self, outcome: Outcome) -> bool:
+        """End an attempt; return whether the call is to be repeated."""
+        self.attempts += outcome.begun - 1
+        self.worker = outcome.worker or self.worker
+        if outcome.reply is not None:
+            return self._accept(outcome.reply, outcome.result or outcome.reply.result)
+        return self._lose(outcome.lost) if outcome.lost else True
 
-        Args:
-            reply: the reply.
-            result: unpickles the result; of a tile that was changed in shared memory, the tile.
-        """
+    def _accept(self, reply: Reply, result: Callable[[], object]) -> bool:
         self.worker, self.ordinal = reply.worker, reply.ordinal
         if reply.is_broken and reply.error is not None:
-            return self.lose("its context is lost", reply.error)
+            return self._lose("its context is lost", reply.error)
         if reply.error is not None:
             if self._retries > 0:
                 self._retries -= 1
@@ -192,24 +225,19 @@ class Call:
             self.future.set_result(value)
         return False
 
-    def lose(self, reason: str, cause: PickledError | None = None) -> bool:
-        """End an attempt whose worker was lost; return whether the call is to be repeated."""
+    def _lose(self, reason: str, cause: PickledError | None = None) -> bool:
         if self.attempts <= self._policy.redone:
             return True
         calls_lost = f"items {self.items.start} to {self.items.stop}" if self.items else "a call"
-        lost = WorkerLostError(
-            f"{calls_lost}: worker {self.worker} was lost ({reason}), in attempt {self.attempts}",
-            worker=self.worker,
-            attempts=self.attempts,
-        )
-        if cause is not None:
-            lost.__cause__ = cause.error()
-        self.fail(lost)
+        text = f"{calls_lost}: worker {self.worker} was lost ({reason}), in attempt {self.attempts}"
+        self.abandon(text, None if cause is None else cause.error())
         return False
 
-    def put_back(self) -> None:
-        """Undo an attempt that the worker did not begin."""
-        self.attempts -= 1
+    def abandon(self, reason: str, cause: BaseException | None = None) -> None:
+        """End the call, as no worker can execute it."""
+        lost = WorkerLostError(reason, worker=self.worker, attempts=self.attempts)
+        lost.__cause__ = cause
+        self.fail(lost)
 
     def fail(self, error: BaseException) -> None:
         """End the call with an error."""

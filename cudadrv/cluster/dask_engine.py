@@ -22,9 +22,8 @@ from ..errors import (
     ExecutorClosedError,
     NoWorkerError,
     RuntimeDependencyUnavailable,
-    WorkerLostError,
 )
-from .call import Call, Engine, Reply, Request, cache_by_digest
+from .call import NOT_BEGUN, Call, Engine, Outcome, Reply, Request, cache_by_digest
 from .dask_worker import end, report, serve
 from .pickled import PickledFunction
 from .worker_report import WorkerReport
@@ -550,39 +549,36 @@ class DaskEngine(Engine):
                 if not is_only:
                     self._suspects.setdefault(call, 0)
                 if not is_only or not result.was_called:
-                    call.put_back()
-                    return True
+                    return call.end(NOT_BEGUN)
             digest = call.function.digest
             former = self._seconds.get(digest, result.seconds)
             cache_by_digest(self._seconds, digest, (former + result.seconds) / 2)
-            return call.accept(result, result.result)
+            return call.end(Outcome(result))
         if self._is_closed and status == "cancelled":
             call.fail(futures.CancelledError())
             return False
         if isinstance(result, self._killed):  # as many times as Dask allows
-            call.worker = result.args[1].address
-            return self._lose(call, task, times_begun, str(result))
+            return self._lose(call, task, times_begun, str(result), result.args[1].address)
         if isinstance(result, Exception) and status == "error":
             call.fail(result)
             return False
         return self._lose(call, task, times_begun, f"Dask lost the result: {result or status}")
 
-    def _lose(self, call: Call, task: _Task, times_begun: int, why: str) -> bool:
+    def _lose(self, call: Call, task: _Task, times_begun: int, why: str, worker: str = "") -> bool:
         """Report a lost worker to a call, if the call was begun there.
 
         If workers are lost and nothing else happens any more, it counts for all.
         """
         self._lost = time.monotonic()
+        worker = worker or call.worker
         if not task.is_alone:
-            self._suspect_workers.add(call.worker)
-        is_quiet = self._happened == task.seen and call.worker not in self._suspect_workers
+            self._suspect_workers.add(worker)
+        is_quiet = self._happened == task.seen and worker not in self._suspect_workers
         unbegun = self._suspects.get(call, 0) + 1 if is_quiet and not times_begun else 0
         self._suspects[call] = unbegun
         if not times_begun and unbegun <= _MAX_UNBEGUN:
-            call.put_back()
-            return True
-        call.attempts += max(0, times_begun - 1)
-        return call.lose(why)
+            return call.end(Outcome(worker=worker, begun=0))
+        return call.end(Outcome(lost=why, worker=worker, begun=max(1, times_begun)))
 
     def _note_begin(self, event: tuple[float, tuple[str, str]]) -> None:
         """Record the begin of a call that runs alone; in the client's loop."""
@@ -613,11 +609,11 @@ class DaskEngine(Engine):
             if task.only is not None and task.only not in view.states and key not in view.placed:
                 why = f"worker {task.only} has left the cluster"
                 for call in self._cancelled_calls(key):
-                    call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
+                    call.abandon(why)
             elif task.only is None and key in view.held and view.running:
                 for call in self._cancelled_calls(key):
-                    call.put_back()
-                    self._events.put(call)
+                    if call.end(NOT_BEGUN):
+                        self._events.put(call)
             elif key not in view.begun:
                 rejection = self._cluster.rejection(task.only, view)
                 if rejection is not None:

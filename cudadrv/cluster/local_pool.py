@@ -38,7 +38,7 @@ from ..errors import (
     NoDeviceError,
     WorkerLostError,
 )
-from .call import Call, Engine, Reply, Request, cache_by_digest
+from .call import NOT_BEGUN, Call, Engine, Outcome, Reply, Request, cache_by_digest
 from .pickled import PickledError, PickledFunction
 from .shared_arrays import CAN_SHARE, MAX_REUSED_BYTES, NotSharedError, Segment
 from .worker_report import WorkerReport
@@ -364,9 +364,8 @@ class _Worker(threading.Thread):
         if process is None:
             self._pool.put_back(call)
             return
-        if not call.begin():
+        if not call.begin(process.report.name, process.report.device.ordinal):
             return
-        call.worker, call.ordinal = process.report.name, process.report.device.ordinal
         try:
             process.send(call)
             self._sent.append(call)
@@ -376,7 +375,7 @@ class _Worker(threading.Thread):
                 self._receive()
             else:
                 self._drop_process()
-                if call.lose(str(error)):
+                if call.end(Outcome(lost=str(error))):
                     self._pool.put_back(call)
         except Exception as error:  # arguments that cannot be pickled, or are too large
             call.fail(error)
@@ -389,7 +388,7 @@ class _Worker(threading.Thread):
             reply, result = process.receive(call.seconds)
         except ProcessLostError as error:
             self._drop_process()
-            is_sent_again = call.lose(str(error))
+            is_sent_again = call.end(Outcome(lost=str(error)))
         except Exception as error:  # a reply that cannot be read
             self._drop_process()
             call.fail(error)
@@ -397,7 +396,7 @@ class _Worker(threading.Thread):
         else:
             if reply.is_broken:
                 self._drop_process()  # it has ended with its reply
-            is_sent_again = call.accept(reply, result)
+            is_sent_again = call.end(Outcome(reply, result))
         if is_sent_again:
             self._pool.put_back(call)
 
@@ -410,8 +409,8 @@ class _Worker(threading.Thread):
             self._put_back_unbegun(self._sent.pop())
 
     def _put_back_unbegun(self, call: Call) -> None:
-        call.put_back()
-        self._pool.put_back(call)
+        if call.end(NOT_BEGUN):
+            self._pool.put_back(call)
 
     def _start_process(self) -> None:
         """Start a process; after some failures in a row the worker is abandoned."""
@@ -574,9 +573,7 @@ class LocalPool(Engine):
             return
         failures = [worker.failure for worker in self._workers if worker.failure is not None]
         reason = "the executor was ended" if self.is_aborted else "there is no worker any more"
-        lost = WorkerLostError(reason, worker=call.worker, attempts=call.attempts)
-        lost.__cause__ = failures[0] if failures else None
-        call.fail(lost)
+        call.abandon(reason, failures[0] if failures else None)
 
 
 _pools: Final[weakref.WeakSet[LocalPool]] = weakref.WeakSet()
