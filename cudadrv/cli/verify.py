@@ -106,6 +106,23 @@ def _seconds(text: str) -> float:
     return number
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The work on each case, as the command line has it.
+
+    Attributes:
+        options: of the verification.
+        has_mutations: whether a verified case is also mutated.
+        saved_to: the folder of the findings; None writes none.
+        page: the file of the page; None writes none.
+    """
+
+    options: VerifyOptions
+    has_mutations: bool
+    saved_to: Path | None
+    page: Path | None
+
+
 @dataclass
 class _Report:
     """The results of all cases.
@@ -169,6 +186,7 @@ def _run(args: argparse.Namespace) -> int:
         options = VerifyOptions(
             checks, args.seed, args.examples, args.seconds, explain=args.explain
         )
+        job = _Job(options, args.mutate, args.save, args.html)
         targets = [_target(target) for target in args.targets]
     except ArgumentValueError as error:
         print_error(f"{program_name()} verify: {error}")
@@ -177,15 +195,13 @@ def _run(args: argparse.Namespace) -> int:
     # The output of a case must not mix with JSON.
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
         for file, wanted in targets:
-            _verify_file(file, wanted, options, report, args)
-        if args.html is not None:
-            _write_page(report, args.html)
+            _verify_file(file, wanted, job, report)
+        if job.page is not None:
+            _write_page(report, job.page)
     return report.finish()
 
 
-def _verify_file(
-    file: Path, wanted: str, options: VerifyOptions, report: _Report, args: argparse.Namespace
-) -> None:
+def _verify_file(file: Path, wanted: str, job: _Job, report: _Report) -> None:
     """Verify the case that is wanted of a file, or all of them."""
     names = names_of(file)
     if names is None:
@@ -198,24 +214,23 @@ def _verify_file(
         report.fail(f"{file}::{wanted}", f"its cases are: {', '.join(cases)}")
     for name, case in cases.items():
         if wanted in ("", name):
-            _verify(case, options, f"{file}::{name}", report, args)
+            _verify(case, job, f"{file}::{name}", report)
 
 
-def _verify(
-    case: KernelCase, options: VerifyOptions, name: str, report: _Report, args: argparse.Namespace
-) -> None:
+def _verify(case: KernelCase, job: _Job, name: str, report: _Report) -> None:
     from ..testing.verify import verify  # imports Hypothesis
 
+    options, folder = job.options, job.saved_to
     verdict = report.attempt(name, lambda: verify(case, options, name=name))
     if verdict is None:
         return
     report.verdicts.append(verdict)
     report.show(str(verdict))
-    if args.mutate and verdict.is_verified:
+    if job.has_mutations and verdict.is_verified:
         _mutate(case, options, name, report)
-    if args.save is not None and verdict.findings:
-        report.attempt(name, lambda: _save(case, verdict, args.save, report), "")
-    if args.html is not None:
+    if folder is not None and verdict.findings:
+        report.attempt(name, lambda: _save(case, verdict, folder, report), "")
+    if job.page is not None:
         from ..testing.report import report_case  # imports Jinja2
 
         page = report.attempt(name, lambda: report_case(case, verdict, options))
