@@ -149,8 +149,9 @@ class BaseStream(Closeable):
         finally:
             reference = None if own.is_owned else ref(own)
             del handle, own
-            for launcher in self._launchers.alive():
-                launcher.on_owner_closed(self)
+            if len(self._launchers):
+                for launcher in self._launchers.alive():
+                    launcher.on_owner_closed(self)
             super().close()
             borrowed = None if reference is None else reference()
             if borrowed is not None:

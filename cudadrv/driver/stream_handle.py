@@ -473,6 +473,18 @@ class StreamHandle(ChildHandle[CUstream]):
 
         The driver rejects such a call for a stream that captures, and invalidates the capture.
         """
+        passes = self.passes  # as `wait_for_work` does
+        try:
+            mine = passes.pop()
+        except IndexError:
+            return self._query()
+        try:
+            return self.context._driver.api.cuStreamQuery(self.raw)[0]
+        finally:
+            passes.append(mine)
+
+    def _query(self) -> CUresult:
+        """As `query`, where no pass is free."""
         with suppress(CaptureUnderWay):
             event = self.before_capture(at_once=True)
             if event is None:
@@ -503,7 +515,7 @@ class StreamHandle(ChildHandle[CUstream]):
         Raises:
             CudaError: the call failed, or reported the failure of earlier work.
         """
-        if self.captured_by is not None:
+        if self.captured_by is not None or not self.block_cache:
             return False
         bins = list(self.block_cache.values())
         has_blocks = any(bins)
