@@ -370,7 +370,7 @@ class Arrays:
         """One array by each way that it can be shared."""
         typestr = dtype.str
         ways: dict[str, Any] = {}
-        if facts.dtype in ("other", "swapped") or hasattr(np, facts.dtype):
+        if dtype.isbuiltin != 2:
             # The array interface cannot tell the types of ml_dtypes from raw bytes.
             ways["interface"] = ByInterface(facts, typestr, owner)
             ways["in part"] = KnownInPart(facts, typestr, owner, self.device)
