@@ -51,7 +51,7 @@ class Instructions:
         made = self._sampler.instruction() if way < 0.8 else None
         if made is None:
             word, _, rest = source.choice(_seeds()).partition(" ")
-            made = word.split("."), _split(rest)
+            made = word.split("."), operands_of(rest)
         words, operands = made
         for _ in range(source.choice((0, 1, 1, 1, 2))):
             if source.random() < 0.5:
@@ -65,7 +65,7 @@ def _text(words: list[str], operands: list[str]) -> str:
     return " ".join((".".join(words), ", ".join(operands))).rstrip() + ";"
 
 
-def _split(text: str) -> list[str]:
+def operands_of(text: str) -> list[str]:
     """The operands, at commas outside of braces and brackets."""
     return [each.strip() for each in re.findall(r"(?:[^,{\[]|\{[^}]*\}|\[[^\]]*\])+", text)]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from campaigns.assembled_ptx.instructions import operands_of
 from ptx.isa.forms.table import form_table
 from ptx.isa.opcodes.opcode_table import ROWS
 
@@ -59,13 +60,22 @@ def _has_ignored_words(text: str, _: str) -> bool:
     return bool(repeated) or not ignored.isdisjoint(words)
 
 
-def _has_unchecked_operands(text: str, _: str) -> bool:
+def _has_unchecked_operands(text: str, log: str) -> bool:
     opcode, *modifiers = text.partition(" ")[0].rstrip(";").split(".")
     if opcode in ROWS and ROWS[opcode].unchecked:
         return True
     table = form_table()
     forms = table.matching(opcode, tuple(modifiers)) if opcode in table.opcodes else ()
-    return any(pattern[-1:] == ("...",) for form, _ in forms for pattern in form.patterns)
+    return not re.search("requires|not supported on", log) and any(
+        pattern[-1:] == ("...",) for form, _ in forms for pattern in form.patterns
+    )
+
+
+def _wrong_operand(text: str, error: str) -> str:
+    """The operand that the emulator rejects, "" if it rejects something else."""
+    place = re.search(r"operand (\d+) has a wrong kind", error)
+    operands = operands_of(text.partition(" ")[2].rstrip(";"))
+    return operands[int(place[1]) - 1] if place else ""
 
 
 KNOWN: Final = (
@@ -142,12 +152,13 @@ KNOWN: Final = (
     KnownDifference(
         "ptxas takes predicates as matrices of movmatrix and ldmatrix",
         True,
-        lambda text, error: _opcode(text) in ("movmatrix", "ldmatrix") and "%pred" in text,
+        lambda text, error: _opcode(text) in ("movmatrix", "ldmatrix")
+        and "%pred" in _wrong_operand(text, error),
     ),
     KnownDifference(
         "ptxas takes addresses in narrow registers for some instructions that need 64 bits",
         True,
-        lambda text, error: re.search(r"\[%[usb](?:8|16)_", text) is not None,
+        lambda text, error: re.match(r"\[%[usb](?:8|16)_", _wrong_operand(text, error)) is not None,
     ),
     KnownDifference(
         "the values of tensormap fields are those of all targets, of which some have fewer",
@@ -182,7 +193,7 @@ KNOWN: Final = (
     KnownDifference(
         "ptxas takes registers of type .f16x2 where it takes no other type of that size",
         True,
-        lambda text, error: "%f16x2_" in text and "has a wrong kind" in error,
+        lambda text, error: "%f16x2_" in _wrong_operand(text, error),
     ),
     KnownDifference(
         "ptxas takes a vector as the count of mbarrier.arrive",
@@ -199,7 +210,7 @@ KNOWN: Final = (
     KnownDifference(
         "ptxas takes an address as a number, if an offset is added",
         True,
-        lambda text, error: re.search(r"mem ?\+", text) is not None and "has a wrong kind" in error,
+        lambda text, error: re.search(r"mem ?\+", _wrong_operand(text, error)) is not None,
     ),
     KnownDifference(
         "ptxas takes a further number as operand of atom",
@@ -222,7 +233,6 @@ KNOWN: Final = (
     KnownDifference(
         "ptxas takes a number or `_` for some destinations and addresses, and writes nowhere",
         True,
-        lambda text, error: re.search(r"operand \d+ has a wrong kind", error) is not None
-        and re.search(r"[ {](?:[-\d]|_|WARP_SZ)", text) is not None,
+        lambda text, error: re.match(r"\{?([-\d_]|WARP)", _wrong_operand(text, error)) is not None,
     ),
 )  # fmt: skip

@@ -60,7 +60,7 @@ def _packed(elements: int, kind: str) -> str:
 def _selector(kind: str, k: int) -> str:
     """The metadata, and which threads have it: fewer may, the more elements a row has."""
     most = 512 // (_BITS[kind] * k) * (2 if _BITS[kind] > 8 else 1) - 1
-    return f"N =0..{most}"
+    return f"r:b32 =0..{most}"
 
 
 def _sizes(shape: str) -> tuple[int, int, int]:
@@ -230,7 +230,7 @@ def _group_products() -> Iterator[str]:
         if n % 16 and n > 24:
             continue
         d = f"{{{n // 2}N}}"
-        for sparse, k, metadata in ((False, 32, ""), (True, 64, "N =0")):
+        for sparse, k, metadata in ((False, 32, ""), (True, 64, "r:b32 =0")):
             yield (
                 f"wgmma.mma_async | {'sp ' * sparse}sync [aligned] m64n{n}k{k} [satfinite] | "
                 f"s32.u8.u8 s32.u8.s8 s32.s8.u8 s32.s8.s8 | "

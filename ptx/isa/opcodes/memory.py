@@ -218,6 +218,7 @@ ldu | {_GLOBAL} [v2/v4] | {_ACCESSED} | *D_ m
 
 opcode prefetch | prefetch | data_movement tensormap:tensor_copy | - | sm_20 2.0
 needs L2::* | sm_80 7.4
+needs tensormap | sm_90 8.0
 prefetch | [global/local] L1/L2 | - | m
 prefetch | {_GLOBAL} L2::evict_last/L2::evict_normal | - | m
 prefetch | [param/const] tensormap | - | ...

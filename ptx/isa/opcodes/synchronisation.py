@@ -151,8 +151,8 @@ mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx | {_SHARED} | b64 | H_ 
 mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx | release/relaxed {_CTA} {_SHARED} | b64 | H_ M n
 mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx | shared::cluster | b64 | _ M n
 mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx | release/relaxed {_CTA} shared::cluster | b64 | _ M n
-mbarrier.arrive mbarrier.arrive_drop | noComplete {_SHARED} | b64 | H M N/=1..1048575
-mbarrier.arrive mbarrier.arrive_drop | noComplete release cta {_SHARED} | b64 | H M N/=1..1048575
+mbarrier.arrive mbarrier.arrive_drop | noComplete {_SHARED} | b64 | H_ M N/=1..1048575
+mbarrier.arrive mbarrier.arrive_drop | noComplete release cta {_SHARED} | b64 | H_ M N/=1..1048575
 mbarrier.test_wait | {_SHARED} | b64 | q M h
 mbarrier.test_wait | acquire/relaxed {_CTA} {_SHARED} | b64 | q M h
 mbarrier.test_wait.parity | {_SHARED} | b64 | q M N/=0..1

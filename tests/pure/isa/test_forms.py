@@ -58,6 +58,11 @@ ACCEPTED = (
     "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64 {%u641, %u642}, {%f641}, {%b641},"
     " {%f641, %f642};",
     "tensormap.replace.tile.rank.b1024.b32 [g], %f321;",
+    "mbarrier.arrive.noComplete.b64 _, [s], 3;",
+    "mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%s321, %s322, %s323, %s320},"
+    " {%b321, %b322}, {%b321, %b322}, {%s321, %s322, %s323, %s320}, %f321, 0;",
+    "wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.u8.u8 {%s321, %s322, %s323, %s320}, %u641,"
+    " %u642, %f321, 0, 1;",
     "multimem.st.relaxed.gpu.v4.e4m3 [g], {%s81, %s82, %s83, %b81};",
     "multimem.st.relaxed.gpu.e5m2x4 [g], %f321;",
     "multimem.ld_reduce.add.v2.e4m3x2 {%f161, %f162}, [g];",

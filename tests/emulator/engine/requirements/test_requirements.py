@@ -110,6 +110,9 @@ def test_the_same_is_rejected_in_every_version(target: str) -> None:
      "needs sm_90 or higher with PTX 8.6; "),
     ("cp.async.bulk.shared::cta.mbarrier::complete_tx::bytes.global [mem], [%u64_0], 16, [mem];",
      "sm_90 8.5", "needs sm_90 or higher with PTX 8.6; "),
+    ("prefetch.tensormap [%u64_0];", "sm_80 8.0", "needs sm_90 or higher with PTX 8.0; "),
+    ("isspacep.param::entry %pred_0, %u64_0;", "sm_80 8.2",
+     "needs sm_70 or higher with PTX 8.3; "),
 ])  # fmt: skip
 def test_an_error_reports_what_is_needed_and_where(form: str, module: str, needs: str) -> None:
     target, version = module.split()
