@@ -213,15 +213,17 @@ def _nbytes(path: Path) -> int:
 def _driver(info: Info) -> None:
     try:
         version = ".".join(map(str, driver_version()))
-        for device in list_devices():
+        devices = list_devices()
+        for device in devices:
             major, minor = device.compute_capability
             info.devices.append(
                 f"{device.name}, compute capability {major}.{minor}, "
                 f"{device.total_memory >> 20} MiB, {device.pci_bus_id}"
                 f"{', emulated' if device.is_emulated else ''}"
             )
+        is_emulated = any(device.is_emulated for device in devices)
         info.libraries["driver"] = f"CUDA {version}" + (
-            f" at {_library('cuda')}" if not any("emulated" in d for d in info.devices) else ""
+            "" if is_emulated else f" at {_library('cuda')}"
         )
     except DriverNotFoundError:
         info.missing["driver"] = _DRIVER_HINT

@@ -421,18 +421,17 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
                 self._held_bytes -= lease.nbytes
 
     def _rejection(self, bucket: int, slab: object) -> SlabReleaseError:
-        if getattr(slab, "lease", None) is None:
+        if not isinstance(slab, ArenaSlab):
             return SlabReleaseError(
                 f"{border.shown(slab)} is no slab of an arena: release what alloc gave"
             )
-        if getattr(slab, "arena", None) is not self:
+        if slab.arena is not self:
             return SlabReleaseError(
                 f"{border.shown(slab)} belongs to another arena: release it there"
             )
-        slab_bucket = getattr(slab, "bucket", None)
-        if slab_bucket != bucket:
+        if slab.bucket != bucket:
             return SlabReleaseError(
-                f"{border.shown(slab)} is of bucket {slab_bucket}, not {bucket}"
+                f"{border.shown(slab)} is of bucket {slab.bucket}, not {bucket}"
             )
         return SlabReleaseError(f"{border.shown(slab)} was released already, or closed")
 
