@@ -17,9 +17,9 @@ from ptx.standard_streams import write_error
 from ..emulator.command_events import Event
 from ..emulator.emulator import Emulator
 from ..emulator.hosting import report_after_calls
-from ..emulator.leaks import numbers_in_modules
 from .deferred_release import run_deferred
 from .exit_status import FOUND, end_with
+from .reachable_numbers import numbers_in_modules
 
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found

@@ -5,16 +5,11 @@ Objects that the library caches for itself, as long as the driver is in use, are
 
 from __future__ import annotations
 
-import contextvars
-import gc
 import os
 import sys
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ptx.emulate.check.findings import Place
 
@@ -25,7 +20,6 @@ if TYPE_CHECKING:
     from .host_memory import HostPiece
 
 _T = TypeVar("_T")
-AnyArray: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"  # of a program, of any type
 # Files of the library, or functions in them, that make objects for the library itself: events for
 # waiting, pinned buffers and kernels for copies, default streams, modules and streams cached by
 # device.
@@ -158,52 +152,3 @@ class LeakWatch:
         for kind, table in self._handles:
             for handle, _, call_site in table.left():
                 yield Leak(kind, 0, handle, call_site)
-
-
-_OWN_PACKAGES: Final = ("cudadrv", "ptx")
-# The state of the emulator has the numbers of all objects, so a search ends there.
-_EMULATORS: Final = ("cudadrv.emulator.", "ptx.emulate.")
-_BINDINGS: Final = "cuda.bindings.driver"
-_ATOMS: Final = frozenset((str, bytes, float, complex, bool, type(None)))
-
-
-def numbers_in_modules(*roots: object) -> set[int]:
-    """Return the handles and addresses that a program can still reach at its end.
-
-    As LeakSanitizer does, it follows references from the program's globals, and takes each number
-    for a handle that has its value. It starts at the modules of `sys.modules` except this
-    library's, which know every object, at the context variables, and at `roots`. A search from an
-    object to its referrers would need all objects of the collector, and would end in frames.
-
-    It runs once, when the program has ended, and decides only what a report says. No object is
-    closed or kept because of it, and the result does not depend on when the collector runs.
-    """
-    own = [module for name, module in list(sys.modules.items()) if _is_own(name)]
-    visited = {id(vars(module)) for module in own} | set(map(id, own))
-    context = contextvars.copy_context().values()
-    waiting: list[object] = [*list(sys.modules.values()), *context, *roots]
-    numbers: set[int] = set()
-    while waiting:
-        item = waiting.pop()
-        kind = type(item)  # never `isinstance`, which calls functions of the program's proxies
-        if kind in _ATOMS or id(item) in visited:
-            continue
-        visited.add(id(item))
-        module = str(kind.__module__)
-        if issubclass(kind, int) or (module == _BINDINGS and hasattr(kind, "__int__")):
-            numbers.add(int(item))  # type: ignore[call-overload]  # it has `__int__`
-        # A weak reference holds nothing, and the callbacks of ours hold the table of all objects.
-        elif not (module.startswith(_EMULATORS) or issubclass(kind, weakref.ref)):
-            waiting += gc.get_referents(item)
-            if issubclass(kind, np.ndarray):
-                waiting += _referents_of_array(cast(AnyArray, item))
-    return numbers
-
-
-def _referents_of_array(array: AnyArray) -> list[object]:
-    """Return what an array refers to, as it reports nothing to the garbage collector."""
-    return [array.base, array.tolist() if array.dtype.hasobject else None]
-
-
-def _is_own(module: str) -> bool:
-    return module.partition(".")[0] in _OWN_PACKAGES

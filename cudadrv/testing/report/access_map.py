@@ -7,18 +7,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.count.access_log import LoggedAccess
-from ptx.emulate.count.warp_rows import (
-    Rows,
-    global_traffic,
-    shared_atomic_wavefronts,
-    shared_traffic,
-)
+from ptx.emulate.count.warp_rows import traffic_of
 from ptx.emulate.model.geometry import WARP, Dim3
 from ptx.isa.instruction_facts import InstructionFacts, InstructionKind, facts_of
-
-from ...emulator import GlobalTraffic
 
 PlaceOf: TypeAlias = Callable[[int], "tuple[str, int] | None"]
 _SECTOR: Final = 32  # bytes
@@ -162,22 +156,17 @@ def _request(
         if access.where.thread is not None:
             x, y, z = access.where.thread
             row[0, (x + block[0] * (y + block[1] * z)) % WARP] = access.address
-    if space == "global":
-        traffic = global_traffic(row, nbytes)
-        return WarpRequest(number, _sectors(row, place_of), *_sector_counts(traffic))
-    if facts.matrices:  # eight lanes each give the addresses of one matrix's rows
+    is_global = space == "global"
+    if facts.matrices and not is_global:
+        # Eight lanes each give the addresses of one matrix's rows.
         row[:, _ROWS_OF_MATRIX * facts.matrices :] = -1
-    if facts.is_atomic:
-        return WarpRequest(number, _banks(row, nbytes), shared_atomic_wavefronts(row, nbytes), 1)
-    shared = shared_traffic(row, nbytes, merges=facts.kind is InstructionKind.LOAD)
-    return WarpRequest(number, _banks(row, nbytes), shared.wavefronts, shared.least_wavefronts)
+    is_load = facts.kind is InstructionKind.LOAD
+    traffic = traffic_of(row, space, nbytes, is_atomic=facts.is_atomic, is_load=is_load)
+    pieces = _sectors(row, place_of) if is_global else _banks(row, nbytes)
+    return WarpRequest(number, pieces, *traffic)
 
 
-def _sector_counts(traffic: GlobalTraffic) -> tuple[int, int]:
-    return traffic.sectors, traffic.least_sectors
-
-
-def _sectors(row: Rows, place_of: PlaceOf) -> tuple[TouchedPiece, ...]:
+def _sectors(row: NDArray[np.int64], place_of: PlaceOf) -> tuple[TouchedPiece, ...]:
     lanes_of: dict[int, list[int]] = {}
     for lane, address in enumerate(row[0].tolist()):
         if address >= 0:
@@ -198,7 +187,7 @@ def _name_of(start: int, base: int, place_of: PlaceOf) -> str:
     return f"first + {start - base}"
 
 
-def _banks(row: Rows, nbytes: int) -> tuple[TouchedPiece, ...]:
+def _banks(row: NDArray[np.int64], nbytes: int) -> tuple[TouchedPiece, ...]:
     lanes_of: dict[int, list[int]] = {}
     words_of: dict[int, set[int]] = {}
     for lane, address in enumerate(row[0].tolist()):

@@ -13,11 +13,11 @@ from typing import Final
 
 import numpy as np
 
+from ptx.emulate.codegen.analysis.control_flow import ControlFlow, InsertionPoint
 from ptx.isa.instruction_facts import TYPE_BYTES
 from ptx.isa.model import Address, Instruction, Label, Register
 
 from ..strategies import DrawnArray
-from .control_flow import ControlFlow, InsertionPoint
 from .example_run import CompiledCase, Fault
 from .ptx_edit import EditablePtx, changed_bounds, changed_operators, with_part
 from .stream_wait import StreamWait

@@ -137,3 +137,19 @@ def shared_atomic_wavefronts(rows: Rows, nbytes: int) -> int:
     """The threads of each row that use the fullest bank; no two of them are served at once."""
     groups = rows.reshape(-1, _BANKS // max(nbytes // _WORD, 1))
     return int(_fullest_bank(groups >> 2, groups >= 0).sum())
+
+
+def traffic_of(
+    rows: Rows, space: str, nbytes: int, *, is_atomic: bool, is_load: bool
+) -> tuple[int, int]:
+    """Return the sectors of global memory or wavefronts of shared memory, and the least possible.
+
+    Atomic operations on shared memory have 1 as the least.
+    """
+    if space == "global":
+        traffic = global_traffic(rows, nbytes)
+        return traffic.sectors, traffic.least_sectors
+    if is_atomic:
+        return shared_atomic_wavefronts(rows, nbytes), 1
+    shared = shared_traffic(rows, nbytes, merges=is_load)
+    return shared.wavefronts, shared.least_wavefronts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadrv.testing.verify.control_flow import ControlFlow, InsertionPoint
+from ptx.emulate.codegen.analysis.control_flow import ControlFlow, InsertionPoint
 from ptx.isa.model import Instruction
 from ptx.isa.module import parse
 
