@@ -112,7 +112,84 @@ ROOMS: dict[str, tuple[Room, ...]] = {
 _COMPILING = frozenset({"verbs", "build", "cache", "image"})
 _EMULATING = frozenset(room.name for room in ROOMS["ptx"] if room.name.startswith("emulate"))
 
+# What each folder imports of an engine beyond the public names of its package. Everything else of
+# the engine is its own: to import another name, add it here, or move code to the engine's side.
+FACES: dict[str, dict[str, tuple[str, ...]]] = {
+    "ptx.emulate": {
+        "cudadrv.driver": ("check.findings: Found",),
+        "cudadrv.emulator": (
+            "check.accessed_bytes: AccessedBytes LaunchAccesses",
+            "check.findings: Access Finding Findings Found KernelFault MissingOrder Place",
+            "count.access_log: AccessLog",
+            "count.counts: AtomicTraffic Branches Counts Executed GlobalTraffic Line SharedTraffic",
+            "count.instruction_class: InstructionClass",
+            "count.launch_counts: LaunchCounts",
+            "exec.collection: collection_paused",
+            "exec.order.ordered_launch: Turns",
+            "memory.device_memory: MappedPiece Reservation WrittenBytes map_shared",
+            "memory.mapped_memory: MappedHostMemory PeerMemory",
+            "model.grid_dependency: GridDependency",
+            "model.tensor_map: TensorLayout",
+        ),
+        "cudadrv.errors": ("check.findings: Found",),
+        "cudadrv.sessions": ("check.findings: Found",),
+        "cudadrv.testing": (
+            "check.findings: demangled",
+            "codegen.analysis.control_flow: ControlFlow InsertionPoint",
+            "codegen.table: find_operation",
+            "count.access_log: AccessLog LoggedAccess",
+            "count.warp_rows: traffic_of",
+            "model.errors: bytes_text",
+            "model.geometry: Dim3 WARP",
+        ),
+    },
+    "cudadrv.emulator": {
+        "cudadrv.cli": (
+            "checks: Checks",
+            "command_events: Event",
+            "hosting: still_queued",
+            "shared_libraries.early_files: early_folder",
+            "shared_libraries.early_libraries: FOLDER start_at_first_call",
+            "shared_libraries.library_files: library_folder nvrtc_folder private_folders",
+            "shared_libraries.native_library: native_library",
+            "shared_libraries.nvrtc_files: SEARCH_PATH nvrtc_file",
+            "timeline.schedule: Schedule",
+        ),
+        "cudadrv.driver": (
+            "command_events: Event",
+            "hosting: report_after_calls",
+        ),
+        "cudadrv.sessions": (
+            "call_site: user_call_site",
+            "command_events: Event",
+            "emulator: NEWEST_DRIVER",
+            "hosting: clear_faults is_broken keep_no_faults note_kernels still_queued",
+            "profiles: given_devices",
+            "shared_libraries.early_libraries: early_folder_here",
+            "shared_libraries.libcuda: Libcuda",
+            "shared_libraries.libnvidia_ml: LibnvidiaMl",
+            "shared_libraries.libnvjitlink: LibnvJitLink",
+            "shared_libraries.libnvrtc: LibNvrtc",
+            "shared_libraries.library_files: LIBCUDA LIBNVIDIA_ML library_folder",
+            "shared_libraries.runtime_module: RuntimeModule",
+            "shared_libraries.shared_object: is_loaded",
+            "timeline.schedule: OrderName",
+        ),
+        "cudadrv.testing": (
+            "call_site: user_call_site",
+            "checks: Checks",
+            "emulator: NEWEST_DRIVER",
+            "hosting: log_operations still_queued",
+            "occupancy: OccupancyLimit occupancy_limits",
+            "profiles: given_devices",
+            "timeline.operation_log: LoggedOperation",
+            "timeline.schedule: OrderName Schedule",
+        ),
+    },
+}
 
+
+@cache
 def files() -> dict[str, Path]:
     """Every file of both packages by the name of its module."""
     found: dict[str, Path] = {}
@@ -203,6 +280,50 @@ def upward_imports(graph: Mapping[str, Iterable[str]]) -> list[str]:
             if not allowed:
                 found.append(f"{module} imports {target}")
     return sorted(found)
+
+
+def names_beyond_the_face(package: str, more: Mapping[str, str] = {}) -> list[str]:
+    """The names of a package that other folders import, and that are neither public nor listed.
+
+    Those that are listed and not imported follow. `more` are further imports, of a name by a file.
+    """
+    public = set(_names_of(package))
+    public |= {f"{package}.{name.rpartition('.')[2]}" for name in public}
+    imported: dict[str, set[str]] = {}
+    for module in files():
+        if module != package and not module.startswith(f"{package}."):
+            folder = ".".join(module.split(".")[:2])
+            names = {*_names_of(module), *([more[module]] if module in more else [])}
+            imported.setdefault(folder, set()).update(
+                name for name in names - public if name.startswith(f"{package}.")
+            )
+    listed = {
+        folder: {
+            f"{package}.{file}.{name}"
+            for file, names in (line.split(": ") for line in lines)
+            for name in names.split()
+        }
+        for folder, lines in FACES[package].items()
+    }
+    return [
+        *(
+            f"{folder} imports {name}: add it to FACES in tests/rooms.py, or move code"
+            for folder, names in imported.items()
+            for name in sorted(names - listed.get(folder, set()))
+        ),
+        *(
+            f"{folder} does not import {name}: remove it from FACES in tests/rooms.py"
+            for folder, names in listed.items()
+            for name in sorted(names - imported.get(folder, set()))
+        ),
+    ]
+
+
+@cache
+def _names_of(module: str) -> tuple[str, ...]:
+    path = files()[module]
+    is_package = path.name == "__init__.py"
+    return tuple(names_imported(module, path.read_text(), is_package=is_package))
 
 
 def circles(graph: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:

@@ -77,6 +77,27 @@ def test_compiling_and_emulating_do_not_know_each_other(importer: str, imported:
     assert f"{importer} imports {imported}" in rooms.upward_imports(with_import(importer, imported))
 
 
+@pytest.mark.parametrize("package", rooms.FACES)
+def test_other_folders_import_only_public_and_listed_names_of_an_engine(package: str) -> None:
+    assert rooms.names_beyond_the_face(package) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "importer", "name"),
+    [
+        ("ptx.emulate", "cudadrv.cli.check", "ptx.emulate.model.addresses.Index"),
+        ("ptx.emulate", "cudadrv.emulator.launch", "ptx.emulate.exec.launch.Launch"),
+        ("cudadrv.emulator", "cudadrv.testing.plan", "cudadrv.emulator.pools.Pool"),
+        ("cudadrv.emulator", "cudadrv.driver.device", "cudadrv.emulator.checks.Checks"),
+        ("cudadrv.emulator", "cudadrv.cluster.worker", "cudadrv.emulator.hosting"),
+    ],
+)
+def test_another_name_of_an_engine_is_reported(package: str, importer: str, name: str) -> None:
+    folder = ".".join(importer.split(".")[:2])
+    (found,) = rooms.names_beyond_the_face(package, {importer: name})
+    assert found.startswith(f"{folder} imports {name}: ")
+
+
 def test_a_circle_is_reported() -> None:
     planted = with_import("ptx.emulate.memory.site", "ptx.emulate.memory.pointer_extents")
     circle = next(each for each in rooms.circles(planted) if "ptx.emulate.memory.site" in each)
