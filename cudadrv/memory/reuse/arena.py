@@ -268,11 +268,17 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
         own: ArenaSlab[_ScalarT] = slab  # type: ignore[assignment]
         try:
             if own.arena is not self or own.bucket != bucket:
-                raise self._rejection(bucket, slab)
+                raise self._rejection(bucket, own)
             own.lease.held.pop()
             shelf = own.shelf
-        except (AttributeError, IndexError):
-            raise self._rejection(bucket, slab) from None
+        except AttributeError:
+            raise SlabReleaseError(
+                f"{border.shown(slab)} is no slab of an arena: release what alloc gave"
+            ) from None
+        except IndexError:
+            raise SlabReleaseError(
+                f"{border.shown(slab)} was released already, or closed"
+            ) from None
         shelf.append(own)
         if len(shelf) > shelf.room:
             self._return_block(self._lists.overflowed(shelf))
@@ -420,20 +426,12 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
                 self._ended_uses += lease.uses
                 self._held_bytes -= lease.nbytes
 
-    def _rejection(self, bucket: int, slab: object) -> SlabReleaseError:
-        if not isinstance(slab, ArenaSlab):
-            return SlabReleaseError(
-                f"{border.shown(slab)} is no slab of an arena: release what alloc gave"
-            )
+    def _rejection(self, bucket: int, slab: ArenaSlab[_ScalarT]) -> SlabReleaseError:
         if slab.arena is not self:
             return SlabReleaseError(
                 f"{border.shown(slab)} belongs to another arena: release it there"
             )
-        if slab.bucket != bucket:
-            return SlabReleaseError(
-                f"{border.shown(slab)} is of bucket {slab.bucket}, not {bucket}"
-            )
-        return SlabReleaseError(f"{border.shown(slab)} was released already, or closed")
+        return SlabReleaseError(f"{border.shown(slab)} is of bucket {slab.bucket}, not {bucket}")
 
     def _require_stream(self, stream: BaseStream) -> None:
         require_stream("DeviceArena.alloc: stream", stream)

@@ -22,7 +22,7 @@ from tests.bump_kernel import PTX
 ROOT, ROOT_OF_PTX = Path(cudadrv.__file__).parent, Path(ptx.__file__).parent
 # The plugin looks for what a test has left, which is a question to the collector.
 # Leaks are looked for at the end of a program or test, by what its modules refer to.
-MAY_ASK_THE_COLLECTOR = {ROOT / "testing", ROOT / "emulator" / "leaks.py"}
+MAY_ASK_THE_COLLECTOR = {ROOT / "testing", ROOT / "driver" / "reachable_numbers.py"}
 
 
 @pytest.fixture
