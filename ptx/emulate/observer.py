@@ -203,9 +203,11 @@ class Observer(OrderEvents):
 
     Attributes:
         events: the names of the methods that a class overrides.
+        spaces: those of the accesses that it receives: "global", "shared" or "local".
     """
 
     events: ClassVar[frozenset[str]] = frozenset()
+    spaces: tuple[str, ...] = ("global", "shared", "local")
 
     def __init_subclass__(cls) -> None:
         names = [name for name in dir(Observer) if not name.startswith("_")]

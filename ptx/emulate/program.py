@@ -131,6 +131,8 @@ class EmulatedKernel:
 
     def _code_for(self, watchers: tuple[Watcher, ...], *, ordered: bool) -> KernelCode:
         """The code for a launch with these observers."""
+        if not watchers:
+            return self._ordered_code if ordered else self._code
         wanted = [watcher.instrument for watcher in watchers]
         instruments = tuple(
             [

@@ -65,16 +65,20 @@ def locate(
         return _params(threads, addresses, offset, site)
     memory: Memory | None = None
     if space == "global":
+        observers = blocks.global_observers
         memory = _checked(threads, addresses, offset, site)
-        elements, index = _in_memory(memory, addresses, offset, site)
+        elements, index, first = _in_memory(memory, addresses, offset, site)
     else:
         elements, index = _per_thread(threads, addresses, offset, site, space)
-    if blocks.access_observers:
-        first = _first_element(threads, elements, site, space, memory)
+        observers, first = blocks.own_observers, -1
+    if observers:
+        if first < 0:
+            own = blocks.shared if space == "shared" else blocks.local
+            first = (len(own) >> site.shift) - len(elements)  # they reach to the end
         access = Access(
             threads, space, addresses, offset, site, memory, first, index, values, is_access
         )
-        for observer in blocks.access_observers:
+        for observer in observers:
             observer.access(access)
     return elements, index
 
@@ -85,12 +89,15 @@ def note_swap(threads: Fibre, addresses: Addresses, offset: int, site: Site, wro
     if space == "generic":
         space, addresses = in_window(addresses, offset)
     access = Access(threads, space, addresses, offset, site, None, 0, 0)
-    for observer in threads.blocks.access_observers:
+    blocks = threads.blocks
+    for observer in blocks.global_observers if space == "global" else blocks.own_observers:
         observer.swap(access, wrote)
 
 
-def _in_memory(memory: Memory, addresses: Addresses, offset: int, site: Site) -> Located:
-    """Elements of a memory, at global addresses that it holds."""
+def _in_memory(
+    memory: Memory, addresses: Addresses, offset: int, site: Site
+) -> tuple[Elements, Index | int, int]:
+    """Elements of a memory, at global addresses that it holds, and the number of the first one."""
     elements = memory.view(site.dtype)
     start = addresses.base + offset - memory.base
     varying = addresses.varying
@@ -103,17 +110,7 @@ def _in_memory(memory: Memory, addresses: Addresses, offset: int, site: Site) ->
             index = every >> site.shift
         else:
             first, index = start >> site.shift, varying.index(site.shift)
-    return elements[first:] if first else elements, index
-
-
-def _first_element(
-    threads: Fibre, elements: Elements, site: Site, space: str, memory: Memory | None
-) -> int:
-    """Return which element of its memory the first one of an array is, which reaches to its end."""
-    if memory is not None:
-        return len(memory.view(site.dtype)) - len(elements)
-    own = threads.blocks.shared if space == "shared" else threads.blocks.local
-    return (len(own) >> site.shift) - len(elements)
+    return elements[first:] if first else elements, index, first
 
 
 def _in_line(
@@ -132,10 +129,10 @@ def _in_line(
     start = (addresses.base + offset + first - memory.base) >> site.shift
     step >>= site.shift
     stop = start + step * (threads.n - 1) + 1
-    if threads.blocks.access_observers:
+    if threads.blocks.global_observers:
         index = slice(0, stop - start, step)
         access = Access(threads, "global", addresses, offset, site, memory, start, index, values)
-        for observer in threads.blocks.access_observers:
+        for observer in threads.blocks.global_observers:
             observer.access(access)
     elements = memory.view(site.dtype)
     return [elements[start + k : stop + k : step] for k in site.parts]

@@ -52,6 +52,8 @@ class ChunkOwnMemory(Observer):
         self, launch: ObservedLaunch, blocks: ThreadBlocks, undefined: UndefinedValues | None
     ) -> None:
         shape = blocks.geometry
+        if undefined is None:
+            self.spaces = ("shared", "local")
         self._shape: Geometry = shape
         self._uses_of = launch.code.uses_of
         self._undefined = undefined

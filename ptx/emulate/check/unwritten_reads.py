@@ -45,6 +45,8 @@ class UnwrittenReads(Observer):
         launch: the launch.
     """
 
+    spaces = ("global",)
+
     def __init__(self, findings: Findings, launch: ObservedLaunch) -> None:
         self._kernel = launch.code.kernel
         self._uses_of = launch.code.uses_of

@@ -22,13 +22,22 @@ class ResidentBlocks(ThreadBlocks):
     Attributes:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         observers: of the threads; they see an access in this order.
-        access_observers, load_observers, order_observers: those that receive accesses, the values
-            of loads, and synchronisation.
+        global_observers, own_observers: those that receive accesses to global memory, and to shared
+            or local memory.
+        load_observers, order_observers: those that receive the values of loads, and
+            synchronisation.
         followers: what the code calls that instruments wrote, in their order.
         accesses: their accesses to global memory, where chunks run in several threads, else None.
         cache: shared with other chunks of their geometry.
         mbarriers: the mbarrier objects in the shared memory, which `sync.mbarrier.of` makes.
     """
+
+    observers: tuple[Observer, ...] = ()
+    global_observers: tuple[Observer, ...] = ()
+    own_observers: tuple[Observer, ...] = ()
+    load_observers: tuple[Observer, ...] = ()
+    order_observers: tuple[Observer, ...] = ()
+    followers: tuple[object, ...] = ()
 
     def __init__(
         self,
@@ -45,20 +54,26 @@ class ResidentBlocks(ThreadBlocks):
             self.cache.starts, launch.code.kernel, launch.code.files,
         )  # fmt: skip
         self.shared: NDArray[np.uint8] = launch.shared_memory(geometry.blocks * self.shared_stride)
-        observers = tuple([observer.begin(self, self.shared) for observer in launch.observers])
-        self.observers: tuple[Observer, ...] = observers
-        self.access_observers: tuple[Observer, ...] = observers_of(observers, ACCESSES)
-        self.load_observers: tuple[Observer, ...] = observers_of(observers, LOADS)
-        self.order_observers: tuple[Observer, ...] = observers_of(observers, ORDER)
-        self.followers: tuple[object, ...] = tuple(
-            [_follower(observers, instrument) for instrument in launch.code.instruments]
-        )
+        if launch.observers:
+            self._observe(launch)
         self.accesses: ChunkAccesses | None = accesses
         self.mbarriers: object = None
         self._local: NDArray[np.uint8] | None = None
         self._tensor_memory: TensorMemory | None = None
         self._special: dict[str, Value] = {}
         self._scratch: Index | None = None
+
+    def _observe(self, launch: LaunchPlan) -> None:
+        observers = tuple([observer.begin(self, self.shared) for observer in launch.observers])
+        self.observers = observers
+        of_accesses = observers_of(observers, ACCESSES)
+        self.global_observers = tuple([each for each in of_accesses if "global" in each.spaces])
+        self.own_observers = tuple([each for each in of_accesses if each.spaces != ("global",)])
+        self.load_observers = observers_of(observers, LOADS)
+        self.order_observers = observers_of(observers, ORDER)
+        self.followers = tuple(
+            [_follower(observers, instrument) for instrument in launch.code.instruments]
+        )
 
     @property
     def local(self) -> NDArray[np.uint8]:
