@@ -194,9 +194,10 @@ def modes_of(
     capability = array.context.device.compute_capability
     if swizzle > TensorSwizzle.BYTES_128 and capability < _ATOMS_SINCE:
         raise _rejection(
-            array, f"swizzle={swizzle.name} needs compute capability 10.0; the device has "
+            array,
+            f"swizzle={swizzle.name} needs compute capability 10.0; the device has "
             f"{capability[0]}.{capability[1]}",
-        )  # fmt: skip
+        )
     return TensorModes(tensor_element, swizzle, interleave, l2_promotion, fill)
 
 
@@ -222,15 +223,17 @@ def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> N
     strides = array.strides
     if strides[-1] != array.dtype.itemsize and array.shape[-1] > 1:
         raise _rejection(
-            array, "the elements of its last axis are not contiguous\n"
+            array,
+            "the elements of its last axis are not contiguous\n"
             "  give its copy by Stream.contiguous, or its transpose",
-        )  # fmt: skip
+        )
     for stride in strides[:-1]:
         if not 0 < stride < _MOST_STRIDE or stride % alignment:
             raise _rejection(
-                array, f"the strides {strides[:-1]} must be multiples of {alignment} bytes above 0 "
+                array,
+                f"the strides {strides[:-1]} must be multiples of {alignment} bytes above 0 "
                 "and below 2**40\n  pad the rows, as Stream.empty_pitched does",
-            )  # fmt: skip
+            )
     if modes.interleave:
         _check_slices(array, modes)
 
@@ -238,10 +241,11 @@ def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> N
 def _check_slices(array: AnyDeviceArray, modes: TensorModes) -> None:
     if array.shape[-1] != modes.channels:
         raise _rejection(
-            array, f"interleave={modes.interleave.name}: the last axis is a slice of "
+            array,
+            f"interleave={modes.interleave.name}: the last axis is a slice of "
             f"{modes.channels} channels of {modes.element.name}, as in (N, C/{modes.channels}, H, "
             f"W, {modes.channels})",
-        )  # fmt: skip
+        )
     if array.strides[-2] != modes.interleave.nbytes and array.shape[-2] > 1:
         raise _rejection(array, "the slices along its last axis but one do not lie side by side")
 
@@ -255,9 +259,10 @@ def checked_box(array: AnyDeviceArray, box: Sequence[int], modes: TensorModes) -
     extents = _numbers(array, "box", box, array.ndim, 1, _MOST_BOX)
     if modes.interleave and (extents[1], extents[-1]) != (1, modes.channels):
         raise _rejection(
-            array, f"box={extents}: exactly one slice is copied along axis 1\n"
+            array,
+            f"box={extents}: exactly one slice is copied along axis 1\n"
             f"  give 1 for axis 1, and {modes.channels} for the last axis",
-        )  # fmt: skip
+        )
     _check_row(array, modes.driver_axes(extents)[-1], modes, f"box={extents}")
     return extents
 
@@ -314,9 +319,10 @@ def checked_width(
     capability = array.context.device.compute_capability
     if capability < _WIDE_SINCE:
         raise _rejection(
-            array, f"im2col_wide needs compute capability 10.0; the device has {capability[0]}."
+            array,
+            f"im2col_wide needs compute capability 10.0; the device has {capability[0]}."
             f"{capability[1]}; take TensorMap.im2col",
-        )  # fmt: skip
+        )
     if modes.swizzle in _NOT_WIDE:
         raise _rejection(array, f"swizzle={modes.swizzle.name} does not go with im2col_wide")
     least, most = _CORNERS[3]  # whatever the number of axes
@@ -359,9 +365,10 @@ def _check_row(array: AnyDeviceArray, count: int, modes: TensorModes, label: str
         raise _rejection(array, f"{label}: a row of {row} bytes is not a multiple of 16")
     if span and row > span and not modes.interleave:
         raise _rejection(
-            array, f"{label}: a row of {row} bytes is longer than the {span} of "
+            array,
+            f"{label}: a row of {row} bytes is longer than the {span} of "
             f"swizzle={modes.swizzle.name}",
-        )  # fmt: skip
+        )
 
 
 def _element_of(array: AnyDeviceArray, element: TensorElement | None) -> TensorElement:
@@ -431,19 +438,22 @@ class Encoder(NamedTuple):
 
 
 TILED: Final = Encoder(
-    "cuTensorMapEncodeTiled", 12000,
+    "cuTensorMapEncodeTiled",
+    12000,
     ctypes.CFUNCTYPE(*_TENSOR, _ADDRESS, _ADDRESS, *_MODES),
-)  # fmt: skip
+)
 """Box, steps, modes."""
 IM2COL: Final = Encoder(
-    "cuTensorMapEncodeIm2col", 12000,
+    "cuTensorMapEncodeIm2col",
+    12000,
     ctypes.CFUNCTYPE(*_TENSOR, _ADDRESS, _ADDRESS, _WORD, _WORD, _ADDRESS, *_MODES),
-)  # fmt: skip
+)
 """Lower and upper corner, channels, pixels, steps, modes."""
 IM2COL_WIDE: Final = Encoder(
-    "cuTensorMapEncodeIm2colWide", 12080,
+    "cuTensorMapEncodeIm2colWide",
+    12080,
     ctypes.CFUNCTYPE(*_TENSOR, _INT, _INT, _WORD, _WORD, _ADDRESS, _WORD, *_MODES),
-)  # fmt: skip
+)
 """As IM2COL, but corners are numbers, and the mode of width follows the interleave."""
 REPLACE: Final = Encoder(
     "cuTensorMapReplaceAddress", 12000, ctypes.CFUNCTYPE(_INT, _ADDRESS, _ADDRESS)
@@ -550,7 +560,7 @@ class TensorMap(NotCopyable, KernelObject):
     box_nbytes: ReadOnly[int] = ReadOnly("_box_nbytes")
     buffer: ReadOnly[DeviceData] = ReadOnly("_buffer")
     context: ReadOnly[BaseContext] = ReadOnly("_context")
-    element_strides: ReadOnly[tuple[int, ...]] = ReadOnly("_element_strides")  # fmt: skip
+    element_strides: ReadOnly[tuple[int, ...]] = ReadOnly("_element_strides")
 
     def __init__(
         self,
@@ -672,9 +682,12 @@ class TensorMap(NotCopyable, KernelObject):
         return tensor_map
 
     def _set(
-        self, array: AnyDeviceArray, modes: TensorModes, box: tuple[int, ...],
+        self,
+        array: AnyDeviceArray,
+        modes: TensorModes,
+        box: tuple[int, ...],
         steps: tuple[int, ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._context: BaseContext = array.context
         self._array = array
         # Its `_handle` owns the memory: a launch compares it first.
@@ -731,8 +744,11 @@ class TensorMap(NotCopyable, KernelObject):
         border.instance("TensorMap.replace: array", array, DeviceArray)
         own = self._array
         if (array.shape, array.strides, array.dtype, array.context) != (
-            own.shape, own.strides, own.dtype, own.context,
-        ):  # fmt: skip
+            own.shape,
+            own.strides,
+            own.dtype,
+            own.context,
+        ):
             raise TensorMapError(
                 f"{self!r} cannot be over {array!r}: its shape, strides {own.strides}, dtype and "
                 "context stay; make another TensorMap"

@@ -20,36 +20,49 @@ def add_to(commands: Commands) -> None:
     """Add the command and its actions."""
     wrong = {"2": "the command line is wrong"}
     parser = add_command(
-        commands, "cache", "Show, clear, verify or fill the cache of compiled images.",
-        example="info", statuses={"0": "done", "1": "see the action's --help", **wrong},
-    )  # fmt: skip
+        commands,
+        "cache",
+        "Show, clear, verify or fill the cache of compiled images.",
+        example="info",
+        statuses={"0": "done", "1": "see the action's --help", **wrong},
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     info = add_command(
-        actions, "info", "Show the cache's content, and the time that it saved.",
-        example="--json", statuses={"0": "printed", **wrong},
-    )  # fmt: skip
+        actions,
+        "info",
+        "Show the cache's content, and the time that it saved.",
+        example="--json",
+        statuses={"0": "printed", **wrong},
+    )
     info.add_argument("--json", action="store_true", help="print it as JSON")
     info.set_defaults(run=lambda options: run_info(options.json))
 
     clear = add_command(
-        actions, "clear", "Remove every entry of the cache.",
-        example="", statuses={"0": "removed", **wrong},
-    )  # fmt: skip
+        actions,
+        "clear",
+        "Remove every entry of the cache.",
+        example="",
+        statuses={"0": "removed", **wrong},
+    )
     clear.set_defaults(run=lambda options: run_clear())
 
     verify = add_command(
-        actions, "verify", "Read every entry of the cache, and list the damaged ones.",
+        actions,
+        "verify",
+        "Read every entry of the cache, and list the damaged ones.",
         example="--remove",
         statuses={"0": "no entry is damaged", "1": "entries are damaged", **wrong},
-    )  # fmt: skip
+    )
     verify.add_argument("--remove", action="store_true", help="remove the damaged ones")
     verify.set_defaults(run=lambda options: run_verify(options.remove))
 
     prewarm = add_command(
-        actions, "prewarm", "Compile the images of a list into the cache.",
+        actions,
+        "prewarm",
+        "Compile the images of a list into the cache.",
         example="kernels.txt --jobs 4",
         statuses={"0": "every image is ready", "1": "an image or the list failed", **wrong},
-    )  # fmt: skip
+    )
     prewarm.add_argument(
         "list", type=Path, metavar="LIST", help="one line per image: FILE.cu [options of compile]"
     )

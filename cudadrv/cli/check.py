@@ -59,12 +59,13 @@ class CheckOptions:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "check",
+        commands,
+        "check",
         "Run a script on the emulator, and report races and other faults of its kernels.",
         example="--checks race,init script.py",
         statuses=_STATUSES,
         usage="%(prog)s [options] SCRIPT|-m MODULE [arguments]",
-    )  # fmt: skip
+    )
     add = parser.add_argument
     add_checks_option(parser)
     add(

@@ -61,19 +61,23 @@ class Checked:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "cluster",
+        commands,
+        "cluster",
         "Test the workers of this host or of a Dask cluster: devices, scores, self-tests.",
         example="--devices 2 --no-selftest",
         statuses={
-            "0": "every worker passed", "1": "a worker failed, or there is none",
+            "0": "every worker passed",
+            "1": "a worker failed, or there is none",
             "2": "the command line is wrong",
         },
-    )  # fmt: skip
+    )
     addresses = parser.add_mutually_exclusive_group()
     addresses.add_argument(
-        "--devices", type=positive, metavar="N",
+        "--devices",
+        type=positive,
+        metavar="N",
         help="processes of this host, on the first N devices (default: all)",
-    )  # fmt: skip
+    )
     addresses.add_argument(
         "--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://host:8786"
     )
@@ -134,9 +138,12 @@ def tested() -> Report:
 def _as_json(checked: Checked) -> dict[str, object]:
     test = None if checked.test is None else {"ok": checked.test.ok, **asdict(checked.test)}
     return {
-        **asdict(checked.worker), "score": checked.worker.device.score(), "ok": checked.is_ok,
-        "selftest": test, "error": checked.error,
-    }  # fmt: skip
+        **asdict(checked.worker),
+        "score": checked.worker.device.score(),
+        "ok": checked.is_ok,
+        "selftest": test,
+        "error": checked.error,
+    }
 
 
 def _print(workers: Sequence[Checked]) -> None:

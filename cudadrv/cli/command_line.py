@@ -144,10 +144,12 @@ _SHELLS: Final = ("bash", "zsh", "tcsh", "fish")
 def _add_completion(commands: Commands, parser: argparse.ArgumentParser) -> None:
     """Add the command ``completion``, which completes all commands of the parser."""
     completion = add_command(
-        commands, "completion", "Print the code that completes `cudadrv` in a shell.",
+        commands,
+        "completion",
+        "Print the code that completes `cudadrv` in a shell.",
         example='bash\n\nuse it in bash:\n  eval "$(cudadrv completion bash)"',
         statuses={"0": "printed", "1": "shtab is missing, or too old for this shell"},
-    )  # fmt: skip
+    )
     completion.add_argument("shell", choices=_SHELLS)
     completion.set_defaults(run=lambda options: _run_completion(parser, options.shell))
 

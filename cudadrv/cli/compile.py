@@ -26,13 +26,16 @@ _SUFFIX = {
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "compile", "Compile a CUDA C++ file to an image file.",
+        commands,
+        "compile",
+        "Compile a CUDA C++ file to an image file.",
         example="twice.cu --target compute_80 --out twice.ptx",
         statuses={
-            "0": "every image was written", "1": "the source does not compile, or a file fails",
+            "0": "every image was written",
+            "1": "the source does not compile, or a file fails",
             "2": "the command line is wrong",
         },
-    )  # fmt: skip
+    )
     add_compile_options(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: beside the source")
     parser.set_defaults(run=run_compile)

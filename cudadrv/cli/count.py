@@ -33,14 +33,16 @@ _LINES = ("line", "kernel", "excess")
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "count",
+        commands,
+        "count",
         "Run a script on the emulator, and count the instructions and accesses of its kernels.",
         example="script.py",
         statuses={
-            "0": "the script succeeded", "2": "the command line is wrong",
+            "0": "the script succeeded",
+            "2": "the command line is wrong",
             "other": "the script's own status: 1 if an exception ended it",
         },
-    )  # fmt: skip
+    )
     parser.add_argument("--devices", type=positive, default=1, metavar="N", help="default: 1")
     parser.add_argument("--json", action="store_true", help="print every launch as JSON")
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")

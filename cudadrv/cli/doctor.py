@@ -206,10 +206,12 @@ class Diagnosis:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "doctor", "Find problems of the CUDA installation, and print how to fix them.",
+        commands,
+        "doctor",
+        "Find problems of the CUDA installation, and print how to fix them.",
         example="--json",
         statuses={"0": "no problem", "1": "warnings", "2": "an error, or a wrong command line"},
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(run=lambda options: run_doctor(options.json))
 
@@ -236,16 +238,20 @@ def diagnose(machine: MachineState) -> list[Diagnosis]:
 def _driver(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.driver_fault:
         yield Diagnosis(
-            Severity.ERROR, "driver", f"the driver library does not load: {machine.driver_fault}",
+            Severity.ERROR,
+            "driver",
+            f"the driver library does not load: {machine.driver_fault}",
             "install the NVIDIA driver again, or remove this file from the library path",
-        )  # fmt: skip
+        )
     elif machine.driver_code is None:
         yield _no_driver(machine)
     elif machine.driver_code == _STUB or "/stubs/" in machine.driver_path:
         yield Diagnosis(
-            Severity.ERROR, "driver", f"{machine.driver_path} is a stub to link against",
+            Severity.ERROR,
+            "driver",
+            f"{machine.driver_path} is a stub to link against",
             "remove the folder from LD_LIBRARY_PATH",
-        )  # fmt: skip
+        )
     elif machine.driver_code == _NO_DEVICE:
         yield _no_device(machine)
     elif machine.driver_code:
@@ -275,9 +281,11 @@ def _no_device(machine: MachineState) -> Diagnosis:
         return Diagnosis(Severity.ERROR, "devices", text, "unset it, or name devices that exist")
     if machine.is_container and not machine.has_device_files:
         return Diagnosis(
-            Severity.ERROR, "devices", "the container has a driver and no device",
+            Severity.ERROR,
+            "devices",
+            "the container has a driver and no device",
             f"start it with the devices (docker run --gpus all …), {_EMULATOR}",
-        )  # fmt: skip
+        )
     remedy = f"see nvidia-smi, {_EMULATOR}"
     return Diagnosis(Severity.ERROR, "devices", "the driver finds no device", remedy)
 
@@ -289,9 +297,11 @@ def _devices(machine: MachineState) -> Iterator[Diagnosis]:
         yield Diagnosis(Severity.FINE, "devices", text)
     if machine.is_wsl and machine.driver_path and not _is_of_windows(machine.driver_path):
         yield Diagnosis(
-            Severity.ERROR, "driver", f"{machine.driver_path} is not a driver of Windows",
+            Severity.ERROR,
+            "driver",
+            f"{machine.driver_path} is not a driver of Windows",
             f"remove the Linux driver; WSL has its own in {_WSL_LIBRARIES}",
-        )  # fmt: skip
+        )
 
 
 def _is_of_windows(path: str) -> bool:
@@ -312,10 +322,11 @@ def _compiler(machine: MachineState) -> Iterator[Diagnosis]:
     yield Diagnosis(Severity.FINE, "compiler", text)
     if machine.bindings and machine.bindings[0] != machine.nvrtc[0]:
         yield Diagnosis(
-            Severity.ERROR, "compiler",
+            Severity.ERROR,
+            "compiler",
             f"cuda-bindings is of CUDA {machine.bindings[0]}, NVRTC of CUDA {machine.nvrtc[0]}",
             f'pip install "cudadrv[cu{machine.bindings[0]}]" in a fresh environment',
-        )  # fmt: skip
+        )
 
 
 def _driver_and_compiler(machine: MachineState) -> Iterator[Diagnosis]:
@@ -337,24 +348,27 @@ def _driver_and_compiler(machine: MachineState) -> Iterator[Diagnosis]:
 def _majors(machine: MachineState) -> Iterator[Diagnosis]:
     twelve = sorted(name for name in machine.packages if name.endswith("-cu12"))
     thirteen = [
-        name.removesuffix("-cu12") for name in twelve
+        name.removesuffix("-cu12")
+        for name in twelve
         if name.removesuffix("-cu12") in machine.packages
-    ]  # fmt: skip
+    ]
     if thirteen:
         yield Diagnosis(
-            Severity.WARNING, "packages",
+            Severity.WARNING,
+            "packages",
             f"of two majors of CUDA: {', '.join(thirteen)} with and without -cu12",
             "uninstall one of them: either may be loaded first",
-        )  # fmt: skip
+        )
 
 
 def _other_ptx(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.other_ptx:
         yield Diagnosis(
-            Severity.WARNING, "packages",
+            Severity.WARNING,
+            "packages",
             f"{', '.join(machine.other_ptx)} installs a package ptx, as cudadrv does",
             "install them in separate environments",
-        )  # fmt: skip
+        )
 
 
 def _headers(machine: MachineState) -> Iterator[Diagnosis]:

@@ -36,18 +36,20 @@ _STEPS: Final = 100_000_000
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "emulate",
+        commands,
+        "emulate",
         "Run a command with the emulator as the CUDA driver of its Python processes.",
         example="--devices 2 python script.py",
         statuses={
-            "0": "the command succeeded", str(_NOT_FOUND): "there is no such command",
+            "0": "the command succeeded",
+            str(_NOT_FOUND): "there is no such command",
             "66": "the command is a Python program, and --checks has findings; with "
             "--fail-on-findings also if another process had findings or a fault",
             "67": "--require-kernels, and no kernel ran on the emulator",
-            "2": "the command line is wrong", "other": "the command's own status; "
-            "a fault alone does not change it",
+            "2": "the command line is wrong",
+            "other": "the command's own status; a fault alone does not change it",
         },
-    )  # fmt: skip
+    )
     add = parser.add_argument
     add("--devices", type=positive, metavar="N", help="default: 1")
     add("--compute-capability", metavar="X.Y", help="of the devices (default: 9.0)")
@@ -65,8 +67,11 @@ def add_to(commands: Commands) -> None:
         "than its own error")  # fmt: skip
     add("--fail-on-findings", action="store_true", help="end with status 66 if any process of the "
         "command had findings of checks, or a kernel's fault")  # fmt: skip
-    add("--require-kernels", action="store_true", help="end with status 67 if the command succeeds "
-        "and no kernel ran on the emulator")  # fmt: skip
+    add(
+        "--require-kernels",
+        action="store_true",
+        help="end with status 67 if the command succeeds and no kernel ran on the emulator",
+    )
     add("--native", action="store_true", help="also give processes that run no Python an emulator; "
         "needs a compiler of C, x86-64, and a Python with a shared library")  # fmt: skip
     add("--suppressions", metavar="FILE", help="a file of known findings, which are not reported")

@@ -55,15 +55,17 @@ class _Run:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "explore",
+        commands,
+        "explore",
         "Run a script or a test on the emulator in many orders, and find the operations that "
         "break it.",
         example="--seeds 50 test_file.py::test",
         statuses={
-            "0": "no order changes the result", "1": "an order changes the result",
+            "0": "no order changes the result",
+            "1": "an order changes the result",
             "2": "the program fails without another order, or the command line is wrong",
         },
-    )  # fmt: skip
+    )
     parser.add_argument("--seeds", type=positive, default=20, metavar="N", help="default: 20")
     parser.add_argument(
         "--checks",

@@ -64,13 +64,16 @@ class Info:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "info", "Show the installed and the missing parts, and where they are.",
+        commands,
+        "info",
+        "Show the installed and the missing parts, and where they are.",
         example="--json",
         statuses={
-            "0": "printed", "1": "the topology is unknown: the text has the reason",
+            "0": "printed",
+            "1": "the topology is unknown: the text has the reason",
             "2": "the command line is wrong",
         },
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.add_argument(
         "--topology", action="store_true", help="print how the devices are connected instead"
@@ -118,11 +121,14 @@ def run_topology(as_json: bool) -> int:
     if as_json:
         rows = [
             {
-                "device": device.ordinal, "name": device.name, "pci_bus_id": device.pci_bus_id,
-                "connections": connections[device.ordinal], "nvlinks": links[device.ordinal],
+                "device": device.ordinal,
+                "name": device.name,
+                "pci_bus_id": device.pci_bus_id,
+                "connections": connections[device.ordinal],
+                "nvlinks": links[device.ordinal],
             }
             for device in devices
-        ]  # fmt: skip
+        ]
         print_text(json.dumps(rows, indent=2))
         return 0
     columns = ("device", *(str(device.ordinal) for device in devices), "name")

@@ -88,20 +88,26 @@ class DeviceWork:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "profile",
+        commands,
+        "profile",
         "Run a script, and print the device times of its kernels and copies in one table.",
         example="--bounds script.py",
         statuses={
-            "0": "the script succeeded", "1": "the driver failed, or an exception ended the script",
-            "2": "the command line is wrong; no script has run", "130": "interrupted by Ctrl-C",
+            "0": "the script succeeded",
+            "1": "the driver failed, or an exception ended the script",
+            "2": "the command line is wrong; no script has run",
+            "130": "interrupted by Ctrl-C",
             "other": "the script's own status",
         },
         usage="%(prog)s [options] SCRIPT|-m MODULE [arguments]",
-    )  # fmt: skip
+    )
     add = parser.add_argument
-    add("--bounds", action="store_true",
+    add(
+        "--bounds",
+        action="store_true",
         help="also what the device's limits allow, by counts of the emulator; on a GPU the script "
-        "runs once more, on the emulator")  # fmt: skip
+        "runs once more, on the emulator",
+    )
     add("--json", action="store_true", help="print the table as JSON, in the last line")
     add("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
         help="run a module, as python -m does")  # fmt: skip
@@ -181,8 +187,11 @@ def _counted_elsewhere(script: str, arguments: Sequence[str]) -> list[_Launch]:
     environment = {key: value for key, value in os.environ.items() if key != "CUDADRV_DRIVER"}
     process = subprocess.run(
         [sys.executable, "-m", "cudadrv", "count", "--json", script, *arguments],
-        env=environment, stdout=subprocess.PIPE, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     try:
         launches = json.loads(process.stdout.rstrip("\n").rpartition("\n")[2])
     except (IndexError, ValueError):
@@ -191,14 +200,15 @@ def _counted_elsewhere(script: str, arguments: Sequence[str]) -> list[_Launch]:
     return [
         _Launch(
             launch["symbol"],
-            _SECTOR * sum(
+            _SECTOR
+            * sum(
                 launch["total"][name]["sectors"]
                 for name in ("global_loads", "global_stores", "global_copies")
             ),
             launch["total"]["executed"]["warps"],
         )
         for launch in launches
-    ]  # fmt: skip
+    ]
 
 
 def device_work(

@@ -52,14 +52,16 @@ class KernelSummary:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "ptx",
+        commands,
+        "ptx",
         "Show the kernels of a PTX or CUDA file: parameters, registers and instructions.",
         example="twice.cu --source",
         statuses={
-            "0": "printed", "1": "the file cannot be read or compiled, or has no such kernel",
+            "0": "printed",
+            "1": "the file cannot be read or compiled, or has no such kernel",
             "2": "the command line is wrong",
         },
-    )  # fmt: skip
+    )
     add_compile_options(parser)
     parser.add_argument("--kernel", metavar="NAME", help="only this kernel")
     parser.add_argument(
@@ -121,8 +123,11 @@ def _entries(module: PtxModule, names: list[str]) -> Iterator[KernelSummary]:
             name,
             [f"{param.ptx_type}[{param.nbytes}]" for param in signatures[name].params],
             signatures[name].shared_bytes,
-            registers, stack, spilled, dict(mix.most_common()),
-        )  # fmt: skip
+            registers,
+            stack,
+            spilled,
+            dict(mix.most_common()),
+        )
 
 
 def _instructions(module: PtxModule, name: str) -> Iterator[Instruction]:

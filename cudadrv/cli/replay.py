@@ -20,14 +20,17 @@ _MOST_SHOWN: Final = 200
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "replay", "Run a finding again that `verify --save` wrote.",
+        commands,
+        "replay",
+        "Run a finding again that `verify --save` wrote.",
         example="findings/saxpy-bounds.json --address 'y[3]' --thread 0:3",
         statuses={
-            "0": "the kernel shows no fault any more", str(FOUND): "the kernel has a fault",
+            "0": "the kernel shows no fault any more",
+            str(FOUND): "the kernel has a fault",
             str(WRONG): "the command line is wrong",
             str(CANNOT): "the file is not a saved finding, or does not run",
         },
-    )  # fmt: skip
+    )
     add = parser.add_argument
     add("finding", type=Path, metavar="FINDING.json", help="a file of verify --save")
     add(
@@ -54,8 +57,9 @@ def _run(options: argparse.Namespace) -> int:
         saved = SavedFinding.read(options.finding)
         history: list[str] = []
         with (
-            redirect_stdout(EscapedStream(sys.stdout)), redirect_stderr(EscapedStream(sys.stderr)),
-        ):  # fmt: skip
+            redirect_stdout(EscapedStream(sys.stdout)),
+            redirect_stderr(EscapedStream(sys.stderr)),
+        ):
             if options.address or options.thread:
                 history = saved.history(options.address, options.thread)
             faults = saved.faults()

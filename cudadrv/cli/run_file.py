@@ -48,13 +48,16 @@ class Given:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "run", "Run a kernel of a CUDA file on arrays of .npy files.",
+        commands,
+        "run",
+        "Run a kernel of a CUDA file on arrays of .npy files.",
         example="twice.cu --grid 1 --block 32 --arg out.npy=float32[32] --arg 32",
         statuses={
-            "0": "the kernel ran", "1": "the file, an argument or the launch is wrong",
+            "0": "the kernel ran",
+            "1": "the file, an argument or the launch is wrong",
             "2": "the command line is wrong",
         },
-    )  # fmt: skip
+    )
     add_compile_options(parser)
     parser.add_argument("--kernel", metavar="NAME", help="default: the only kernel")
     parser.add_argument("--grid", type=extents, default=(1,), metavar="X[,Y[,Z]]", help="blocks")

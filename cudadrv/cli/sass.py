@@ -19,7 +19,8 @@ from .output import print_text
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "sass",
+        commands,
+        "sass",
         "Print the machine code of a CUDA, PTX, cubin or fatbin file, beside its source and PTX.",
         example="twice.cu twice --arch sm_90",
         statuses={
@@ -27,7 +28,7 @@ def add_to(commands: Commands) -> None:
             "1": "the file cannot be read, compiled or disassembled, or has no such kernel",
             "2": "the command line is wrong",
         },
-    )  # fmt: skip
+    )
     add_compile_options(parser)
     parser.add_argument("kernel", nargs="?", metavar="KERNEL", help="a part of the kernel's name")
     parser.add_argument("--json", action="store_true", help="print it as JSON")

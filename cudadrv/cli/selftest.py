@@ -211,11 +211,12 @@ class Report:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "selftest",
+        commands,
+        "selftest",
         "Compile kernels, run them on every device, and compare the results with NumPy.",
         example="--devices 1",
         statuses={"0": "every step passed", "1": "a step failed", "2": "the command line is wrong"},
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
         "--devices",

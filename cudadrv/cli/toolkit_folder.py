@@ -27,8 +27,10 @@ VARIABLES: Final = ("CUDA_PATH", "CUDA_HOME")
 """The variables that name a toolkit to programs."""
 _FRONTS: Final = Path(__file__).parent / "toolkit"
 _TOOLS: Final = {
-    "nvcc": "CUDADRV_NO_STAND_IN=1 ", "ptxas": "CUDADRV_NO_STAND_IN=1 ", "nvidia-smi": "",
-}  # fmt: skip
+    "nvcc": "CUDADRV_NO_STAND_IN=1 ",
+    "ptxas": "CUDADRV_NO_STAND_IN=1 ",
+    "nvidia-smi": "",
+}
 """The tools, and what the shell sets for each: the first two need no emulator."""
 _OTHER_NAMES: Final = {
     "lib": "lib64",
@@ -48,12 +50,13 @@ _NONE: Final = 1
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "toolkit",
+        commands,
+        "toolkit",
         "Print a folder for CUDA_PATH and CUDA_HOME: NVRTC, headers, the emulator's libraries, nvcc"
         " and ptxas.",
         example="",
         statuses={"0": "the folder is there", str(_NONE): "there is no place for it"},
-    )  # fmt: skip
+    )
     parser.set_defaults(run=_run)
 
 

@@ -37,15 +37,17 @@ _NEEDED_FOR_PAGE: Final = ("jinja2", "pygments")
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "verify",
+        commands,
+        "verify",
         "Verify kernels against NumPy references on the emulator, with generated inputs.",
         example="cases.py::saxpy --seed 7",
         statuses={
-            "0": "every case is verified", str(FOUND): "a kernel has a fault",
+            "0": "every case is verified",
+            str(FOUND): "a kernel has a fault",
             str(WRONG): "the command line is wrong",
             str(CANNOT): "a case cannot be verified, or a result cannot be written",
         },
-    )  # fmt: skip
+    )
     add = parser.add_argument
     add(
         "targets",

@@ -338,9 +338,12 @@ class _Scatter:
             if self._in_place and not isinstance(items, np.ndarray):
                 items = list(items)
             call = Call(
-                self._function, ((items,), {}), self._policy, items=part,
+                self._function,
+                ((items,), {}),
+                self._policy,
+                items=part,
                 put=partial(self._put, part) if self._in_place else None,
-            )  # fmt: skip
+            )
             call.future.add_done_callback(self._ended.put)
             self._calls[call.future] = call
             self._engine.start(call)

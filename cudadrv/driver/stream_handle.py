@@ -197,7 +197,7 @@ class StreamHandle(ChildHandle[CUstream]):
         "queried_flags",
         "spare",
         "unordered",
-    )  # fmt: skip
+    )
 
     def __init__(
         self, context: ContextHandle, raw: CUstream | None, *, is_owned: bool, keeps: object = None

@@ -215,8 +215,11 @@ def _texts(finding: Found, key: str) -> list[str]:
         return [finding.kernel]
     if key == "variable":
         return [finding.variable]
-    parts = [(*Path(e.file).parts[:-1], f"{Path(e.file).name}:{e.line}") for e in finding.places
-             if e.file is not None]  # fmt: skip
+    parts = [
+        (*Path(e.file).parts[:-1], f"{Path(e.file).name}:{e.line}")
+        for e in finding.places
+        if e.file is not None
+    ]
     return [
         "/".join(parts_of_path[start:])
         for parts_of_path in parts
@@ -282,9 +285,12 @@ def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
 def _suppression(location: str, text: str) -> Suppression:
     check, *fields = text.split()
     patterns = dict(field.partition("=")[::2] for field in fields)
-    if not fields or "=" in check or not all(patterns.get(key) for key in patterns) or (
-        not set(patterns) <= set(_KEYS) or len(patterns) != len(fields)
-    ):  # fmt: skip
+    if (
+        not fields
+        or "=" in check
+        or not all(patterns.get(key) for key in patterns)
+        or (not set(patterns) <= set(_KEYS) or len(patterns) != len(fields))
+    ):
         raise ArgumentValueError(
             f"{location}: {text!r} is no suppression: give a check or *, and one or more of "
             "kernel=NAME, line=FILE:LINE, variable=NAME"

@@ -91,9 +91,12 @@ class SmRange:
             for n in range(count)
         ]
         remainder = replace(
-            self, start=self.start + group_size * count, count=self.count - group_size * count,
-            part=group_size, is_whole=False,
-        )  # fmt: skip
+            self,
+            start=self.start + group_size * count,
+            count=self.count - group_size * count,
+            part=group_size,
+            is_whole=False,
+        )
         return parts, remainder
 
 

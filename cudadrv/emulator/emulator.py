@@ -208,9 +208,10 @@ class Emulator(
         destination. Empty under "immediate", and for a broken device, which executes nothing more.
         """
         return tuple(
-            operation.text for operation in self._state.operations.queue.pending()
+            operation.text
+            for operation in self._state.operations.queue.pending()
             if operation.kind in _WORK and operation.stream.context.device.fault is None
-        )  # fmt: skip
+        )
 
     @property
     def last_fault(self) -> PtxError | None:

@@ -24,8 +24,11 @@ from .shared_file import SharedFile, empty_pages, whole_pages
 _PAGE: Final = 4096
 _LARGEST_NUMBER: Final = 8
 _NUMBERS: Final = (
-    ("float64", "=d", ".7g"), ("float32", "=f", ".7g"), ("int64", "=q", "d"), ("int32", "=i", "d"),
-)  # fmt: skip
+    ("float64", "=d", ".7g"),
+    ("float32", "=f", ".7g"),
+    ("int64", "=q", "d"),
+    ("int32", "=i", "d"),
+)
 
 
 class MemoryLocation(NamedTuple):

@@ -240,10 +240,12 @@ class MulticastObject:
     def unbind(self, device: DeviceState, start: int, nbytes: int) -> list[Binding]:
         """Remove the bindings of a device that lie in a part of the object; return them."""
         bindings = [
-            binding for binding in self.bindings
+            binding
+            for binding in self.bindings
             if binding.device is device
-            and start <= binding.start and binding.start + binding.nbytes <= start + nbytes
-        ]  # fmt: skip
+            and start <= binding.start
+            and binding.start + binding.nbytes <= start + nbytes
+        ]
         if not bindings:
             raise invalid_value(
                 f"device {device.ordinal} has no binding within {nbytes} bytes at {start}"

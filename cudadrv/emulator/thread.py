@@ -53,8 +53,10 @@ class DeferredCall(NamedTuple):
 
 
 _INITIAL: Final[Mapping[str, Callable[[], object]]] = {
-    "stack": list, "put_off": deque, "depth": int,
-}  # fmt: skip
+    "stack": list,
+    "put_off": deque,
+    "depth": int,
+}
 
 
 class CallingThread(threading.local):

@@ -90,9 +90,11 @@ def _of_all(variant: type[_GpuErrorT], others: Classes) -> type[_GpuErrorT]:
         return variant._made, (others, error.args, error._state())
 
     members = {
-        "__doc__": variant.__doc__, "__module__": variant.__module__, "__reduce__": reduced,
+        "__doc__": variant.__doc__,
+        "__module__": variant.__module__,
+        "__reduce__": reduced,
         "__str__": lambda error: error.reason,
-    }  # fmt: skip
+    }
     classes: list[type[CudadrvError]] = list(dict.fromkeys((variant, *others)))
     bases = [c for c in classes if not any(issubclass(o, c) and o is not c for o in classes)]
     if bases == [variant]:

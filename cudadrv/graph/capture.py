@@ -45,7 +45,7 @@ class Capture:
         "_state",
         "_stream",
         "_wait_limit_s",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

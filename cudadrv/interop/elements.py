@@ -15,9 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 _SIZED: Final = {
-    8: ("int8", "uint8", "bool"), 16: ("int16", "uint16"), 32: ("int32", "uint32"),
+    8: ("int8", "uint8", "bool"),
+    16: ("int16", "uint16"),
+    32: ("int32", "uint32"),
     64: ("int64", "uint64"),
-}  # fmt: skip
+}
 _HALF, _BFLOAT, _E4M3, _E5M2 = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 _SINGLE: Final = ("float32", "complex64")
 _DOUBLE: Final = ("float64", "complex128")

@@ -96,9 +96,7 @@ class ReservedRange(Memory[CUdeviceptr]):
         others: the ordinals of other devices that may use the memory.
     """
 
-    __slots__ = (
-        "descriptors", "destroyer", "identity", "is_foreign", "mapped", "nbytes", "others"
-    )  # fmt: skip
+    __slots__ = ("descriptors", "destroyer", "identity", "is_foreign", "mapped", "nbytes", "others")
 
     raw: CUdeviceptr
     others: frozenset[int]

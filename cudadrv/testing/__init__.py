@@ -56,8 +56,11 @@ _RANDOM: Final = "random:"
 _PACKAGES: Final = Path(__file__).parents[2]
 # Files of both packages, and the names of code that they make at run time.
 _OURS: Final = (
-    f"{_PACKAGES / 'cudadrv'}{os.sep}", f"{_PACKAGES / 'ptx'}{os.sep}", "<cudadrv ", "<ptx ",
-)  # fmt: skip
+    f"{_PACKAGES / 'cudadrv'}{os.sep}",
+    f"{_PACKAGES / 'ptx'}{os.sep}",
+    "<cudadrv ",
+    "<ptx ",
+)
 _UNMARKED: Final = (
     "  the test has neither a marker nor a fixture of cudadrv: mark it @pytest.mark.gpu\n"
     "  it then runs on the GPU if there is one, else on the emulator; --cuda chooses"

@@ -185,10 +185,11 @@ def _from_json(value: JsonValue) -> dict[str, KernelBudget]:
 def _read_kernel(value: JsonValue) -> KernelBudget:
     value.fields(KernelBudget.__dataclass_fields__)
     return KernelBudget(
-        value.field("compiler").text(), value.field("ptx").text(),
+        value.field("compiler").text(),
+        value.field("ptx").text(),
         _read_numbers(value.field("numbers")),
         {line: _read_numbers(counts) for line, counts in value.field("lines").fields().items()},
-    )  # fmt: skip
+    )
 
 
 def _read_numbers(value: JsonValue) -> Numbers:
@@ -243,9 +244,11 @@ def _kernel_text(name: str, kernel: KernelBudget) -> str:
     fields = [
         f'    "{key}": {json.dumps(value)}'
         for key, value in (
-            ("compiler", kernel.compiler), ("ptx", kernel.ptx), ("numbers", kernel.numbers),
+            ("compiler", kernel.compiler),
+            ("ptx", kernel.ptx),
+            ("numbers", kernel.numbers),
         )
-    ]  # fmt: skip
+    ]
     fields.append(f'    "lines": {{\n{lines}\n    }}')
     return f"   {json.dumps(name)}: {{\n" + ",\n".join(fields) + "\n   }"
 

@@ -431,9 +431,11 @@ class GraphCalls(DriverCalls):
         with state.lock:
             used = account.now(state.pieces.values())
         values = {
-            _USED: used, _USED_HIGH: account.used_high,
-            _RESERVED: used, _RESERVED_HIGH: account.reserved_high,
-        }  # fmt: skip
+            _USED: used,
+            _USED_HIGH: account.used_high,
+            _RESERVED: used,
+            _RESERVED_HIGH: account.reserved_high,
+        }
         if int(attr) not in values:
             raise invalid_value(f"there is no attribute {int(attr)} of graphs' memory")
         return SUCCESS, cuuint64_t(values[int(attr)])

@@ -405,9 +405,11 @@ class GraphNodeCalls(DriverCalls):
             kernel.sharedMemBytes,
         )
         parameters = read_parameters(
-            function, int(kernel.kernelParams), int(kernel.extra),
+            function,
+            int(kernel.kernelParams),
+            int(kernel.extra),
             is_checked=self._state.process.has_foreign_callers,
-        )  # fmt: skip
+        )
         return kernel_work(self._state, function, shape, parameters)
 
     def _set(self, params: CUDA_MEMSET_NODE_PARAMS_v2) -> Work:

@@ -194,10 +194,12 @@ def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelIma
     limits = [
         device.attributes[int(getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"))]
         for name in (
-            "MAXIMUM_TEXTURE2D_LINEAR_WIDTH", "MAXIMUM_TEXTURE2D_LINEAR_HEIGHT",
-            "MAXIMUM_TEXTURE2D_LINEAR_PITCH", "TEXTURE_PITCH_ALIGNMENT",
+            "MAXIMUM_TEXTURE2D_LINEAR_WIDTH",
+            "MAXIMUM_TEXTURE2D_LINEAR_HEIGHT",
+            "MAXIMUM_TEXTURE2D_LINEAR_PITCH",
+            "TEXTURE_PITCH_ALIGNMENT",
         )
-    ]  # fmt: skip
+    ]
     if width > limits[0] or height > limits[1] or pitch > limits[2]:
         raise invalid_value(
             f"a texture of {width} by {height} in rows of {pitch} bytes is above the limits of "

@@ -535,8 +535,10 @@ class ConcurrentAccesses:
         """Return whether an operation has accessed bytes there that the host has not waited for."""
         return any(
             touches(accesses.part, start, end)
-            for by_kind in self._past.values() for past in by_kind.values() for accesses in past
-        )  # fmt: skip
+            for by_kind in self._past.values()
+            for past in by_kind.values()
+            for accesses in past
+        )
 
     # Accesses of operations.
 
@@ -654,7 +656,10 @@ class ConcurrentAccesses:
         memory = "" if allocation is None else allocation[1]
         earlier, later = sorted((doer.moment for doer in doers), key=attrgetter("number"))
         missing = MissingOrder(
-            earlier.track, earlier.index, later.track, later.index,
+            earlier.track,
+            earlier.index,
+            later.track,
+            later.index,
             is_of_allocation=NodeKind.ALLOC in (earlier.kind, later.kind),
-        )  # fmt: skip
+        )
         self._findings.add(race_between(first, second, byte_range, doers, memory), missing)

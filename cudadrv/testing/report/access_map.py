@@ -146,9 +146,12 @@ def _map_of(steps: Sequence[Sequence[LoggedAccess]], block: Dim3, place_of: Plac
 
 
 def _request(
-    number: int, accesses: Iterable[LoggedAccess], facts: InstructionFacts, block: Dim3,
+    number: int,
+    accesses: Iterable[LoggedAccess],
+    facts: InstructionFacts,
+    block: Dim3,
     place_of: PlaceOf,
-) -> WarpRequest:  # fmt: skip
+) -> WarpRequest:
     row = np.full((1, WARP), -1, np.int64)
     space, nbytes = "", 0
     for access in accesses:

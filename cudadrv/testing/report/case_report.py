@@ -286,9 +286,11 @@ def _ptx_by_line(compiled: CompiledCase, run: MeasuredRun) -> dict[tuple[str, in
 
 
 def _files(
-    compiled: CompiledCase, findings: Sequence[verify.Finding], run: MeasuredRun,
+    compiled: CompiledCase,
+    findings: Sequence[verify.Finding],
+    run: MeasuredRun,
     counts: Mapping[tuple[str, int], Counts],
-) -> tuple[SourceFile, ...]:  # fmt: skip
+) -> tuple[SourceFile, ...]:
     case = compiled.case
     ptx = _ptx_by_line(compiled, run)
     marks: dict[tuple[str, int], list[FindingMark]] = {}
@@ -309,10 +311,8 @@ def _files(
 
     source = case.read_source().split("\n")
     files = [
-        SourceFile(
-            own, True, tuple(row(own_paths[0], n, text) for n, text in enumerate(source, 1))
-        )
-    ]  # fmt: skip
+        SourceFile(own, True, tuple(row(own_paths[0], n, text) for n, text in enumerate(source, 1)))
+    ]
     for file in named:
         numbers = sorted({line for other, line in places if other == file})
         rows = tuple(row(file, line, compiled.source.line(file, line)) for line in numbers)

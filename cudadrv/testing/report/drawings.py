@@ -14,9 +14,11 @@ MOST_OPERATIONS: Final = 200
 _LEFT, _STEP, _ROW, _BOX, _TOP = 84, 104, 60, 42, 16
 _LETTERS: Final = 12  # that fit into a step
 _SHORT: Final = {
-    "memory allocation": "allocation", "memory free": "free", "graph launch": "graph",
+    "memory allocation": "allocation",
+    "memory free": "free",
+    "graph launch": "graph",
     "host function": "host call",
-}  # fmt: skip
+}
 _WIDTH, _HEIGHT, _MARGIN_X, _MARGIN_Y = 640, 320, 84, 44
 _PREFIXES: Final = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 
@@ -82,13 +84,11 @@ class StreamDrawing:
         boxes = [_box(operation, rows[operation.stream]) for operation in drawn]
         by_number = {box.operation.number: box for box in boxes}
         waits = [
-            Segment(
-                before.x + before.width, before.y + _BOX // 2, box.x, box.y + _BOX // 2
-            )
+            Segment(before.x + before.width, before.y + _BOX // 2, box.x, box.y + _BOX // 2)
             for box in boxes
             for number in box.operation.waits_for
             if (before := by_number.get(number)) is not None
-        ]  # fmt: skip
+        ]
         return cls(
             max((box.x + box.width for box in boxes), default=_LEFT) + 16,
             _TOP + _ROW * len(rows),

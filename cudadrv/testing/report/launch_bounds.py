@@ -16,11 +16,15 @@ SECTOR: Final = 32  # bytes
 _SCHEDULERS: Final = 4  # of a multiprocessor; each issues one warp instruction per clock cycle
 _DATA_RATE: Final = 2  # transfers of the memory per clock cycle
 _SINGLE: Final = (
-    InstructionClass.FP32_ADD, InstructionClass.FP32_MUL, InstructionClass.FP32_FMA,
-)  # fmt: skip
+    InstructionClass.FP32_ADD,
+    InstructionClass.FP32_MUL,
+    InstructionClass.FP32_FMA,
+)
 _DOUBLE: Final = (
-    InstructionClass.FP64_ADD, InstructionClass.FP64_MUL, InstructionClass.FP64_FMA,
-)  # fmt: skip
+    InstructionClass.FP64_ADD,
+    InstructionClass.FP64_MUL,
+    InstructionClass.FP64_FMA,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +118,11 @@ class LaunchBounds:
 
 
 def launch_bounds(
-    launches: Sequence[CountedLaunch], failed: int, device: EmulatedDevice,
+    launches: Sequence[CountedLaunch],
+    failed: int,
+    device: EmulatedDevice,
     static_shared: Mapping[str, int],
-) -> tuple[LaunchBounds, ...]:  # fmt: skip
+) -> tuple[LaunchBounds, ...]:
     """Return the bounds of launches; equal ones are joined.
 
     Args:
@@ -135,11 +141,14 @@ def launch_bounds(
     ended = {id(launch) for launch in launches[len(launches) - failed :]}
     return tuple(
         _bounds_of(
-            group[0], len(group), device, static_shared.get(group[0].symbol, 0),
+            group[0],
+            len(group),
+            device,
+            static_shared.get(group[0].symbol, 0),
             is_failed=id(group[0]) in ended,
         )
         for group in groups
-    )  # fmt: skip
+    )
 
 
 def _is_same(launch: CountedLaunch, other: CountedLaunch) -> bool:
@@ -239,6 +248,9 @@ def _roofline(counts: Counts, device: EmulatedDevice, used: int) -> Roofline | N
     is_double = double > 0  # it is the slower one
     lanes = architecture.single_lanes / (architecture.double_ratio if is_double else 1)
     return Roofline(
-        "double" if is_double else "single", double if is_double else single, nbytes,
-        _peak(device, used, lanes)[0], _bandwidth(device)[0],
-    )  # fmt: skip
+        "double" if is_double else "single",
+        double if is_double else single,
+        nbytes,
+        _peak(device, used, lanes)[0],
+        _bandwidth(device)[0],
+    )

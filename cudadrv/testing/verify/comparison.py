@@ -67,12 +67,16 @@ class Tolerance:
             return self.ulps * np.where(np.isfinite(units), units, 0)
         width = dtype.itemsize // (2 if dtype.kind == "c" else 1)
         is_given = self.relative is not None or self.absolute is not None
-        relative = (0 if is_given else _RELATIVE.get(width, 1e-2)) if self.relative is None else (
-            self.relative
-        )  # fmt: skip
-        absolute = (0 if is_given else _ABSOLUTE.get(width, 1e-2)) if self.absolute is None else (
-            self.absolute
-        )  # fmt: skip
+        relative = (
+            (0 if is_given else _RELATIVE.get(width, 1e-2))
+            if self.relative is None
+            else (self.relative)
+        )
+        absolute = (
+            (0 if is_given else _ABSOLUTE.get(width, 1e-2))
+            if self.absolute is None
+            else (self.absolute)
+        )
         allowed: npt.NDArray[np.float64] = absolute + relative * size
         return allowed
 

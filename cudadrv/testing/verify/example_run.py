@@ -247,9 +247,11 @@ class CompiledCase:
             return start, start + (_EVERY if query.nbytes is None else query.nbytes)
 
         log = AccessLog(
-            "global" if is_array else query.name, bounds if query.name else None,
-            query.block, query.thread,
-        )  # fmt: skip
+            "global" if is_array else query.name,
+            bounds if query.name else None,
+            query.block,
+            query.thread,
+        )
         with (
             suppress(CudaError),  # the accesses before a fault are its history
             session(

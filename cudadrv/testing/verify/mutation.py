@@ -131,9 +131,12 @@ def mutate(
             break
         tried.append(replace(mutant, noticed_by=_noticed_by(mutated, inputs)))
     return MutationReport(
-        name or case.name or compiled.kernel, options.seed, tuple(tried), len(mutants),
+        name or case.name or compiled.kernel,
+        options.seed,
+        tuple(tried),
+        len(mutants),
         time.monotonic() - began,
-    )  # fmt: skip
+    )
 
 
 def _middle_first(drawn: Sequence[Example]) -> Sequence[Example]:

@@ -137,8 +137,9 @@ def changed_operators(instruction: Instruction, ptx_line: str) -> Iterator[str]:
     elif opcode in ("atom", "red"):
         for modifier in modifiers:
             if modifier in _ATOMIC_OPERATORS:
-                yield with_part(ptx_line, instruction, f".{modifier}",
-                                f".{_ATOMIC_OPERATORS[modifier]}")  # fmt: skip
+                yield with_part(
+                    ptx_line, instruction, f".{modifier}", f".{_ATOMIC_OPERATORS[modifier]}"
+                )
 
 
 def with_part(ptx_line: str, instruction: Instruction, old: str, new: str) -> str:

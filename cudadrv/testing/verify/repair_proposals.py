@@ -233,9 +233,7 @@ class _Proposer:
                 points_by_key.setdefault(key, (access, points))
         return list(points_by_key.values())
 
-    def _places_of(
-        self, instruction: Instruction, *, is_after: bool
-    ) -> list[list[InsertionPoint]]:  # fmt: skip
+    def _places_of(self, instruction: Instruction, *, is_after: bool) -> list[list[InsertionPoint]]:
         """Return the places beside an instruction, each with those of the copies behind it."""
         copies = [
             point
@@ -384,10 +382,13 @@ class _Proposer:
             return [instruction]
         boundary = _BOUNDARY[instruction.modifiers[:1]]
         return [
-            other for other in self._instructions()
-            if other.opcode == "setp" and _BOUNDARY.get(other.modifiers[:1]) == boundary
-            and other.modifiers[-1] == kind and self._editable.calls(other) == calls
-        ]  # fmt: skip
+            other
+            for other in self._instructions()
+            if other.opcode == "setp"
+            and _BOUNDARY.get(other.modifiers[:1]) == boundary
+            and other.modifiers[-1] == kind
+            and self._editable.calls(other) == calls
+        ]
 
     def _same_text(self, instruction: Instruction) -> list[Instruction]:
         copies = self._copies(instruction)
@@ -449,11 +450,11 @@ class _Proposer:
     def offsets(self) -> Iterator[Proposal]:
         """Yield accesses to the adjacent elements."""
         chosen = self._accesses() or [
-            access for access in self._instructions()
-            if access.opcode in ("ld", "st") and any(
-                isinstance(operand, Address) and operand.offset for operand in access.operands
-            )
-        ]  # fmt: skip
+            access
+            for access in self._instructions()
+            if access.opcode in ("ld", "st")
+            and any(isinstance(operand, Address) and operand.offset for operand in access.operands)
+        ]
         for access in chosen[:_FEW_POINTS]:
             size = TYPE_BYTES.get(access.modifiers[-1], 0) if access.modifiers else 0
             for operand in access.operands:
@@ -477,8 +478,11 @@ class _Proposer:
         function = self._editable.module.functions[self._compiled.kernel]
         first = min(instruction.line for instruction in self._editable.functions[function.name])
         names = list(self._compiled.case.arguments)
-        integers = [(position, parameter) for position, parameter in enumerate(function.params)
-                    if parameter.ptx_type in _INTEGERS and parameter.count == 1]  # fmt: skip
+        integers = [
+            (position, parameter)
+            for position, parameter in enumerate(function.params)
+            if parameter.ptx_type in _INTEGERS and parameter.count == 1
+        ]
         for position, parameter in integers[:_MOST_GUARDS]:
             guard = (
                 "\t{ .reg .pred %beyond; .reg .b32 %guard<4>;\n"
@@ -490,7 +494,7 @@ class _Proposer:
             text = (
                 "a return at the start if blockIdx.x * blockDim.x + threadIdx.x >= "
                 f"{names[position]}"
-            )  # fmt: skip
+            )
             lines = {first: guard + self._editable.lines[first - 1]}
             line = SourceLine("before", None, None, first)
             repair = Repair("guard", "a return of the threads beyond a size", text, line)
@@ -540,9 +544,10 @@ class _Proposer:
             return [instruction]
         kind = (instruction.opcode, *instruction.modifiers[:1])
         return [
-            other for other in self._instructions()
+            other
+            for other in self._instructions()
             if (other.opcode, *other.modifiers[:1]) == kind and self._editable.calls(other) == calls
-        ]  # fmt: skip
+        ]
 
     def _nearest(self) -> list[Instruction]:
         """Return all instructions: those before the fault first, then those after it."""
@@ -560,11 +565,11 @@ class _Proposer:
 
     def _strong_accesses(self) -> list[Instruction]:
         return [
-            instruction for instruction in self._instructions()
-            if instruction.opcode in ("atom", "red") or (
-                instruction.opcode in ("ld", "st") and _STRONG & set(instruction.modifiers)
-            )
-        ][:_FEW_POINTS]  # fmt: skip
+            instruction
+            for instruction in self._instructions()
+            if instruction.opcode in ("atom", "red")
+            or (instruction.opcode in ("ld", "st") and _STRONG & set(instruction.modifiers))
+        ][:_FEW_POINTS]
 
     def _address_definitions(self, access: Instruction) -> list[Instruction]:
         """Return the instructions that compute an access's address, the last ones first."""
@@ -595,9 +600,10 @@ class _Proposer:
             return []
         address = access.operands[1:]
         return [
-            store for store in self._instructions()
+            store
+            for store in self._instructions()
             if store.opcode == "st" and store.operands[:1] == address and store.line > access.line
-        ][:1]  # fmt: skip
+        ][:1]
 
     def _atomic(self, store: Instruction) -> Mapping[int, str]:
         """Return the lines that make a store atomic together with its load; {} if it has none."""
@@ -655,9 +661,10 @@ class _Proposer:
         self, kind: RepairKind, change: str, instruction: Instruction, lines: Mapping[int, str]
     ) -> Proposal:
         """Return the proposal of another instruction; it shows the CUDA or the PTX of both."""
-        new, old = (" ".join(text.split()) for text in (
-            lines[instruction.line], self._editable.line(instruction)
-        ))  # fmt: skip
+        new, old = (
+            " ".join(text.split())
+            for text in (lines[instruction.line], self._editable.line(instruction))
+        )
         if new.split()[0] != old.split()[0]:
             new, old = new.split()[0], old.split()[0]
         if instruction.operands and isinstance(instruction.operands[-1], Register):

@@ -173,9 +173,12 @@ def argument_to_json(value: Argument) -> Json:
     if isinstance(value, DrawnArray):
         array = np.ascontiguousarray(value.contents)
         return {
-            "kind": "array", "dtype": array.dtype.str, "shape": list(array.shape),
-            "written": value.is_written, "data": base64.b64encode(array.tobytes()).decode(),
-        }  # fmt: skip
+            "kind": "array",
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+            "written": value.is_written,
+            "data": base64.b64encode(array.tobytes()).decode(),
+        }
     if isinstance(value, np.generic):
         data = base64.b64encode(value.tobytes()).decode()
         return {"kind": "number", "dtype": value.dtype.str, "data": data}
@@ -199,9 +202,11 @@ def read_argument(value: JsonValue) -> Argument:
         content = base64.b64decode(data.text(), validate=True)
     except ValueError:
         raise data.wrong("text in base64") from None
-    shape = () if kind == "number" else tuple(
-        extent.integer(0) for extent in value.field("shape").items()
-    )  # fmt: skip
+    shape = (
+        ()
+        if kind == "number"
+        else tuple(extent.integer(0) for extent in value.field("shape").items())
+    )
     if len(shape) > _MOST_DIMENSIONS or len(content) != math.prod(shape) * dtype.itemsize:
         raise data.wrong(f"the bytes of a {dtype} array of shape {shape[:_MOST_DIMENSIONS]}")
     flat = np.frombuffer(content, dtype).copy()
@@ -256,13 +261,15 @@ def _read_launch(value: JsonValue) -> LaunchConfig:
         raise value.wrong(f"a launch of at most {_MOST_THREADS} threads")
     has_cluster = value.has("cluster") and not value.field("cluster").is_null
     return LaunchConfig(
-        grid, block, value.field("shared_bytes").integer(0, _MOST_EXTENT),
+        grid,
+        block,
+        value.field("shared_bytes").integer(0, _MOST_EXTENT),
         _read_extents(value.field("cluster")) if has_cluster else None,
         value.field("cooperative").boolean(),
         # Findings of older versions do not have these.
         value.has("programmatic") and value.field("programmatic").boolean(),
         _read_attributes(value.field("attributes")) if value.has("attributes") else NO_ATTRIBUTES,
-    )  # fmt: skip
+    )
 
 
 def _read_extents(value: JsonValue) -> tuple[int, ...]:
@@ -292,10 +299,12 @@ def _read_window(value: JsonValue) -> AccessWindow:
 _NUMBERS: Final = ("address", "nbytes", "hit_ratio")
 # A completion event belongs to one session: `KernelCase` rejects it.
 _ATTRIBUTES: Final[Mapping[str, Callable[[JsonValue], object]]] = {
-    "priority": JsonValue.integer, "preferred_cluster": _read_extents,
-    "memory_domain": JsonValue.text, "shared_carveout": JsonValue.integer,
+    "priority": JsonValue.integer,
+    "preferred_cluster": _read_extents,
+    "memory_domain": JsonValue.text,
+    "shared_carveout": JsonValue.integer,
     "access_window": _read_window,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,9 +420,12 @@ def read_finding(value: JsonValue) -> Finding:
     further = {name: value.field(name).text() for name in ("repeat", "note") if value.has(name)}
     repairs = value.field("repairs").items() if value.has("repairs") else iter(())
     return Finding(
-        **texts, **further, lines=tuple(map(_read_line, value.field("lines").items())),
-        example=read_example(value.field("example")), repairs=tuple(map(_read_repair, repairs)),
-    )  # fmt: skip
+        **texts,
+        **further,
+        lines=tuple(map(_read_line, value.field("lines").items())),
+        example=read_example(value.field("example")),
+        repairs=tuple(map(_read_repair, repairs)),
+    )
 
 
 def _read_line(value: JsonValue) -> SourceLine:
@@ -422,7 +434,7 @@ def _read_line(value: JsonValue) -> SourceLine:
     block, thread = (
         None if value.field(name).is_null else value.field(name).coordinates(3, 0, _MOST_EXTENT)
         for name in ("block", "thread")
-    )  # fmt: skip
+    )
     return SourceLine(
         value.field("what").text(), None if file.is_null else file.text(),
         value.field("line").optional_integer(0), value.field("ptx_line").optional_integer(0),
@@ -436,10 +448,12 @@ def _read_repair(value: JsonValue) -> Repair:
     kind, line = value.field("kind").one_of(kinds), value.field("line")
     return Repair(
         kinds[kinds.index(kind)],
-        value.field("change").text(), value.field("text").text(),
+        value.field("change").text(),
+        value.field("text").text(),
         None if line.is_null else _read_line(line),
-        value.field("healed").boolean(), value.field("leaves").text(),
-    )  # fmt: skip
+        value.field("healed").boolean(),
+        value.field("leaves").text(),
+    )
 
 
 _T = TypeVar("_T")
@@ -532,9 +546,12 @@ class Verdict:
         findings = [finding.to_json() for finding in self.findings]
         contractions = [asdict(line) for line in self.contractions]
         return {
-            **plain, "format": FORMAT, "findings": findings, "checks": list(self.checks),
+            **plain,
+            "format": FORMAT,
+            "findings": findings,
+            "checks": list(self.checks),
             "contractions": contractions,
-        }  # fmt: skip
+        }
 
     @classmethod
     def from_json(cls, fields: object) -> Verdict:
@@ -562,10 +579,11 @@ class Verdict:
         """Yield a line about the sums that may be fused."""
         if self.contractions:
             places = dict.fromkeys(
-                f"PTX line {line.ptx_line}" if line.file is None
+                f"PTX line {line.ptx_line}"
+                if line.file is None
                 else f"{Path(line.file).name}:{line.line}"
                 for line in self.contractions
-            )  # fmt: skip
+            )
             shown = ", ".join(list(places)[:_MOST_SHOWN])
             more = f" and {len(places) - _MOST_SHOWN} more" if len(places) > _MOST_SHOWN else ""
             count = _counted(len(self.contractions), "place")
