@@ -126,6 +126,34 @@ def _variable(source: random.Random, module: DeclaredModule, number: int) -> str
     return f"{head} = {value};"
 
 
+def _parameters(source: random.Random, owner: str) -> str:
+    """A list of parameters of a kernel (`entry`), of a function (`func`) or of its `result`."""
+
+    def one(usual: tuple[str, ...], wrong: tuple[str, ...]) -> str:
+        return source.choice(wrong if source.random() < _SLIP else usual)
+
+    declared = []
+    for number in range(source.choice((1, 1, 2, 3)) if owner != "result" else 1):
+        space = one((".param",) if owner == "entry" else (".param", ".param", ".reg"), (".reg", ""))
+        align = one(("", "", ".align 8 ", ".align 16 "), (".align 3 ", ".align 0 "))
+        kind = one((*_TYPES, "b128", "f16"), ("f16x2", "pred", "u128"))
+        pointer = ".ptr .global .align 4 " if owner == "entry" and source.random() < 0.2 else ""
+        extent = one(("", "", "", "[4]"), ("[]", "[0]", "[2][2]", "<2>", "[-1]"))
+        name = one((f"p{number}",), ("p0", "_", "1p", "k"))
+        declared.append(f"{space} {align}.{kind} {pointer}{name}{extent}")
+    return f"({', '.join(declared)})"
+
+
+def _functions(source: random.Random) -> list[str]:
+    """A function, or none, which is defined or only declared."""
+    if source.random() < 0.7:
+        return []
+    linkage = source.choice(("", "", ".visible ", ".weak ", ".extern ", ".common "))
+    result = f" {_parameters(source, 'result')}" if source.random() < 0.5 else ""
+    parameters = _parameters(source, "func") if source.random() < 0.7 else ""
+    return [f"{linkage}.func{result} f{parameters}{source.choice((';', ' { ret; }'))}"]
+
+
 def declared_module(source: random.Random) -> DeclaredModule:
     """A module of a few declarations and a kernel."""
     target = source.choice(_TARGETS) if source.random() < 0.15 else "sm_90a"
@@ -135,8 +163,9 @@ def declared_module(source: random.Random) -> DeclaredModule:
     directives = [source.choice(_OF_KERNELS) for _ in range(source.choice((0, 0, 0, 1, 2)))]
     if source.random() < _SLIP:
         directives.append(source.choice(_WRONG_OF_KERNELS))
+    parameters = _parameters(source, "entry") if source.random() < 0.3 else "()"
     module.text = "\n".join((
         f".version {version}", f".target {target}", ".address_size 64", *declared,
-        f".visible .entry k() {' '.join(directives)} {{ ret; }}", "",
+        *_functions(source), f".visible .entry k{parameters} {' '.join(directives)} {{ ret; }}", "",
     ))  # fmt: skip
     return module

@@ -80,9 +80,9 @@ def _wrong_operand(text: str, error: str) -> str:
 
 KNOWN: Final = (
     KnownDifference(
-        "a variable of another module rejects the kernels that use it, when they are taken",
+        "a name of another module rejects the kernels that use it, when they are taken",
         False,
-        lambda text, log: ".extern" in text and "Undefined reference" in log,
+        lambda text, log: re.search("Undefined reference|Unresolved extern", log) is not None,
     ),
     KnownDifference(
         "ptxas ignores repeated modifiers, and some of other instructions: no compiler writes them",

@@ -230,12 +230,6 @@ class ParameterOwner(Enum):
     PROTOTYPE = "prototype"
 
 
-_REGISTER_PARAMETERS = frozenset(
-    ptx_type for ptx_type in _MEMORY_TYPES if ptx_type == "f16" or TYPE_BYTES[ptx_type] >= 4
-)
-"""Types of the registers that a call by the ABI passes."""
-
-
 def parameter(cursor: Cursor, owner: ParameterOwner) -> Parameter:
     """`.param {.align n} .type [.ptr [.space]] {.align n} name [[n]]`, or `.reg .type name`."""
     if cursor.word not in (".param", ".reg"):
@@ -267,6 +261,25 @@ def parameter(cursor: Cursor, owner: ParameterOwner) -> Parameter:
     )
 
 
+_NOT_PASSED = frozenset({"u8", "s8", "u16", "s16", "pred"})
+"""The types that no function passes by the ABI. It passes .b8, .b16 and arrays."""
+
+
+def fault_of_passed(parameter: Parameter) -> str:
+    """Why a function with a body cannot have a parameter, "" where it can."""
+    name, ptx_type = parameter.name, parameter.ptx_type
+    if parameter.is_array:
+        is_register = parameter.space is Space.REG
+        return f"parameter {name} is an array of registers" if is_register else ""
+    if ptx_type in _NOT_PASSED:
+        return (
+            f"parameter {name} is a .{ptx_type}, which no function passes: .b32 and .b16 are passed"
+        )
+    if parameter.space is Space.PARAM and ptx_type == "f16x2":
+        return f"parameter {name} is a single .f16x2"
+    return ""
+
+
 def _alignments(cursor: Cursor) -> int:
     """`{.align n}`: the largest, 0 without one."""
     align = 0
@@ -281,11 +294,7 @@ def _parameter_type(cursor: Cursor, space: Space, owner: ParameterOwner) -> str:
         return cursor.advance()[1:]
     if owner is ParameterOwner.PROTOTYPE and cursor.word == ".pred":
         return cursor.advance()[1:]
-    ptx_type = declared_type(cursor, space)
-    is_register = owner is ParameterOwner.FUNCTION and space is Space.REG
-    if is_register and ptx_type not in _REGISTER_PARAMETERS:
-        raise cursor.error(f"a .{ptx_type} register is no parameter", cursor.index - 1)
-    return ptx_type
+    return declared_type(cursor, space)
 
 
 def _fault_of_parameter(
@@ -294,12 +303,10 @@ def _fault_of_parameter(
     """Why a function cannot have a parameter, "" where it can."""
     if owner is ParameterOwner.ENTRY and space is not Space.PARAM:
         return f"parameter {name} of a kernel is not a .param"
-    if owner is not ParameterOwner.PROTOTYPE and _is_single_pair(space, ptx_type, shape):
+    if owner is ParameterOwner.ENTRY and _is_single_pair(space, ptx_type, shape):
         return f"parameter {name} is a single .f16x2"
     if shape and ptx_type == "pred":
         return f"parameter {name} is an array of predicates"
-    if shape and space is Space.REG:
-        return f"parameter {name} is an array of registers"
     if len(shape) > 1:
         return f"parameter {name} has more than one dimension"
     if owner is ParameterOwner.ENTRY and not prod(shape):

@@ -15,6 +15,7 @@ from ptx.isa.declarations import (
     LINKAGES,
     SPACES,
     ParameterOwner,
+    fault_of_passed,
     parameter_list,
     result_list,
     variables,
@@ -298,12 +299,7 @@ class _ModuleReader:
             return fault
         if len(function.returns) > 1:
             return f"{name} has more than one result"
-        names = set[str]()
-        for parameter in (*function.returns, *function.params):
-            if parameter.name in names:
-                return f"parameter {parameter.name} is declared twice"
-            names.add(parameter.name)
-        return ""
+        return _fault_of_parameters(function) if is_defined or function.is_entry else ""
 
     def _directives(self, start: int, end: int) -> None:
         """Everything at module level that is no function and no debug section."""
@@ -496,6 +492,19 @@ def _prototype(function: Function) -> tuple[object, ...]:
         tuple((p.space, p.ptx_type, p.align, p.count, p.is_pointer) for p in formals)
         for formals in (function.returns, function.params)
     )
+
+
+def _fault_of_parameters(function: Function) -> str:
+    """Why a kernel, or a function with a body, cannot have its parameters, "" where it can."""
+    names = set[str]()
+    for parameter in (*function.returns, *function.params):
+        if parameter.name in names:
+            return f"parameter {parameter.name} is declared twice"
+        names.add(parameter.name)
+        fault = "" if function.is_entry else fault_of_passed(parameter)
+        if fault:
+            return fault
+    return ""
 
 
 def _fault_of_declarations(function: Function, declared: Function) -> str:

@@ -377,7 +377,12 @@ def test_an_error_after_a_long_list_names_its_place() -> None:
         (".entry k() { P: .callprototype (.param .b32 _[]) _ (); ret; }", "result _ has no extent"),
         (".entry k() { P: .callprototype _ (.param .pred _[2]); ret; }", "an array of predicates"),
         (".entry k(.param .f16x2 p) { ret; }", "parameter p is a single .f16x2"),
-        (".func f(.param .f16x2 p);", "parameter p is a single .f16x2"),
+        (".func f(.param .f16x2 p) { ret; }", "parameter p is a single .f16x2"),
+        (".func f(.param .align 8 .u16 p) { ret; }", "parameter p is a .u16, which no function"),
+        (".func (.param .s8 r) f() { ret; }", "parameter r is a .s8, which no function passes"),
+        (".func f(.reg .pred p) { ret; }", "parameter p is a .pred, which no function passes"),
+        (".func f(.reg .u8 p) { ret; }", "parameter p is a .u8, which no function passes"),
+        (".func f(.reg .b32 p[2]) { ret; }", "parameter p is an array of registers"),
         (".entry k() { .param .f16x2 p; ret; }", "p is a single .f16x2"),
         (".global .v4 .b64 x;", "a vector of 4 .b64 has more than 128 bits"),
         ('.pragma "a', "expected a string"),
@@ -466,6 +471,8 @@ def test_declarations_that_a_gpu_accepts_are_read() -> None:
         + ".alias g, f;\n.entry k() .maxntid 2048, 2, 1 { ret; }\n"
         + ".common .global .b32 shared<0>;\n"
         + ".func h(.param .f16x2 p[2], .param .b32 q[]) { .param .f16x2 a[2]; ret; }\n"
+        + ".extern .func (.param .s8 p) i(.param .b32 p, .reg .u16 q[2], .param .f16x2 q);\n"
+        + ".func passed(.param .b16 a, .reg .b8 b, .param .u8 c[3], .reg .f16 d) { ret; }\n"
         + ".entry pairs(.param .f16x2 p[2]) { P: .callprototype _ (.param .f16x2 _); ret; }\n"
     )
     module.body("h")
