@@ -23,11 +23,9 @@ from .comparison import differences
 from .contended import contended_case
 from .programs import program_case
 from .running import run_case
-from .stored import Measured
+from .stored import FORMS, KERNELS, PROGRAMS, Measured
 from .warpgroup import warpgroup_case
 
-FORMS: Final = Path(__file__).with_name("measured_h200_forms.xz")
-PROGRAMS: Final = Path(__file__).with_name("measured_h200_programs.xz")
 _ORDERS: Final = 8
 _CHECKS: Final[tuple[CheckName, ...]] = ("race", "init", "bounds")
 
@@ -36,7 +34,7 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     """Compare forms and programs with stored results, then new programs if there is a GPU."""
     parser = argparse.ArgumentParser(prog="python -m campaigns hardware", allow_abbrev=False)
     parser.add_argument(
-        "--results", type=Path, nargs="*", default=[FORMS, PROGRAMS],
+        "--results", type=Path, nargs="*", default=[FORMS, KERNELS, PROGRAMS],
         help="files of campaigns.hardware.measure (those of the repository)",
     )  # fmt: skip
     given = parser.parse_args(options)

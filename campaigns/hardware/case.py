@@ -28,7 +28,8 @@ class Buffer:
 
     Attributes:
         kind: of its contents: "raw16", "raw32" and "raw64" for numbers of all kinds, the name of a
-            format for elements of a matrix (with " b" and " c" for others than the first), "zero".
+            format for elements of a matrix (with " b" and " c" for others than the first), "zero",
+            "map" with extents and a box for a tensor map over the first buffer.
         nbytes: its size.
         dtype: the type of a result, such as "f4" or "u8"; "" of a buffer that is not compared.
     """
@@ -75,7 +76,7 @@ class Case:
 def contents(kind: str, nbytes: int, seed: int) -> Bits:
     """Return the bytes of a buffer, the same with every NumPy."""
     kind, _, operand = kind.partition(" ")
-    if kind == "zero":
+    if kind in ("zero", "map"):
         return np.zeros(nbytes, np.uint8)
     if kind.startswith("raw"):
         return _raw(int(kind[3:]), nbytes, seed)
@@ -164,6 +165,7 @@ class _Module:
     """The text of a module, with its buffers."""
 
     def __init__(self) -> None:
+        self.directive = ""
         self.buffers: list[Buffer] = []
         self.results: list[tuple[int, str]] = []
         self._lines: list[str] = []
@@ -177,7 +179,7 @@ class _Module:
         parameters = ",".join(f".param .u64 {name}" for name in names)
         return "\n".join((
             ".version 9.0", ".target sm_90", ".address_size 64",
-            f".visible .entry K({parameters})", "{",
+            f".visible .entry K({parameters}){self.directive}", "{",
             ".reg .b32 %t; .shared .align 128 .b8 sh[8192]; mov.u32 %t,%tid.x;",
             *self._lines, "ret;", "}", "",
         ))  # fmt: skip
@@ -200,6 +202,8 @@ class _Module:
     def add(self, form: Form, number: int) -> None:
         """Add a form of scalar operands."""
         lines = self._lines
+        if form.group == "cluster":
+            self.directive = " .reqnctapercluster 1"
         lines.append("{.reg .b64 x,y; .reg .pred %p,%q; setp.ne.u32 %p,0,0; setp.ne.u32 %q,0,0;")
         names = {"p": "%p", "p2": "%q"}
         for k, t in enumerate(form.inputs):
@@ -213,7 +217,7 @@ class _Module:
         for k, t in enumerate(values):
             names["d" if not k else f"d{k + 1}"] = f"w{k}"
             lines.append(f".reg .{register_of(t)} w{k};")
-        if form.group == "memory":
+        if form.group in ("memory", "cluster"):
             own = self._input("zero", THREADS * 16, is_own=True)
             names |= {"m": "mm", "s": "ss", "s64": "s64", "s0": "sh"}
             lines.append(
@@ -224,7 +228,7 @@ class _Module:
         text = _PLACE.sub(lambda match: names[match[1]], form.text)
         lines.append(re.sub(r"\bW(?=[:;])", f"W{number}", text))
         self._store(form, number)
-        lines.append("bar.sync 0; }" if form.group == "memory" else "}")
+        lines.append("bar.sync 0; }" if form.group in ("memory", "cluster") else "}")
 
     def _store(self, form: Form, number: int) -> None:
         stride = 8 * len(form.outputs)

@@ -36,7 +36,8 @@ class Allowed:
 
 _TABLE: Final = "the function of the hardware is a table that is not published"
 ALLOWED: Final = (
-    Allowed(r"(div\.(approx|full)|rcp\.approx|sqrt\.approx|rsqrt\.approx)(\.ftz)?\.f32", _TABLE, 1),
+    Allowed(r"div\.(approx|full)(\.ftz)?\.f32", _TABLE, 2),
+    Allowed(r"(rcp\.approx|sqrt\.approx|rsqrt\.approx)(\.ftz)?\.f32", _TABLE, 1),
     Allowed(r"rsqrt\.approx\.f64", _TABLE, 1),
     Allowed(r"(rcp|rsqrt)\.approx\.ftz\.f64", _TABLE, relative=1e-6),
     Allowed(r"(sin|cos)\.approx(\.ftz)?\.f32", _TABLE, absolute=3.6e-7),
@@ -82,7 +83,7 @@ def differences(
         got: the results of the emulator.
         gpu: those of the GPU.
         orders: further results of the emulator, in other orders of its threads. Integers that
-            depend on the order are not compared. Floats are compared with the spread of all orders.
+            depend on the order are not compared. Floats lie within twice the spread of all orders.
     """
     for number, (mine, other) in enumerate(zip(got, gpu, strict=True)):
         name = case.forms[number] if case.forms else case.name
@@ -92,7 +93,7 @@ def differences(
         if orders:
             wrong = ~_is_within(name, [mine, *(each[number] for each in orders)], other)
         elif allowed is not None:
-            wrong &= ~_is_near(name, allowed, *rows)
+            wrong &= ~is_near(name, allowed, *rows)
         threads = np.flatnonzero(wrong)
         if threads.size:
             first = threads[:_SHOWN]
@@ -114,7 +115,8 @@ def _is_within(form: str, orders: Sequence[Bits], gpu: Bits) -> NDArray[np.bool_
             values = np.array([_values(form, each)[:, 0] for each in found])
             spread = np.ptp(values)
             value = _values(form, other)[:, 0]
-            low, high = values.min() - spread, values.max() + spread
+            # Eight orders are few: an H200 was 1.25 times their spread from the nearest of them.
+            low, high = values.min() - 2 * spread, values.max() + 2 * spread
             near.append((low <= value) & (value <= high))
     return np.logical_and.reduce(near) if near else np.ones(len(results[0]), np.bool_)
 
@@ -128,7 +130,7 @@ def _hex(row: Bits) -> str:
     return f"0x{int.from_bytes(row.tobytes(), 'little'):x}"
 
 
-def _is_near(form: str, allowed: Allowed, mine: Bits, gpu: Bits) -> NDArray[np.bool_]:
+def is_near(form: str, allowed: Allowed, mine: Bits, gpu: Bits) -> NDArray[np.bool_]:
     """Return for each thread whether all of its values are as near as is allowed."""
     got, want = _values(form, mine), _values(form, gpu)
     with np.errstate(all="ignore"):

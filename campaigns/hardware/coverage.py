@@ -9,6 +9,7 @@ stored result of a GPU has, and the types that none has, which are not measured.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,8 +23,7 @@ from ptx.isa.model import Instruction
 from ptx.isa.module import PtxModule
 from tests.emulator.differential.recording import DATA, Recording
 
-from . import FORMS, PROGRAMS
-from .stored import Measured
+from .stored import FORMS, KERNELS, PROGRAMS, Measured
 
 ROWS: Final = Path(__file__).with_name("opcodes.txt")
 PAGE: Final = Path(__file__).parents[2] / "docs" / "hardware.md"
@@ -32,6 +32,8 @@ _HEAD: Final = "# name | types compared with a GPU | types not measured; - is no
 _MEASURED_TARGET: Final = "sm_90a"
 _TEXTURES: Final = ("istypep", "suld", "suq", "sured", "sust", "tex", "tld4", "txq")
 _NEWEST_PTX: Final = (99, 0)
+_BARE: Final = re.compile(r"(?<![\w.])(?:exit|ret|pmevent)(?=[ ;])")
+"""Instructions that are one word."""
 Operation = tuple[str, str]
 """The name of a record, and a type suffix of it."""
 
@@ -48,9 +50,11 @@ def all_operations() -> frozenset[Operation]:
 
 def measured_operations() -> frozenset[Operation]:
     """Return the operations in the PTX of which a GPU's results are stored."""
-    texts = [case.ptx for file in (FORMS, PROGRAMS) for case in Measured.load(file).cases]
+    files = (FORMS, KERNELS, PROGRAMS)
+    texts = [case.ptx for file in files for case in Measured.load(file).cases]
     texts += [Recording.load(path).ptx for path in sorted(DATA.glob("*.json.xz"))]
     words = frozenset[str]().union(*(PtxModule(text).instruction_words for text in texts))
+    words |= frozenset(word for text in texts for word in _BARE.findall(text))
     known = all_operations()
     return frozenset(found for word in words for found in _operation(word, known))
 

@@ -25,17 +25,19 @@ import cudadrv
 from .case import Case, case_of
 from .contended import contended_case
 from .forms import forms
+from .kernels import kernel_cases
 from .programs import program_case
 from .running import run_case
-from .stored import Measured
+from .stored import Measured, stored_forms
 from .warpgroup import warpgroup_case
 
 _FORMS_OF_A_CASE: Final = 48
 _PROGRAMS_OF_A_SET: Final = 50
+_KERNELS_OF_A_SET: Final = 4
 _SECONDS_OF_A_SET: Final = 120.0
 
 
-Kind = Literal["forms", "programs", "warpgroup", "contended"]
+Kind = Literal["forms", "kernels", "programs", "warpgroup", "contended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Work:
     Attributes:
         name: of its file.
         kind: of its cases.
-        parts: names of forms, or numbers of programs.
+        parts: names of forms or kernels, or numbers of programs.
         seed: of the programs.
     """
 
@@ -57,13 +59,16 @@ class Work:
     @property
     def title(self) -> str:
         """Its first form or program."""
-        return self.parts[0] if self.kind == "forms" else f"{self.kind} {self.parts[0]}"
+        is_named = self.kind in ("forms", "kernels")
+        return self.parts[0] if is_named else f"{self.kind} {self.parts[0]}"
 
     def cases(self) -> list[Case]:
         """Return the cases."""
         if self.kind == "forms":
             by_name = {form.name: form for form in forms()}
             return [case_of(self.name, [by_name[name] for name in self.parts])]
+        if self.kind == "kernels":
+            return [kernel_cases()[name] for name in self.parts]
         if self.kind == "contended":
             return [contended_case(int(number)) for number in self.parts]
         make = program_case if self.kind == "programs" else warpgroup_case
@@ -80,14 +85,22 @@ class Work:
         ]
 
 
-def all_work(programs: int, seed: int) -> list[Work]:
-    """Return the sets: all forms by their groups, and so many programs."""
+def all_work(programs: int, seed: int, stored: frozenset[str] = frozenset()) -> list[Work]:
+    """Return the sets: forms by their groups, all kernels, and so many programs.
+
+    Args:
+        programs: random programs.
+        seed: of them.
+        stored: names of forms to leave out.
+    """
     groups: dict[str, list[str]] = {}
     for form in forms():
-        groups.setdefault(form.group, []).append(form.name)
+        if form.name not in stored:
+            groups.setdefault(form.group, []).append(form.name)
     found: list[Work] = []
     for group, names in groups.items():
         found += _sets(group, "forms", names, _FORMS_OF_A_CASE, seed)
+    found += _sets("kernels", "kernels", list(kernel_cases()), _KERNELS_OF_A_SET, seed)
     numbers = [str(number) for number in range(programs)]
     found += _sets("programs", "programs", numbers, _PROGRAMS_OF_A_SET, seed)
     found += _sets("warpgroup", "warpgroup", numbers[: programs // 10], _PROGRAMS_OF_A_SET, seed)
@@ -168,14 +181,17 @@ def _joined(files: Sequence[Path], failed: dict[str, str]) -> Measured:
 
 
 def main() -> int:
-    """Measure all forms and some programs; write two files."""
+    """Measure all forms, all kernels and some programs; write three files."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("folder", type=Path, help="where forms.xz and programs.xz are written")
+    parser.add_argument(
+        "folder", type=Path, help="where forms.xz, kernels.xz and programs.xz are written"
+    )
     parser.add_argument("--programs", type=int, default=0, help="random programs (0)")
     parser.add_argument("--seed", type=int, default=1, help="of the programs (1)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seconds", type=float, default=240.0, help="the most time (240)")
     parser.add_argument("--only", default="", help="sets whose kind or name begins with this")
+    parser.add_argument("--new", action="store_true", help="no forms with stored results")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
@@ -185,20 +201,20 @@ def main() -> int:
     given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         run = _Run(Path(folder), started + given.seconds)
+        stored = stored_forms() if given.new else frozenset[str]()
         chosen = [
-            work for work in all_work(given.programs, given.seed)
+            work for work in all_work(given.programs, given.seed, stored)
             if work.kind.startswith(given.only) or work.name.startswith(given.only)
         ]  # fmt: skip
         with ThreadPoolExecutor(given.jobs) as pool:
             list(pool.map(run.run, chosen))
-        for name in ("forms", "programs"):
-            is_program = name == "programs"
+        for name in ("forms", "kernels", "programs"):
             files = [
                 file for (kind, _), file in sorted(run.files.items())
-                if (kind != "forms") == is_program
+                if (kind if kind in ("forms", "kernels") else "programs") == name
             ]  # fmt: skip
             if files:
-                joined = _joined(files, {} if is_program else run.failed)
+                joined = _joined(files, run.failed if name == "forms" else {})
                 joined.save(given.folder / f"{name}.xz")
                 size = (given.folder / f"{name}.xz").stat().st_size
                 print(f"{name}: {len(joined.cases)} cases, {size} bytes, {joined.device}")

@@ -66,7 +66,7 @@ def _families() -> dict[str, tuple[Form, ...]]:
 
 @cache
 def _atomics() -> tuple[Form, ...]:
-    return tuple(form for form in forms() if re.match(r"(?:atom|red)\.(?!all)", form.name))
+    return tuple(form for form in forms() if re.match(r"(?:atom|red)\.(?!all|async)", form.name))
 
 
 @cache

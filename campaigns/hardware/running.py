@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 import cudadrv
 import ptx
 
-from .case import Bits, Case
+from .case import Bits, Buffer, Case
 
 _ALIGNMENT: Final = 256
 
@@ -41,11 +41,20 @@ def run_case(
         context.load_module(ptx.Image.from_ptx(case.ptx)) as module,
     ):
         device = stream.to_device(memory)
-        addresses = [device.ptr + start for start in starts]
+        arguments: list[object] = [device.ptr + start for start in starts]
+        for k, buffer in enumerate(case.buffers):
+            if buffer.kind.startswith("map"):
+                arguments[k] = _map(buffer, device[: case.buffers[0].nbytes])
         config = cudadrv.LaunchConfig(1, case.threads, shared_bytes=case.shared_bytes)
-        module.kernel("K").launch(stream, config, *addresses)
+        module.kernel("K").launch(stream, config, *arguments)
         found = stream.to_host(device)
     return [found[starts[k] : starts[k] + case.buffers[k].nbytes] for k in case.results]
+
+
+def _map(buffer: Buffer, tensor: cudadrv.DeviceArray[Any]) -> cudadrv.TensorMap:
+    """Return a map over 32-bit integers, whose extents and box the kind of its buffer names."""
+    extents, box = (tuple(map(int, part.split(","))) for part in buffer.kind.split()[1:])
+    return cudadrv.TensorMap(tensor.view(np.uint32).reshape(extents), box)
 
 
 def _places(sizes: Sequence[int]) -> tuple[list[int], int]:

@@ -14,6 +14,9 @@ import numpy as np
 from .case import Bits, Buffer, Case
 
 FORMAT: Final = 1
+FORMS: Final = Path(__file__).with_name("measured_h200_forms.xz")
+KERNELS: Final = Path(__file__).with_name("measured_h200_kernels.xz")
+PROGRAMS: Final = Path(__file__).with_name("measured_h200_programs.xz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,11 @@ class Measured:
         return cls(
             fields["device"], fields["driver"], cases, _divided(cases, body), fields["rejected"]
         )
+
+
+def stored_forms() -> frozenset[str]:
+    """Return the names of the forms that have results."""
+    return frozenset(name for case in Measured.load(FORMS).cases for name in case.forms)
 
 
 def _divided(cases: Sequence[Case], body: bytes) -> tuple[tuple[Bits, ...], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-Group = Literal["plain", "approximate", "warp", "memory", "matrix"]
+Group = Literal["plain", "approximate", "warp", "memory", "cluster", "matrix"]
 INTEGERS: Final = ("u16", "s16", "u32", "s32", "u64", "s64")
 ROUNDINGS: Final = (".rn", ".rz", ".rm", ".rp")
 OPERANDS: Final = "abce"

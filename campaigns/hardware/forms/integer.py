@@ -19,6 +19,7 @@ def add_forms(found: FormList) -> None:
     _arithmetic(found)
     _narrow_arithmetic(found)
     _bits(found)
+    _moves(found)
     _shifts(found)
     _carries(found)
     _comparisons(found)
@@ -103,6 +104,17 @@ def _bits(found: FormList) -> None:
         found.add(f"{op}.pred", ["s32", "s32"], "pred", text)
 
 
+def _moves(found: FormList) -> None:
+    for t in ("s16", "s32", "s64"):
+        found.plain(f"mov.{t}", [t], t)
+    for t in ("b32", "u32"):
+        text = (
+            f"{{.reg .b32 x<4>; mov.v4.{t} {{x0,x1,x2,x3}},%tid; add.u32 $d,x0,$a; "
+            "mov.b32 $d2,x1;}"
+        )
+        found.add(f"mov.v4.{t}", ["b32"], ["b32", "b32"], text, "warp")
+
+
 def _shifts(found: FormList) -> None:
     for t in ("b16", "b32", "b64"):
         found.plain(f"shl.{t}", [t, "u32"], t)
@@ -140,7 +152,7 @@ def _comparisons(found: FormList) -> None:
             op = f"setp.{chosen}.{combined}.{t}"
             text = f"{{.reg .pred q; setp.gt.s32 q,$c,0; {op} $p|$p2,$a,$b,q;}}"
             found.add(op, [t, t, "u32"], ["pred", "pred2"], text)
-        for result in ("u32", "s32", "f32"):
+        for result in ("u32", "s32", "f32", "f16", "bf16"):
             found.plain(f"set.{chosen}.{result}.{t}", [t, t], result)
         op = f"set.{chosen}.and.f32.{t}"
         text = f"{{.reg .pred q; setp.gt.s32 q,$c,0; {op} $d,$a,$b,q;}}"
@@ -158,8 +170,11 @@ def _half_comparisons(found: FormList) -> None:
             for ftz in ("", ".ftz") if t == "f16" else ("",):
                 op = f"setp.{comparison}{ftz}.{t}"
                 found.add(op, [t, t], "pred", f"{op} $p,$a,$b;")
-        for comparison, result in product(("lt", "equ", "nan"), (t, "u16", "s16", "u32", "s32")):
+        results = ("u16", "s16", "u32", "s32", *(("f16", "bf16") if t == "f16" else (t,)))
+        for comparison, result in product(("lt", "equ", "nan"), results):
             found.plain(f"set.{comparison}.{result}.{t}", [t, t], result)
         found.plain(f"set.ge.{t}x2.{t}x2", ["b32", "b32"], "b32")
+        for result in ("u32", "s32"):
+            found.plain(f"set.ge.{result}.{t}x2", ["b32", "b32"], result)
         op = f"setp.leu.{t}x2"
         found.add(op, ["b32", "b32"], ["pred", "pred2"], f"{op} $p|$p2,$a,$b;")

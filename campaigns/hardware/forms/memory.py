@@ -28,7 +28,15 @@ _BULK: Final = (
     ("add", "u32"), ("add", "s32"), ("add", "u64"), ("min", "u32"), ("min", "s32"),
     ("max", "s64"), ("max", "u64"), ("inc", "u32"), ("dec", "u32"), ("and", "b32"), ("or", "b32"),
     ("xor", "b64"), ("add", "f32"), ("add", "f64"), ("add.noftz", "f16"), ("add.noftz", "bf16"),
-    ("min", "f16"), ("max", "bf16"),
+    ("min", "f16"), ("max", "bf16"), ("and", "b64"), ("or", "b64"), ("xor", "b32"),
+    ("max", "f16"), ("min", "bf16"), ("max", "s32"), ("max", "u32"), ("min", "s64"), ("min", "u64"),
+)  # fmt: skip
+_SHARED_BULK: Final = (
+    ("add", "u32"), ("add", "s32"), ("add", "u64"), ("min", "u32"), ("min", "s32"), ("max", "u32"),
+    ("max", "s32"), ("inc", "u32"), ("dec", "u32"), ("and", "b32"), ("or", "b32"), ("xor", "b32"),
+)  # fmt: skip
+_READ_ONLY: Final = (
+    "u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "u64", "s64", "b64", "f32", "f64",
 )  # fmt: skip
 _FILL: Final = "st.global.v2.b64 [$m],{$a,$b}; "
 _READ_GLOBAL: Final = "ld.global.v2.b64 {$d,$d2},[$m];"
@@ -46,6 +54,10 @@ def add_forms(found: FormList) -> None:
     _copies(found)
     _mbarriers(found)
     _bulk_copies(found)
+    _bulk_sums(found)
+    _remote(found)
+    _read_only(found)
+    _hints(found)
     _fences(found)
 
 
@@ -150,6 +162,7 @@ def _loads_and_stores(found: FormList) -> None:
         "ld.volatile": "st.volatile.global.b64 [$m],$a; ld.volatile.global.b64 $d,[$m];",
         "ld.acquire": "st.release.gpu.global.b64 [$m],$a; ld.acquire.gpu.global.b64 $d,[$m];",
         "ld.relaxed": "st.relaxed.sys.global.b64 [$m],$a; ld.relaxed.sys.global.b64 $d,[$m];",
+        "ld.s64": "st.global.s64 [$m],$a; ld.global.s64 $d,[$m];",
         "ld.cg": "st.global.cg.b64 [$m],$a; ld.global.cg.b64 $d,[$m];",
         "ld.cv": "st.global.wt.b64 [$m],$a; ld.global.cv.b64 $d,[$m];",
         "prefetch": "st.global.b64 [$m],$a; prefetch.global.L2 [$m]; ld.global.b64 $d,[$m];",
@@ -186,7 +199,8 @@ def _mbarriers(found: FormList) -> None:
         "arrive.count": "mbarrier.arrive.shared.b64 st0,[$s0],1;",
         "arrive.release": "mbarrier.arrive.release.cta.shared::cta.b64 st0,[$s0];",
         "arrive_drop": "mbarrier.arrive_drop.shared.b64 st0,[$s0];",
-        "arrive.expect_tx": ("mbarrier.arrive.expect_tx.shared.b64 st0,[$s0],0;"),
+        "arrive.expect_tx": "mbarrier.arrive.expect_tx.shared.b64 st0,[$s0],0;",
+        "arrive_drop.expect_tx": "mbarrier.arrive_drop.expect_tx.shared.b64 st0,[$s0],0;",
     }.items():
         text = f"{_START}@q mbarrier.init.shared.b64 [$s0],256; bar.sync 0; {arrive} {wait}"
         found.add(f"mbarrier.{name}", ["b32"], ["b64", "pred"], text, "memory")
@@ -196,6 +210,13 @@ def _mbarriers(found: FormList) -> None:
         "mbarrier.test_wait.parity.shared.b64 $p,[$s0],0; mov.b32 $d,7;}"
     )
     found.add("mbarrier.parity", ["b32"], ["b32", "pred"], text, "memory")
+
+    text = (
+        f"{_START}@q mbarrier.init.shared.b64 [$s0],512; bar.sync 0; "
+        "mbarrier.arrive_drop.noComplete.shared.b64 st0,[$s0],1; bar.sync 0; "
+        f"mbarrier.arrive.shared.b64 st0,[$s0]; {wait}"
+    )
+    found.add("mbarrier.arrive_drop.noComplete", ["b32"], ["b64", "pred"], text, "memory")
 
 
 def _bulk_copies(found: FormList) -> None:
@@ -221,8 +242,83 @@ def _bulk_copies(found: FormList) -> None:
     found.add("cp.async.bulk.to_shared", ["b64"] * 2, ["b64"] * 2, text, "memory")
 
 
+def _bulk_sums(found: FormList) -> None:
+    """Sums in bulk: with a hint for the cache, and of shared memory."""
+    end = "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; "
+    for op, t in _BULK:
+        text = (
+            "{.reg .b64 policy; createpolicy.fractional.L2::evict_last.b64 policy,1.0; "
+            f"{_FILL}st.shared.v2.b64 [$s],{{$c,$e}}; fence.proxy.async; "
+            f"cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.{op}.{t} "
+            f"[$m],[$s],16,policy; {end}fence.proxy.async; {_READ_GLOBAL}}}"
+        )
+        found.add(f"cp.reduce.hint.{op}.{t}", ["b64"] * 4, ["b64"] * 2, text, "memory")
+    for op, t in _SHARED_BULK:  # each even thread adds its bytes to those of the next one
+        text = (
+            f"{_START}@q mbarrier.init.shared.b64 [$s0],256; st.shared.v2.b64 [$s],{{$a,$b}}; "
+            "fence.proxy.async; bar.sync 0; and.b32 t,t,1; setp.eq.u32 q,t,0; mov.u32 u,0; "
+            "@q mov.u32 u,16; @q cp.reduce.async.bulk.shared::cluster.shared::cta."
+            f"mbarrier::complete_tx::bytes.{op}.{t} [$s+16],[$s],16,[$s0]; "
+            "mbarrier.arrive.expect_tx.shared.b64 st0,[$s0],u; "
+            f"W: mbarrier.try_wait.shared.b64 w,[$s0],st0; @!w bra W; {_READ_SHARED}}}"
+        )
+        found.add(f"cp.reduce.shared.{op}.{t}", ["b64"] * 2, ["b64"] * 2, text, "cluster")
+
+
+def _remote(found: FormList) -> None:
+    """Stores and sums that complete at an mbarrier."""
+    forms = [(f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.{t}", t)
+             for t in ("b32", "b64", "u32", "s32", "u64", "s64", "f32", "f64")]  # fmt: skip
+    forms += [
+        (f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{op}.{t}", t)
+        for op, t in _SHARED_BULK
+    ]
+    for op, t in forms:
+        nbytes = bits(t) // 8
+        text = (
+            f"{_START}@q mbarrier.init.shared.b64 [$s0],256; st.shared.b{bits(t)} [$s],$a; "
+            f"bar.sync 0; mbarrier.arrive.expect_tx.shared.b64 st0,[$s0],{nbytes}; "
+            f"{op} [$s],$b,[$s0]; W: mbarrier.try_wait.shared.b64 w,[$s0],st0; @!w bra W; "
+            f"ld.shared.b{bits(t)} $d,[$s];}}"
+        )
+        name = op.replace("shared::cluster.mbarrier::complete_tx::bytes.", "")
+        found.add(name, [t, t], t, text, "cluster")
+
+
+def _read_only(found: FormList) -> None:
+    """Loads from a buffer that the kernel does not write: the operands of the thread."""
+    for t in _READ_ONLY:
+        register = t if t[0] == "f" else f"b{max(16, bits(t))}"
+        found.add(f"ldu.{t}", ["b64"], register, f"ldu.global.{t} $d,[x];", "memory")
+    text = "{.reg .b128 y; ldu.global.b128 y,[x]; mov.b128 {$d,$d2},y;}"
+    found.add("ldu.b128", ["b64"], ["b64", "b64"], text, "memory")
+
+
+def _hints(found: FormList) -> None:
+    """Instructions that change no value."""
+    first = (
+        "{.reg .pred q; .reg .b32 t; mov.u32 t,%tid.x; and.b32 t,t,7; setp.eq.u32 q,t,0; "
+        "st.global.b64 [$m],$a; bar.sync 0; "
+    )
+    discarded = "bar.sync 0; st.global.b64 [$m],$a; "
+    for name, text, after in (
+        ("applypriority", "@q applypriority.global.L2::evict_normal [$m],128; ", ""),
+        ("discard", "@q discard.global.L2 [$m],128; ", discarded),
+        ("cp.async.bulk.prefetch", "cp.async.bulk.prefetch.L2.global [$m],16; ", ""),
+        ("pmevent", "pmevent 3; ", ""),
+        ("pmevent.mask", "pmevent.mask 5; ", ""),
+    ):
+        text = f"{first}{text}{after}ld.global.b64 $d,[$m];}}"
+        found.add(name, ["b64"], "b64", text, "memory")
+    text = (
+        "{.reg .b64 g; .reg .b32 r; cvta.shared.u64 g,$s64; getctarank.u64 r,g; add.u32 $d,r,$a;}"
+    )
+    found.add("getctarank.u64", ["b32"], "b32", text, "memory")
+
+
 def _fences(found: FormList) -> None:
     for fence in (
+        "membar.proxy.alias", "fence.proxy.tensormap::generic.release.gpu",
         "membar.cta", "membar.gl", "membar.sys", "fence.sc.gpu", "fence.acq_rel.cta",
         "fence.acq_rel.gpu", "fence.acq_rel.sys", "fence.proxy.alias", "fence.proxy.async",
         "fence.proxy.async.global", "fence.mbarrier_init.release.cluster",
