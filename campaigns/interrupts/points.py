@@ -28,6 +28,7 @@ _DRIVER: Final = (
     f"{Path(cudadrv.__file__).parent / 'emulator'}{os.sep}",
     f"{Path(ptx.__file__).parent / 'emulate'}{os.sep}",
 )
+_READER: Final = f"{Path(ptx.__file__).parent / 'isa'}{os.sep}"
 # What a finalizer raises goes no further than `sys.unraisablehook`.
 _FINALIZERS: Final = ("__del__", "_after_collection", "_forget")
 _CALLS: Final = ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
@@ -123,7 +124,11 @@ class Interrupter:
             self.points += 1
 
     def _call(self, frame: FrameType, event: str, _: object) -> Any:
-        if self.place is not None or not self._ours(frame.f_code) or _is_finalizer(frame):
+        code = frame.f_code
+        if self.place is not None or not self._ours(code) or _is_finalizer(frame):
+            return None
+        # The emulator reads PTX while it executes a kernel. There it stands for a driver of C.
+        if code.co_filename.startswith(_READER) and is_in_driver(frame.f_back):
             return None
         if frame not in self._last:
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
