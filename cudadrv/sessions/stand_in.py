@@ -24,12 +24,16 @@ from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.hosting import clear_faults as clear_faults_of, keep_no_faults
 from ..emulator.profiles import DeviceProperties, EmulatedDevice
-from ..emulator.shared_libraries.early_libraries import early_folder_here
 from ..emulator.shared_libraries.libcuda import Libcuda
 from ..emulator.shared_libraries.libnvidia_ml import LibnvidiaMl
 from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
 from ..emulator.shared_libraries.libnvrtc import LibNvrtc
-from ..emulator.shared_libraries.library_files import LIBCUDA, LIBNVIDIA_ML, library_folder
+from ..emulator.shared_libraries.library_files import (
+    LIBCUDA,
+    LIBNVIDIA_ML,
+    early_folder_here,
+    library_folder,
+)
 from ..emulator.shared_libraries.runtime_module import RuntimeModule
 from ..emulator.shared_libraries.shared_object import is_loaded
 from ..emulator.timeline.schedule import OrderName

@@ -12,13 +12,16 @@ import os
 import threading  # of the main thread: Python takes the first thread that imports it for that
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from ...driver.deferred_start import defer
 from .early_runtime import EarlyRuntime
+from .lock_wait import waiting_ensure
+
+# Loaded now: the first call may need it at once.
+from .native_beginning import let_native_thread_begin as let_native_thread_begin
 from .nvrtc_files import MAJORS, nvrtc_files, opened, replacing_name
-from .symbol_table import redirect
+from .symbol_table import ENSURE, TABLE, redirect
 
 FOLDER: Final = "CUDADRV_EMULATE_LIBRARIES"
 REPLACED: Final = ("nvrtcGetCUBINSize", "nvrtcGetCUBIN")
@@ -26,12 +29,6 @@ REPLACED: Final = ("nvrtcGetCUBINSize", "nvrtcGetCUBIN")
 _IN_FOLDER: Final = ("libnvJitLink.so.{0}",)
 _IN_SEARCH_PATH: Final = ("libcuda.so.1", "libnvidia-ml.so.1")
 _real: Final[dict[tuple[int, int], dict[str, int]]] = {}
-
-
-def early_folder_here() -> Path | None:
-    """Return the folder of these libraries in a process of `emulate`; None in others."""
-    folder = os.environ.get(FOLDER)
-    return Path(folder) if folder else None
 
 
 def start_at_first_call(start: Callable[[], object]) -> bool:
@@ -42,7 +39,7 @@ def start_at_first_call(start: Callable[[], object]) -> bool:
     linkers = [os.path.join(folder, n.format(major)) for n in _IN_FOLDER for major in MAJORS]
     for library in (*_IN_SEARCH_PATH, *linkers):
         with suppress(OSError):  # the start reports what is wrong with them
-            ctypes.CDLL(library, mode=os.RTLD_NOW)
+            _load(library)
     for major, file in nvrtc_files().items():
         with suppress(OSError, AttributeError):
             _replace(file, os.path.join(folder, replacing_name(major)))
@@ -51,9 +48,20 @@ def start_at_first_call(start: Callable[[], object]) -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def _load(library: str) -> ctypes.CDLL:
+    """Load a library whose first call, too, reports a long wait for the interpreter lock."""
+    loaded = ctypes.CDLL(library, mode=os.RTLD_NOW)
+    ensure = waiting_ensure()
+    if ensure is not None:
+        starters = (ctypes.c_void_p * (ENSURE + 1)).in_dll(loaded, TABLE)
+        if starters[ENSURE]:
+            starters[ENSURE] = ensure
+    return loaded
+
+
 def _replace(file: str, replacing: str) -> None:
     """Let symbols of an NVRTC lead to functions that start the emulator."""
-    real, own = opened(file), ctypes.CDLL(replacing, mode=os.RTLD_NOW)
+    real, own = opened(file), _load(replacing)
     addresses = {name: address_of(real, name) for name in REPLACED}
     status = os.stat(file)
     _real[status.st_dev, status.st_ino] = addresses

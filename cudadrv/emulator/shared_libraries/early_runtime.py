@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
@@ -16,7 +15,7 @@ from typing import Any, Final
 NAME: Final = "cuda.bindings.runtime"
 
 
-class EarlyRuntime(MetaPathFinder):
+class EarlyRuntime:
     """Finds the module as ever, and lets its functions start the emulator."""
 
     def __init__(self, start: Callable[[], object]) -> None:
@@ -29,31 +28,23 @@ class EarlyRuntime(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the module's usual spec, with a loader that wraps the functions."""
+        """Return the module's usual spec, whose loader wraps the functions."""
         if fullname != NAME:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _WrappingLoader(spec.loader, self._start)
+        loader = None if spec is None else spec.loader
+        if loader is not None:
+            execute = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                for name in runtime_names(module):
+                    real = getattr(module, name)
+                    setattr(module, name, _starting(self._start, module, name, real))
+
+            # A class of loaders would import `importlib.abc`: 10 ms.
+            vars(loader)["exec_module"] = exec_module
         return spec
-
-
-class _WrappingLoader(Loader):
-    """A loader that wraps the functions of another loader's module."""
-
-    def __init__(self, loader: Loader, start: Callable[[], object]) -> None:
-        self._loader = loader
-        self._start = start
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Create the module with the other loader."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute the module with the other loader, then wrap its functions."""
-        self._loader.exec_module(module)
-        for name in runtime_names(module):
-            setattr(module, name, _starting(self._start, module, name, getattr(module, name)))
 
 
 def runtime_names(module: ModuleType) -> list[str]:

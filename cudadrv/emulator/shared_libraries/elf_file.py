@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
-TABLE: Final = "cudadrv_table"
-"""The name of two variables: the addresses of the table of functions, and of that for the end."""
+from .symbol_table import TABLE
+
 HOOKS: Final = ("PyGILState_Ensure", "PyErr_Fetch", "PyErr_Restore", "PyGILState_Release")
 """The functions of Python whose addresses begin the table, if its functions run Python."""
 END: Final = "cudadrv_end"

@@ -14,9 +14,9 @@ from typing import Final
 
 from ptx import _nvrtc
 
-from .early_libraries import REPLACED, address_of, early_folder_here, real_addresses
+from .early_libraries import REPLACED, address_of, real_addresses
 from .elf_file import elf_image
-from .library_files import this_machine
+from .library_files import early_folder_here, this_machine
 from .nvrtc_files import nvrtc_files, opened, replacing_name
 from .shared_object import SharedObject, guarded
 from .symbol_table import loaded_files, redirect

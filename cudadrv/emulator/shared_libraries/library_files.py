@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from ptx.cache.folder import PrivateFolder, folder_from_environment
 
 from ...errors import DriverSelectionError
+from .early_libraries import FOLDER
 from .nvrtc_files import SEARCH_PATH, nvrtc_file
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _SUMS: Final = "sums"
 _START: Final = """
 import sys
 try:
+    from cudadrv.emulator.shared_libraries.native_beginning import let_native_thread_begin
+    let_native_thread_begin()
     from cudadrv.sessions.process import start
 except ImportError as error:
     if not hasattr(sys, "cudadrv_is_missing"):
@@ -185,6 +188,12 @@ def written_folder(
             continue
         return folder.path.absolute()
     return None
+
+
+def early_folder_here() -> Path | None:
+    """Return the folder of early libraries in a process of `emulate`; None in others."""
+    folder = os.environ.get(FOLDER)
+    return Path(folder) if folder else None
 
 
 def private_folders(name: str) -> Iterator[PrivateFolder]:

@@ -17,7 +17,7 @@ import struct
 import sys
 import threading
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 SECONDS: Final = 5
 _MESSAGE: Final = (
@@ -32,9 +32,27 @@ _OFFSET_FLAGS: Final = 136  # of sa_flags
 _SPECIFICATION: Final = struct.Struct("<4Q")  # struct itimerspec: interval, time
 
 
-@cache
+class Waiting(NamedTuple):
+    """The function that waits.
+
+    Attributes:
+        ensure: its address.
+        calls: counts its calls in other threads than the main one.
+    """
+
+    ensure: int
+    calls: ctypes.c_uint64
+
+
 def waiting_ensure() -> int | None:
-    """Return the address of a PyGILState_Ensure that reports a long wait; None if there is none.
+    """Return the address of a PyGILState_Ensure that reports a long wait; None if there is none."""
+    found = waiting()
+    return None if found is None else found.ensure
+
+
+@cache
+def waiting() -> Waiting | None:
+    """Return a PyGILState_Ensure that reports a long wait; None if there is none.
 
     It is for the processor x86-64. Some systems forbid code in memory.
     """
@@ -46,11 +64,12 @@ def waiting_ensure() -> int | None:
         return None
 
 
-def _made() -> int:
+def _made() -> Waiting:
     libc = ctypes.CDLL(None, use_errno=True)
     memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     data = {"message": start + 1024, "arm": start + 2048, "stop": start + 2048 + 64}
+    counter = ctypes.c_uint64()
     number = signal.SIGRTMAX - 4  # debuggers and runtimes use the first ones
     timer = _timer(libc, number)
     handler, ensure = start, start + 256
@@ -59,7 +78,9 @@ def _made() -> int:
     settime = _address(libc, "timer_settime")
     printed = ctypes.c_int()
     memory[0:256] = _write(data["message"], ctypes.addressof(printed)).ljust(256, b"\xcc")
-    code = _ensure(main, timer, settime, data["arm"], data["stop"])
+    code = _ensure(
+        main, timer, settime, data["arm"], data["stop"], counter=ctypes.addressof(counter)
+    )
     memory[256 : 256 + len(code)] = code
     memory[1024 : 1024 + len(_MESSAGE)] = _MESSAGE
     memory[2048 : 2048 + 32] = _SPECIFICATION.pack(0, 0, SECONDS, 0)
@@ -69,8 +90,8 @@ def _made() -> int:
     struct.pack_into("<i", action, _OFFSET_FLAGS, _RESTART)
     if libc.sigaction(number, action, None):
         raise OSError(ctypes.get_errno(), "sigaction")
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object((memory, printed)))  # for the process
-    return ensure
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object((memory, printed, counter)))  # for the process
+    return Waiting(ensure, counter)
 
 
 def _timer(libc: ctypes.CDLL, number: int) -> int:
@@ -97,7 +118,7 @@ def _write(message: int, flag: int) -> bytes:
     return once + skip + write + b"\xc3"
 
 
-def _ensure(main: int, timer: int, settime: int, arm: int, stop: int) -> bytes:
+def _ensure(main: int, timer: int, settime: int, arm: int, stop: int, counter: int) -> bytes:
     """Call PyGILState_Ensure, between two calls of timer_settime unless in the main thread."""
 
     def set_timer(specification: int) -> bytes:
@@ -107,7 +128,10 @@ def _ensure(main: int, timer: int, settime: int, arm: int, stop: int) -> bytes:
 
     ensure = b"\x48\xb8" + struct.pack("<Q", _address(ctypes.pythonapi, "PyGILState_Ensure"))
     in_main = ensure + b"\xff\xe0"  # jmp *%rax
-    elsewhere = b"\x50" + set_timer(arm) + ensure + b"\xff\xd0\x89\x04\x24" + set_timer(stop)
+    count = b"\x48\xb8" + struct.pack("<Q", counter) + b"\xf0\x48\xff\x00"  # lock incq (%rax)
+    elsewhere = (
+        b"\x50" + count + set_timer(arm) + ensure + b"\xff\xd0\x89\x04\x24" + set_timer(stop)
+    )
     elsewhere += b"\x8b\x04\x24\x59\xc3"  # mov (%rsp), %eax; pop %rcx; ret
     own = b"\x64\x48\x8b\x0c\x25\x10\0\0\0"  # mov %fs:16, %rcx: what pthread_self returns
     compare = b"\x48\xb8" + struct.pack("<Q", main) + b"\x48\x39\xc1\x75"  # cmp; jne

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...errors import DriverSelectionError
-from .elf_file import END, HOOKS, RETURN_CODE, RETURN_ZERO, TABLE, TEXTS
+from .elf_file import END, HOOKS, RETURN_CODE, RETURN_ZERO, TEXTS
 from .kept_modules import restoring_builtins
 from .lock_wait import waiting_ensure
 from .signature import Argument
+from .symbol_table import TABLE
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr

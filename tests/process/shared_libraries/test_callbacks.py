@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from cudadrv.emulator.shared_libraries.elf_file import HOOKS, TABLE, elf_image
+from cudadrv.emulator.shared_libraries.elf_file import HOOKS, elf_image
 from cudadrv.emulator.shared_libraries.library_files import this_machine
 from cudadrv.emulator.shared_libraries.shared_object import SharedObject, guarded
+from cudadrv.emulator.shared_libraries.symbol_table import TABLE
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int)
 _numbers = itertools.count()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .native import calling
-from .process import run_program
+from .native import HERE, calling, compiled
+from .process import run, run_program
 
 _PREPARED = """
 stand_in(devices=2)
@@ -125,3 +125,26 @@ def test_a_capture_of_a_native_thread_rejects_its_own_unsafe_calls_alone(tmp_pat
         "[[0, 908]]",  # CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
         "[[0, 0, 900, 901]]",
     ]  # fmt: skip
+
+
+IN_BACKGROUND = """
+import ctypes, sys
+library = ctypes.PyDLL({library!r})  # its calls keep the interpreter lock
+library.begin(int(sys.argv[1]))
+total = 0
+for number in range(2_000_000):  # until the thread has made its first call
+    total += number
+print(library.end())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pause", [0, 20])
+def test_a_library_may_wait_for_its_thread_that_makes_the_first_calls(
+    tmp_path: Path, pause: int
+) -> None:
+    library = compiled(tmp_path, HERE / "background_start.c")
+    program = IN_BACKGROUND.format(library=str(library))
+    command = ("-m", "cudadrv", "emulate", "--devices", "3", "python", "-c", program, str(pause))
+    ended = run(*command)
+    assert (ended.status, ended.out, ended.err) == (0, "3\n", "")
