@@ -21,7 +21,7 @@ from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import opened
 from ..version import VERSION
 from .command_line import Commands, add_command, positive, program_name
-from .finding_formats import as_json, as_sarif
+from .finding_formats import as_json, as_junit, as_sarif
 from .output import print_error, print_text
 from .script import ended_at_once, exit_functions, run_module, run_script, why_no_module
 
@@ -44,6 +44,7 @@ class CheckOptions:
         order, seed: when its work runs; None: the environment decides.
         as_json: print JSON instead of text.
         sarif: a file for SARIF.
+        junit: a file for JUnit's XML.
         suppressions: a file of findings that are not reported.
     """
 
@@ -53,6 +54,7 @@ class CheckOptions:
     seed: int | None = None
     as_json: bool = False
     sarif: Path | None = None
+    junit: Path | None = None
     suppressions: Path | None = None
 
 
@@ -77,6 +79,7 @@ def add_to(commands: Commands) -> None:
     add("--devices", type=positive, default=1, metavar="N", help="default: 1")
     add("--json", action="store_true", help="print the findings as JSON")
     add("--sarif", type=Path, metavar="FILE", help="also write the findings as SARIF 2.1.0")
+    add("--junit", type=Path, metavar="FILE", help="also write the findings as JUnit's XML")
     add(
         "--suppressions",
         type=Path,
@@ -104,7 +107,7 @@ def _run(parsed: argparse.Namespace) -> int:
     checks = ",".join(Checks.default()) if parsed.checks is None else parsed.checks
     options = CheckOptions(
         checks, parsed.devices, parsed.order, parsed.seed, parsed.json, parsed.sarif,
-        parsed.suppressions,
+        parsed.junit, parsed.suppressions,
     )  # fmt: skip
     if parsed.module:
         module, *arguments = parsed.module
@@ -119,8 +122,9 @@ def run_check(
 ) -> int:
     """Print the findings; return the script's status if it fails, else `FOUND` if there are any."""
     why = why_no_module(program) if is_module else _why_no_script(program)
-    if options.sarif is not None and not options.sarif.absolute().parent.is_dir():
-        why = f"--sarif {options.sarif}: there is no such folder"
+    for name, file in (("sarif", options.sarif), ("junit", options.junit)):
+        if file is not None and not file.absolute().parent.is_dir():
+            why = f"--{name} {file}: there is no such folder"
     if why:
         return _rejection(why)
     with ExitStack() as stack:
@@ -150,6 +154,9 @@ def run_check(
     if options.sarif is not None:
         log = as_sarif(every, version=VERSION, succeeded=not end.status)
         options.sarif.write_text(json.dumps(log, indent=1), encoding="utf-8")
+    if options.junit is not None:
+        text = as_junit([(finding.check, str(finding)) for finding in findings], checks)
+        options.junit.write_text(text, encoding="utf-8")
     if options.as_json:
         print_text(json.dumps([as_json(finding) for finding in findings]))
     else:

@@ -74,6 +74,7 @@ def add_to(commands: Commands) -> None:
     )
     add("--native", action="store_true", help="also give processes that run no Python an emulator; "
         "needs a compiler of C, x86-64, and a Python with a shared library")  # fmt: skip
+    add("--junit", metavar="FILE", help="write findings and faults of all processes as JUnit's XML")
     add("--suppressions", metavar="FILE", help="a file of known findings, which are not reported")
     add(
         "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments"
@@ -91,7 +92,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from ..emulator.command_events import Event
 
     names = environment(options)
-    if not (options.fail_on_findings or options.require_kernels):
+    if not (options.fail_on_findings or options.require_kernels or options.junit):
         return _replaced_by(command, names)
     with tempfile.TemporaryDirectory(prefix="cudadrv-emulate-") as folder:
         status = _ended(command, {**names, Event.FOLDER: folder})
@@ -110,6 +111,8 @@ def _check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -
             Schedule.read(options.order)
         except ArgumentValueError as error:
             parser.error(f"--order: {error}")
+    if options.junit is not None and not os.path.isdir(os.path.dirname(options.junit) or "."):
+        parser.error(f"--junit {options.junit}: there is no such folder")
     if options.suppressions is not None and not os.path.isfile(options.suppressions):
         parser.error(f"--suppressions: there is no file {options.suppressions!r}")
 
@@ -145,6 +148,12 @@ def _judged(status: int, folder: Path, options: argparse.Namespace) -> int:
     """Return the status of the command, changed by what its processes noted."""
     from ..emulator.command_events import Event
 
+    if options.junit:
+        from .finding_formats import as_junit  # with XML's escapes, which take 5 ms
+
+        reports = Event.FINDING.reports(folder) + Event.FAULT.reports(folder)
+        checks = _words(options.checks or os.environ.get("CUDADRV_CHECK"))
+        Path(options.junit).write_text(as_junit(reports, [*checks, "fault"]), encoding="utf-8")
     if options.fail_on_findings and (
         Event.FINDING.happened(folder) or Event.FAULT.happened(folder)
     ):

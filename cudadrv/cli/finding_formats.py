@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import escape, quoteattr
 
 if TYPE_CHECKING:
     from ..emulator import Found, Place
 
 Json = dict[str, object]
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+# XML 1.0, "Characters".
+_FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _RULES: Final = {
     "race": "Two accesses to the same bytes, one of them a write, that nothing orders.",
     "init": "A read of memory that nothing has written.",
@@ -37,6 +41,45 @@ def as_json(finding: Found) -> Json:
         "text": str(finding),
         "places": [dataclasses.asdict(place) for place in finding.places],
     }
+
+
+def as_junit(reports: Sequence[tuple[str, str]], checks: Sequence[str]) -> str:
+    """Return XML as JUnit's, with a failed test for each report, and one for each other check.
+
+    Args:
+        reports: the check and the text of each.
+        checks: all checks of the run.
+    """
+    cases = [
+        f'  <testcase classname="cudadrv.{check}" name={_attribute(_title(text))}>\n'
+        f"    <failure message={_attribute(_title(text))}>{escape(_printable(text))}</failure>\n"
+        "  </testcase>\n"
+        for check, text in reports
+    ]
+    found = {check for check, _ in reports}
+    cases += [
+        f'  <testcase classname="cudadrv" name={_attribute(check)}/>\n'
+        for check in checks
+        if check not in found
+    ]
+    counts = f'tests="{len(cases)}" failures="{len(reports)}" errors="0" skipped="0"'
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?>\n<testsuites>\n'
+        f'<testsuite name="cudadrv" {counts}>\n{"".join(cases)}</testsuite>\n</testsuites>\n'
+    )
+
+
+def _title(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_printable(text))
+
+
+def _printable(text: str) -> str:
+    """Return a text without characters that XML 1.0 forbids."""
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def as_sarif(findings: Sequence[Found], *, version: str, succeeded: bool) -> Json:

@@ -90,10 +90,11 @@ class ProcessReport:
 
     def _print(self, findings: Iterable[Found]) -> None:
         own = object()
-        for text in map(str, findings):
+        for finding in findings:
+            text = str(finding)
             if self._printed.setdefault(text, own) is own:  # else printed, maybe by another thread
                 write_error(f"{text}\n")
-                Event.FINDING.note()
+                Event.FINDING.note(finding.check, text)
                 if sys.stderr is not sys.__stderr__:  # captured: maybe nobody sees it
                     self._printed.pop(text, None)
 

@@ -125,7 +125,7 @@ class Libcuda:
             self._reported = fault
             refused = f"{call}: " if isinstance(fault, ImageFormatError) else ""
             write_error(f"cudadrv: {refused}{fault}\n")
-            Event.FAULT.note()
+            Event.FAULT.note("fault", f"{refused}{fault}")
 
     def _function(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
         if form.is_absent:
