@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import ptx
+from ptx.options import CompileOptions
 
 from .. import border
 from ..driver._api import CUcontext
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ..launch.linking import LinkerName
     from ..launch.module_and_kernel import Kernel, Module
 
-_DEFAULT_OPTIONS: Final = ptx.CompileOptions()
+_DEFAULT_OPTIONS: Final = CompileOptions()
 
 
 class ContextModules(BaseContext):
