@@ -31,7 +31,7 @@ from .case import Bits
 from .comparison import allowed_for, is_near
 
 _SEEDS: Final = 2
-_SECONDS_OF_A_CASE: Final = 120.0
+_SECONDS_OF_A_CASE: Final = 600.0
 _WIDTHS: Final = {"f8": 8, "i8": 8, "f4": 4, "i4": 4, "f2": 2, "i2": 2, "i1": 1}
 Count = Callable[[str], Counter[str]]
 """Returns the values that differ for a text, by the form, or "" of a program."""

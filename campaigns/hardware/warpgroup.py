@@ -52,7 +52,9 @@ def warpgroup_case(number: int, seed: int) -> Case:
     registers = columns // (4 if total == "f16" else 2)
     register = "f32" if total == "f32" else "b32"
     from_registers = chance.random() < 0.25
-    (place_a, a), (place_b, b) = _descriptor(chance, (0, 2048)), _descriptor(chance, (16384, 20480))
+    (place_a, a), (place_b, b) = (
+        _descriptor(chance, (0, 2048), 64), _descriptor(chance, (16384, 20480), columns)
+    )  # fmt: skip
     nbytes = _THREADS * registers * 4
     sums = ",".join(f"d{k}" for k in range(registers))
     factor_a = "{a0,a1,a2,a3}" if from_registers else "da"
@@ -100,13 +102,14 @@ def _product(chance: random.Random) -> _Product:
             return _Product(32, ".".join(types), "b32", ("s32",))
 
 
-def _descriptor(chance: random.Random, places: tuple[int, ...]) -> tuple[int, int]:
+def _descriptor(chance: random.Random, places: tuple[int, ...], rows: int) -> tuple[int, int]:
     """Return the place of a matrix in shared memory, and its descriptor without the place."""
     swizzle = chance.choice((0, 0, 1, 2, 3))
     place = chance.choice(places) // _ALIGNMENT[swizzle] * _ALIGNMENT[swizzle]
     if swizzle:
         leading = chance.choice((16, 1024, 2048, 4096))
-        stride = _ALIGNMENT[swizzle] * chance.choice((1, 1, 2))
+        # 256 rows in steps of 2048 bytes would pass the end of shared memory.
+        stride = _ALIGNMENT[swizzle] * min(chance.choice((1, 1, 2)), 256 // rows)
     else:
         leading = chance.choice((128, 256, 512, 1024, 2048))
         stride = chance.choice((128, 256, 512, 1024))
