@@ -24,8 +24,7 @@ from ptx.emulate.model.threads import ThreadBlocks, Threads
 from ptx.isa.model import Instruction
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedLaunch:
+class ObservedLaunch(NamedTuple):
     """A launch that begins.
 
     Attributes:

@@ -83,6 +83,7 @@ class EmulatedKernel:
         self.signature = signature
         self.name: str = signature.name
         self.shown: str = code.kernel
+        self._last_watchers: tuple[Limits, tuple[Watcher, ...]] | None = None
 
     @cached_property
     def attributes(self) -> KernelAttributes:
@@ -128,6 +129,13 @@ class EmulatedKernel:
     def _instrumented(self) -> dict[tuple[LateWork, Instruments], KernelCode]:
         """The same two kinds of code with what instruments write, made on first use."""
         return {}
+
+    def _watchers(self, limits: Limits) -> tuple[Watcher, ...]:
+        """The observers by these limits; those of the last ones are cached."""
+        last = self._last_watchers
+        if last is None or last[0] is not limits:
+            last = self._last_watchers = limits, watchers_of(limits, None)
+        return last[1]
 
     def _code_for(self, watchers: tuple[Watcher, ...], *, ordered: bool) -> KernelCode:
         """The code for a launch with these observers."""
@@ -189,7 +197,7 @@ class EmulatedKernel:
             for _ in ordered.turns(cooperative=cooperative):
                 pass
             return ordered.decisions.trace
-        watchers = watchers_of(limits, counts)
+        watchers = self._watchers(limits) if counts is None else watchers_of(limits, counts)
         launch = Launch(
             self._code_for(watchers, ordered=False), self._program.device, grid, block, params,
             shared_bytes, limits, cluster, self._reserved_shared, watchers,
@@ -225,7 +233,7 @@ class EmulatedKernel:
         self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int, cluster: Dim3,
         limits: Limits, order: LaunchOrder,
     ) -> OrderedLaunch:  # fmt: skip
-        watchers = watchers_of(limits, None)
+        watchers = self._watchers(limits)
         return OrderedLaunch(
             self._code_for(watchers, ordered=True), self._program.device, grid, block, params,
             shared_bytes, limits, cluster, self._reserved_shared, order, watchers,
