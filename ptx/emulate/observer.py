@@ -293,11 +293,4 @@ class Watcher:
 
 
 ACCESSES: Final = frozenset(("access", "swap"))
-LOADS: Final = frozenset(("loaded",))
-BOUNDS: Final = frozenset(("spans",))
 ORDER: Final = frozenset([name for name in vars(OrderEvents) if not name.startswith("_")])
-
-
-def observers_of(observers: tuple[Observer, ...], events: frozenset[str]) -> tuple[Observer, ...]:
-    """Return the observers that receive one of these events."""
-    return tuple([each for each in observers if not each.events.isdisjoint(events)])

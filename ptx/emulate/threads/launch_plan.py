@@ -17,7 +17,7 @@ from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
 from ptx.emulate.model.types import NUMPY
-from ptx.emulate.observer import BOUNDS, ObservedLaunch, Observer, Watcher, observers_of
+from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import Limits
 from ptx.standard_streams import write_output
@@ -126,7 +126,9 @@ class LaunchPlan:
         self.lacks_workspace: bool = False
         self.output: Output = Output()
         self.observers: tuple[Observer, ...] = self._observers(watchers)
-        self.bounding: tuple[Observer, ...] = observers_of(self.observers, BOUNDS)
+        self.bounding: tuple[Observer, ...] = tuple(
+            [observer for observer in self.observers if "spans" in observer.events]
+        )
         if self.bounding:  # sites may have cached wider bounds in the last launch
             self.memory.version += 1
 

@@ -10,7 +10,7 @@ from ptx.emulate.memory.chunk_accesses import ChunkAccesses
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import ThreadBlocks
-from ptx.emulate.observer import ACCESSES, LOADS, ORDER, Observer, observers_of
+from ptx.emulate.observer import ACCESSES, ORDER, Observer
 from ptx.emulate.threads.launch_plan import LaunchCache, LaunchPlan
 from ptx.emulate.threads.special_registers import special_value
 from ptx.emulate.threads.tensor_memory import TensorMemory
@@ -66,14 +66,19 @@ class ResidentBlocks(ThreadBlocks):
     def _observe(self, launch: LaunchPlan) -> None:
         observers = tuple([observer.begin(self, self.shared) for observer in launch.observers])
         self.observers = observers
-        of_accesses = observers_of(observers, ACCESSES)
-        self.global_observers = tuple([each for each in of_accesses if "global" in each.spaces])
-        self.own_observers = tuple([each for each in of_accesses if each.spaces != ("global",)])
-        self.load_observers = observers_of(observers, LOADS)
-        self.order_observers = observers_of(observers, ORDER)
-        self.followers = tuple(
-            [_follower(observers, instrument) for instrument in launch.code.instruments]
-        )
+        for observer in observers:
+            events = observer.events
+            if not events.isdisjoint(ACCESSES):
+                if "global" in observer.spaces:
+                    self.global_observers += (observer,)
+                if observer.spaces != ("global",):
+                    self.own_observers += (observer,)
+            if "loaded" in events:
+                self.load_observers += (observer,)
+            if not events.isdisjoint(ORDER):
+                self.order_observers += (observer,)
+        for instrument in launch.code.instruments:
+            self.followers += (_follower(observers, instrument),)
 
     @property
     def local(self) -> NDArray[np.uint8]:
