@@ -178,5 +178,6 @@ def test_a_group_that_there_is_not_is_rejected_with_those_there_are(
     with pytest.raises(SystemExit):
         harness.main()
     assert (
-        "no group is called 'copy'; there are launch, threads, foreign" in capsys.readouterr().err
+        "no group is called 'copy'; there are launch, operations, threads, "
+        in capsys.readouterr().err
     )
