@@ -3,6 +3,9 @@
 Modules are random declarations, initialisers, directives, names, versions and targets, and forms
 of instructions with changed modifiers and operands. nvJitLink is the reference, both ways. A
 difference that `known` names is counted with its reason; any other is a failure.
+
+`--needs` compares what each form with each of its modifiers needs instead, at each version of
+twelve targets.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Final
 from campaigns.assembled_ptx.declarations import declared_module
 from campaigns.assembled_ptx.instructions import Instructions
 from campaigns.assembled_ptx.judging import Judge, Opening
+from campaigns.assembled_ptx.requirements import compare_needs
 from campaigns.report import Report
 
 _FORMS_AT_ONCE: Final = 200
@@ -33,11 +37,18 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     """Compare modules until the time is over, or as many as `--count` says."""
     parser = argparse.ArgumentParser(prog="python -m campaigns assembled_ptx")
     parser.add_argument("--count", type=int, default=0, help="so many modules, in any time")
-    count: int = parser.parse_args(options).count
+    parser.add_argument(
+        "--needs", action="store_true", help="the needs of each form with each of its modifiers"
+    )
+    arguments = parser.parse_args(options)
+    count: int = arguments.count
     report, source, end = Report(), random.Random(seed), time.monotonic() + seconds
     judge, instructions = Judge(report), Instructions(source)
     if not judge.is_available:
         report.skipped["all"] = "nvJitLink is not installed"
+        return report
+    if arguments.needs:
+        compare_needs(judge, source, end)
         return report
     while judge.modules < count if count else time.monotonic() < end:
         forms = [instructions.next() for _ in range(_FORMS_AT_ONCE)]

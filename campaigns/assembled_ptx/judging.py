@@ -89,7 +89,7 @@ class Judge:
 
     def compare_forms(self, forms: Sequence[str], opening: Opening) -> None:
         """Compare instructions, which are assembled together and, where they differ, alone."""
-        rejected = self._rejected(forms, opening)
+        rejected = self.rejected(forms, opening)
         for form in forms:
             self.modules += 1
             text = _kernel([form], opening)
@@ -108,7 +108,15 @@ class Judge:
             else:
                 self._differ(form, error, assembly.errors, opening)
 
-    def _rejected(self, forms: Sequence[str], opening: Opening) -> set[str]:
+    def takes(self, opening: Opening) -> bool:
+        """Whether the assembler knows the target, the version, and both together."""
+        return not self._assembler.assemble(_kernel([], opening), opening.target).errors
+
+    def agree(self, count: int) -> None:
+        """Count instructions that both sides are known to accept, or to reject."""
+        self._report.count("needs that agree", count)
+
+    def rejected(self, forms: Sequence[str], opening: Opening) -> set[str]:
         """The instructions that the assembler rejects, by the lines of its errors.
 
         A planted error keeps it from making code. After a fatal error it reads no further.
@@ -122,7 +130,7 @@ class Judge:
                 if not middle:
                     return found
                 halves = left[:middle], left[middle:]
-                return found.union(*(self._rejected(half, opening) for half in halves))
+                return found.union(*(self.rejected(half, opening) for half in halves))
             fatal = None
             for line, kind, _ in _WRONG.findall(assembly.errors):
                 place = int(line) - 5

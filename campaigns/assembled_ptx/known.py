@@ -20,7 +20,8 @@ _IGNORED: Final = frozenset({
     "b8x16", "b6x16_p32", "b4x16_p64", "texref", "samplerref", "surfref", "s2",
 })  # fmt: skip
 _IGNORED_BY: Final = {
-    "cp": frozenset({"cta", "cluster"}), "tensormap.cp_fenceproxy": _IGNORED,
+    "cp": frozenset({"cta", "cluster", "gpu", "sys"}),
+    "bar": frozenset({"any", "all"}), "tensormap.cp_fenceproxy": _IGNORED,
     "fence": frozenset({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"}),
     "wmma": frozenset({"tf32", "v2", "v4", "v8"}), "tex": frozenset({"uni"}),
     **dict.fromkeys(("wgmma", "ldmatrix", "stmatrix"), frozenset({"row", "col"})),
@@ -131,12 +132,12 @@ KNOWN: Final = (
         "ptxas from sm_100 on fails to lower some operands of bulk copies and products",
         False,
         lambda text, log: _opcode(text) in ("cp", "mma")
-        and "Arguments mismatch for instruction 'mov'" in log,
+        and re.search("Arguments mismatch for instruction 'mov'|must be register", log) is not None,
     ),
     KnownDifference(
-        "ptxas takes .sat with .oob",
+        "ptxas takes .sat with .oob, and of addc",
         True,
-        lambda text, error: re.match(r"fma\.(?=.*\boob\b).*\bsat\b", text) is not None,
+        lambda text, error: re.match(r"addc\.sat\.|fma\.(?=.*\boob\b).*\bsat\b", text) is not None,
     ),
     KnownDifference(
         "ptxas takes floats as B of m8n8k16 from sm_100 on, but not as A",
@@ -150,15 +151,16 @@ KNOWN: Final = (
         and re.search("not take 2 operands|operand 2 has|no such comb", error) is not None,
     ),
     KnownDifference(
-        "ptxas takes predicates as matrices of movmatrix and ldmatrix",
+        "ptxas takes predicates as matrices, and as their metadata",
         True,
-        lambda text, error: _opcode(text) in ("movmatrix", "ldmatrix")
+        lambda text, error: _opcode(text) in ("movmatrix", "ldmatrix", "mma", "wgmma", "wmma")
         and "%pred" in _wrong_operand(text, error),
     ),
     KnownDifference(
         "ptxas takes addresses in narrow registers for some instructions that need 64 bits",
         True,
-        lambda text, error: re.match(r"\[%[usb](?:8|16)_", _wrong_operand(text, error)) is not None,
+        lambda text, error: _wrong_operand(text, error) != ""
+        and re.match(r"\[%([usb](8|16)|f\d+)_", _wrong_operand(text, error)) is not None,
     ),
     KnownDifference(
         "the values of tensormap fields are those of all targets, of which some have fewer",
@@ -196,10 +198,10 @@ KNOWN: Final = (
         lambda text, error: "%f16x2_" in _wrong_operand(text, error),
     ),
     KnownDifference(
-        "ptxas takes a vector as the count of mbarrier.arrive",
+        "ptxas takes a vector as the count of mbarrier.arrive, or as metadata of wgmma",
         True,
-        lambda text, error: text.startswith("mbarrier.arrive") and "{" in text
-        and "has a wrong kind" in error,
+        lambda text, error: _opcode(text) in ("mbarrier", "wgmma")
+        and _wrong_operand(text, error)[:1] == "{",
     ),
     KnownDifference(
         "a register is no address of an argument: ptxas crashes, or rejects it",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Final
 
 from ptx.isa.forms.grammar import Form
@@ -37,7 +38,8 @@ _PLACES: Final = {
     "global": ("[gmem]", "[%b64_1]", "[gmem+8]"), "shared": ("[mem]", "[%b32_1]", "[%u64_1]"),
     "local": ("[lmem]", "[%b32_1]"), "const": ("[cmem]",), "param": ("[parameter]",),
     "argument": ("[parameter]",), "none": ("[%b64_1]",), "generic": ("[gmem]", "[mem]"),
-    "source": ("[gmem]", "[%b64_1]"), "bulk": ("[gmem]", "[%b64_1]", "[%u32_1]"),
+    "source": ("[gmem]", "[%b64_1]"), "policy": ("[gmem]", "[mem]", "[%b64_1]"),
+    "bulk": ("[gmem]", "[%b64_1]", "[%u32_1]"),
     "multimem": ("[gmem]", "[%b64_1]"), "matrix": ("[mem]", "[%u64_1]"),
     "word": ("[gmem]", "[%u32_1]"), "globalword": ("[gmem]", "[%u32_1]"),
     "sharedword": ("[mem]", "[%u32_1]"), "object": ("[mem]", "[%u64_1]"),
@@ -46,6 +48,11 @@ _CONSTANTS: Final = {
     "#": ("5", "-1", "0x10", "WARP_SZ*2", "1<<3"), "#f32": ("0f3F800000",),
     "#f64": ("1.5", "0d3FF0000000000000"),
 }  # fmt: skip
+
+
+_TRIES: Final = 10
+# Operands that only some forms take: sinks, narrow addresses, and those of other state spaces.
+_UNUSUAL: Final = re.compile(r"^[{]?_|_[|]|[|]_|^mem$|lmem|gmem[+]|\[%[usb](?:8|16)_")
 
 
 def _words_of(form: Form) -> list[str]:
@@ -79,6 +86,21 @@ class Sampler:
         if pattern[-1:] == ("...",):
             return None
         return [opcode, *modifiers], [self._operand(spec, operands) for spec in pattern]
+
+    def with_modifiers(self, opcode: str, form: Form, modifiers: tuple[str, ...]) -> str:
+        """An instruction of a form with these modifiers, "" if the form does not have them."""
+        operands = form.match(modifiers)
+        pattern = form.patterns[0]
+        if operands is None or pattern[-1:] == ("...",):
+            return ""
+        made: list[str] = []
+        for spec in pattern:
+            made.append(self._operand(spec, operands))
+            for _ in range(_TRIES):
+                if _UNUSUAL.search(made[-1]) is None:
+                    break
+                made[-1] = self._operand(spec, operands)
+        return f"{'.'.join((opcode, *modifiers))} {', '.join(made)}".rstrip() + ";"
 
     def neighbour(self) -> tuple[list[str], list[str]] | None:
         """The same with other modifiers and types, and operands that would be right for them.

@@ -292,7 +292,7 @@ def _parameter_type(cursor: Cursor, space: Space, owner: ParameterOwner) -> str:
     """`.type`, one that a parameter of the owner may have."""
     if owner is ParameterOwner.ENTRY and cursor.word[1:] in _OPAQUE_TYPES:
         return cursor.advance()[1:]
-    if owner is ParameterOwner.PROTOTYPE and cursor.word == ".pred":
+    if owner is not ParameterOwner.ENTRY and cursor.word == ".pred":
         return cursor.advance()[1:]
     return declared_type(cursor, space)
 
@@ -335,5 +335,9 @@ def parameter_list(cursor: Cursor, owner: ParameterOwner) -> tuple[Parameter, ..
         parameters.append(parameter(cursor, owner))
         if not cursor.accept(","):
             break
+    for each in parameters:
+        is_last = each is parameters[-1] and each.space is Space.PARAM
+        if not (each.count or is_last):
+            raise cursor.error(f"parameter {each.name} has no extent, and is not the last one")
     cursor.expect(")")
     return tuple(parameters)

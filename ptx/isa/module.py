@@ -137,7 +137,9 @@ class PtxModule(Guarded):
         Declarations of vectors are left out.
         """
         name = checks.text("PtxModule.declares: type", ptx_type)
-        behind = "" if arrays else r"\s+(?!_\s*[,)])[\w$%]+\s*(?:<[^>]*>\s*)?[;,)=]"
+        behind = (
+            "" if arrays else r"(?:\s+(?:\.\w+|\d+))*\s+(?!_\s*[,)])[\w$%]+\s*(?:<[^>]*>\s*)?[;,)=]"
+        )
         declared = rf"(?<![\w:])(?<!\.v[24] )\.{re.escape(name)}(?![\w:.]){behind}"
         return f".{name}" in self._clean and re.search(declared, self._clean) is not None
 

@@ -116,7 +116,7 @@ def _of(*sets: frozenset[str] | frozenset[Shape]) -> Fits:
 _OF_SYMBOLS: Final = {
     "": ("global", "shared", "local"), "param": ("kparam", "param"), "argument": ("param",),
     "param::entry": ("kparam",), "param::func": ("param",), "generic": ("global", "shared", "local", "const"),
-    "none": (), "source": ("global",), "object": ("shared",),
+    "policy": ("global", "shared", "local"), "none": (), "source": ("global",), "object": ("shared",),
     "bulk": ("global",), "multimem": ("global", "shared", "local"), "matrix": ("shared",),
     "word": ("global", "shared", "local", "const"), "globalword": ("global",),
     "sharedword": ("shared",),
@@ -126,7 +126,7 @@ _NARROW: Final = frozenset(f"{kind}{bits}" for kind in "usb" for bits in (8, 16)
 # By the space: 32 bits are no place in all memory, and some instructions take no narrow ones.
 _ADDRESS_REGISTERS: Final = {
     **dict.fromkeys(("", "global", "generic", "none", "object"), _LONGS | _NARROW),
-    **dict.fromkeys(("matrix", "word", "globalword", "sharedword"), _LONGS | _WORDS),
+    **dict.fromkeys(("matrix", "word", "globalword", "sharedword", "policy"), _LONGS | _WORDS),
     **dict.fromkeys(("source", "multimem"), _LONGS),
     "param::func": frozenset[str](),  # of a call: no register has its address
 }

@@ -29,6 +29,7 @@ needs mbarrier shared::cta | sm_80 7.8
 needs bulk | sm_90 8.0
 needs bulk shared::cta.global | sm_90 8.6
 needs bulk cp_mask | sm_100 8.6
+needs bulk cta_group::1/cta_group::2 | sm_100f sm_110f 8.6
 needs bulk tile::gather4/tile::scatter4 | sm_100f sm_110f 8.6
 cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:source {_SIZES}
 cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:source =4 N/P/=0..4 ; m:shared m:source =8 N/P/=0..8 ; m:shared m:source =16 N/P/=0..16
@@ -77,8 +78,10 @@ cp.reduce.async.bulk.tensor | {_DIMENSIONS} add/min/max/inc/dec/and/or/xor [tile
 cp.async.bulk.prefetch.tensor | {_DIMENSIONS} L2 [{_MODES}] [{_HINT}] | global | ...
 
 opcode createpolicy | move | data_movement | - | sm_80 7.4
-createpolicy.range | [global] L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged | b64 | H m:globalword n n
-createpolicy.range | [global] L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged L2::evict_first/L2::evict_unchanged | b64 | H m:globalword n n
+createpolicy.range | global L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged | b64 | H m:globalword n n
+createpolicy.range | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged | b64 | H m:policy n n
+createpolicy.range | global L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged L2::evict_first/L2::evict_unchanged | b64 | H m:globalword n n
+createpolicy.range | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged L2::evict_first/L2::evict_unchanged | b64 | H m:policy n n
 createpolicy.fractional | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged | b64 | H ; H a:f32
 createpolicy.fractional | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged L2::evict_first/L2::evict_unchanged | b64 | H ; H a:f32
 createpolicy.cvt | L2 | b64 | H h

@@ -87,7 +87,8 @@ cvt | rn [relu] | f16x2.e4m3x2 f16x2.e5m2x2 | d a2
 cvt | rs satfinite [relu] | e4m3x4.f32 e5m2x4.f32 | d {{4d:f32}} r:bf16x2
 cvt | rn satfinite [relu] | e2m1x2.f32 e2m3x2.f32 e3m2x2.f32 | d a2 a2
 cvt | rn satfinite [relu] | e2m1x2.f16x2 e2m3x2.f16x2 e3m2x2.f16x2 | d a2
-cvt | rn satfinite [relu] | e2m1x2.bf16x2 e2m3x2.bf16x2 e3m2x2.bf16x2 e4m3x2.bf16x2 e5m2x2.bf16x2 | d a2
+cvt | rn satfinite [relu] | e2m1x2.bf16x2 | d r:b32
+cvt | rn satfinite [relu] | e2m3x2.bf16x2 e3m2x2.bf16x2 e4m3x2.bf16x2 e5m2x2.bf16x2 | d a2
 cvt | rn [relu] | bf16x2.e4m3x2 bf16x2.e5m2x2 bf16x2.e2m1x2 bf16x2.e2m3x2 bf16x2.e3m2x2 | d a2
 cvt | rn [relu] | f16x2.e2m1x2 f16x2.e2m3x2 f16x2.e3m2x2 | d a2
 cvt | rs satfinite [relu] | e2m1x4.f32 e2m3x4.f32 e3m2x4.f32 | d {{4d:f32}} r:bf16x2

@@ -73,6 +73,7 @@ needs cluster/shared::cluster | sm_90 7.8
 needs shared::cta | sm_30 7.8
 needs mmio | sm_70 8.2
 needs local volatile | sm_30 9.1
+needs param::entry/param::func | sm_10 8.3
 needs L1::* | sm_70 7.4
 needs L2::64B/L2::128B | sm_75 7.4
 needs L2::256B/L2::cache_hint | sm_80 7.4
@@ -266,7 +267,7 @@ atom | add/min/max noftz {_ORDER} [{_SCOPE}] {_GLOBAL} L2::cache_hint v2/v4 | f1
 
 opcode multimem | reduction, ld_reduce=load, st=store, gives_number, has_two_words | multimem | - | sm_90 8.1
 needs acc::f32 | sm_90 8.2
-needs acc::f16/e4m3*/e5m2* | sm_100a 8.6, sm_120a 8.7, sm_100f sm_110f 8.8
+needs acc::f16/e4m3*/e5m2* | sm_100a 8.6, sm_120a 8.7, sm_121a sm_100f sm_110f 8.8
 forms multimem
 """,
     {"multimem": _multimem},

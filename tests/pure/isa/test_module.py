@@ -383,6 +383,8 @@ def test_an_error_after_a_long_list_names_its_place() -> None:
         (".func f(.reg .pred p) { ret; }", "parameter p is a .pred, which no function passes"),
         (".func f(.reg .u8 p) { ret; }", "parameter p is a .u8, which no function passes"),
         (".func f(.reg .b32 p[2]) { ret; }", "parameter p is an array of registers"),
+        (".func f(.param .b32 p[], .param .b32 q);", "parameter p has no extent, and is not the"),
+        (".extern .func f(.reg .b32 p[0]);", "parameter p has no extent, and is not the last"),
         (".entry k() { .param .f16x2 p; ret; }", "p is a single .f16x2"),
         (".global .v4 .b64 x;", "a vector of 4 .b64 has more than 128 bits"),
         ('.pragma "a', "expected a string"),
@@ -471,7 +473,7 @@ def test_declarations_that_a_gpu_accepts_are_read() -> None:
         + ".alias g, f;\n.entry k() .maxntid 2048, 2, 1 { ret; }\n"
         + ".common .global .b32 shared<0>;\n"
         + ".func h(.param .f16x2 p[2], .param .b32 q[]) { .param .f16x2 a[2]; ret; }\n"
-        + ".extern .func (.param .s8 p) i(.param .b32 p, .reg .u16 q[2], .param .f16x2 q);\n"
+        + ".extern .func (.param .s8 p) i(.param .b32 p, .reg .u16 q[2], .param .pred q);\n"
         + ".func passed(.param .b16 a, .reg .b8 b, .param .u8 c[3], .reg .f16 d) { ret; }\n"
         + ".entry pairs(.param .f16x2 p[2]) { P: .callprototype _ (.param .f16x2 _); ret; }\n"
     )
