@@ -139,7 +139,6 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "codegen.table: find_operation",
             "count.access_log: AccessLog LoggedAccess",
             "count.warp_rows: traffic_of",
-            "model.errors: bytes_text",
             "model.geometry: Dim3 WARP",
         ),
     },

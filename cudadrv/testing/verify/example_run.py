@@ -17,7 +17,6 @@ import numpy.typing as npt
 import ptx
 from ptx.emulate import DEFAULT_LIMITS
 from ptx.emulate.count.access_log import AccessLog, LoggedAccess
-from ptx.emulate.model.errors import bytes_text
 from ptx.emulate.model.geometry import Dim3
 from ptx.source_text import SourceText
 
@@ -301,7 +300,7 @@ class CompiledCase:
         if where.source_line is not None and where.source_file is not None:
             place = f"{Path(where.source_file).name}:{where.source_line} ({place})"
         return (
-            f"step {access.step}: {access.kind} of {bytes_text(access.nbytes)} at {address} by "
+            f"step {access.step}: {access.what} at {address} by "
             f"block {where.block}, thread {where.thread}, {place}{f': {text}' if text else ''}"
         )
 

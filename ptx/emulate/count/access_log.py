@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import Where
+from ptx.emulate.model.errors import Where, bytes_text
 from ptx.emulate.model.geometry import WARP, Dim3
 from ptx.emulate.model.threads import Threads
 
@@ -36,6 +36,11 @@ class LoggedAccess:
     address: int
     nbytes: int
     where: Where
+
+    @property
+    def what(self) -> str:
+        """The kind and the size in words, such as "read of 4 bytes"."""
+        return f"{self.kind} of {bytes_text(self.nbytes)}"
 
 
 class AccessLog:
