@@ -118,7 +118,7 @@ def _is_within(form: str, orders: Sequence[Bits], gpu: Bits) -> NDArray[np.bool_
             # Eight orders are few: an H200 was 1.25 times their spread from the nearest of them.
             low, high = values.min() - 2 * spread, values.max() + 2 * spread
             near.append((low <= value) & (value <= high))
-    return np.logical_and.reduce(near) if near else np.ones(len(results[0]), np.bool_)
+    return np.all(near, axis=0) if near else np.ones(len(results[0]), np.bool_)
 
 
 def allowed_for(form: str) -> Allowed | None:
