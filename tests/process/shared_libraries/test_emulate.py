@@ -324,6 +324,17 @@ def test_a_python_that_cannot_import_this_library_reports_it_and_runs(tmp_path: 
     assert ended.err == f"cudadrv: no emulator in {sys.executable}: too old\n"
 
 
+def test_a_process_that_calls_no_driver_has_the_libraries_and_no_emulator() -> None:
+    program = """
+import os, sys
+folder = os.environ["CUDADRV_EMULATE_LIBRARIES"]
+print(sorted(each for each in os.listdir(folder) if each.endswith((".so.1", ".so"))) != [])
+print([each for each in sys.modules if each.startswith("ptx.emulate") or each == "numpy"])
+"""
+    ended = run(*EMULATE, "python", "-c", program)
+    assert (ended.status, ended.out) == (0, "True\n[]\n"), ended.err
+
+
 FIRST_USES = """
 import atexit, ctypes, os, sys
 
