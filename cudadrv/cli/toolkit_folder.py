@@ -15,13 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from ptx.standard_streams import write_output
-
 from ..emulator.shared_libraries.library_files import library_folder, private_folders
 from ..emulator.shared_libraries.nvrtc_files import nvrtc_file
 from ..errors import DriverSelectionError
 from .command_line import Commands, add_command
-from .output import print_error
+from .output import print_error, print_text
 
 VARIABLES: Final = ("CUDA_PATH", "CUDA_HOME")
 """The variables that name a toolkit to programs."""
@@ -69,7 +67,7 @@ def _run(_: argparse.Namespace) -> int:
     if folder is None:
         print_error("cudadrv: no folder for a toolkit")
         return _NONE
-    write_output(f"{folder}\n")
+    print_text(folder)
     return 0
 
 

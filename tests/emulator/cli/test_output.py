@@ -174,7 +174,7 @@ COMMAND_LINES: Final[Mapping[str, Words | str]] = {
     "selftest": "has its own kernels alone",
     "info": "has names of the driver and its devices alone",
     "doctor": "its cells are cells of print_table, which is tested above",
-    "toolkit": "prints the path of its folder alone, for a shell",
+    "toolkit": "prints the path of its folder alone",
     "top": "its cells are cells of print_table, which is tested above",
     "cluster": lambda files: [["cluster", "--address", HOSTILE], ["cluster", "--scheduler-file",
                                                                   HOSTILE]],
