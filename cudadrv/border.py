@@ -23,13 +23,13 @@ from .errors import ArgumentTypeError, ArgumentValueError
 
 _checks: Final = ArgumentChecks(ArgumentTypeError, ArgumentValueError)
 
-instance: Final = _checks.instance_of
+instance_of: Final = _checks.instance_of
 optional: Final = _checks.optional
 elements: Final = _checks.elements
-several: Final = _checks.sequence_of
+sequence_of: Final = _checks.sequence_of
 integer: Final = _checks.integer
 integer_fields: Final = _checks.integer_fields
-whole: Final = _checks.int_in_range
+int_in_range: Final = _checks.int_in_range
 real: Final = _checks.real
 text: Final = _checks.text
 path: Final = _checks.path
@@ -44,7 +44,7 @@ def descriptor(where: str, value: object) -> int:
     Raises:
         OSError: it is not open.
     """
-    number = whole(where, value, most=2**31 - 1)
+    number = int_in_range(where, value, most=2**31 - 1)
     try:
         os.fstat(number)
     except OSError as error:

@@ -176,7 +176,7 @@ class _Registered(Closeable):
         """Check and set what both kinds have; return a handle to fill, and the driver's flags."""
         require_context(f"{where}: context", context)
         self._context: BaseContext = context
-        self._name: int = border.whole(f"{where}: name", name, 1, _LARGEST_NAME)
+        self._name: int = border.int_in_range(f"{where}: name", name, 1, _LARGEST_NAME)
         value: object = access
         if not (isinstance(value, str) and value in _FLAGS):
             given = 'give "read_write", "read_only" or "write_discard"'
@@ -385,9 +385,11 @@ class OpenGLImage(_Registered):
         gather: bool = False,
     ) -> None:
         handle, flags = self._prepare("OpenGLImage", context, name, access)
-        number = border.whole("OpenGLImage: target", target, most=_LARGEST_NAME)
-        self._surface: bool = border.instance("OpenGLImage: surface", surface, bool)
-        flags |= _SURFACE * surface | _GATHER * border.instance("OpenGLImage: gather", gather, bool)
+        number = border.int_in_range("OpenGLImage: target", target, most=_LARGEST_NAME)
+        self._surface: bool = border.instance_of("OpenGLImage: surface", surface, bool)
+        flags |= _SURFACE * surface | _GATHER * border.instance_of(
+            "OpenGLImage: gather", gather, bool
+        )
         code = handle.make(handle.api.cuGraphicsGLRegisterImage, self.name, number, flags)
         self._keep(handle, code, "cuGraphicsGLRegisterImage")
 
@@ -412,8 +414,8 @@ class OpenGLImage(_Registered):
             TextureError: cudadrv has no texels of this format.
             WrongDeviceError: the stream is of another context.
         """
-        layer = border.whole("OpenGLImage.map: layer", layer, most=_LARGEST_NAME)
-        level = border.whole("OpenGLImage.map: level", level, most=_LARGEST_NAME)
+        layer = border.int_in_range("OpenGLImage.map: layer", layer, most=_LARGEST_NAME)
+        level = border.int_in_range("OpenGLImage.map: level", level, most=_LARGEST_NAME)
         make = partial(self._array_of, layer, level)
         with self._map("OpenGLImage.map", stream, make) as array:
             yield array

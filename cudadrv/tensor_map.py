@@ -180,10 +180,10 @@ def modes_of(
         TensorMapError: they do not.
         DTypeError: tensors have no elements of the array's dtype.
     """
-    border.instance("TensorMap: swizzle", swizzle, TensorSwizzle)
-    border.instance("TensorMap: interleave", interleave, TensorInterleave)
-    border.instance("TensorMap: l2_promotion", l2_promotion, L2Promotion)
-    border.instance("TensorMap: fill", fill, TensorFill)
+    border.instance_of("TensorMap: swizzle", swizzle, TensorSwizzle)
+    border.instance_of("TensorMap: interleave", interleave, TensorInterleave)
+    border.instance_of("TensorMap: l2_promotion", l2_promotion, L2Promotion)
+    border.instance_of("TensorMap: fill", fill, TensorFill)
     tensor_element = _element_of(array, element)
     if fill is TensorFill.NAN and not tensor_element.is_real:
         raise _rejection(
@@ -374,7 +374,7 @@ def _check_row(array: AnyDeviceArray, count: int, modes: TensorModes, label: str
 def _element_of(array: AnyDeviceArray, element: TensorElement | None) -> TensorElement:
     dtype = array.dtype
     if element is not None:
-        border.instance("TensorMap: element", element, TensorElement)
+        border.instance_of("TensorMap: element", element, TensorElement)
         if element.nbytes != dtype.itemsize:
             raise _rejection(array, f"element={element.name} has {element.nbytes} bytes")
         return element
@@ -574,7 +574,7 @@ class TensorMap(NotCopyable, KernelObject):
         fill: TensorFill = TensorFill.ZERO,
         element: TensorElement | None = None,
     ) -> None:
-        border.instance("TensorMap: array", array, DeviceArray)
+        border.instance_of("TensorMap: array", array, DeviceArray)
         modes = modes_of(array, element, swizzle, interleave, l2_promotion, fill)
         check_tensor(array, modes)
         steps = checked_steps(array, element_strides, modes)
@@ -617,7 +617,7 @@ class TensorMap(NotCopyable, KernelObject):
 
         Source: CUDA Driver API, cuTensorMapEncodeIm2col.
         """
-        border.instance("TensorMap.im2col: array", array, DeviceArray)
+        border.instance_of("TensorMap.im2col: array", array, DeviceArray)
         modes = modes_of(array, element, swizzle, interleave, l2_promotion, fill)
         check_tensor(array, modes, least=3)
         steps = checked_steps(array, element_strides, modes)
@@ -659,7 +659,7 @@ class TensorMap(NotCopyable, KernelObject):
 
         Source: CUDA Driver API, cuTensorMapEncodeIm2colWide.
         """
-        border.instance("TensorMap.im2col_wide: array", array, DeviceArray)
+        border.instance_of("TensorMap.im2col_wide: array", array, DeviceArray)
         modes = modes_of(array, element, swizzle, TensorInterleave.NONE, l2_promotion, fill)
         check_tensor(array, modes, least=3)
         steps = checked_steps(array, element_strides, modes)
@@ -741,7 +741,7 @@ class TensorMap(NotCopyable, KernelObject):
 
         Source: CUDA Driver API, cuTensorMapReplaceAddress.
         """
-        border.instance("TensorMap.replace: array", array, DeviceArray)
+        border.instance_of("TensorMap.replace: array", array, DeviceArray)
         own = self._array
         if (array.shape, array.strides, array.dtype, array.context) != (
             own.shape,

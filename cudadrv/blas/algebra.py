@@ -400,7 +400,7 @@ def _routines_for(stream: Stream) -> Routines:
 def _arrays(operation: str, **arrays: AnyDeviceArray) -> None:
     """Raise `ArgumentTypeError` for other objects than device arrays, and for strided views."""
     for name, array in arrays.items():
-        border.instance(f"{operation}: {name}", array, DeviceArray)
+        border.instance_of(f"{operation}: {name}", array, DeviceArray)
         if not array.is_contiguous:
             raise InvalidValueError(
                 f"{operation}: {name}: {array!r} is not C-contiguous: give its copy by "

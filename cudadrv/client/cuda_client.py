@@ -111,7 +111,7 @@ class ModuleRegistry:
             DriverCallFailed: it does not compile or load.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
-        entry = self._entries.get(border.instance("a module's name", name, str))
+        entry = self._entries.get(border.instance_of("a module's name", name, str))
         if entry is None:
             raise UnknownModuleError(name, self.names)
         return entry.cache.get_or_compile(context, name, entry.source)
@@ -244,8 +244,8 @@ class CudaRawHandle:
     stream: Stream
 
     def __post_init__(self) -> None:
-        border.instance("CudaRawHandle: context", self.context, Context)
-        border.instance("CudaRawHandle: stream", self.stream, Stream)
+        border.instance_of("CudaRawHandle: context", self.context, Context)
+        border.instance_of("CudaRawHandle: stream", self.stream, Stream)
 
 
 class CudaClient:
@@ -367,12 +367,12 @@ class CudaClient:
         Raises:
             ClosedError: the event was destroyed.
         """
-        border.instance("CudaClient.copy_stream_wait_event: event", event, Event)
+        border.instance_of("CudaClient.copy_stream_wait_event: event", event, Event)
         self._copy_stream.wait(event)
 
     def destroy_event(self, event: Event) -> None:
         """Destroy an event; waits for it continue. A repeated destroy is harmless."""
-        border.instance("CudaClient.destroy_event: event", event, Event).close()
+        border.instance_of("CudaClient.destroy_event: event", event, Event).close()
 
     def preload_modules(self, names: Iterable[str]) -> None:
         """Compile and load registered modules now, so that their first launch does not wait.
@@ -384,7 +384,7 @@ class CudaClient:
             UnknownModuleError: nothing is registered under a name.
             DriverCallFailed: a source does not compile or load.
         """
-        for name in border.several("CudaClient.preload_modules: names", names, str):
+        for name in border.sequence_of("CudaClient.preload_modules: names", names, str):
             self.module(name)
 
     def module(self, name: str) -> Module:
@@ -441,8 +441,8 @@ class CudaClient:
             CudaError: a capture cannot record a call of `fn`.
         """
         border.function("CudaClient.capture_graph: fn", fn, takes=1)
-        inputs = border.several("CudaClient.capture_graph: inputs", inputs, object)
-        outputs = border.several("CudaClient.capture_graph: outputs", outputs, object)
+        inputs = border.sequence_of("CudaClient.capture_graph: inputs", inputs, object)
+        outputs = border.sequence_of("CudaClient.capture_graph: outputs", outputs, object)
         if arena_bytes is not None:
             arena_bytes = border.integer("CudaClient.capture_graph: arena_bytes", arena_bytes)
         if arena_bytes is not None and arena_bytes <= 0:

@@ -57,7 +57,7 @@ class GpuExecutor(Guarded, NotCopyable, Executor, TileExecutor):
     def __init__(self, engine: Engine, policy: TilePolicy | None = None) -> None:
         border.optional("GpuExecutor: policy", policy, TilePolicy)
         self._policy = policy or TilePolicy()
-        self._engine = border.instance("GpuExecutor: engine", engine, Engine)
+        self._engine = border.instance_of("GpuExecutor: engine", engine, Engine)
         # An executor without references ends when its calls are done.
         weakref.finalize(self, engine.close, wait=False, cancel=False).atexit = False
 
@@ -68,7 +68,7 @@ class GpuExecutor(Guarded, NotCopyable, Executor, TileExecutor):
 
     @policy.setter
     def policy(self, policy: TilePolicy) -> None:
-        self._policy = border.instance("GpuExecutor: policy", policy, TilePolicy)
+        self._policy = border.instance_of("GpuExecutor: policy", policy, TilePolicy)
 
     @classmethod
     def local(
@@ -194,7 +194,7 @@ class GpuExecutor(Guarded, NotCopyable, Executor, TileExecutor):
         """
         if buffersize is None:
             return super().map(fn, *iterables, timeout=timeout, chunksize=chunksize)
-        border.whole("GpuExecutor.map: buffersize", buffersize, least=1)
+        border.int_in_range("GpuExecutor.map: buffersize", buffersize, least=1)
         end = None if timeout is None else time.monotonic() + timeout
         return self._mapped(fn, zip(*iterables, strict=False), end, buffersize)
 

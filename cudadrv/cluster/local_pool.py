@@ -88,12 +88,12 @@ def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[W
     if devices is None:
         devices = range(len(visible))
     elif hasattr(devices, "__index__"):
-        count = border.whole(argument_name, devices, least=1, most=_MAX_WORKERS)
+        count = border.int_in_range(argument_name, devices, least=1, most=_MAX_WORKERS)
         # Emulated devices are made as needed, GPUs are not.
         emulated = None not in visible
         devices = [n % len(visible) if emulated else n for n in range(count)]
     else:
-        devices = border.several(argument_name, devices, (int, EmulatedDevice))
+        devices = border.sequence_of(argument_name, devices, (int, EmulatedDevice))
     if not devices:
         raise ArgumentValueError("GpuExecutor.local: devices is empty: give one or more")
     specs: list[WorkerSpec] = []

@@ -82,7 +82,7 @@ class GpuDeviceInfo:
 
     def __post_init__(self) -> None:
         border.text("GpuDeviceInfo: name", self.name)
-        border.instance("GpuDeviceInfo: capability", self.capability, GpuCapability)
+        border.instance_of("GpuDeviceInfo: capability", self.capability, GpuCapability)
         border.integer_fields(self, *_COUNTS)
 
     def score(self) -> float:

@@ -112,7 +112,7 @@ class ContextLimits(NotCopyable):
         return value
 
     def _set(self, limit: CUlimit, nbytes: int) -> None:
-        nbytes = border.whole("a limit of a context", nbytes)
+        nbytes = border.int_in_range("a limit of a context", nbytes)
         handle = self._context._handle
         (code,) = handle.call(handle.api.cuCtxSetLimit, limit, nbytes)
         if code:
@@ -173,7 +173,7 @@ class BaseContext(Closeable):
         """
         if not isinstance(device, Device):
             device = Device.get(device)
-        flags = border.whole("Context.create: flags", flags, most=2**32 - 1)
+        flags = border.int_in_range("Context.create: flags", flags, most=2**32 - 1)
         api = device.driver.api
         context, pop = cls(device, None, is_primary=False), api.cuCtxPopCurrent
         handle = context._handle
@@ -330,7 +330,7 @@ class BaseContext(Closeable):
 
     @cache_preference.setter
     def cache_preference(self, preference: CachePreference) -> None:
-        border.instance("Context.cache_preference", preference, CachePreference)
+        border.instance_of("Context.cache_preference", preference, CachePreference)
         config = CUfunc_cache(preference.value)
         (code,) = self._handle.call(self._api.cuCtxSetCacheConfig, config)
         if code:

@@ -101,7 +101,7 @@ class DefaultStream(NotCopyable):
 
     def wait(self, event: Event) -> None:
         """Let later work wait for an event."""
-        border.instance("DefaultStream.wait: event", event, Event)
+        border.instance_of("DefaultStream.wait: event", event, Event)
         handle = self._context._handle
         event._handle.require_outside()
         result = self._call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)

@@ -386,7 +386,7 @@ def device_at_work() -> Device:
 
 def can_access_peer(device: Device, peer: Device) -> bool:
     """Return whether kernels on `device` can access the memory of `peer` directly."""
-    border.several("can_access_peer: devices", (device, peer), Device)
+    border.sequence_of("can_access_peer: devices", (device, peer), Device)
     api = device.driver.api
     doing = f"querying whether device {device.ordinal} can access device {peer.ordinal}"
     result = api.cuDeviceCanAccessPeer(device.handle, peer.handle)

@@ -204,7 +204,7 @@ class Event(Closeable):
             InvalidHandleError: one of the two was made without timing, or was never recorded;
                 the message says which. Or the two are of different devices.
         """
-        border.instance("Event.elapsed_ms: since", since, Event)
+        border.instance_of("Event.elapsed_ms: since", since, Event)
         end, start = self._handle, since._handle
         end.require_outside()
         start.require_outside()
@@ -272,7 +272,7 @@ class IpcEventHandle:
         Raises:
             ExportError: it was not made with ``interprocess=True``.
         """
-        if not border.instance("IpcEventHandle.of: event", event, Event).interprocess:
+        if not border.instance_of("IpcEventHandle.of: event", event, Event).interprocess:
             raise unshared(repr(event), "make it with interprocess=True")
         event_handle, device = event._handle, event.context.device
         if isinstance(event_handle, _OpenedEventHandle):

@@ -36,8 +36,8 @@ class SmResource(NotCopyable):
     sm_count: ReadOnly[int] = ReadOnly("_sm_count")
 
     def __init__(self, device: Device, native: CUdevResource) -> None:
-        self._device: Device = border.instance("SmResource: device", device, Device)
-        self._native = border.instance("SmResource: native", native, CUdevResource)
+        self._device: Device = border.instance_of("SmResource: device", device, Device)
+        self._native = border.instance_of("SmResource: native", native, CUdevResource)
         self._sm_count: int = int(native.sm.smCount)
 
     def __repr__(self) -> str:
@@ -71,10 +71,10 @@ class SmResource(NotCopyable):
             InvalidResourceConfigurationError: there are not enough multiprocessors.
             ArgumentValueError: there are not enough parts.
         """
-        sm_count = border.whole("SmResource.split: sm_count", sm_count, most=_MOST)
+        sm_count = border.int_in_range("SmResource.split: sm_count", sm_count, most=_MOST)
         if groups is None:
             _, groups, _ = self._split(0, sm_count, ignore_coscheduling)
-        groups = border.whole("SmResource.split: groups", groups, 1, _MOST)
+        groups = border.int_in_range("SmResource.split: groups", groups, 1, _MOST)
         # The bindings make as many objects as requested, and a part has one multiprocessor or more.
         requested = min(groups, self._sm_count)
         parts, part_count, remainder = self._split(requested, sm_count, ignore_coscheduling)
@@ -112,7 +112,7 @@ def description(
     """
     if isinstance(resources, SmResource):
         resources = (resources,)
-    partitions = border.several(where, resources, SmResource)
+    partitions = border.sequence_of(where, resources, SmResource)
     if len({partition.device for partition in partitions}) != 1:
         raise errors.ArgumentValueError(f"{where}: give multiprocessors of one device")
     api = partitions[0].device.driver.api

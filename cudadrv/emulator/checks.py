@@ -371,7 +371,7 @@ class Checks:
         if isinstance(checks, str):
             checks = [name.strip() for name in checks.split(",") if name.strip()]
         checks_by_name: dict[str, CheckName] = {name: name for name in Checks.NAMES}
-        names = border.several("Emulator: check", checks, str)
+        names = border.sequence_of("Emulator: check", checks, str)
         for name in names:
             if name not in checks_by_name:
                 raise ArgumentValueError(
@@ -392,7 +392,7 @@ class Checks:
             ArgumentValueError: there is no such check, the file of suppressions is wrong, or
                 nvJitLink is missing for "assemble".
         """
-        border.instance("Emulator: limits", limits, Limits)
+        border.instance_of("Emulator: limits", limits, Limits)
         checks = Checks.read(os.environ.get(Checks.VARIABLE, "") if checks is None else checks)
         findings = Findings() if limits.findings is None else limits.findings
         if "race" in checks:

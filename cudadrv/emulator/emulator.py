@@ -352,7 +352,7 @@ class Emulator(
         self, where: str, function: str, nth: int, times: int | None
     ) -> tuple[tuple[str, ...], int, int | None]:
         """Return the function with its variants, and the checked numbers of its calls."""
-        border.instance(f"{where}: function", function, str)
+        border.instance_of(f"{where}: function", function, str)
         if not (function.startswith("cu") and hasattr(self, function)):
             raise ArgumentValueError(f"{function!r} is no driver function that the emulator has")
         nth = border.integer(f"{where}: nth", nth)

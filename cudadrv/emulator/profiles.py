@@ -149,12 +149,12 @@ class EmulatedDevice:
         object.__setattr__(self, "compute_capability", capability)
         border.integer_fields(self, "sm_count", "total_memory")
         border.integer_fields(self, *_BOUNDED, most=2**31 - 1)
-        border.instance("EmulatedDevice: attributes", self.attributes, Mapping)
+        border.instance_of("EmulatedDevice: attributes", self.attributes, Mapping)
         attributes = {}
         for attribute, value in self.attributes.items():
             border.integer("EmulatedDevice: an attribute", attribute)
             where = f"EmulatedDevice: {attribute!r}"
-            attributes[attribute] = border.whole(where, value, -(2**31), 2**31 - 1)
+            attributes[attribute] = border.int_in_range(where, value, -(2**31), 2**31 - 1)
         if self.compute_capability not in ARCHITECTURES:
             raise ArgumentValueError(
                 f"no architecture has compute capability {self.compute_capability}: use one of "
@@ -295,8 +295,8 @@ def given_devices(
         ArgumentValueError: the number is out of range.
     """
     if hasattr(devices, "__index__"):
-        return (make(),) * border.whole("an emulator's devices", devices, most=MAX_DEVICES)
-    return border.several("an emulator's devices", devices, EmulatedDevice)
+        return (make(),) * border.int_in_range("an emulator's devices", devices, most=MAX_DEVICES)
+    return border.sequence_of("an emulator's devices", devices, EmulatedDevice)
 
 
 # The same on all devices of the profiles; read on an H100 with driver 580.

@@ -281,7 +281,7 @@ class GraphExec(Closeable):
 
     def _order(self, handle: ExecHandle, queue: StreamHandle) -> None:
         """Order a replay on a stream after other work on the graph's memory, and record it."""
-        border.instance("GraphExec.launch: stream", queue, (StreamHandle, ClosedHandle))
+        border.instance_of("GraphExec.launch: stream", queue, (StreamHandle, ClosedHandle))
         handle.raw, queue.capture  # noqa: B018  # raise if one of the two was closed
         for memory, writes in handle.memory:
             order_access(memory, queue, writes=writes)
@@ -308,4 +308,4 @@ def _where(graph: BaseGraph, params: CUDA_GRAPH_INSTANTIATE_PARAMS) -> str:
 
 
 def _raw_of(node: GraphNode) -> CUgraphNode:
-    return border.instance("GraphExec: node", node, GraphNode).handle
+    return border.instance_of("GraphExec: node", node, GraphNode).handle

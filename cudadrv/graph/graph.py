@@ -378,7 +378,7 @@ class Graph(BaseGraph):
         Raises:
             InvalidValueError: no node of the graph allocates it, or one frees it already.
         """
-        memory = border.instance(
+        memory = border.instance_of(
             "Graph.add_free: array", array, (DeviceArray, DeviceBuffer)
         )._memory
         params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEM_FREE)
@@ -397,7 +397,9 @@ class Graph(BaseGraph):
         """
         number = 0
         if default is not None:
-            number = border.whole("Graph.new_condition: default", default, most=_MOST_DEFAULT)
+            number = border.int_in_range(
+                "Graph.new_condition: default", default, most=_MOST_DEFAULT
+            )
         flags = 0 if default is None else _ASSIGN_DEFAULT
         graph = self._handle
         make = graph.api.cuGraphConditionalHandleCreate
@@ -425,7 +427,7 @@ class Graph(BaseGraph):
 
         CUDA names no limit, and each body is a graph of its own: 65,536 are the most here.
         """
-        count = border.whole("Graph.add_switch: count", count, least=1, most=_MOST_BODIES)
+        count = border.int_in_range("Graph.add_switch: count", count, least=1, most=_MOST_BODIES)
         kind = _ConditionalType.CU_GRAPH_COND_TYPE_SWITCH
         return self._add_conditional(condition, kind, count, after)
 
@@ -489,7 +491,7 @@ class Graph(BaseGraph):
         """
         file = border.path("Graph.write_dot: path", path)
         handle = self._handle
-        chosen = border.instance("Graph.write_dot: details", details, DotDetail)
+        chosen = border.instance_of("Graph.write_dot: details", details, DotDetail)
         flags = int(chosen) | (_VERBOSE if verbose else 0)
         (code,) = handle.api.cuGraphDebugDotPrint(handle.raw, os.fsencode(file), flags)
         if code:
@@ -516,7 +518,7 @@ class Graph(BaseGraph):
     def _add_conditional(
         self, condition: GraphCondition, kind: _ConditionalType, count: int, after: After
     ) -> ConditionalNode:
-        border.instance("Graph: condition", condition, GraphCondition)
+        border.instance_of("Graph: condition", condition, GraphCondition)
         params = of_type(_Type.CU_GRAPH_NODE_TYPE_CONDITIONAL)
         conditional = params.conditional
         conditional.handle, conditional.type = condition.handle, kind

@@ -136,7 +136,7 @@ def handles_of(where: str, graph: BaseGraph, after: After) -> list[CUgraphNode]:
     """Return the handles of nodes of a graph, each once."""
     if isinstance(after, GraphNode):
         after = (after,)
-    nodes = dict.fromkeys(border.several(where, after, GraphNode))
+    nodes = dict.fromkeys(border.sequence_of(where, after, GraphNode))
     for node in nodes:
         if node.graph is not graph:
             raise ArgumentTypeError(f"{where}: {node!r} belongs to another graph than {graph!r}")

@@ -52,7 +52,7 @@ class _Changeable(GraphNode):
         self._change(work.needs, change)
 
     def _set_in(self, executable: GraphExec, work: NodeWork) -> None:
-        border.instance("GraphNode.update_in: executable", executable, GraphExec)
+        border.instance_of("GraphNode.update_in: executable", executable, GraphExec)
         handle = self.handle
 
         def change(executable: ExecHandle) -> CUresult:

@@ -75,7 +75,7 @@ def kernel_work(
         LaunchConfigError: the device or the kernel cannot run the configuration.
         WrongDeviceError: the kernel or an argument belongs to another device.
     """
-    border.instance("a node's kernel", kernel, Kernel)
+    border.instance_of("a node's kernel", kernel, Kernel)
     module = kernel.module
     if module.context is not context:
         raise WrongDeviceError(f"kernel {kernel.name!r} is of {module.context!r}, not {context!r}")
@@ -125,8 +125,8 @@ def copy_work(
             together, or a host array is read-only.
         WrongDeviceError: neither side is of the graph's context.
     """
-    border.instance("a node's dst", dst, _SIDES)
-    border.instance("a node's src", src, _SIDES)
+    border.instance_of("a node's dst", dst, _SIDES)
+    border.instance_of("a node's src", src, _SIDES)
     check_alike(dst, src)
     for side in (dst, src):
         if isinstance(side, DeviceArray) and not side.is_contiguous:
@@ -184,7 +184,7 @@ def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWo
         InvalidValueError: an element cannot have the value, or no one node can set it.
         WrongDeviceError: the memory is of another context.
     """
-    border.instance("a node's dst", dst, (DeviceArray, DeviceBuffer))
+    border.instance_of("a node's dst", dst, (DeviceArray, DeviceBuffer))
     if dst.context is not context:
         raise WrongDeviceError(f"a fill of {dst!r} does not belong to {context!r}")
     if isinstance(dst, DeviceArray) and not dst.is_contiguous:
@@ -209,7 +209,7 @@ def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWo
 
 def event_work(context: BaseContext, event: Event, *, records: bool) -> NodeWork:
     """Return the recording of an event, or a wait for one."""
-    border.instance("a node's event", event, Event)
+    border.instance_of("a node's event", event, Event)
     # The driver of CUDA 13.0 ends the process where a stream of another device waits for an event
     # of several processes.
     is_fixed = event.interprocess and event.context.ordinal != context.ordinal

@@ -114,7 +114,7 @@ class ExternalMemory(Closeable):
         require_context("ExternalMemory: context", context)
         number = border.descriptor("ExternalMemory: descriptor", descriptor)
         self._context: BaseContext = context
-        self._nbytes: int = border.whole("ExternalMemory: nbytes", nbytes, 1)
+        self._nbytes: int = border.int_in_range("ExternalMemory: nbytes", nbytes, 1)
         handle = _MemoryHandle(context._handle)
         description = CUDA_EXTERNAL_MEMORY_HANDLE_DESC()
         description.type, description.size = _OPAQUE, self._nbytes
@@ -167,10 +167,10 @@ class ExternalMemory(Closeable):
         handle.raw  # noqa: B018  # raises once it is closed
         if stream.context is not self._context:
             raise WrongDeviceError(f"mapping {self!r} for {stream!r} of another context")
-        start = border.whole("ExternalMemory.buffer: offset", offset)
+        start = border.int_in_range("ExternalMemory.buffer: offset", offset)
         size = self._nbytes - start
         if nbytes is not None:
-            size = border.whole("ExternalMemory.buffer: nbytes", nbytes, 1)
+            size = border.int_in_range("ExternalMemory.buffer: nbytes", nbytes, 1)
         if not 0 < size <= self._nbytes - start:
             raise ArgumentValueError(f"{size} bytes at {start} go past the end of {self!r}")
         memory = _MappedMemory(handle, stream._handle)
@@ -225,7 +225,7 @@ class ExternalSemaphore(Closeable):
         require_context("ExternalSemaphore: context", context)
         number = border.descriptor("ExternalSemaphore: descriptor", descriptor)
         self._context: BaseContext = context
-        self._timeline: bool = border.instance("ExternalSemaphore: timeline", timeline, bool)
+        self._timeline: bool = border.instance_of("ExternalSemaphore: timeline", timeline, bool)
         handle = _SemaphoreHandle(context._handle)
         description = CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC()
         description.type = _TIMELINE if timeline else _BINARY
@@ -303,7 +303,7 @@ class ExternalSemaphore(Closeable):
     ) -> tuple[CUexternalSemaphore, int]:
         """Return the raw semaphore and the value, for an operation on a stream."""
         require_stream(f"{where}: stream", stream)
-        number = border.whole(f"{where}: value", value, most=2**64 - 1)
+        number = border.int_in_range(f"{where}: value", value, most=2**64 - 1)
         raw = self._handle.raw
         if number and not self._timeline:
             raise ArgumentValueError(f"{where}: value is {value}: a binary semaphore has none")

@@ -269,7 +269,7 @@ def stream_handle(stream: object) -> int:
 
 
 def _stream_number(value: object) -> int:
-    return border.whole("the number of a stream", value, most=LARGEST_ADDRESS)
+    return border.int_in_range("the number of a stream", value, most=LARGEST_ADDRESS)
 
 
 def _address_from(value: object) -> int:

@@ -106,8 +106,8 @@ def register(type: type[_T], reader: Reader) -> None:
     Raises:
         TypeError: `type` is no class, or `reader` is no `Reader`.
     """
-    border.instance("interop.register: type", type, _CLASS)
-    border.instance("interop.register: reader", reader, Reader)
+    border.instance_of("interop.register: type", type, _CLASS)
+    border.instance_of("interop.register: reader", reader, Reader)
     _registered[type] = reader
     _foreign_by_type.clear()
 

@@ -88,7 +88,7 @@ class AccessWindow:
         Raises:
             ClosedError: the memory was freed.
         """
-        border.instance("AccessWindow.of: memory", memory, DeviceData)
+        border.instance_of("AccessWindow.of: memory", memory, DeviceData)
         return cls(memory.ptr, memory.nbytes, hit_ratio, hit, miss)
 
 
@@ -215,7 +215,7 @@ class LaunchConfig:
         _fill_cooperative(self, cooperative is not False and bool(cooperative))
         _fill_programmatic(self, programmatic is not False and bool(programmatic))
         if attributes is not NO_ATTRIBUTES:
-            border.instance("LaunchConfig: attributes", attributes, LaunchAttributes)
+            border.instance_of("LaunchConfig: attributes", attributes, LaunchAttributes)
         _fill_attributes(self, attributes)
 
     @classmethod

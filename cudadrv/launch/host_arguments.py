@@ -78,7 +78,7 @@ class Out(HostArgument):
 
     def __init__(self, array: AnyArray) -> None:
         name = type(self).__name__
-        require_plain(border.instance(f"{name}: array", array, np.ndarray))
+        require_plain(border.instance_of(f"{name}: array", array, np.ndarray))
         if not array.flags.writeable:
             raise CopyError(f"{name}: the host array is read-only")
         super().__init__(array)

@@ -327,7 +327,9 @@ class Kernel(NotCopyable):
             InvalidValueError: it cannot be set, or not to this value.
         """
         number = border.integer("Kernel.set_attribute: attribute", attribute)
-        value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
+        value = border.int_in_range(
+            "Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1
+        )
         function, module = self._loaded()  # held until the call is made
         doing = f"setting attribute {number} of kernel {self._name!r} to {value}"
         named_attribute = _known_attribute(number, doing)
@@ -388,7 +390,9 @@ class Kernel(NotCopyable):
         if callable(shared_bytes):
             border.function("max_potential_block_size: shared_bytes", shared_bytes, takes=1)
         else:
-            shared_bytes = border.whole("max_potential_block_size: shared_bytes", shared_bytes)
+            shared_bytes = border.int_in_range(
+                "max_potential_block_size: shared_bytes", shared_bytes
+            )
         if limit is not None:
             max_threads = min(max_threads, border.integer("max_potential_block_size: limit", limit))
         best, best_blocks = 0, 0
@@ -396,7 +400,7 @@ class Kernel(NotCopyable):
         for multiple in range(-(-max_threads // warp) * warp, 0, -warp):
             threads = min(multiple, max_threads)
             nbytes = shared_bytes(threads) if callable(shared_bytes) else shared_bytes
-            nbytes = border.whole("max_potential_block_size: shared_bytes(threads)", nbytes)
+            nbytes = border.int_in_range("max_potential_block_size: shared_bytes(threads)", nbytes)
             if nbytes > shared_limit:
                 continue
             blocks = self.max_active_blocks(threads, nbytes)
@@ -730,7 +734,7 @@ class Module(Closeable):
         Raises:
             KernelNotFoundError: there is none; the text has the existing names.
         """
-        kernel = self._kernels.get(border.instance("Module.kernel: name", name, str))
+        kernel = self._kernels.get(border.instance_of("Module.kernel: name", name, str))
         if signature is not None:
             check_signature(signature)
         if kernel is None or (signature is not None and kernel.signature != signature):

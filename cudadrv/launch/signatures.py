@@ -93,12 +93,12 @@ def _parameter_count(module: ModuleHandle, name: str, handle: CUfunction) -> int
 def check_signature(signature: ptx.KernelSignature) -> None:
     """Raise for a signature that arguments cannot be packed by."""
     where = "Module.kernel: signature"
-    border.instance(where, signature, ptx.KernelSignature)
-    border.whole(f"{where}.nbytes", signature.nbytes)
+    border.instance_of(where, signature, ptx.KernelSignature)
+    border.int_in_range(f"{where}.nbytes", signature.nbytes)
     end = 0
-    for param in border.several(f"{where}.params", signature.params, ptx.KernelParam):
+    for param in border.sequence_of(f"{where}.params", signature.params, ptx.KernelParam):
         border.text(f"{where}: ptx_type", param.ptx_type)
-        border.whole(f"{where}: count", param.count, 1)
-        border.whole(f"{where}: offset", param.offset, end)
-        end = param.offset + border.whole(f"{where}: nbytes", param.nbytes, 1)
-    border.whole(f"{where}.nbytes", signature.nbytes, end, _MOST_PARAMETER_BYTES)
+        border.int_in_range(f"{where}: count", param.count, 1)
+        border.int_in_range(f"{where}: offset", param.offset, end)
+        end = param.offset + border.int_in_range(f"{where}: nbytes", param.nbytes, 1)
+    border.int_in_range(f"{where}.nbytes", signature.nbytes, end, _MOST_PARAMETER_BYTES)

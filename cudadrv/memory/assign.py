@@ -29,7 +29,7 @@ def assign(stream: BaseStream, dst: AnyDeviceArray, value: object) -> None:
         DTypeError: the values' dtype cannot be cast to the array's without a change of kind.
         InvalidValueError: the array's dtype cannot hold a value; elements overlap each other.
     """
-    border.instance("Stream.assign: dst", dst, DeviceArray)
+    border.instance_of("Stream.assign: dst", dst, DeviceArray)
     if isinstance(value, DeviceArray):
         _assign_device(stream, dst, value)
         return

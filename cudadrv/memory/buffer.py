@@ -604,7 +604,7 @@ class DeviceBuffer(DeviceData):
 
     def __init__(self, stream: BaseStream, nbytes: int) -> None:
         if type(nbytes) is not int:
-            nbytes = border.whole("allocating: nbytes", nbytes)
+            nbytes = border.int_in_range("allocating: nbytes", nbytes)
         self._allocate(stream, nbytes)
 
     @staticmethod
@@ -622,8 +622,12 @@ class DeviceBuffer(DeviceData):
         would write read-only memory raises.
         """
         require_stream("DeviceBuffer.borrowed: stream", stream)
-        pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
-        nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
+        pointer = border.int_in_range(
+            "DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS
+        )
+        nbytes = border.int_in_range(
+            "DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer)
+        )
         queue: StreamHandle = stream._handle
         kind = ReadOnlyMemory if is_read_only else BorrowedMemory
         memory = kind(queue.context, pointer, first_stream(queue), owner)
@@ -647,8 +651,8 @@ class DeviceBuffer(DeviceData):
                 collection: it must not wait for another thread.
         """
         require_stream("DeviceBuffer.adopted: stream", stream)
-        pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
-        nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1, _most_from(pointer))
+        pointer = border.int_in_range("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
+        nbytes = border.int_in_range("DeviceBuffer.adopted: nbytes", nbytes, 1, _most_from(pointer))
         border.function("DeviceBuffer.adopted: release", release)
         memory = ResourceMemory.adopt(Released(release), pointer, nbytes, stream)
         return over(stream, memory, pointer, nbytes)
@@ -694,7 +698,7 @@ def alloc(self: BaseStream, nbytes: int) -> DeviceBuffer:
         OutOfMemoryError: with the request and the free and total bytes.
     """
     if type(nbytes) is not int:
-        nbytes = border.whole("allocating: nbytes", nbytes)
+        nbytes = border.int_in_range("allocating: nbytes", nbytes)
     buffer = _new(DeviceBuffer)  # as the class does, without a step in between
     buffer._allocate(self, nbytes)
     return buffer

@@ -102,8 +102,8 @@ def _copy_others(
         else:
             copy_on_device(stream, dst, src)
     except AttributeError:
-        border.instance("Stream.copy: dst", dst, _SIDES)
-        border.instance("Stream.copy: src", src, _SIDES)
+        border.instance_of("Stream.copy: dst", dst, _SIDES)
+        border.instance_of("Stream.copy: src", src, _SIDES)
         raise
 
 
@@ -193,7 +193,7 @@ def contiguous(self: BaseStream, array: AnyDeviceArray) -> AnyDeviceArray:
     Raises:
         WrongDeviceError: the array is of another context.
     """
-    border.instance("Stream.contiguous: array", array, DeviceArray)
+    border.instance_of("Stream.contiguous: array", array, DeviceArray)
     if array.is_contiguous:
         return array
     ready(self, array, writes=False)

@@ -278,7 +278,7 @@ def _batch_of(
 
     Small ones are of at most a number of bytes, within the stream's context.
     """
-    border.instance("Stream.copy_batch: pairs", pairs, Iterable)
+    border.instance_of("Stream.copy_batch: pairs", pairs, Iterable)
     batch = _Batch(most_small, [], [], [], [], [], [], [], [], [])
     # Lists of numbers and pointers: a tuple for each copy would cost more, by collections.
     add_target, add_source = batch.targets.append, batch.sources.append
@@ -316,8 +316,8 @@ def _add(
     stream: BaseStream, queue: StreamHandle, batch: _Batch, dst: CopySide, src: CopySide
 ) -> None:
     """Add a copy of any arrays or buffers, and order the stream after other work on them."""
-    border.instance("Stream.copy_batch: a destination", dst, _SIDES)
-    border.instance("Stream.copy_batch: a source", src, _SIDES)
+    border.instance_of("Stream.copy_batch: a destination", dst, _SIDES)
+    border.instance_of("Stream.copy_batch: a source", src, _SIDES)
     if StridedArray in (dst.__class__, src.__class__):
         _add_strided(stream, queue, batch, dst, src)
         return

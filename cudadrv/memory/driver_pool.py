@@ -44,7 +44,7 @@ class PoolInfo(NamedTuple):
 
 def pool_info(device: Device) -> PoolInfo:
     """Return the current sizes of the pool that serves a device's stream-ordered memory."""
-    border.instance("pool_info: device", device, Device)
+    border.instance_of("pool_info: device", device, Device)
     run_deferred()
     free_cached_blocks(device.driver, device.ordinal)
     api, pool = device.driver.api, device.default_pool()
@@ -78,8 +78,8 @@ def set_release_threshold(device: Device, nbytes: int) -> None:
     Retained memory makes the next allocation cheap. Too much of it fragments the device's memory: a
     large request then fails although much memory is free.
     """
-    border.instance("set_release_threshold: device", device, Device)
-    nbytes = border.whole("set_release_threshold: nbytes", nbytes, most=2**64 - 1)
+    border.instance_of("set_release_threshold: device", device, Device)
+    nbytes = border.int_in_range("set_release_threshold: nbytes", nbytes, most=2**64 - 1)
     api = device.driver.api
     (code,) = api.cuMemPoolSetAttribute(device.default_pool(), _THRESHOLD, cuuint64_t(nbytes))
     if code:
@@ -102,8 +102,8 @@ def request_release_threshold(device: Device, nbytes: int) -> None:
 
 def trim_pool(device: Device, keep_bytes: int = 0) -> None:
     """Free the pool's unused memory, down to `keep_bytes`."""
-    border.instance("trim_pool: device", device, Device)
-    keep_bytes = border.whole("trim_pool: keep_bytes", keep_bytes, most=2**64 - 1)
+    border.instance_of("trim_pool: device", device, Device)
+    keep_bytes = border.int_in_range("trim_pool: keep_bytes", keep_bytes, most=2**64 - 1)
     free_cached_blocks(device.driver, device.ordinal)
     api = device.driver.api
     (code,) = api.cuMemPoolTrimTo(device.default_pool(), keep_bytes)

@@ -164,7 +164,7 @@ class Exported:
         is_versioned = max_version is not None and _numbers("max_version", max_version) >= (MAJOR,)
         consumer = _LEGACY
         if stream is not None:
-            consumer = border.whole("__dlpack__: stream", stream, NO_SYNC, 2**64 - 1)
+            consumer = border.int_in_range("__dlpack__: stream", stream, NO_SYNC, 2**64 - 1)
         code, bits, mirrored = _type_code(self.dtype)
         memory, address = self._memory, self.ptr
         if consumer != NO_SYNC:
@@ -341,7 +341,7 @@ def _type_code(dtype: AnyDType) -> tuple[int, int, AnyDType]:
 def _numbers(name: str, pair: object) -> tuple[int, ...]:
     """Return integers, which producers also give as an enumeration."""
     where = f"__dlpack__: {name}"
-    return tuple([border.integer(where, n) for n in border.instance(where, pair, tuple)])
+    return tuple([border.integer(where, n) for n in border.instance_of(where, pair, tuple)])
 
 
 def _require_in_place(array: Exported, dl_device: object, copy: object) -> None:

@@ -48,7 +48,7 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer | AnyArray, value: object) -> No
         _fill_host(stream, dst, value)
         return
     if type(dst) is not DeviceArray:
-        border.instance("Stream.fill: dst", dst, (DeviceArray, DeviceBuffer))
+        border.instance_of("Stream.fill: dst", dst, (DeviceArray, DeviceBuffer))
     memory = ready(stream, dst, writes=True)
     if dst._nbytes == 0:
         return

@@ -58,8 +58,8 @@ class GrowingBuffer(DeviceBuffer):
         self, stream: BaseStream, capacity: int, nbytes: int = 0, *, shareable: bool = False
     ) -> None:
         require_stream("GrowingBuffer: stream", stream)
-        capacity = border.whole("GrowingBuffer: capacity", capacity, 1)
-        nbytes = border.whole("GrowingBuffer: nbytes", nbytes)
+        capacity = border.int_in_range("GrowingBuffer: capacity", capacity, 1)
+        nbytes = border.int_in_range("GrowingBuffer: nbytes", nbytes)
         if shareable:
             require_descriptors("GrowingBuffer: shareable")
         context = stream._handle.context
@@ -101,7 +101,7 @@ class GrowingBuffer(DeviceBuffer):
             OutOfMemoryError: the device has not enough memory.
             NotPermittedError: the buffer belongs to another process.
         """
-        nbytes = border.whole("GrowingBuffer.grow: nbytes", nbytes)
+        nbytes = border.int_in_range("GrowingBuffer.grow: nbytes", nbytes)
         if nbytes > self._capacity:
             raise InvalidValueError(f"{self!r} cannot grow to {nbytes} bytes: reserve more")
         reserved = self._range

@@ -376,7 +376,7 @@ class IpcMemoryHandle:
                 shareable nor from cuMemAlloc.
             StreamCaptureUnsupportedError: a stream that uses it is capturing.
         """
-        root = border.instance("IpcMemoryHandle.of: memory", memory, DeviceData)._root
+        root = border.instance_of("IpcMemoryHandle.of: memory", memory, DeviceData)._root
         memory_handle, address, device = root._memory, root._address, root.context.device
         uuid = device.uuid.bytes
         if root.nbytes == 0:

@@ -126,7 +126,7 @@ class Attachment(IntEnum):
 
 def on_device(stream: BaseStream, array: AnyArray) -> AnyDeviceArray:
     """Implement `Stream.in_place`."""
-    border.instance("Stream.in_place: array", array, np.ndarray)
+    border.instance_of("Stream.in_place: array", array, np.ndarray)
     first, end = Layout(0, array.shape, array.strides).bounds(array.dtype.itemsize)
     address = array.ctypes.data
     queue = stream._handle
@@ -153,7 +153,7 @@ def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None 
         InvalidValueError: it is not managed memory, or the device does not support the advice.
     """
     location = mem_location("advise: device", "host" if device is None else device)
-    advice = border.instance("advise: advice", advice, Advice)
+    advice = border.instance_of("advise: advice", advice, Advice)
     context = host_context()
     address, nbytes = _range("advise: array", array, context)
     if nbytes == 0:
@@ -256,7 +256,7 @@ def _call_batch(
 
 def attach(stream: BaseStream, array: AnyArray, to: Attachment) -> None:
     """Implement `Stream.attach`."""
-    queue, to = stream._handle, border.instance("Stream.attach: to", to, Attachment)
+    queue, to = stream._handle, border.instance_of("Stream.attach: to", to, Attachment)
     address, nbytes = _range("Stream.attach: array", array, queue.context)
     if nbytes == 0:
         return
@@ -273,7 +273,7 @@ _ARRAYS: Final[tuple[type[AnyArray] | type[AnyDeviceArray], ...]] = (np.ndarray,
 
 def _range(where: str, value: object, context: ContextHandle) -> tuple[int, int]:
     """Return address and size of managed memory."""
-    array: AnyArray | AnyDeviceArray = border.instance(where, value, _ARRAYS)
+    array: AnyArray | AnyDeviceArray = border.instance_of(where, value, _ARRAYS)
     if isinstance(array, DeviceArray):
         is_dense, address = array.is_contiguous, array.ptr
     else:
@@ -298,5 +298,5 @@ def mem_location(where: str, device: int | str) -> CUmemLocation:
         location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
     else:
         location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        location.id = Device.get(border.whole(where, device)).ordinal
+        location.id = Device.get(border.int_in_range(where, device)).ordinal
     return location

@@ -87,8 +87,10 @@ class MemoryPool(Closeable):
         shareable: bool = False,
     ) -> None:
         self._device = Device.get(device)
-        limit = border.whole("MemoryPool: max_bytes", max_bytes)
-        threshold = border.whole("MemoryPool: release_threshold", release_threshold, most=_LARGEST)
+        limit = border.int_in_range("MemoryPool: max_bytes", max_bytes)
+        threshold = border.int_in_range(
+            "MemoryPool: release_threshold", release_threshold, most=_LARGEST
+        )
         properties = CUmemPoolProps()
         properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -246,12 +248,12 @@ class MemoryPool(Closeable):
     def set_release_threshold(self, nbytes: int) -> None:
         """Let the pool retain up to `nbytes` when streams synchronise; it frees the rest."""
         where = "MemoryPool.set_release_threshold: nbytes"
-        nbytes = border.whole(where, nbytes, most=_LARGEST)
+        nbytes = border.int_in_range(where, nbytes, most=_LARGEST)
         self._set(_Attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, nbytes)
 
     def trim(self, keep_bytes: int = 0) -> None:
         """Free the pool's unused memory, down to `keep_bytes`."""
-        keep_bytes = border.whole("MemoryPool.trim: keep_bytes", keep_bytes, most=_LARGEST)
+        keep_bytes = border.int_in_range("MemoryPool.trim: keep_bytes", keep_bytes, most=_LARGEST)
         handle = self._handle
         (code,) = handle.api.cuMemPoolTrimTo(handle.raw, keep_bytes)
         if code:

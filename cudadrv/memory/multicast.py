@@ -110,11 +110,13 @@ class MulticastObject(Mappable):
         team_size: int | None = None,
         handle_type: HandleType | None = None,
     ) -> None:
-        requested = border.whole("MulticastObject: nbytes", nbytes, 1)
+        requested = border.int_in_range("MulticastObject: nbytes", nbytes, 1)
         team = _checked_team("MulticastObject: devices", devices)
         size = len(team)
         if team_size is not None:
-            size = border.whole("MulticastObject: team_size", team_size, len(team), 2**31 - 1)
+            size = border.int_in_range(
+                "MulticastObject: team_size", team_size, len(team), 2**31 - 1
+            )
         self._device: Device = team[0]
         self._handle_type: HandleType | None = handle_type
         kind = checked_handle_type("MulticastObject: handle_type", handle_type, self.device)
@@ -185,7 +187,7 @@ class MulticastObject(Mappable):
         exported: int | bytes,
     ) -> MulticastObject:
         self = cls.__new__(cls)
-        self._nbytes = border.whole(f"{where}: nbytes", nbytes, 1)
+        self._nbytes = border.int_in_range(f"{where}: nbytes", nbytes, 1)
         team = _checked_team(f"{where}: devices", devices)
         self._device = team[0]
         handle = MulticastHandle(self.device)
@@ -226,12 +228,12 @@ class MulticastObject(Mappable):
             CudaError: the memory does not fit, or something is bound there.
         """
         where = "MulticastObject.bind"
-        checked = border.instance(f"{where}: memory", memory, PhysicalMemory)
-        start = border.whole(f"{where}: offset", offset)
-        of_memory = border.whole(f"{where}: memory_offset", memory_offset)
+        checked = border.instance_of(f"{where}: memory", memory, PhysicalMemory)
+        start = border.int_in_range(f"{where}: offset", offset)
+        of_memory = border.int_in_range(f"{where}: memory_offset", memory_offset)
         size = checked.nbytes - of_memory
         if nbytes is not None:
-            size = border.whole(f"{where}: nbytes", nbytes, 1)
+            size = border.int_in_range(f"{where}: nbytes", nbytes, 1)
         handle, owner = self._handle, checked._handle
         function: Callable[..., tuple[CUresult]] = handle.api.cuMulticastBindMem
         (code,) = handle.context.call(function, handle.raw, start, owner.raw, of_memory, size, 0)
@@ -246,7 +248,7 @@ class MulticastObject(Mappable):
         Raises:
             ArgumentValueError: the memory is not bound.
         """
-        checked = border.instance("MulticastObject.unbind: memory", memory, PhysicalMemory)
+        checked = border.instance_of("MulticastObject.unbind: memory", memory, PhysicalMemory)
         handle = self._handle
         bindings = [binding for binding in handle.bound if binding.memory is checked._handle]
         if not bindings:
@@ -265,7 +267,7 @@ def _checked_team(where: str, devices: Sequence[Device | int]) -> list[Device]:
     Raises:
         UnsupportedError: one has none.
     """
-    checked = border.instance(where, devices, Sequence)
+    checked = border.instance_of(where, devices, Sequence)
     team = [Device.get(item) for item in checked]
     if not team:
         raise border.wrong_type(where, devices, "give one or more")

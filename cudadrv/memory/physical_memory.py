@@ -146,7 +146,7 @@ class Mappable(Closeable):
         self._handle_type = handle_type
         function, kind = handle.api.cuMemImportFromShareableHandle, _HANDLE_TYPES[handle_type]
         if handle_type == "fabric":
-            content = border.instance(f"{where}: handle", exported, bytes)
+            content = border.instance_of(f"{where}: handle", exported, bytes)
             if len(content) != OPAQUE_BYTES:
                 raise ArgumentValueError(
                     f"{where}: handle has {len(content)} bytes: a fabric handle has {OPAQUE_BYTES}"
@@ -199,7 +199,7 @@ class PhysicalMemory(Mappable):
         numa_node: int | None = None,
         handle_type: HandleType | None = None,
     ) -> None:
-        requested = border.whole("PhysicalMemory: nbytes", nbytes, 1)
+        requested = border.int_in_range("PhysicalMemory: nbytes", nbytes, 1)
         self._device: Device = Device.get(device)
         self._numa_node = numa_node
         self._handle_type: HandleType | None = handle_type
@@ -255,7 +255,7 @@ class PhysicalMemory(Mappable):
     ) -> Self:
         self = cls.__new__(cls)
         self._device, self._numa_node = Device.get(device), None
-        self._nbytes = border.whole(f"{where}: nbytes", nbytes, 1)
+        self._nbytes = border.int_in_range(f"{where}: nbytes", nbytes, 1)
         handle = AllocationHandle(context_of(self.device))
         self._open_in(handle, where, exported, handle_type)
         self._own(handle)
@@ -281,7 +281,7 @@ def allocation_properties(
     kind = checked_handle_type(f"{where}: handle_type", handle_type, device)
     properties = device_memory(device.ordinal, kind)
     if numa_node is not None:
-        number = border.whole(f"{where}: numa_node", numa_node, most=2**31 - 1)
+        number = border.int_in_range(f"{where}: numa_node", numa_node, most=2**31 - 1)
         require_feature(f"{where}: numa_node", device, _HOST_NUMA)
         properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
         properties.location.id = number
@@ -340,15 +340,16 @@ class MappedBuffer(DeviceBuffer):
         open_to: Sequence[Device | int] = (),
     ) -> None:
         require_stream("MappedBuffer: stream", stream)
-        checked = border.instance("MappedBuffer: pieces", pieces, Sequence)
+        checked = border.instance_of("MappedBuffer: pieces", pieces, Sequence)
         handles = [
-            border.instance("MappedBuffer: a piece", piece, Mappable)._handle for piece in checked
+            border.instance_of("MappedBuffer: a piece", piece, Mappable)._handle
+            for piece in checked
         ]
         for handle in handles:
             handle.raw  # noqa: B018  # raises once it is closed
         if not handles:
             raise border.wrong_type("MappedBuffer: pieces", pieces, "give one or more")
-        other_devices = border.instance("MappedBuffer: open_to", open_to, Sequence)
+        other_devices = border.instance_of("MappedBuffer: open_to", open_to, Sequence)
         devices = [Device.get(other_device) for other_device in other_devices]
         queue = stream._handle
         nbytes = sum(piece.nbytes for piece in checked)

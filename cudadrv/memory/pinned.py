@@ -79,7 +79,7 @@ def source_of_pages(where: str, numa_node: int | None) -> Callable[[int], npt.ND
     """
     if numa_node is None:
         return _pinned_for_all
-    number = border.whole(f"{where}: numa_node", numa_node, most=2**31 - 1)
+    number = border.int_in_range(f"{where}: numa_node", numa_node, most=2**31 - 1)
     require_feature(f"{where}: numa_node", device_at_work(), _NODE_POOLS)
     return partial(_pinned_on, number)
 

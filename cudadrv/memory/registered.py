@@ -95,7 +95,7 @@ class RegisteredArray(Closeable):
     _handle: HostHandle[int]
 
     def __init__(self, array: AnyArray) -> None:
-        require_plain(border.instance("RegisteredArray: array", array, np.ndarray))
+        require_plain(border.instance_of("RegisteredArray: array", array, np.ndarray))
         if not array.flags.c_contiguous:
             raise CopyError("RegisteredArray: the host array is not C-contiguous")
         if array.nbytes == 0:

@@ -61,7 +61,7 @@ class MemoryStream(NotCopyable):
     def follow(self, other: MemoryStream) -> None:
         """Let later work on this stream wait for the current work of another one."""
         self._handle.follow(
-            border.instance("MemoryStream.follow: other", other, MemoryStream)._handle
+            border.instance_of("MemoryStream.follow: other", other, MemoryStream)._handle
         )
 
 
@@ -73,9 +73,9 @@ def given_stream(
         ("nbytes", nbytes, border.LARGEST),
         ("address", address, 2**64 - 1),
     ):
-        border.instance(f"{function}: {name}", number, int)  # no buffer, which has an address
-        border.whole(f"{function}: {name}", number, most=largest)
-    return border.instance(f"{function}: stream", stream, MemoryStream)
+        border.instance_of(f"{function}: {name}", number, int)  # no buffer, which has an address
+        border.int_in_range(f"{function}: {name}", number, most=largest)
+    return border.instance_of(f"{function}: stream", stream, MemoryStream)
 
 
 class MemoryResource(Protocol):

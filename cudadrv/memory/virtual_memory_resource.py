@@ -44,7 +44,7 @@ class VirtualMemoryResource:
         numa_node: int | None = None,
         handle_type: HandleType | None = None,
     ) -> None:
-        other_devices = border.instance("VirtualMemoryResource: open_to", open_to, Sequence)
+        other_devices = border.instance_of("VirtualMemoryResource: open_to", open_to, Sequence)
         self._open_devices: frozenset[int] = frozenset(
             Device.get(device).ordinal for device in other_devices
         )

@@ -38,11 +38,11 @@ class DevicePool:
             if not devices:
                 raise NoDeviceError("creating a pool of all devices")
         else:
-            devices = border.several("DevicePool: devices", devices, Device)
+            devices = border.sequence_of("DevicePool: devices", devices, Device)
             if not devices:
                 raise InvalidValueError("creating a pool of no devices")
         if flags is not None:
-            flags = ContextFlags(border.whole("DevicePool: flags", flags, most=2**32 - 1))
+            flags = ContextFlags(border.int_in_range("DevicePool: flags", flags, most=2**32 - 1))
         contexts: dict[int, Context] = {}
         with ExitStack() as acquired:
             for device in devices:

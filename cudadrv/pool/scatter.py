@@ -38,7 +38,7 @@ def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range],
     """
     from ..runtime.probe import GpuRuntime  # a scatter over an executor does without
 
-    border.instance("balanced_partition: rt", rt, GpuRuntime)
+    border.instance_of("balanced_partition: rt", rt, GpuRuntime)
     n_units = border.integer("balanced_partition: n_units", n_units)
     if n_units < 0:
         raise ArgumentValueError(f"{n_units} units cannot be shared: use 0 or more")
@@ -207,7 +207,7 @@ def _check(operation: str, rt: object, items: object, f: Callable[..., object]) 
     if not isinstance(rt, TileExecutor):
         from ..runtime.probe import GpuRuntime  # an executor does without its files
 
-        border.instance(f"{operation}: rt", rt, (GpuRuntime, TileExecutor))
+        border.instance_of(f"{operation}: rt", rt, (GpuRuntime, TileExecutor))
     border.function(f"{operation}: f", f, takes=2)
     if isinstance(items, np.ndarray) and not items.ndim:
         raise border.wrong_type(f"{operation}: items", items, "give an array with an axis to share")

@@ -35,9 +35,9 @@ class CudaBackendParts:
     capability: GpuCapability
 
     def __post_init__(self) -> None:
-        border.instance("CudaBackendParts: ctx", self.ctx, Context)
-        border.instance("CudaBackendParts: stream", self.stream, Stream)
-        border.instance("CudaBackendParts: capability", self.capability, GpuCapability)
+        border.instance_of("CudaBackendParts: ctx", self.ctx, Context)
+        border.instance_of("CudaBackendParts: stream", self.stream, Stream)
+        border.instance_of("CudaBackendParts: capability", self.capability, GpuCapability)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,15 +57,15 @@ class CudaBackendContext:
     arena: DeviceArena[np.float64]
 
     def __post_init__(self) -> None:
-        border.instance("CudaBackendContext: ctx", self.ctx, Context)
-        border.instance("CudaBackendContext: stream", self.stream, Stream)
-        border.instance("CudaBackendContext: module", self.module, PtxModuleCache)
-        border.instance("CudaBackendContext: arena", self.arena, DeviceArena)
+        border.instance_of("CudaBackendContext: ctx", self.ctx, Context)
+        border.instance_of("CudaBackendContext: stream", self.stream, Stream)
+        border.instance_of("CudaBackendContext: module", self.module, PtxModuleCache)
+        border.instance_of("CudaBackendContext: arena", self.arena, DeviceArena)
 
     @classmethod
     def from_parts(cls, parts: CudaBackendParts) -> CudaBackendContext:
         """Return a backend on probed parts, with an empty module cache and an empty arena."""
-        border.instance("CudaBackendContext.from_parts: parts", parts, CudaBackendParts)
+        border.instance_of("CudaBackendContext.from_parts: parts", parts, CudaBackendParts)
         return cls(parts.ctx, parts.stream, PtxModuleCache(), DeviceArena())
 
 

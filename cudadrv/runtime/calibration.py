@@ -261,8 +261,8 @@ class Calibration:
     error: CudadrvError | None = None
 
     def __post_init__(self) -> None:
-        border.instance("Calibration: policy", self.policy, GpuDispatchPolicy)
-        border.instance("Calibration: origin", self.origin, PolicyOrigin)
+        border.instance_of("Calibration: policy", self.policy, GpuDispatchPolicy)
+        border.instance_of("Calibration: origin", self.origin, PolicyOrigin)
         border.optional("Calibration: error", self.error, CudadrvError)
 
     @classmethod
@@ -286,7 +286,7 @@ def calibrate(device: GpuDeviceInfo) -> Calibration:
     Raises:
         ValueError: CUDADRV_CACHE_MAX_MB is not a number.
     """
-    border.instance("calibrated_policy_for_device: device", device, GpuDeviceInfo)
+    border.instance_of("calibrated_policy_for_device: device", device, GpuDeviceInfo)
     store = CalibrationStore.from_environment()
     try:
         with _measuring:

@@ -89,7 +89,7 @@ class PtxModuleCache:
     ) -> None:
         border.optional("PtxModuleCache: options", options, ptx.CompileOptions)
         self._options = options or ptx.CompileOptions()
-        self._name_expressions = border.several(
+        self._name_expressions = border.sequence_of(
             "PtxModuleCache: name_expressions", name_expressions, str
         )
         # Re-entrant: a finalizer in the middle of a compilation may need the module, too.
@@ -117,7 +117,7 @@ class PtxModuleCache:
         That is the first of the driver in use, so that an emulator session sees none of others.
         """
         if context is not None:
-            border.instance("PtxModuleCache.get: context", context, Context)
+            border.instance_of("PtxModuleCache.get: context", context, Context)
             module = self._on(context.device.driver).get(context)
             return None if module is None or module.closed else module
         driver = current_or_none()
@@ -165,7 +165,7 @@ class PtxModuleCache:
             and loaded_source.source == source
         ):
             return module
-        border.instance("get_or_compile: context", context, Context)
+        border.instance_of("get_or_compile: context", context, Context)
         border.source("get_or_compile: source", source)
         return self._compile_or_get(context, border.text("get_or_compile: label", label), source)
 
@@ -285,7 +285,7 @@ class KeyedPtxModuleCache:
         name_expressions: tuple[str, ...] = (),
     ) -> None:
         self._options = border.optional("KeyedPtxModuleCache: options", options, ptx.CompileOptions)
-        self._name_expressions = border.several(
+        self._name_expressions = border.sequence_of(
             "KeyedPtxModuleCache: name_expressions", name_expressions, str
         )
         self._caches: dict[Hashable, PtxModuleCache] = {}
@@ -344,7 +344,7 @@ class KeyedPtxModuleCache:
     def _compile_or_get(
         self, context: Context, key: _K, label: str, source: str | Callable[[_K], str]
     ) -> Module:
-        border.instance("get_or_compile: context", context, Context)
+        border.instance_of("get_or_compile: context", context, Context)
         border.source("get_or_compile: source", source, 1)
         label = border.text("get_or_compile: label", label)
         cache = self._caches.get(key)

@@ -84,7 +84,7 @@ class RemlOuterAdmission:
 def _check(argument_name: str, admission: PirlsLoopAdmission | RemlOuterAdmission) -> None:
     border.integer_fields(admission, "n", "p")
     border.optional(f"{argument_name}: family", admission.family, PirlsFamily)
-    border.instance(f"{argument_name}: curvature", admission.curvature, PirlsCurvature)
+    border.instance_of(f"{argument_name}: curvature", admission.curvature, PirlsCurvature)
 
 
 class GpuMixedPrecisionPolicy(Enum):
@@ -226,7 +226,7 @@ class GpuDispatchPolicy:
         The work decides, not the rows alone: few rows of thousands of columns are worth it.
         """
         if type(adm) is not PirlsLoopAdmission:
-            border.instance("should_use_gpu_pirls_loop: adm", adm, PirlsLoopAdmission)
+            border.instance_of("should_use_gpu_pirls_loop: adm", adm, PirlsLoopAdmission)
         return (
             adm.gpu_available
             and adm.family is not None
@@ -239,7 +239,7 @@ class GpuDispatchPolicy:
         It needs the conditions of the inner loop, and at least two parameters.
         """
         if type(adm) is not RemlOuterAdmission:
-            border.instance("should_run_reml_outer_on_device: adm", adm, RemlOuterAdmission)
+            border.instance_of("should_run_reml_outer_on_device: adm", adm, RemlOuterAdmission)
         return (
             adm.num_rho >= 2
             and adm.gpu_available

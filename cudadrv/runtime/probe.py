@@ -70,7 +70,7 @@ class GpuAbsent:
     error: CudadrvError | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        border.instance("GpuAbsent: reason", self.reason, AbsenceReason)
+        border.instance_of("GpuAbsent: reason", self.reason, AbsenceReason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class GpuBroken:
     error: GpuError
 
     def __post_init__(self) -> None:
-        border.instance("GpuBroken: error", self.error, GpuError)
+        border.instance_of("GpuBroken: error", self.error, GpuError)
 
     def raise_again(self, prefix: str = "") -> NoReturn:
         """Raise the failure as a fresh exception, so that tracebacks do not pile up on one.
@@ -92,7 +92,7 @@ class GpuBroken:
         Raises:
             GpuError: always; with the failure's class and cause, and a prefixed reason.
         """
-        border.instance("GpuBroken.raise_again: prefix", prefix, str)
+        border.instance_of("GpuBroken.raise_again: prefix", prefix, str)
         raise type(self.error)(prefix + self.error.reason) from self.error.__cause__
 
 
@@ -125,19 +125,21 @@ class GpuRuntime(NotCopyable):
         policy: GpuDispatchPolicy | None = None,
         memory_budget_bytes: int | None = None,
     ) -> None:
-        self._devices: tuple[GpuDeviceInfo, ...] = border.several(
+        self._devices: tuple[GpuDeviceInfo, ...] = border.sequence_of(
             "GpuRuntime: devices", devices, GpuDeviceInfo
         )
         if device is None:
             if not self._devices:
                 raise ArgumentValueError("a GpuRuntime needs a device: give one, or several")
             device = self._devices[0]
-        self._device: GpuDeviceInfo = border.instance("GpuRuntime: device", device, GpuDeviceInfo)
+        self._device: GpuDeviceInfo = border.instance_of(
+            "GpuRuntime: device", device, GpuDeviceInfo
+        )
         border.optional("GpuRuntime: policy", policy, GpuDispatchPolicy)
         self._memory_budget_bytes: int = (
             device.memory_budget_bytes()
             if memory_budget_bytes is None
-            else border.whole(
+            else border.int_in_range(
                 "GpuRuntime: memory_budget_bytes", memory_budget_bytes, most=2**64 - 1
             )
         )
@@ -188,7 +190,7 @@ class GpuRuntime(NotCopyable):
             RequiredDeviceUnavailable: the policy is `REQUIRED` and there is no device.
             GpuError: looking for devices failed, with any policy but `OFF`.
         """
-        border.instance("GpuRuntime.resolve: policy", policy, GpuPolicy)
+        border.instance_of("GpuRuntime.resolve: policy", policy, GpuPolicy)
         if policy is GpuPolicy.OFF:
             return None
         outcome = cls.availability()
@@ -312,7 +314,7 @@ class GpuAvailable:
     runtime: GpuRuntime
 
     def __post_init__(self) -> None:
-        border.instance("GpuAvailable: runtime", self.runtime, GpuRuntime)
+        border.instance_of("GpuAvailable: runtime", self.runtime, GpuRuntime)
 
 
 GpuAvailability: TypeAlias = GpuAvailable | GpuAbsent | GpuBroken

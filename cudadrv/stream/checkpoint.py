@@ -64,7 +64,7 @@ class ProcessCheckpoint:
 
     def __init__(self, pid: int | None = None) -> None:
         process_id = os.getpid() if pid is None else pid
-        self._pid: int = border.whole("ProcessCheckpoint: pid", process_id, 1, 2**31 - 1)
+        self._pid: int = border.int_in_range("ProcessCheckpoint: pid", process_id, 1, 2**31 - 1)
 
     def __repr__(self) -> str:
         return f"<ProcessCheckpoint of process {self._pid}>"
@@ -121,7 +121,9 @@ class ProcessCheckpoint:
             NotReadyError: its work has not ended in time; it is not locked.
             UnsupportedError: the driver or cuda-bindings is older than CUDA 12.8.
         """
-        limit = border.whole("ProcessCheckpoint.lock: timeout_ms", timeout_ms, most=2**32 - 1)
+        limit = border.int_in_range(
+            "ProcessCheckpoint.lock: timeout_ms", timeout_ms, most=2**32 - 1
+        )
         obstacles = self.obstacles()
         if obstacles:
             raise CheckpointRejectedError(
@@ -156,7 +158,7 @@ class ProcessCheckpoint:
         """
         arguments = None
         if devices is not None:
-            new_devices = border.instance("ProcessCheckpoint.restore: devices", devices, Mapping)
+            new_devices = border.instance_of("ProcessCheckpoint.restore: devices", devices, Mapping)
             try:
                 pairs = [(old.bytes, new.bytes) for old, new in new_devices.items()]
             except AttributeError:

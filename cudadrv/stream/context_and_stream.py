@@ -178,7 +178,7 @@ class StreamPool(NotCopyable):
     __slots__ = ("_numbers", "_streams")
 
     def __init__(self, streams: Sequence[Stream]) -> None:
-        border.several("StreamPool: streams", streams, Stream)
+        border.sequence_of("StreamPool: streams", streams, Stream)
         self._streams = tuple(streams)
         if not self._streams:
             raise ArgumentValueError("StreamPool: streams is empty: give one or more")
@@ -211,14 +211,14 @@ class StreamPool(NotCopyable):
 
     def fork(self, stream: Stream) -> None:
         """Let all of them wait for the current work of a stream."""
-        border.instance("StreamPool.fork: stream", stream, Stream)
+        border.instance_of("StreamPool.fork: stream", stream, Stream)
         event = stream.record(timing=False)
         for member in self._streams:
             member.wait(event)
 
     def join(self, stream: Stream) -> None:
         """Let a stream wait for the current work of all of them."""
-        border.instance("StreamPool.join: stream", stream, Stream)
+        border.instance_of("StreamPool.join: stream", stream, Stream)
         for member in self._streams:
             stream.wait(member)
 
@@ -306,7 +306,9 @@ class Context(ContextModules):
 
     def new_stream_pool(self, size: int, *, priority: int = 0) -> StreamPool:
         """Return several streams, to be used in turn."""
-        size = border.whole("Context.new_stream_pool: size", size, least=1, most=_MOST_OF_A_POOL)
+        size = border.int_in_range(
+            "Context.new_stream_pool: size", size, least=1, most=_MOST_OF_A_POOL
+        )
         with ExitStack() as stack:
             streams = [stack.enter_context(self.new_stream(priority=priority)) for _ in range(size)]
             stack.pop_all()
@@ -350,7 +352,9 @@ class Context(ContextModules):
         return external
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
-        priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
+        priority = border.int_in_range(
+            "Context.new_stream: priority", priority, -(2**31), 2**31 - 1
+        )
         handle = self._handle
         owned = StreamHandle(handle, None, is_owned=True)
         call = "cuStreamCreateWithPriority"

@@ -162,9 +162,9 @@ class StreamMemory(BaseStream):
             CopyError: `out` has another shape or dtype, or is read-only.
         """
         if type(array) is not DeviceArray:
-            border.instance("Stream.to_host: array", array, DeviceArray)
+            border.instance_of("Stream.to_host: array", array, DeviceArray)
         if out is not None and type(out) is not np.ndarray:
-            require_plain(border.instance("Stream.to_host: out", out, np.ndarray))
+            require_plain(border.instance_of("Stream.to_host: out", out, np.ndarray))
         if out is None:
             try:
                 if array._nbytes < LEAST_STAGED_BYTES or not self._handle.driver.keeps_blocks:

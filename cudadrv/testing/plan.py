@@ -147,7 +147,7 @@ def session_arguments(plan: CudaTestPlan, choices: Choices) -> dict[str, object]
         properties = {name: arguments.pop(name) for name in names}
         # The values are the marker's; `EmulatedDevice` checks them.
         device = replace(profile, **properties)  # type: ignore[arg-type]
-        count = border.whole("devices", devices)
+        count = border.int_in_range("devices", devices)
         devices = (device,) * max(count, plan.gpus)
     elif "profile" in plan.arguments:
         raise ArgumentValueError("give a profile, or the devices themselves")

@@ -264,7 +264,7 @@ class CudaArray(Texels[_ScalarT]):
             channels, layered, cubemap, surface, gather: as of `CudaArray`.
         """
         require_stream("CudaArray.from_host: stream", stream)
-        border.instance("CudaArray.from_host: array", array, np.ndarray)
+        border.instance_of("CudaArray.from_host: array", array, np.ndarray)
         channels = border.integer("CudaArray.from_host: channels", channels)
         shape = array.shape
         if channels > 1:
@@ -304,7 +304,9 @@ class CudaArray(Texels[_ScalarT]):
             WrongDeviceError: stream, source and array are not of one context.
         """
         require_stream("CudaArray.copy_from: stream", stream)
-        border.instance("CudaArray.copy_from: source", source, (np.ndarray, DeviceArray, CudaArray))
+        border.instance_of(
+            "CudaArray.copy_from: source", source, (np.ndarray, DeviceArray, CudaArray)
+        )
         _copy_in(stream, self, source, origin, wait=wait)
 
     @overload
@@ -486,7 +488,7 @@ def _checked_origin(origin: Sequence[int] | None) -> tuple[int, ...] | None:
     """Return the index of a box's first texel as Python integers; None is the beginning."""
     if origin is None:
         return None
-    places = border.several("the origin of a box", origin, object)
+    places = border.sequence_of("the origin of a box", origin, object)
     return tuple(border.integer("the origin of a box", coordinate) for coordinate in places)
 
 

@@ -444,7 +444,7 @@ def texel_of(resource: Resource, channels: int | None) -> Texel:
             f"a texture over a {type(resource).__name__}: it is over a CudaArray, a MipmappedArray "
             "or a DeviceArray"
         )
-    if channels is not None and border.whole("channels", channels) != resource.channels:
+    if channels is not None and border.int_in_range("channels", channels) != resource.channels:
         raise TextureError(f"channels={channels} for {resource!r}, which has its own")
     return resource.texel
 
@@ -511,13 +511,13 @@ class Texture(TexelView):
         if isinstance(address_mode, AddressMode):
             address_mode = (address_mode,)
         self._reading: Reading = Reading(
-            address_modes=border.several("Texture: address_mode", address_mode, AddressMode),
-            filter_mode=border.instance("Texture: filter_mode", filter_mode, FilterMode),
-            read_mode=border.instance("Texture: read_mode", read_mode, ReadMode),
+            address_modes=border.sequence_of("Texture: address_mode", address_mode, AddressMode),
+            filter_mode=border.instance_of("Texture: filter_mode", filter_mode, FilterMode),
+            read_mode=border.instance_of("Texture: read_mode", read_mode, ReadMode),
             normalized_coordinates=bool(normalized_coordinates),
             srgb=bool(srgb),
             border_color=None if border_color is None else _reals("border_color", border_color),
-            mip_filter_mode=border.instance(
+            mip_filter_mode=border.instance_of(
                 "Texture: mip_filter_mode", mip_filter_mode, FilterMode
             ),
             mip_bias=border.real("Texture: mip_bias", mip_bias),
@@ -532,7 +532,7 @@ class Texture(TexelView):
 
 def _reals(name: str, values: Sequence[float]) -> tuple[float, ...]:
     where = f"Texture: {name}"
-    return tuple(border.real(where, value) for value in border.several(where, values, object))
+    return tuple(border.real(where, value) for value in border.sequence_of(where, values, object))
 
 
 def _levels(mip_levels: Sequence[float]) -> tuple[float, float]:

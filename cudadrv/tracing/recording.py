@@ -130,7 +130,7 @@ class Trace:
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """Show a `with` block on the thread that runs it."""
-        border.instance("Trace.span: name", name, str)
+        border.instance_of("Trace.span: name", name, str)
         recording = self._begun
         return nullcontext() if recording is None else recording.recorder.span(name)
 

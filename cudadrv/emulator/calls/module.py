@@ -12,7 +12,7 @@ from typing import Final
 
 from ptx.errors import PtxError
 
-from ...border import instance, text
+from ...border import instance_of, text
 from ...driver._api import (
     CUdeviceptr,
     CUfunction,
@@ -95,8 +95,10 @@ class ModuleCalls(DriverCalls):
             ArgumentTypeError: the first is not a module, or the second maps other types than text
                 to text.
         """
-        handle = instance("Emulator.name_kernels: module", module, CUmodule)
-        for names in instance("Emulator.name_kernels: expressions", expressions, Mapping).items():
+        handle = instance_of("Emulator.name_kernels: module", module, CUmodule)
+        for names in instance_of(
+            "Emulator.name_kernels: expressions", expressions, Mapping
+        ).items():
             for name in names:
                 text("Emulator.name_kernels: expressions", name)
         state = self._state.handles.modules.get(int(handle))

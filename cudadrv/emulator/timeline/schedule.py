@@ -104,7 +104,7 @@ class Schedule:
             if seed is not None:
                 raise ArgumentValueError('a seed goes with order="random"')
             return Schedule.read(os.environ.get(Schedule.VARIABLE, "") or "immediate")
-        if border.instance("Emulator: order", order, str) not in Schedule.NAMES:
+        if border.instance_of("Emulator: order", order, str) not in Schedule.NAMES:
             names = ", ".join(Schedule.NAMES)
             raise ArgumentValueError(f"{order!r} is no order of operations: one of {names}")
         if seed is not None and order != "random":

@@ -109,7 +109,7 @@ class PinnedPool(NotCopyable):
         self, max_cached_bytes: int | None = None, *, numa_node: int | None = None
     ) -> None:
         if max_cached_bytes is not None:
-            max_cached_bytes = border.whole("PinnedPool: max_cached_bytes", max_cached_bytes)
+            max_cached_bytes = border.int_in_range("PinnedPool: max_cached_bytes", max_cached_bytes)
         self._most = max_cached_bytes
         self._pin = source_of_pages("PinnedPool", numa_node)
         self._blocks: _Blocks | None = None

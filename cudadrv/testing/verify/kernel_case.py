@@ -366,7 +366,7 @@ def _from_working_folder(path: Path) -> Path:
 def _checked_launch(launch: LaunchConfigs | LaunchConfig) -> LaunchConfigs:
     if isinstance(launch, LaunchConfig):
         launch = LaunchConfigs.only(launch)
-    border.instance("KernelCase: launch", launch, LaunchConfigs)
+    border.instance_of("KernelCase: launch", launch, LaunchConfigs)
     if launch.base.attributes.completion_event is not None:
         raise ArgumentValueError(
             "KernelCase: launch has a completion_event, and each example has a context of its own\n"

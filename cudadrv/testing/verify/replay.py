@@ -196,7 +196,7 @@ class SavedFinding:
             CannotVerifyError: it is no saved finding, or of another format.
         """
         try:
-            return _saved(read_json(border.instance("SavedFinding.read: file", file, Path)))
+            return _saved(read_json(border.instance_of("SavedFinding.read: file", file, Path)))
         except FileNotFoundError:
             raise ArgumentValueError(f"{file}: there is no such file") from None
         except ForeignJsonError as error:
