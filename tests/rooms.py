@@ -215,6 +215,14 @@ def names_imported(module: str, source: str, *, is_package: bool) -> Iterator[st
                 yield name.value
 
 
+@cache
+def names_of(module: str) -> tuple[str, ...]:
+    """The same of a file of the packages."""
+    path = files()[module]
+    is_package = path.name == "__init__.py"
+    return tuple(names_imported(module, path.read_text(), is_package=is_package))
+
+
 def _last_name(called: ast.expr) -> str:
     if isinstance(called, ast.Attribute):
         return called.attr
@@ -226,9 +234,9 @@ def import_graph() -> Graph:
     """Which file imports which, in both packages."""
     known = files()
     graph: Graph = {}
-    for module, path in known.items():
+    for module in known:
         graph[module] = set()
-        for name in names_imported(module, path.read_text(), is_package=path.name == "__init__.py"):
+        for name in names_of(module):
             target = name if name in known else name.rpartition(".")[0]
             if target in known and target != module:
                 graph[module].add(target)
@@ -285,13 +293,13 @@ def names_beyond_the_face(package: str, more: Mapping[str, str] = {}) -> list[st
 
     Those that are listed and not imported follow. `more` are further imports, of a name by a file.
     """
-    public = set(_names_of(package))
+    public = set(names_of(package))
     public |= {f"{package}.{name.rpartition('.')[2]}" for name in public}
     imported: dict[str, set[str]] = {}
     for module in files():
         if module != package and not module.startswith(f"{package}."):
             folder = ".".join(module.split(".")[:2])
-            names = {*_names_of(module), *([more[module]] if module in more else [])}
+            names = {*names_of(module), *([more[module]] if module in more else [])}
             imported.setdefault(folder, set()).update(
                 name for name in names - public if name.startswith(f"{package}.")
             )
@@ -315,13 +323,6 @@ def names_beyond_the_face(package: str, more: Mapping[str, str] = {}) -> list[st
             for name in sorted(names - imported.get(folder, set()))
         ),
     ]
-
-
-@cache
-def _names_of(module: str) -> tuple[str, ...]:
-    path = files()[module]
-    is_package = path.name == "__init__.py"
-    return tuple(names_imported(module, path.read_text(), is_package=is_package))
 
 
 def circles(graph: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -16,40 +14,28 @@ SEAMS = {"cudadrv.driver._api", "ptx._nvrtc"}
 IMPORTS = (ast.Import, ast.ImportFrom)
 
 
-@cache
-def files() -> dict[str, Path]:
-    return rooms.files()
-
-
-@cache
-def graph() -> rooms.Graph:
-    return rooms.import_graph()
-
-
-@cache
-def names_imported(module: str) -> list[str]:
-    path = files()[module]
-    is_package = path.name == "__init__.py"
-    return list(rooms.names_imported(module, path.read_text(), is_package=is_package))
-
-
 def file_of(room: Room) -> str:
     """A file of a room; a made-up one while the room has none."""
     made_up = room.modules[0].rstrip("/")
-    return next((module for module in graph() if rooms.room_of(module) == room), made_up)
+    return next(
+        (module for module in rooms.import_graph() if rooms.room_of(module) == room), made_up
+    )
 
 
 def with_import(importer: str, imported: str) -> rooms.Graph:
     """The graph with one import more."""
-    return {**graph(), importer: graph().get(importer, set()) | {imported}}
+    return {
+        **rooms.import_graph(),
+        importer: rooms.import_graph().get(importer, set()) | {imported},
+    }
 
 
 def test_every_file_stands_in_a_room() -> None:
-    assert all(rooms.room_of(module) for module in files())
+    assert all(rooms.room_of(module) for module in rooms.files())
 
 
 def test_imports_point_down_and_go_in_no_circle() -> None:
-    assert rooms.violations(graph()) == []
+    assert rooms.violations(rooms.import_graph()) == []
 
 
 def test_an_upward_import_is_reported() -> None:
@@ -128,17 +114,17 @@ def test_a_relative_import_of_a_package_starts_in_it() -> None:
 
 
 def test_ptx_never_imports_cudadrv() -> None:
-    for module in files():
+    for module in rooms.files():
         if module.partition(".")[0] == "ptx":
-            found = [name for name in names_imported(module) if name.split(".")[0] == "cudadrv"]
+            found = [name for name in rooms.names_of(module) if name.split(".")[0] == "cudadrv"]
             assert not found, f"{module} imports {found}"
 
 
 def test_only_the_seams_import_cuda_bindings() -> None:
     touching = {
         module
-        for module in files()
-        if any(name.startswith("cuda.bindings") for name in names_imported(module))
+        for module in rooms.files()
+        if any(name.startswith("cuda.bindings") for name in rooms.names_of(module))
     }
     assert touching == SEAMS
 
@@ -147,7 +133,7 @@ def test_each_function_of_the_seam_is_called_by_cudadrv() -> None:
     """What only tests call is no part of it; what the emulator has is not called by that."""
     called = {
         node.attr
-        for module, path in files().items()
+        for module, path in rooms.files().items()
         if module.startswith("cudadrv.") and not module.startswith("cudadrv.emulator")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute)
@@ -162,44 +148,44 @@ def test_the_picture_has_every_room_and_no_arrow_up() -> None:
         module: {
             target
             for target in imported
-            if not rooms.upward_imports({module: [target]}) and target in graph()
+            if not rooms.upward_imports({module: [target]}) and target in rooms.import_graph()
         }
-        for module, imported in graph().items()
+        for module, imported in rooms.import_graph().items()
     }
     drawn = "".join(rooms.drawings(downward).values())
     dashed = "stroke-dasharray"
     assert dashed not in drawn
-    assert all(f">{rooms.room_of(module).name}</text>" in drawn for module in files())
+    assert all(f">{rooms.room_of(module).name}</text>" in drawn for module in rooms.files())
     upward = rooms.drawings(with_import("ptx.signature", "ptx.image_cache"))
     assert dashed in "".join(upward.values())
 
 
 def imported_at_once(package: str) -> set[str]:
     """The files of a package that its `__init__` imports."""
-    statements = ast.parse(files()[package].read_text()).body
+    statements = ast.parse(rooms.files()[package].read_text()).body
     text = "\n".join(map(ast.unparse, (s for s in statements if isinstance(s, IMPORTS))))
     names = rooms.names_imported(package, text, is_package=True)
     return {file_of_name(name) for name in names if file_of_name(name).startswith(f"{package}.")}
 
 
 def file_of_name(name: str) -> str:
-    return name if name in files() else name.rpartition(".")[0]
+    return name if name in rooms.files() else name.rpartition(".")[0]
 
 
 def test_two_threads_can_import_a_package_and_a_file_of_it_at_once() -> None:
     # The import of a file holds the file's lock while it imports the package. If the package
     # imported that file, two threads would wait for each other. So a package imports none of its
     # files, or the files of other packages import the package before one of these files.
-    packages = [name for name, path in files().items() if path.name == "__init__.py"]
+    packages = [name for name, path in rooms.files().items() if path.name == "__init__.py"]
     wrong = []
     for package in packages:
         own = imported_at_once(package)
         if "." not in package:  # programs import files of these, but not these two
             wrong += [(package, own)] * (not own <= {"cudadrv.ptx_package", "cudadrv.version"})
             continue
-        others = {module for module in files() if not f"{module}.".startswith(f"{package}.")}
+        others = {module for module in rooms.files() if not f"{module}.".startswith(f"{package}.")}
         for module in others if own else ():
-            imported = names_imported(module)
+            imported = rooms.names_of(module)
             if package not in imported and own & {file_of_name(name) for name in imported}:
                 wrong.append((module, own))
     assert wrong == []
