@@ -141,6 +141,7 @@ def test_results_that_depend_on_the_order_are_compared_with_their_spread() -> No
     assert dict.fromkeys(exact, (7,)).items() <= found.items()
 
 
+@pytest.mark.slow
 def test_atomic_operations_on_one_cell_give_what_some_order_gives_or_lie_in_the_spread() -> None:
     stored = Measured.load(PROGRAMS)
     found = [
