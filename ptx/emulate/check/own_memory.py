@@ -53,7 +53,7 @@ class ChunkOwnMemory(Observer):
     ) -> None:
         shape = blocks.geometry
         if undefined is None:
-            self.spaces = ("shared", "local")
+            self.spaces: tuple[str, ...] = ("shared", "local")
         self._shape: Geometry = shape
         self._uses_of = launch.code.uses_of
         self._undefined = undefined

@@ -45,7 +45,7 @@ class UnwrittenReads(Observer):
         launch: the launch.
     """
 
-    spaces = ("global",)
+    spaces: tuple[str, ...] = ("global",)
 
     def __init__(self, findings: Findings, launch: ObservedLaunch) -> None:
         self._kernel = launch.code.kernel

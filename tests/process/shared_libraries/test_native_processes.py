@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from tests.emulator.kernels import OWN_ELEMENT
 from .native import HERE
 from .process import HEADER, run
 
+IS_SHARED = ".so" in (sysconfig.get_config_var("INSTSONAME") or "")
+shared = pytest.mark.skipif(not IS_SHARED, reason="needs a Python with a shared library")
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="needs the code of the files that starts an emulator"
 )
@@ -33,6 +36,8 @@ EMULATE = ("-m", "cudadrv", "emulate", "--native", "--devices", "3")
 @pytest.fixture
 def program(tmp_path: Path) -> str:
     """The path of a compiled program."""
+    if not IS_SHARED:
+        pytest.skip("needs a Python with a shared library")
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs a compiler of C")
@@ -67,6 +72,7 @@ def test_a_child_of_a_shell_reports_findings_and_queued_work_at_its_end(program:
 
 
 @pytest.mark.slow
+@shared
 def test_processes_of_python_are_as_without_the_option() -> None:
     count = "from cuda.bindings import driver as d; d.cuInit(0); print(d.cuDeviceGetCount()[1])"
     isolated = f"import subprocess, sys; subprocess.run([sys.executable, '-E', '-c', {count!r}])"
@@ -75,6 +81,7 @@ def test_processes_of_python_are_as_without_the_option() -> None:
         assert (ended.status, ended.out, ended.err) == (0, "3\n", "")
 
 
+@shared
 def test_without_a_compiler_the_command_reports_it_and_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,3 +91,10 @@ def test_without_a_compiler_the_command_reports_it_and_runs_nothing(
     ended = run(*EMULATE, "python", "-c", "print('ran')", names=names)
     assert (ended.status, ended.out) == (2, "")
     assert "--native needs a compiler of C: one of cc, gcc, clang" in ended.err
+
+
+@pytest.mark.skipif(IS_SHARED, reason="needs a Python without a shared library")
+def test_without_a_shared_library_of_python_the_command_reports_it_and_runs_nothing() -> None:
+    ended = run(*EMULATE, "python", "-c", "print('ran')")
+    assert (ended.status, ended.out) == (2, "")
+    assert "--native needs a Python with a shared library" in ended.err
