@@ -103,13 +103,13 @@ class PeerMemory:
         self.nbytes = nbytes
         props = _all.CUmemPoolProps()
         props.allocType = _all.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        props.location = _location(ordinal)
+        props.location = location(ordinal)
         pool = _checked(_all.cuMemPoolCreate(props))
         count = _checked(driver.cuDeviceGetCount())
         asked = []
         for other in range(count):
             access = driver.CUmemAccessDesc()
-            access.location = _location(other)
+            access.location = location(other)
             access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
             asked.append(access)
         _checked(driver.cuMemPoolSetAccess(pool, asked, count))
@@ -131,11 +131,12 @@ def copy_between(of: PeerMemory, to: PeerMemory, stream: cudadrv.Stream) -> Call
     return copy
 
 
-def _location(ordinal: int) -> driver.CUmemLocation:
-    location = driver.CUmemLocation()
-    location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-    location.id = ordinal
-    return location
+def location(ordinal: int) -> driver.CUmemLocation:
+    """A device as the bindings take it."""
+    result = driver.CUmemLocation()
+    result.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    result.id = ordinal
+    return result
 
 
 def _checked(result: tuple[Any, ...]) -> Any:

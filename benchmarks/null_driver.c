@@ -28,6 +28,8 @@ enum {
 };
 
 static char contexts[DEVICES], objects[16];
+static _Alignas(4096) char managed[1 << 20]; /* memory of cuMemAllocManaged, never reused */
+static size_t managed_bytes;
 static _Thread_local int stack[64], depth;
 static address next_address = MEMORY_BASE;
 
@@ -174,6 +176,11 @@ static status capture_info(handle stream, int *state)
 }
 static status begin_capture(handle stream, int mode) { (void)stream, (void)mode; return SUCCESS; }
 static status end_capture(handle stream, handle *out) { (void)stream; return give(out, 4); }
+static status call_on_host(handle stream, void (*function)(void *), void *data)
+{
+    (void)stream;
+    return function(data), SUCCESS;
+}
 static status create_event(handle *out, unsigned flags) { (void)flags; return give(out, 1); }
 static status record(handle event, handle stream) { (void)event, (void)stream; return SUCCESS; }
 static status elapsed(float *out, handle a, handle b) { (void)a, (void)b; return *out = 0, SUCCESS; }
@@ -243,6 +250,17 @@ static status host_allocate(void **out, size_t nbytes, unsigned flags)
     return (*out = aligned_alloc(4096, (nbytes + 4095) & ~(size_t)4095)) ? SUCCESS : 2;
 }
 static status host_free(void *pointer) { return free(pointer), SUCCESS; }
+static status managed_allocate(address *out, size_t nbytes, unsigned flags)
+{
+    (void)flags;
+    size_t at = __atomic_fetch_add(&managed_bytes, (nbytes + 511) & ~(size_t)511, __ATOMIC_RELAXED);
+    if (nbytes > sizeof managed || at > sizeof managed - nbytes) return 2;
+    return *out = (address)(uintptr_t)&managed[at], SUCCESS;
+}
+static int is_managed(address pointer)
+{
+    return pointer - (address)(uintptr_t)managed < sizeof managed;
+}
 static status memory_info(size_t *free_bytes, size_t *total)
 {
     return *free_bytes = *total = MEMORY_BYTES, SUCCESS;
@@ -287,8 +305,10 @@ static status pool_access(handle h, const void *map, size_t n)
 }
 static status pointer_attribute(void *out, int which, address pointer)
 {
-    if (pointer < MEMORY_BASE || pointer >= next_address) return INVALID_VALUE;
-    *(int *)out = which == 2 ? 2 : 0; /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE: device */
+    if (!is_managed(pointer) && (pointer < MEMORY_BASE || pointer >= next_address))
+        return INVALID_VALUE;
+    /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE: device; CU_POINTER_ATTRIBUTE_IS_MANAGED */
+    *(int *)out = which == 2 ? 2 : which == 8 ? is_managed(pointer) : 0;
     return SUCCESS;
 }
 static status pointer_attributes(unsigned n, int *which, void **out, address pointer)
@@ -438,6 +458,8 @@ const struct function functions[] = {
     {"cuStreamGetCaptureInfo", capture_info},
     {"cuStreamBeginCapture", begin_capture},
     {"cuStreamEndCapture", end_capture},
+    {"cuStreamAttachMemAsync", nothing},
+    {"cuLaunchHostFunc", call_on_host},
     {"cuEventCreate", create_event},
     {"cuEventDestroy", with_handle},
     {"cuEventRecord", record},
@@ -459,6 +481,11 @@ const struct function functions[] = {
     {"cuMemAllocAsync", allocate_async},
     {"cuMemAllocFromPoolAsync", allocate_from},
     {"cuMemFreeAsync", free_async},
+    {"cuMemAllocManaged", managed_allocate},
+    {"cuMemPrefetchAsync", nothing},
+    {"cuMemPrefetchBatchAsync", nothing},
+    {"cuMemDiscardBatchAsync", nothing},
+    {"cuMemDiscardAndPrefetchBatchAsync", nothing},
     {"cuMemHostAlloc", host_allocate},
     {"cuMemFreeHost", host_free},
     {"cuMemGetInfo", memory_info},

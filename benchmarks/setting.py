@@ -59,7 +59,7 @@ class Setting:
         return max(3, int(count * self.effort))
 
     # What another library has for an array is its own affair.
-    def given(self, stream: cudadrv.Stream, what: str, arrays: tuple[Any, Any, Any]) -> Case:
+    def given(self, stream: cudadrv.Stream, what: str, arrays: tuple[Any, ...]) -> Case:
         """A launch of the kernel of five parameters with three arrays, whoever has them."""
         names: dict[str, object] = dict(zip("abc", arrays, strict=True))
         names["launcher"] = self.kernels["k5"].bind(stream, cudadrv.LaunchConfig(GRID, BLOCK))

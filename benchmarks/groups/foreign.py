@@ -1,7 +1,8 @@
 """Launching with arrays of other libraries, against the same launch with our own.
 
 On the default stream there is nothing to wait for, as the libraries use the legacy default stream;
-on another stream each launch waits for theirs.
+on another stream each launch waits for theirs. A launcher's first launch has no code yet that is
+made for its arguments.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any, Final
 import cudadrv
 from cudadrv import interop
 
+from ..kernels import BLOCK, GRID
 from ..setting import Setting
-from ..timing import Row, measure
+from ..timing import Case, Row, measure
+from .launch import ForeignArray
 
 GROUP: Final = "foreign"
 
@@ -39,6 +42,11 @@ def run(setting: Setting) -> list[Row]:
         cases = [
             setting.given(stream, "own arrays", (a, b, c)),
             setting.given(stream, "arrays of a registered type", (_Plain(a), _Plain(b), _Plain(c))),
+            setting.given(
+                stream,
+                "arrays with no more than the interface",
+                tuple(map(ForeignArray, (a, b, c))),
+            ),
         ]
         peers, failed = setting.peer_cases(GROUP, case, "given_to_cudadrv", stream)
         rounds = setting.rounds(60)
@@ -46,4 +54,19 @@ def run(setting: Setting) -> list[Row]:
             GROUP, case, [*cases, *peers], repeats=200, rounds=rounds, settle=setting.settle
         )
         rows += failed
+        if stream is setting.stream:
+            continue
+        bound = Case("cudadrv Kernel.bind", "bind(stream, config)", _first(setting, cases[0]).names)
+        first = [bound, *(_first(setting, each) for each in (*cases, *peers))]
+        rows += measure(
+            GROUP, "bound and run once", first, repeats=50, rounds=rounds, settle=setting.settle
+        )
     return rows
+
+
+def _first(setting: Setting, case: Case) -> Case:
+    """Return a launch with the same arguments by a launcher that is bound for it."""
+    stream, kernel = setting.context.default_stream, setting.kernels["k5"]
+    config = cudadrv.LaunchConfig(GRID, BLOCK)
+    names = {**case.names, "bind": kernel.bind, "stream": stream, "config": config}
+    return Case(case.who, "bind(stream, config)(a, b, c, 1.5, 100)", names)

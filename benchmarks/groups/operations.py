@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import os
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 from cuda.bindings import driver
 
 import cudadrv
@@ -27,6 +30,7 @@ from ..timing import Case, Row, measure
 GROUP: Final = "operations"
 _SOURCE: Final = 'extern "C" __global__ void put(int* out) { *out = 3; }'
 _TARGET: Final = "compute_80"
+_HOST_FUNCTION: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,13 @@ class Operation:
 
 
 CLASSES: Final = (
-    "Context", "Event", "GpuDispatchPolicy", "Kernel", "KeyedPtxModuleCache", "PtxModuleCache",
-    "Stream", "StreamPool",
+    "Context", "CudaAllocator", "DeviceArena", "DeviceArray", "DeviceBuffer", "Event",
+    "GpuDispatchPolicy", "GraphExec", "Kernel", "KeyedPtxModuleCache", "PinnedPool",
+    "PtxModuleCache", "Stream", "StreamPool",
 )  # fmt: skip
 _BY_HAND: Final = "Python by hand"
 _DICT: Final = "a dict"
+_NUMPY: Final = "NumPy"
 OPERATIONS: Final = (
     Operation(
         "event recorded, waited for and closed",
@@ -110,6 +116,65 @@ OPERATIONS: Final = (
         f"launch(f, {GRID}, 1, 1, {BLOCK}, 1, 1, 0, s, params, 0)", "kernel.bind(stream, config)",
     ),
     Operation(
+        "launcher bound and run once", "Launcher",
+        f"launch(f, {GRID}, 1, 1, {BLOCK}, 1, 1, 0, s, params, 0)",
+        "kernel.bind(stream, config)(a, a, a, 1.5, 100)",
+    ),
+    Operation(
+        "the next stream of a pool", "StreamPool.next_stream",
+        "streams[next(numbers) % 4]", "pool.next_stream()", _BY_HAND,
+    ),
+    Operation(
+        "1 KiB filled", "Stream.fill", "fill(p, 0x3F800000, 256, s)", "stream.fill(a, 1.0)",
+    ),
+    Operation(
+        "1 KiB of zeros made and freed", "Stream.zeros",
+        "q = alloc(1024, s)[1]; clear(q, 0, 1024, s); free(q, s)", "stream.zeros(256, 'f4')",
+    ),
+    Operation(
+        "rows with gaps made and freed", "Stream.empty_pitched", "free(alloc(2048, s)[1], s)",
+        "stream.empty_pitched((4, 65), 'f4')",
+    ),
+    Operation(
+        "function of the host queued", "Stream.call_on_host", "on_host(s, host_address, 0)",
+        "stream.call_on_host(host_function)",
+    ),
+    Operation(
+        "managed memory moved", "Stream.prefetch", "prefetch(mp, 4096, location, 0, s)",
+        "stream.prefetch(managed)",
+    ),
+    Operation(
+        "four managed arrays moved", "Stream.prefetch_batch",
+        "prefetch_batch([mp] * 4, [4096] * 4, 4, [location], [0], 1, 0, s)",
+        "stream.prefetch_batch([managed] * 4)",
+    ),
+    Operation(
+        "four managed arrays discarded", "Stream.discard_batch",
+        "discard_batch([mp] * 4, [4096] * 4, 4, 0, s)", "stream.discard_batch([managed] * 4)",
+    ),
+    Operation(
+        "managed memory attached", "Stream.attach", "attach(s, mp, 0, 1)",
+        "stream.attach(managed, everyone)",
+    ),
+    Operation(
+        "pinned array of a pool", "PinnedPool.empty", "free_host(host_alloc(4096, 0)[1])",
+        "pinned_pool.empty(1024, 'f4')",
+    ),
+    Operation(
+        "part of an array", "DeviceArray", "host[2:5]", "a[2:5]", _NUMPY,
+    ),
+    Operation(
+        "array of another shape", "DeviceArray.reshape", "host.reshape(16, 16)",
+        "a.reshape(16, 16)", _NUMPY,
+    ),
+    Operation(
+        "array of another dtype", "DeviceArray.view", "host.view('i4')", "a.view('i4')", _NUMPY,
+    ),
+    Operation(
+        "array transposed", "DeviceArray.transpose", "square.transpose()", "matrix.transpose()",
+        _NUMPY,
+    ),
+    Operation(
         "XᵀWX of a size", "GpuDispatchPolicy.xtwx_target_is_gpu",
         "m > 0 and k > 0 and 2 * m * k * k >= 100_000_000", "policy.xtwx_target_is_gpu(m, k, True)",
         _BY_HAND,
@@ -155,10 +220,12 @@ OPERATIONS: Final = (
 )  # fmt: skip
 ELSEWHERE: Final = """
     allocation  Stream.alloc Stream.empty Stream.to_device Stream.to_host
+    allocation  DeviceBuffer.close DeviceArray.close CudaAllocator.allocate
+    allocation  CudaAllocator.deallocate DeviceArena.alloc DeviceArena.release
     copies      Stream.copy
     batches     Stream.copy_batch
-    graph       Stream.capture
-    foreign     Stream.import_array
+    graph       Stream.capture GraphExec.launch
+    exchange    Stream.import_array
 """
 """Callables that another group measures, by group."""
 EXCUSED: Final = """
@@ -166,12 +233,23 @@ EXCUSED: Final = """
         Context.bind Context.close Context.create Context.create_green Context.enable_peer_access
         Context.external_stream Context.new_graph Context.profiling Context.reset
         Context.use_memory Context.when_module_loaded Stream.use_memory StreamPool.close
-        Context.new_stream_pool
+        Context.new_stream_pool DeviceArena.close GraphExec.close
     takes as long as the compiler or the loading of a module
         Context.compile Context.compile_kernel Context.compile_nvvm Context.link
         Context.load_module
     takes as long as the work that it waits for
         Context.synchronize StreamPool.synchronize
+    frees what is cached, which a program does when memory is short
+        CudaAllocator.clear_arena CudaAllocator.forget_captured CudaAllocator.free_captured
+        CudaAllocator.freeze CudaAllocator.install_arena CudaAllocator.reset
+        CudaAllocator.unfreeze DeviceArena.trim PinnedPool.trim
+    reads numbers of this process, not of the driver
+        CudaAllocator.statistics DeviceArena.bucket_of DeviceArena.statistics
+        PinnedPool.statistics
+    is needed for memory of other libraries only, once each
+        DeviceBuffer.adopted DeviceBuffer.borrowed DeviceBuffer.record_use
+    changes a graph between its replays, not in each
+        GraphExec.enable GraphExec.is_enabled GraphExec.update GraphExec.upload
     is read once for a kernel or a device, not for each launch
         Context.memory_info Context.priority_range Kernel.attribute Kernel.describe_parameters
         Kernel.max_active_blocks Kernel.max_active_clusters Kernel.max_potential_block_size
@@ -183,9 +261,6 @@ EXCUSED: Final = """
     calls two predicates that are measured
         GpuDispatchPolicy.should_run_reml_outer_on_device
         GpuDispatchPolicy.should_use_gpu_pirls_loop
-    is not measured yet
-        Stream.attach Stream.call_on_host Stream.discard_batch Stream.empty_pitched Stream.fill
-        Stream.prefetch Stream.prefetch_batch Stream.zeros StreamPool.next_stream
 """
 """Callables without a row: a reason, and those that it holds for."""
 
@@ -217,14 +292,15 @@ def operation_names(
     config, array = cudadrv.LaunchConfig(GRID, BLOCK), stream.empty(256, "f4")
     launcher = kernel.bind(stream, config)
     prepared, event = launcher.prepare(array, array, array, 1.5, 100), stream.record(timing=False)
+    pool = context.new_stream_pool(4)
     names: dict[str, Any] = {
         **_bare_names(), "s": stream.handle, "e": event.handle, "f": kernel.handle,
         "params": prepared.block.address, "keep": prepared, "table": {3: kernel}, "m": 5000,
         "k": 100, "context": context, "stream": stream, "event": event, "kernel": kernel,
         "launcher": launcher, "config": config, "a": array, "other": context.new_stream(),
-        "pool": context.new_stream_pool(4), "new_stream": context.new_stream,
-        "Event": cudadrv.Event, "LaunchConfig": cudadrv.LaunchConfig,
-        "policy": cudadrv.GpuDispatchPolicy(),
+        "pool": pool, "streams": list(pool), "numbers": itertools.count(),
+        "new_stream": context.new_stream, "Event": cudadrv.Event,
+        "LaunchConfig": cudadrv.LaunchConfig, "policy": cudadrv.GpuDispatchPolicy(),
     }  # fmt: skip
     options = ptx.CompileOptions(target=ptx.Target.parse(_TARGET))
     if null:
@@ -234,7 +310,22 @@ def operation_names(
         "compile": ptx.compile, "keyed": cudadrv.KeyedPtxModuleCache(options),
         "single": cudadrv.PtxModuleCache(options),
     }  # fmt: skip
-    return names
+    return names | _memory_names(stream, array)
+
+
+def _memory_names(stream: cudadrv.Stream, array: cudadrv.DeviceArray[Any]) -> dict[str, object]:
+    """Those of arrays, and of memory that host and device share."""
+    host, managed = np.zeros(256, np.float32), cudadrv.managed_empty(1024, np.float32)
+    # The driver calls it as it calls those of `Stream.call_on_host`.
+    function = _HOST_FUNCTION(lambda _: None)
+    return {
+        **bare.memory_names(stream), "p": bare.pointer(array.ptr), "host": host,
+        "square": host.reshape(16, 16), "matrix": array.reshape(16, 16), "managed": managed,
+        "mp": bare.pointer(managed.ctypes.data), "location": bare.location(0),
+        "everyone": cudadrv.Attachment.GLOBAL, "pinned_pool": cudadrv.PinnedPool(),
+        "keep_function": function, "host_function": int,
+        "host_address": ctypes.cast(function, ctypes.c_void_p).value,
+    }  # fmt: skip
 
 
 def _fill_cache() -> None:
@@ -260,4 +351,9 @@ def _bare_names() -> dict[str, object]:
         "wait": every.cuStreamWaitEvent, "create_stream": every.cuStreamCreateWithPriority,
         "destroy_stream": every.cuStreamDestroy, "query_stream": every.cuStreamQuery,
         "synchronize_stream": every.cuStreamSynchronize, "launch": every.cuLaunchKernel,
+        "fill": every.cuMemsetD32Async, "clear": every.cuMemsetD8Async,
+        "on_host": every.cuLaunchHostFunc, "prefetch": every.cuMemPrefetchAsync,
+        "prefetch_batch": every.cuMemPrefetchBatchAsync,
+        "discard_batch": every.cuMemDiscardBatchAsync, "attach": every.cuStreamAttachMemAsync,
+        "host_alloc": every.cuMemHostAlloc, "free_host": every.cuMemFreeHost,
     }  # fmt: skip
