@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ptx.emulate.count.counts import Counts, Line
 from ptx.read_only import ReadOnly
 
 from .. import border
 from ..errors import KernelNotFoundError
-
-if TYPE_CHECKING:
-    from ptx.emulate.count.access_log import AccessLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Counters:
             `launches`, nor in any sum.
     """
 
-    __slots__ = ("__weakref__", "_access_log", "_failed", "_launches")
+    __slots__ = ("__weakref__", "_failed", "_launches")
 
     launches: ReadOnly[list[CountedLaunch]] = ReadOnly("_launches")
     failed: ReadOnly[list[CountedLaunch]] = ReadOnly("_failed")
@@ -80,21 +76,9 @@ class Counters:
     def __init__(self) -> None:
         self._launches: list[CountedLaunch] = []
         self._failed: list[CountedLaunch] = []
-        self._access_log: AccessLog | None = None
 
     def __repr__(self) -> str:
         return f"Counters(launches={self._launches!r}, failed={self._failed!r})"
-
-    @property
-    def access_log(self) -> AccessLog | None:
-        """Record accesses of further launches, too; None records none."""
-        return self._access_log
-
-    @access_log.setter
-    def access_log(self, log: AccessLog | None) -> None:
-        from ptx.emulate.count.access_log import AccessLog  # only if accesses are recorded
-
-        self._access_log = border.optional("Counters.access_log", log, AccessLog)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the launched kernels, each once."""

@@ -418,7 +418,7 @@ def _launch(
     if device.counters:
         from ptx.emulate.count.launch_counts import LaunchCounts  # only if launches are counted
 
-        counts = LaunchCounts(next((c.access_log for c in device.counters if c.access_log), None))
+        counts = LaunchCounts()
 
     def record(*, is_over: bool) -> None:
         if counts is not None:

@@ -37,6 +37,7 @@ module to its code:
 - `program`: a module on a device, and its kernels; `watchers`: the observers of its launches.
 - `check`: observers that report races, unwritten memory, accesses out of bounds, and divisors.
 - `count`: an observer that counts executed instructions and accesses.
+- `history`: an observer that records accesses in their order.
 - `requirements`: what instructions need of a module's target and version.
 - `ops`: the operations, a group of the PTX ISA a file; `ops/__init__.py` shows how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.

@@ -24,7 +24,6 @@ SETTABLE: Final = {
     "ContextLimits.persisting_l2_bytes",
     "ContextLimits.printf_bytes",
     "ContextLimits.stack_bytes",
-    "Counters.access_log",
     "GpuExecutor.policy",
     "KernelAttributes.allows_non_portable_clusters",
     "KernelAttributes.cluster_scheduling_policy",

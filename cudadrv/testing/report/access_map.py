@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.count.access_log import LoggedAccess
 from ptx.emulate.count.warp_rows import traffic_of
+from ptx.emulate.history.access_log import LoggedAccess
 from ptx.emulate.model.geometry import WARP, Dim3
 from ptx.isa.instruction_facts import InstructionFacts, InstructionKind, facts_of
 

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 import ptx
 from ptx.emulate import DEFAULT_LIMITS
-from ptx.emulate.count.access_log import AccessLog, LoggedAccess
+from ptx.emulate.history.access_log import AccessLog, LoggedAccess
 from ptx.emulate.model.geometry import Dim3
 from ptx.source_text import SourceText
 
@@ -254,11 +254,9 @@ class CompiledCase:
         with (
             suppress(CudaError),  # the accesses before a fault are its history
             session(
-                order="immediate", check=[], limits=self.limits, raise_findings=False
-            ) as emulator,
-            emulator.counting() as counters,
+                order="immediate", check=[], limits=_logged(self.limits, log), raise_findings=False
+            ),
         ):
-            counters.access_log = log
             self._run(example, run)
         return [self._access_text(access, run) for access in log.accesses]
 
@@ -274,10 +272,11 @@ class CompiledCase:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an OrderWarning was reported by `faults`
             with (
-                session(order=order, seed=seed, check=[], limits=self.limits) as emulator,
+                session(
+                    order=order, seed=seed, check=[], limits=_logged(self.limits, log)
+                ) as emulator,
                 emulator.counting() as counters,
             ):
-                counters.access_log = log
                 operations = log_operations(emulator)
                 try:
                     self._run(example, run)
@@ -362,6 +361,10 @@ class CompiledCase:
 def address_text(name: str, offset: int) -> str:
     """Return an address as the name of an array and the bytes from its start."""
     return f"{name} {'-' if offset < 0 else '+'} {abs(offset)}" if offset else name
+
+
+def _logged(limits: Limits, log: AccessLog) -> Limits:
+    return replace(limits, watchers=(*limits.watchers, log.watcher))
 
 
 def _order_of(example: Example) -> tuple[OrderName, int | None]:

@@ -18,12 +18,7 @@ from ptx.emulate.count.warp_rows import (
     shared_traffic,
 )
 from ptx.emulate.kernel_facts import Instrument
-from ptx.emulate.memory.generic_addresses import (
-    LOCAL_WINDOW,
-    PARAM_WINDOW,
-    SHARED_WINDOW,
-    WINDOW_BYTES,
-)
+from ptx.emulate.memory.generic_addresses import by_space
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import WARP, Value
@@ -32,7 +27,6 @@ from ptx.emulate.observer import ObservedLaunch, Observer
 from ptx.isa.instruction_facts import InstructionKind
 
 Bools = NDArray[np.bool_]
-_ELSEWHERE = ((LOCAL_WINDOW, "local"), (PARAM_WINDOW, "param"), (SHARED_WINDOW, "shared"))
 
 
 class CountedLaunch(Observer):
@@ -89,9 +83,7 @@ class ChunkCounts(Observer):
     def count_access(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
         """Count an access of these threads to memory."""
         every = addresses.every(threads.n) + offset
-        for space, chosen, addresses_in_space in _by_space(every, site):
-            if self._launch.log is not None:
-                self._launch.log.note(threads, space, chosen, addresses_in_space, site)
+        for space, chosen, addresses_in_space in by_space(every, site):
             if space == "global":
                 self._access_global(threads, chosen, addresses_in_space, site)
             # Of an asynchronous copy only the reads count.
@@ -192,23 +184,3 @@ def _partings(warps: Index, choices: NDArray[Any]) -> int:
 def _starts(warps: Index) -> Index:
     """Return the start of each warp in an ascending list of warps."""
     return np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))
-
-
-def _by_space(every: Rows, site: Site) -> list[tuple[str, Index | None, Rows]]:
-    """Return the addresses by space, each with its threads; None for all threads."""
-    if site.facts.space == "const":
-        return []
-    if site.space != "generic":
-        return [(site.space, None, every)]
-    spaces = np.full(len(every), "global", dtype="U6")
-    starts = np.zeros(len(every), dtype=np.int64)
-    for start, space in _ELSEWHERE:
-        inside = (every >= start) & (every < start + WINDOW_BYTES)
-        spaces[inside], starts[inside] = space, start
-    parts: list[tuple[str, Index | None, Rows]] = []
-    for space in np.unique(spaces).tolist():
-        chosen = np.flatnonzero(spaces == space)
-        everyone = len(chosen) == len(every)
-        addresses = every[chosen] - starts[chosen]
-        parts.append((space, None if everyone else chosen, addresses))
-    return parts

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.count.access_log import AccessLog
 from ptx.emulate.count.count_writer import CountedCode
 from ptx.emulate.count.counts import (
     AtomicTraffic,
@@ -81,12 +80,10 @@ class LaunchCounts:
     """The counts of a launch, by block of code and by instruction; `lines` assigns them to lines.
 
     Attributes:
-        log: records the accesses, too; None if they are only counted.
         code: the kernel's facts, and the instructions of its blocks; None before the launch.
     """
 
-    def __init__(self, log: AccessLog | None = None) -> None:
-        self.log: AccessLog | None = log
+    def __init__(self) -> None:
         self.code: tuple[KernelFacts, CountedCode] | None = None
         self.warps: defaultdict[int, int] = defaultdict(int)
         self.threads: defaultdict[int, int] = defaultdict(int)

@@ -50,6 +50,26 @@ def is_global(addresses: Addresses, offset: int, site: Site) -> bool:
     )
 
 
+def by_space(every: Index, site: Site) -> list[tuple[str, Index | None, Index]]:
+    """Return the addresses by space, each with its threads; None for all threads."""
+    if site.facts.space == "const":
+        return []
+    if site.space != "generic":
+        return [(site.space, None, every)]
+    spaces = np.full(len(every), "global", dtype="U6")
+    starts = np.zeros(len(every), dtype=np.int64)
+    for space, start in WINDOWS:
+        inside = (every >= start) & (every < start + WINDOW_BYTES)
+        spaces[inside], starts[inside] = space, start
+    parts: list[tuple[str, Index | None, Index]] = []
+    for space in np.unique(spaces).tolist():
+        chosen = np.flatnonzero(spaces == space)
+        everyone = len(chosen) == len(every)
+        addresses = every[chosen] - starts[chosen]
+        parts.append((space, None if everyone else chosen, addresses))
+    return parts
+
+
 def is_mixed(addresses: Addresses, offset: int) -> bool:
     """Return whether generic addresses lie in several spaces."""
     if addresses.varying is None:

@@ -7,7 +7,7 @@ import numpy as np
 import cudadrv
 import ptx
 from cudadrv import emulator
-from ptx.emulate.count.access_log import AccessLog
+from ptx.emulate.history.access_log import AccessLog
 
 LOOP = """extern "C" __global__ void k(int* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,8 +17,8 @@ LOOP = """extern "C" __global__ void k(int* x, int n) {
 
 
 def logged(log: AccessLog, steps: int) -> AccessLog:
-    with emulator.session(order="immediate"), emulator.counting() as counters:
-        counters.access_log = log
+    limits = emulator.Limits(watchers=(log.watcher,))
+    with emulator.session(order="immediate", limits=limits):
         context = cudadrv.cuda_context_for(0)
         options = ptx.CompileOptions(target=context.target)
         kernel = context.load_module(ptx.compile(LOOP, options)).kernel("k")

@@ -9,11 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.instrument import BlockInstrument
+from ptx.emulate.kernel_facts import Instrument
+from ptx.emulate.memory.generic_addresses import by_space
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import Where, bytes_text
 from ptx.emulate.model.geometry import WARP, Dim3
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,16 @@ class LoggedAccess:
         return f"{self.kind} of {bytes_text(self.nbytes)}"
 
 
-class AccessLog:
-    """Records accesses of launches that count.
+class AccessWriter(BlockInstrument):
+    """Writes code that records each access, before its addresses are checked."""
+
+    def access(self, e: Emitter, addresses: str, offset: int, site: str) -> None:
+        """Write code that records an access."""
+        e.line(f"{self.follower}.record(f, {addresses}, {offset}, {site})")
+
+
+class AccessLog(Observer):
+    """Records accesses of the launches that `watcher` observes.
 
     Args:
         space: only accesses to it; "" is every space.
@@ -55,6 +68,7 @@ class AccessLog:
 
     Attributes:
         accesses: those that were recorded, in order.
+        watcher: for `Limits.watchers`.
     """
 
     def __init__(
@@ -67,6 +81,7 @@ class AccessLog:
         most: int | None = None,
     ) -> None:
         self.accesses: list[LoggedAccess] = []
+        self.watcher: Watcher = Watcher(self._begin_launch, AccessWriter)
         self._space = space
         self._bounds = bounds
         self._block = block
@@ -76,7 +91,19 @@ class AccessLog:
         self._steps_of: Counter[int] = Counter()  # recorded ones, by the line of PTX
         self._step = 0
 
-    def note(
+    def _begin_launch(self, launch: ObservedLaunch) -> Observer:
+        return self
+
+    def follow(self, instrument: Instrument) -> object | None:
+        """Return the log, which generated code calls."""
+        return self if isinstance(instrument, AccessWriter) else None
+
+    def record(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
+        """Record an access of these threads; called by generated code."""
+        for space, chosen, in_space in by_space(addresses.every(threads.n) + offset, site):
+            self._record(threads, space, chosen, in_space, site)
+
+    def _record(
         self, threads: Threads, space: str, chosen: Index | None, addresses: Index, site: Site
     ) -> None:
         """Record the accesses of these threads, `chosen` of them, to one space."""

@@ -1,0 +1,1 @@
+"""An observer that records accesses in their order."""
