@@ -24,6 +24,7 @@ _IGNORED_BY: Final = {
     "bar": frozenset({"any", "all"}), "tensormap.cp_fenceproxy": _IGNORED,
     "fence": frozenset({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"}),
     "wmma": frozenset({"tf32", "v2", "v4", "v8"}), "tex": frozenset({"uni"}),
+    **dict.fromkeys(("multimem.red", "multimem.st"), frozenset({"acc::f32", "acc::f16"})),
     **dict.fromkeys(("wgmma", "ldmatrix", "stmatrix"), frozenset({"row", "col"})),
     "movmatrix": frozenset({"row", "col", "tf32", "bf16", "s4", "u4", "s2", "u2", "b1"}),
 }  # fmt: skip
@@ -129,6 +130,19 @@ KNOWN: Final = (
         ) is not None,
     ),
     KnownDifference(
+        "ptxas ignores types of packed elements in products of f64",
+        True,
+        lambda text, error: "no such combination" in error and re.match(
+            r"w?mma\.(?=.*\.(?:bf16|bf16x2|tf32|[us][24]|b1)\b).*\bf64\b.*\bf64\b", text
+        ) is not None,
+    ),
+    KnownDifference(
+        "the emulator does not execute .noftz of f32, which PTX 9.4 adds",
+        True,
+        lambda text, error: _opcode(text) in ("atom", "red", "cp") and "no such comb" in error
+        and re.search(r"\.noftz\b.*\.f32\b", text) is not None,
+    ),
+    KnownDifference(
         "ptxas from sm_100 on fails to lower some operands of bulk copies and products",
         False,
         lambda text, log: _opcode(text) in ("cp", "mma")
@@ -151,16 +165,17 @@ KNOWN: Final = (
         and re.search("not take 2 operands|operand 2 has|no such comb", error) is not None,
     ),
     KnownDifference(
-        "ptxas takes predicates as matrices, and as their metadata",
+        "ptxas takes predicates as matrices, as their metadata, and as pairs of bf16 for e2m1",
         True,
-        lambda text, error: _opcode(text) in ("movmatrix", "ldmatrix", "mma", "wgmma", "wmma")
-        and "%pred" in _wrong_operand(text, error),
+        lambda text, error: "%pred" in _wrong_operand(text, error)
+        and re.match(r"(?:movmatrix|ldmatrix|w?g?mma)\.|cvt\..*e2m1x2.*bf16x2", text) is not None,
     ),
     KnownDifference(
-        "ptxas takes addresses in narrow registers for some instructions that need 64 bits",
+        "ptxas takes addresses in registers of any type for some instructions that need 64 bits",
         True,
-        lambda text, error: _wrong_operand(text, error) != ""
-        and re.match(r"\[%([usb](8|16)|f\d+)_", _wrong_operand(text, error)) is not None,
+        lambda text, error: re.match(
+            r"\[%([usb](8|16)|f\d+|pred)_", _wrong_operand(text, error)
+        ) is not None or (text.startswith("fence.proxy.tensormap") and "operand 1" in error),
     ),
     KnownDifference(
         "the values of tensormap fields are those of all targets, of which some have fewer",
@@ -198,9 +213,9 @@ KNOWN: Final = (
         lambda text, error: "%f16x2_" in _wrong_operand(text, error),
     ),
     KnownDifference(
-        "ptxas takes a vector as the count of mbarrier.arrive, or as metadata of wgmma",
+        "ptxas takes a vector as the count of mbarrier.arrive, or as metadata of products",
         True,
-        lambda text, error: _opcode(text) in ("mbarrier", "wgmma")
+        lambda text, error: _opcode(text) in ("mbarrier", "wgmma", "mma")
         and _wrong_operand(text, error)[:1] == "{",
     ),
     KnownDifference(
@@ -226,6 +241,12 @@ KNOWN: Final = (
             r"mov\.(?:b\d+ .*(?:mem|%tid)|[us]32 .*, gmem;"
             r"|(?:v[24]\.)?[usb]\d+ \{.*\}, (?:\w*mem|%[a-z]+[0-9.a-z]*);)", text
         ) is not None,
+    ),
+    KnownDifference(
+        "ptxas takes special registers and sinks as elements of matrices",
+        True,
+        lambda text, error: _opcode(text) in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix")
+        and re.match(r"\{.*(?:%tid|%laneid|\b_[,}])", _wrong_operand(text, error)) is not None,
     ),
     KnownDifference(
         "the numbers of cache policies are not compared with each other, as they have no effect",

@@ -47,6 +47,10 @@ _STATEMENT_WORDS = tuple(
     re.compile(rf"{start}*+(?:@!?[\w$%]+\s+)?([a-z]\w*(?:(?:\.|::)\w+)+)")
     for start in (r"\n[^\S\n]", r";\s", r"\{\s", r"\}\s", r":(?<!::)\s")
 )
+# Where ptxas does not compare types with the version: it makes no code of them.
+_ELSEWHERE = re.compile(
+    r"\.extern\s+\.(?:func|entry)(?![\w$])[^;{]*;|\.callprototype(?![\w$])[^;]*;"
+)
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}", re.ASCII)
 _TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?", re.ASCII)
 _TEXTURE_MODES = {"texmode_independent", "texmode_unified"}
@@ -134,14 +138,18 @@ class PtxModule(Guarded):
     def declares(self, ptx_type: str, *, arrays: bool) -> bool:
         """Return whether a declaration outside of comments has a type, one of arrays as well.
 
-        Declarations of vectors are left out.
+        Declarations of vectors are left out and, without arrays, parameters of external functions
+        and of prototypes.
         """
         name = checks.text("PtxModule.declares: type", ptx_type)
         behind = (
             "" if arrays else r"(?:\s+(?:\.\w+|\d+))*\s+(?!_\s*[,)])[\w$%]+\s*(?:<[^>]*>\s*)?[;,)=]"
         )
         declared = rf"(?<![\w:])(?<!\.v[24] )\.{re.escape(name)}(?![\w:.]){behind}"
-        return f".{name}" in self._clean and re.search(declared, self._clean) is not None
+        if f".{name}" not in self._clean:
+            return False
+        text = self._clean if arrays else _ELSEWHERE.sub("", self._clean)
+        return re.search(declared, text) is not None
 
     def line_of(self, word: str) -> int:
         """The line that the first instruction of this word, or the first use of a name, is on."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -103,6 +104,8 @@ def _products() -> Iterator[str]:
                 _fragment(m * n, d, "d"), _packed(m * k // 2, a), _packed(n * k, b),
                 _fragment(m * n, c, "r"), _selector(a, k),
             ))  # fmt: skip
+            if d == "f32" and _BITS[a] > 8:  # as ptxas, which takes any type of 32 bits
+                operands = re.sub("f32|bf16x2|tf32", "b32", operands)
             # Of 8-bit floats with sums of 16 bits, only the target sm_120a has sparse products.
             is_ordered = d == "f16" and a not in ("f16", "bf16")
             for sparse in ("mma.sp", "mma.sp::ordered_metadata")[is_ordered:]:

@@ -6,6 +6,7 @@ checked where a kernel is taken from its module.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from ptx.isa.opcodes.opcode_row import RECENT, Chapter
@@ -14,6 +15,22 @@ _GEOMETRY: Final = "1d/2d/3d/a1d/a2d/cube/acube"
 _OF_SURFACES: Final = "1d/2d/3d/a1d/a2d"
 _OF_IMAGES: Final = "width/height/depth/channel_data_type/channel_order/array_size"
 _WORDS: Final = "u32.s32 u32.f32 s32.s32 s32.f32 f32.s32 f32.f32"
+# The fields of a tensor map, their types, and the operands after the address.
+_FIELDS: Final = (
+    ("global_address", "b64", "a2"), ("rank", "b32", "a2"),
+    ("box_dim/global_dim/element_stride", "b32", "=0..4 n"), ("global_stride", "b64", "=0..4 a2"),
+    ("elemtype", "b32", "=0..15"), ("interleave_layout", "b32", "=0..2"),
+    ("swizzle_mode/swizzle_atomicity", "b32", "=0..4"), ("fill_mode", "b32", "=0..1"),
+)  # fmt: skip
+_PLACES: Final = (("", "policy"), ("global", "globalword"), ("shared::cta", "sharedword"))
+
+
+def _tensor_map_fields() -> Iterator[str]:
+    """Yield the forms of `tensormap.replace`, whose address has 32 or 64 bits."""
+    for space, place in _PLACES:
+        for names, kind, operands in _FIELDS:
+            yield f"tensormap.replace | tile {names} {space} | b1024.{kind} | m:{place} {operands}"
+
 
 OPCODES: Final = Chapter(
     f"""
@@ -57,15 +74,8 @@ opcode tensormap | tensor map | tensor_copy | - | -
 needs replace !swizzle_atomicity | sm_90a 8.3, {RECENT} 8.6
 needs replace swizzle_atomicity | {RECENT} 8.6
 needs cp_fenceproxy | sm_90 8.3
-tensormap.replace | tile global_address [global/shared::cta] | b1024.b64 | m a2
-tensormap.replace | tile rank [global/shared::cta] | b1024.b32 | m a2
-tensormap.replace | tile box_dim/global_dim/element_stride [global/shared::cta] | b1024.b32 | m =0..4 n
-tensormap.replace | tile global_stride [global/shared::cta] | b1024.b64 | m =0..4 a2
-tensormap.replace | tile elemtype [global/shared::cta] | b1024.b32 | m =0..15
-tensormap.replace | tile interleave_layout [global/shared::cta] | b1024.b32 | m =0..2
-tensormap.replace | tile swizzle_mode/swizzle_atomicity [global/shared::cta] | b1024.b32 | m =0..4
-tensormap.replace | tile fill_mode [global/shared::cta] | b1024.b32 | m =0..1
+forms tensor_map_fields
 tensormap.cp_fenceproxy | tensormap::generic release cta/cluster/gpu/sys sync aligned | global.shared::cta | m:global m:shared =128
 """,
-    {},
+    {"tensor_map_fields": _tensor_map_fields},
 )

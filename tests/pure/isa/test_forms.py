@@ -78,6 +78,15 @@ ACCEPTED = (
     "vmad.s32.s32.s32 %s321, -%s322.h0, -%s323, -%s322;",
     "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc {%s321, %s322}, {%b321}, {%b322},"
     " {%s321, %s322};",
+    "mma.sp.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%u321, %u322, %u323, %u320},"
+    " {%s321, %s322}, {%f321, %f322}, {%b321, %f321, %f322, %f323}, %f321, 1;",
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+    " {%s321, %s322, %s323, %s320}, {%b321, %b322}, {%u321, %u322}, {%f321, %f322, %f323, %f320},"
+    " %f322, 1;",
+    "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%u321, %u322, %u323, %u320},"
+    " {%b321, %b322}, {%b321, %b322}, {%s321, %s322, %s323, %s320}, %b321, 1;",
+    "tensormap.replace.tile.rank.b1024.b32 [%b321], 1;",
+    "tensormap.replace.tile.elemtype.global.b1024.b32 [%u321+128], 1;",
 )  # fmt: skip
 REJECTED = (
     "cvt.sat.u8.u8 %b161, %b162;", "cvt.rn.f16.f16 %b161, %b162;", "mov.b32 %b161, %b321;",
@@ -94,6 +103,14 @@ REJECTED = (
     "shl.b64 %b641, %b642, %b643;", "vadd.u32.u32.u32 %u321.b0, %u322, %u323;", "exit 5;",
     "wmma.load.a.sync.aligned.row.m8n8k4.f64 {%u641}, [g];",
     "tensormap.replace.tile.box_dim.b1024.b32 [g], 1, %f321;",
+    "tensormap.replace.tile.rank.b1024.b32 [%b161], 1;",
+    "tensormap.replace.tile.global_address.global.b1024.b64 [%s81], %b641;",
+    "tensormap.replace.tile.rank.shared::cta.b1024.b32 [%u161], 1;",
+    "tensormap.replace.tile.rank.shared::cta.b1024.b32 [g], 1;",
+    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%u321, %u322, %u323, %u320},"
+    " {%b321, %b322, %b323, %b320}, {%b321, %b322}, {%f321, %f321, %f322, %f323};",
+    "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%u321, %u322, %u323, %u320},"
+    " {%u321, %u322}, {%b321, %b322}, {%s321, %s322, %s323, %s320}, %b321, 1;",
     "tensormap.cp_fenceproxy.shared::cta.global.tensormap::generic.release.gpu.sync.aligned"
     " [g], [s], 128;",
     "multimem.st.relaxed.gpu.v4.e4m3 [g], {%f161, %f161, %f161, %f161};",

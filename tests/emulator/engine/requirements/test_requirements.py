@@ -150,6 +150,7 @@ def test_a_type_needs_its_target_wherever_it_is_declared() -> None:
     """As ptxas of CUDA 13.5, which looks for no needs of arrays of .b128 and vectors of .f16x2."""
     entry, function = ".visible .entry k() {{ {} ret; }}\n", ".func {}\n"
     scalars = (
+        ".extern .func f(.param .T x); .global .T x;",
         ".global .T x;", ".const .T x;", ".shared .T x;", ".global .T x<2>;", ".global .T x<0>;",
         *map(entry.format, (".reg .T x;", ".reg .T x<3>;", ".local .T x;", ".shared .T x;")),
         function.format("f(.reg .T x);"),
@@ -160,10 +161,11 @@ def test_a_type_needs_its_target_wherever_it_is_declared() -> None:
         entry.format(".local .T x[2];"),
     )
     others = (
-        "// .global .T x;",
-        ".global .b32 T;",
+        "// .global .T x;", ".global .b32 T;",
         entry.format("P: .callprototype _ (.param .T _);"),
-    )
+        entry.format("P: .callprototype (.param .T r) _ (.param .T p);"),
+        ".extern .func f(.param .T x);", ".extern .func (.reg .T x) f(.reg .T y);",
+    )  # fmt: skip
     parameters = function.format("f(.param .T x);"), function.format("(.param .T x) f();")
 
     def unmet(ptx_type: str, declarations: Iterable[str], target: str) -> list[str]:
@@ -171,9 +173,9 @@ def test_a_type_needs_its_target_wherever_it_is_declared() -> None:
         texts = [each.replace("T", ptx_type) for each in declarations]
         return [text for text in texts if unmet_requirements(ptx.parse(head + text))]
 
-    assert len(unmet("b128", (*scalars, *parameters), "sm_60 8.3")) == 12
-    assert len(unmet("b128", (*scalars, *parameters), "sm_70 8.2")) == 12
-    assert len(unmet("f16x2", (*scalars, *arrays), "sm_52 9.0")) == 13
+    assert len(unmet("b128", (*scalars, *parameters), "sm_60 8.3")) == 13
+    assert len(unmet("b128", (*scalars, *parameters), "sm_70 8.2")) == 13
+    assert len(unmet("f16x2", (*scalars, *arrays), "sm_52 9.0")) == 14
     assert unmet("b128", (*scalars, *parameters), "sm_70 8.3") == []
     assert unmet("f16x2", (*scalars, *arrays), "sm_53 4.2") == []
     assert unmet("b128", (*arrays, *others), "sm_60 8.2") == []
