@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from campaigns.assembled_ptx.judging import Judge, Opening
-from campaigns.assembled_ptx.sampling import Sampler
+from campaigns.assembled_ptx.sampling import Sampler, spellings_of
 from ptx.emulate.requirements.check import instruction_needs
 from ptx.emulate.requirements.needs import architecture_of, are_met
 from ptx.isa.directives import version_of
-from ptx.isa.forms.grammar import Form
 from ptx.isa.forms.table import form_table
 
 _TARGETS: Final = (
@@ -68,21 +67,8 @@ def _texts(sampler: Sampler) -> Iterator[tuple[str, str]]:
     for opcode in sorted(table.opcodes):
         forms = table.forms(opcode)
         for form in forms[:: max(1, len(forms) // (_MOST_WIDTHS * 60))]:
-            for modifiers in _modifiers_of(form):
+            for modifiers in spellings_of(form):
                 yield (
                     sampler.with_modifiers(opcode, form, modifiers),
                     ".".join((opcode, *modifiers)),
                 )
-
-
-def _modifiers_of(form: Form) -> Iterator[tuple[str, ...]]:
-    """The modifiers with each type, and with each word of each group."""
-    required, types = [min(group) for group in form.required], sorted(form.types)
-    for each in types:
-        yield (*form.words, *required, *each)
-    for group in form.optional:
-        for word in group:
-            yield (*form.words, *required, word, *types[0])
-    for place, group in enumerate(form.required):
-        for word in group:
-            yield (*form.words, *required[:place], word, *required[place + 1 :], *types[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from ptx.isa.forms.grammar import Form
@@ -57,6 +58,19 @@ _UNUSUAL: Final = re.compile(r"^[{]?_|_[|]|[|]_|^mem$|lmem|gmem[+]|\[%[usb](?:8|
 
 def _words_of(form: Form) -> list[str]:
     return sorted(frozenset[str]().union(*form.required, *form.optional))
+
+
+def spellings_of(form: Form) -> Iterator[tuple[str, ...]]:
+    """The modifiers with each type, and with each word of each group."""
+    required, types = [min(group) for group in form.required], sorted(form.types)
+    for each in types:
+        yield (*form.words, *required, *each)
+    for group in form.optional:
+        for word in group:
+            yield (*form.words, *required, word, *types[0])
+    for place, group in enumerate(form.required):
+        for word in group:
+            yield (*form.words, *required[:place], word, *required[place + 1 :], *types[0])
 
 
 class Sampler:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
+from campaigns.assembled_ptx.sampling import spellings_of
 from ptx.isa import PtxSyntaxError, parse
 from ptx.isa.forms.check import check_forms
-from ptx.isa.forms.grammar import Form
 from ptx.isa.forms.table import form_table
 
 HEADER = (
@@ -168,24 +166,11 @@ def test_every_form_is_found_by_each_of_its_modifiers_and_types() -> None:
         (opcode, words)
         for opcode in table.opcodes
         for form in table.forms(opcode)
-        for words in _modifiers_of(form)
+        for words in spellings_of(form)
         if form.match(words) is not None
         and form not in [each for each, _ in table.matching(opcode, words)]
     ]
     assert lost == []
-
-
-def _modifiers_of(form: Form) -> Iterator[tuple[str, ...]]:
-    """The modifiers with each type, and with each word of each group."""
-    required, types = [min(group) for group in form.required], sorted(form.types)
-    for each in types:
-        yield (*form.words, *required, *each)
-    for group in form.optional:
-        for word in group:
-            yield (*form.words, *required, word, *types[0])
-    for place, group in enumerate(form.required):
-        for word in group:
-            yield (*form.words, *required[:place], word, *required[place + 1 :], *types[0])
 
 
 def test_modules_of_a_later_version_than_the_table_are_not_checked() -> None:
