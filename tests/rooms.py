@@ -130,6 +130,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "memory.mapped_memory: MappedHostMemory PeerMemory",
             "model.grid_dependency: GridDependency",
             "model.tensor_map: TensorLayout",
+            "watchers: LAUNCH_CHECKS",
         ),
         "cudadrv.errors": ("check.findings: Found",),
         "cudadrv.sessions": ("check.findings: Found",),

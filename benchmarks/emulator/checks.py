@@ -110,14 +110,17 @@ def _cost(device: Device, case: Case) -> CheckCost:
 
 def _limits(found: Findings, kept: _Kept) -> list[Limits]:
     """Without checks, and with one, the other, and all."""
-    race = Limits(findings=found, accessed=kept)
+    race = Limits(checks={"race"}, findings=found, accessed=kept)
     return [
         DEFAULT_LIMITS,
         race,
-        Limits(unwritten=found, check_uninitialised=True),
-        replace(race, unwritten=found, check_uninitialised=True, check_synchronisation=True,
-                check_bounds=True),
-    ]  # fmt: skip
+        Limits(checks={"unwritten", "undefined"}, findings=found),
+        replace(
+            race,
+            checks={"race", "unwritten", "undefined", "bounds"},
+            check_synchronisation=True,
+        ),
+    ]
 
 
 def _accessible(case: Case) -> int:

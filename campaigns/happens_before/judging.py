@@ -58,7 +58,8 @@ def judged(kernel: Kernel) -> tuple[list[Finding], Walk]:
     steps: list[Step] = []
     listed = _StepList(kernel, steps)
     limits = Limits(
-        findings=findings, chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1,
+        checks={"race"}, findings=findings,
+        chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1,
         watchers=(Watcher(lambda launch: listed),),
     )  # fmt: skip
     runner.launch(

@@ -142,7 +142,7 @@ def _launched(runner: KernelRunner, program: Program, given: Input) -> list[str]
             arguments.append(addresses[-1])
         else:
             arguments.append(value)
-    limits = Limits(findings=findings, max_steps=MOST_STEPS, strict_barriers=False)
+    limits = Limits(checks={"race"}, findings=findings, max_steps=MOST_STEPS, strict_barriers=False)
     raised = []
     try:
         clusters = -(-given.threads // (program.block * program.cluster))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
 from ptx.emulate import EmulationFault, Limits
 from ptx.emulate.check.findings import Findings, Found, KernelFault, Place
+from ptx.emulate.watchers import LAUNCH_CHECKS
 from ptx.errors import NvJitLinkNotFoundError
 
 from .. import border
@@ -332,22 +333,16 @@ class Checks:
             self.faults.append(finding)
 
     @property
-    def _findings(self) -> Findings | None:
-        """The findings of launches; the checks that report there share them."""
-        limits = self.limits
-        return limits.findings or limits.unwritten or limits.divisions
-
-    @property
     def found_count(self) -> int:
         """The number of findings so far, with suppressed ones and without leaks."""
-        findings = self._findings
+        findings = self.limits.findings
         found = 0 if findings is None else len(findings.found)
         rejected = 0 if self.assembly is None else len(self.assembly.found)
         return found + rejected + len(self.faults)
 
     def found(self, others: Sequence[Found]) -> tuple[Found, ...]:
         """Return all findings that are not suppressed; `others` are those of the order checks."""
-        findings = self._findings
+        findings = self.limits.findings
         found = () if findings is None else findings.causes()
         rejected = () if self.assembly is None else self.assembly.found
         return self.suppressions.visible((*rejected, *found, *self.faults, *others, *self.leaks))
@@ -394,17 +389,13 @@ class Checks:
         """
         border.instance_of("Emulator: limits", limits, Limits)
         checks = Checks.read(os.environ.get(Checks.VARIABLE, "") if checks is None else checks)
-        findings = Findings() if limits.findings is None else limits.findings
-        if "race" in checks:
-            limits = replace(limits, findings=findings)
-        if "init" in checks:
-            limits = replace(limits, check_uninitialised=True, unwritten=findings)
-        if "sync" in checks:
-            limits = replace(limits, check_synchronisation=True)
-        if "bounds" in checks:
-            limits = replace(limits, check_bounds=True)
-        if "divide" in checks:
-            limits = replace(limits, divisions=findings)
+        names = {name for name, row in LAUNCH_CHECKS.items() if row.check in checks}
+        limits = replace(
+            limits,
+            checks=limits.checks | names,
+            findings=Findings() if limits.findings is None else limits.findings,
+            check_synchronisation=limits.check_synchronisation or "sync" in checks,
+        )
         result = Checks(frozenset(checks), limits, suppressions_of(suppressions))
         if "assemble" in checks:
             result.assembly = module_assembly()

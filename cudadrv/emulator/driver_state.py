@@ -122,7 +122,7 @@ class DriverState:
     def _concurrent_accesses(self, *, is_late: bool) -> ConcurrentAccesses | None:
         """The race check among operations; None if races are not checked."""
         findings = self.limits.findings
-        if findings is None:
+        if findings is None or "race" not in self.limits.checks:
             return None
         memory = self.memory
         return ConcurrentAccesses(
@@ -131,16 +131,20 @@ class DriverState:
 
     def _unwritten_copies(self) -> UnwrittenCopies | None:
         """The check of copies to the host; None if unwritten memory is not checked."""
-        findings = self.limits.unwritten
-        if findings is None:
+        findings = self.limits.findings
+        if findings is None or not self._has_flags:
             return None
         return UnwrittenCopies(findings, self.memory.allocation_at, self.memory.written_flags)
 
+    @property
+    def _has_flags(self) -> bool:
+        """True if bytes have flags that tell whether they were written."""
+        return "unwritten" in self.limits.checks
+
     def _connect_devices(self, *, has_patterns: bool) -> None:
         """Connect host and devices to the conditions of graphs, and to the checks."""
-        has_flags = self.limits.unwritten is not None
         self.memory.host.has_patterns = has_patterns
-        self.memory.host.has_flags = has_flags
+        self.memory.host.has_flags = self._has_flags
         accesses = self.operations.accesses
         for device in self.devices.all:
             device.model.set_condition = self.handles.conditions.set
@@ -148,7 +152,7 @@ class DriverState:
             device.note_fault = self.checks.note
             if accesses is not None:
                 device.memory.allocated = accesses.born
-            if has_flags:
+            if self._has_flags:
                 device.memory.watch_writes()
 
     def _leak_watch(self) -> LeakWatch:

@@ -1,47 +1,107 @@
-"""The observers of a launch, by its limits. Each is imported by the first launch that has it."""
+"""The checks of launches, by name, and the observers of a launch.
+
+Each is imported by the first launch that has it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ptx.emulate.observer import Watcher
+from ptx.emulate.check.findings import Findings
 from ptx.emulate.threads.limits import Limits
+from ptx.errors import PtxArgumentValueError
 
 if TYPE_CHECKING:
     from ptx.emulate.count.launch_counts import LaunchCounts
+    from ptx.emulate.observer import Watcher
+
+
+class LaunchCheck(NamedTuple):
+    """A check of launches.
+
+    Attributes:
+        check: the check that it is a part of, by the name that users give.
+        watcher: returns the watcher of a launch with these limits.
+    """
+
+    check: str
+    watcher: Callable[[Limits], Watcher]
+
+
+def _unwritten(limits: Limits) -> Watcher:
+    from ptx.emulate.check.unwritten_reads import UnwrittenReads
+    from ptx.emulate.observer import Watcher
+
+    return Watcher(partial(UnwrittenReads, _findings(limits)))
+
+
+def _divide(limits: Limits) -> Watcher:
+    from ptx.emulate.check.zero_divisors import zero_divisors
+    from ptx.emulate.observer import Watcher
+
+    return Watcher(partial(zero_divisors, _findings(limits)))
+
+
+def _race(limits: Limits) -> Watcher:
+    from ptx.emulate.check.chunk_races import LaunchRaces
+    from ptx.emulate.observer import Watcher
+
+    return Watcher(partial(LaunchRaces, _findings(limits), limits.accessed))
+
+
+def _undefined(limits: Limits) -> Watcher:
+    from ptx.emulate.check.own_memory import OwnMemory
+    from ptx.emulate.check.undefined_writer import UndefinedWriter
+    from ptx.emulate.observer import Watcher
+
+    return Watcher(OwnMemory, UndefinedWriter)
+
+
+def _bounds(limits: Limits) -> Watcher:
+    from ptx.emulate.check.pointer_bounds import PointerBounds
+    from ptx.emulate.observer import Watcher
+
+    return Watcher(PointerBounds)
+
+
+LAUNCH_CHECKS: Final = {
+    "unwritten": LaunchCheck("init", _unwritten),
+    "divide": LaunchCheck("divide", _divide),
+    "race": LaunchCheck("race", _race),
+    "undefined": LaunchCheck("init", _undefined),
+    "bounds": LaunchCheck("bounds", _bounds),
+}
+"""By the names in `Limits.checks`, in the order in which they see an access."""
 
 
 def watchers_of(limits: Limits, counts: LaunchCounts | None) -> tuple[Watcher, ...]:
-    """Return what observes a launch, in the order in which they see an access."""
+    """Return what observes a launch, in the order in which they see an access.
+
+    Raises:
+        PtxArgumentValueError: there is no such check, or it has no findings to add to.
+    """
+    unknown = limits.checks - LAUNCH_CHECKS.keys()
+    if unknown:
+        names = ", ".join(LAUNCH_CHECKS)
+        raise PtxArgumentValueError(f"Limits: {min(unknown)!r} is no check: one of {names}")
     return (*_watchers_of(limits, counts), *limits.watchers)
 
 
 def _watchers_of(limits: Limits, counts: LaunchCounts | None) -> Iterator[Watcher]:
-    if limits.unwritten is not None:
-        from ptx.emulate.check.unwritten_reads import UnwrittenReads
-
-        yield Watcher(partial(UnwrittenReads, limits.unwritten))
-    if limits.divisions is not None:
-        from ptx.emulate.check.zero_divisors import zero_divisors
-
-        yield Watcher(partial(zero_divisors, limits.divisions))
-    if limits.findings is not None:
-        from ptx.emulate.check.chunk_races import LaunchRaces
-
-        yield Watcher(partial(LaunchRaces, limits.findings, limits.accessed))
-    if limits.check_uninitialised:
-        from ptx.emulate.check.own_memory import OwnMemory
-        from ptx.emulate.check.undefined_writer import UndefinedWriter
-
-        yield Watcher(OwnMemory, UndefinedWriter)
-    if limits.check_bounds:
-        from ptx.emulate.check.pointer_bounds import PointerBounds
-
-        yield Watcher(PointerBounds)
+    for name, check in LAUNCH_CHECKS.items():
+        if name in limits.checks:
+            yield check.watcher(limits)
     if counts is not None:
         from ptx.emulate.count.chunk_counts import CountedLaunch
         from ptx.emulate.count.count_writer import CountWriter
+        from ptx.emulate.observer import Watcher
 
         yield Watcher(partial(CountedLaunch, counts), CountWriter)
+
+
+def _findings(limits: Limits) -> Findings:
+    if limits.findings is None:
+        raise PtxArgumentValueError("Limits: findings is None: give Findings() for its checks")
+    return limits.findings

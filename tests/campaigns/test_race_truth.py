@@ -114,7 +114,7 @@ def test_a_race_beside_the_threads_reports_what_to_wait_for(name: str, words: st
     found = Findings()
     runner.launch(
         program.symbol, 4, 64, 253, a, a, flags, cluster=(program.cluster, 1, 1),
-        limits=Limits(findings=found),
+        limits=Limits(checks={"race"}, findings=found),
     )  # fmt: skip
     told = [each for each in found.found if not each.benign]
     assert any(words in each.missing for each in told)

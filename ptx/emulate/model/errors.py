@@ -166,7 +166,7 @@ class Misaligned(MemoryFault):
 
 
 class UninitialisedRead(MemoryFault):
-    """A read of shared or local memory that nothing has written (`Limits.check_uninitialised`)."""
+    """A read of shared or local memory that nothing has written."""
 
 
 class SynchronisationFault(EmulationFault):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,16 +60,14 @@ class Limits:
         strict_barriers: report a barrier that exited threads did not reach, and threads of a block
             that meet at different aligned barriers. PTX allows both ("exit", "barrier"): a barrier
             waits for the threads that have not exited, and warps may come from different places.
-        check_uninitialised: report uses of unwritten values of shared or local memory; takes
-            several times as long.
-        check_bounds: restrict accesses to the array or variable that their addresses were made
-        from.
         check_synchronisation: report threads that go around a barrier, or an instruction of their
             warp, at which others wait; a GPU continues once they have exited.
-        findings: receives the races; None disables the race check.
-        unwritten: receives unwritten reads of global memory that has flags for that
-            (`DeviceMemory.watch_writes`); None disables that check.
-        divisions: receives divisions of integers by zero; None disables that check.
+        checks: the checks to make, by their names in the table of `watchers.py`.
+            "race": races. "divide": divisions of integers by zero. "unwritten": unwritten reads of
+            global memory that has flags for that (`DeviceMemory.watch_writes`). "undefined": uses
+            of unwritten values of shared or local memory; takes several times as long. "bounds":
+            accesses out of the array or variable that their addresses were made from.
+        findings: receives what the first three find; the others end the launch by a fault.
         accessed: with the race check, called at the end with the `LaunchAccesses`.
         dependency: if launches may overlap, the dependencies on this one and its neighbours.
         few_threads: when few threads run one by one, which changes the time alone.
@@ -85,12 +83,9 @@ class Limits:
     stack_bytes: int = 16384
     divergent_barriers: bool = False
     strict_barriers: bool = False
-    check_uninitialised: bool = False
-    check_bounds: bool = False
     check_synchronisation: bool = False
+    checks: Set[str] = frozenset()
     findings: Findings | None = None
-    unwritten: Findings | None = None
-    divisions: Findings | None = None
     accessed: Callable[[Any], None] | None = None  # the class stands in a layer above
     dependency: GridDependency | None = None
     few_threads: FewThreads = FewThreads()

@@ -20,7 +20,7 @@ SHOW = """
 import os
 def test_it(emulator):
     profile = emulator.devices[0].name.split()[-1]
-    checks = emulator.limits.findings is not None
+    checks = "race" in emulator.limits.checks
     print("found", len(emulator.devices), profile, emulator.order, checks)
 def test_process():
     print("process", os.environ.get("CUDADRV_DRIVER"), os.environ.get("CUDADRV_EMULATOR_ORDER"))

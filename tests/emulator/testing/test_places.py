@@ -156,7 +156,7 @@ from cudadrv.emulator import A100, Limits
 @pytest.mark.emulated(devices=2, profile="H100", order="random", seed=7, check="race")
 def test_named(emulator):
     assert [each.name for each in emulator.devices] == ["NVIDIA H100 80GB HBM3"] * 2
-    assert emulator.order == "random:7" and emulator.limits.findings is not None
+    assert emulator.order == "random:7" and "race" in emulator.limits.checks
 @pytest.mark.emulated(devices=[A100], driver_version=(12, 4), limits=Limits(max_steps=9))
 def test_given(emulator):
     assert emulator.devices == (A100,) and emulator.limits.max_steps == 9

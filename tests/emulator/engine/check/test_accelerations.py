@@ -65,7 +65,10 @@ def _found_in(kernel: Kernel) -> list[Finding]:
     runner, findings = KernelRunner(kernel.ptx, 1 << 20), Findings()
     geometry = kernel.geometry
     limits = Limits(
-        findings=findings, chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1
+        checks={"race"},
+        findings=findings,
+        chunk_threads=geometry.chunk_blocks * geometry.threads,
+        share_from=1,
     )
     memory = runner.put(np.zeros(kernel.words, np.uint32))
     runner.launch(

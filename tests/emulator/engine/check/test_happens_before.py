@@ -33,7 +33,7 @@ def found_in(*lines: str, blocks: int = 1, cluster: int = 1) -> list[Finding]:
     text = ptx_text("\n".join([REGISTERS, *lines, "ret;"]), ".param .u64 data", before)
     runner, findings = KernelRunner(text, 1 << 20), Findings()
     data = runner.put(np.zeros(64 * blocks, np.uint32))
-    limits = Limits(findings=findings)
+    limits = Limits(checks={"race"}, findings=findings)
     runner.launch("k", blocks, 64, data, limits=limits, cluster=(cluster, 1, 1))
     return findings.found
 

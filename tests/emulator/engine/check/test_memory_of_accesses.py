@@ -40,7 +40,7 @@ def test_a_word_has_a_stamp_for_each_way_in_which_it_was_accessed(
     def note(found: LaunchAccesses) -> None:
         kept.append(found.committed_nbytes())
 
-    limits = Limits(findings=Findings(), accessed=note)
+    limits = Limits(checks={"race"}, findings=Findings(), accessed=note)
     runner.launch("k", WORDS // 256, 256, array, limits=limits)
     assert kept == [nbytes * WORDS]
 
@@ -52,7 +52,8 @@ def _kept_by(body: str, chunk_threads: int = 65536) -> list[int]:
     kept: list[int] = []
     findings = Findings()
     limits = Limits(
-        findings=findings, accessed=lambda found: kept.append(found.committed_nbytes()),
+        checks={"race"}, findings=findings,
+        accessed=lambda found: kept.append(found.committed_nbytes()),
         chunk_threads=chunk_threads,
     )  # fmt: skip
     runner.launch("k", WORDS // 256, 256, array, limits=limits)

@@ -78,7 +78,7 @@ def found(kernel: str) -> list[Finding]:
     findings = Findings()
     symbol = runner.program.globals["table"][0]
     given = symbol if kernel == "constant" else array
-    runner.launch(kernel, 1, 64, given, out, limits=Limits(findings=findings))
+    runner.launch(kernel, 1, 64, given, out, limits=Limits(checks={"race"}, findings=findings))
     return findings.found
 
 
@@ -124,7 +124,9 @@ REPLACE = "tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, 6;"
 def test_a_tensor_map_that_the_kernel_changed_needs_its_fences(fences: str, is_right: bool) -> None:
     findings = Findings()
     body = f"{REPLACE} {fences} {arrive(64)} {load((0, 0))}"
-    Device(body, noise((8, 16), "f2"), (2, 16)).launched(16, limits=Limits(findings=findings))
+    Device(body, noise((8, 16), "f2"), (2, 16)).launched(
+        16, limits=Limits(checks={"race"}, findings=findings)
+    )
     kinds = [each.kind for each in findings.found]
     assert kinds == ([] if is_right else ["proxy fence missing"])
 
@@ -135,5 +137,5 @@ def test_a_tensor_map_that_another_thread_changed_is_fenced_by_both() -> None:
         body = f"""@!%p1 bra A; {REPLACE} {release} A: bar.sync 0; setp.eq.u32 %p3, %r1, 33;
             @!%p3 bra E; {acquire} {arrive(64)} {load((0, 0))} E:"""
         device = Device(body, noise((8, 16), "f2"), (2, 16))
-        device.launched(16, 1, 64, limits=Limits(findings=findings))
+        device.launched(16, 1, 64, limits=Limits(checks={"race"}, findings=findings))
         assert bool(findings.found) == (not release or not acquire)

@@ -116,7 +116,7 @@ def found_in(
     findings = Findings()
     a = runner.put(np.arange(grid * block, dtype=np.int32))
     o = runner.put(np.zeros(grid * block, dtype=np.int32))
-    limits = Limits(findings=findings, chunk_threads=chunk_threads, share_from=1)
+    limits = Limits(checks={"race"}, findings=findings, chunk_threads=chunk_threads, share_from=1)
     runner.launch(kernel, grid, block, a, o, grid * block, limits=limits, order=order)
     return findings.found
 
@@ -211,7 +211,9 @@ def test_a_finding_names_both_accesses_and_the_memory() -> None:
     findings = Findings()
     a = runner.put(np.zeros(512, dtype=np.int32))
     o = runner.put(np.zeros(512, dtype=np.int32), origin="the result")
-    runner.launch("other_value", 2, 256, a, o, 512, limits=Limits(findings=findings))
+    runner.launch(
+        "other_value", 2, 256, a, o, 512, limits=Limits(checks={"race"}, findings=findings)
+    )
     finding = findings.found[0]
     assert (finding.check, finding.kernel, finding.space) == ("race", "other_value", "global")
     assert finding.address == o

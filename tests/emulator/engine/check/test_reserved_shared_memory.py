@@ -53,7 +53,7 @@ def test_the_words_at_which_warps_of_a_group_meet_are_zero_when_a_block_begins(
     order: LaunchOrder | None,
 ) -> None:
     findings = Findings()
-    limits = Limits(check_uninitialised=True, check_bounds=True, findings=findings)
+    limits = Limits(checks={"undefined", "bounds", "race"}, findings=findings)
     runner = KernelRunner(_text())
     values = np.random.default_rng(3).integers(0, 9, 3 * 128).astype(np.int32)
     a, o = runner.put(values), runner.put(np.zeros_like(values))
@@ -68,4 +68,4 @@ def test_shared_memory_of_the_kernel_beside_them_is_not() -> None:
     runner = KernelRunner(_text())
     o = runner.put(np.zeros(2, dtype=np.int32))
     with pytest.raises(UninitialisedRead, match="shared address 0x4"):
-        runner.launch("beside_it", 2, 32, o, shared=64, limits=Limits(check_uninitialised=True))
+        runner.launch("beside_it", 2, 32, o, shared=64, limits=Limits(checks={"undefined"}))

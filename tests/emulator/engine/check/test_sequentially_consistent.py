@@ -108,7 +108,14 @@ def found_in(kernel: str, blocks: int, threads: int) -> list[Finding]:
         np.zeros(3 * VERTICES, np.int32), np.zeros(3 * VERTICES, np.int32),
     )  # fmt: skip
     places = [runner.put(each) for each in arrays]
-    runner.launch(kernel, blocks, threads, VERTICES, *places, limits=Limits(findings=findings))
+    runner.launch(
+        kernel,
+        blocks,
+        threads,
+        VERTICES,
+        *places,
+        limits=Limits(checks={"race"}, findings=findings),
+    )
     return [each for each in findings.found if not each.benign]
 
 
@@ -165,7 +172,9 @@ def test_threads_that_poll_many_places_take_over_what_is_handed_over_there_later
 def found_in_phases(kernel: str, blocks: int, threads: int) -> list[Finding]:
     runner, findings, count = KernelRunner(text()), Findings(), blocks * threads
     phase, data = (runner.put(np.zeros(5 * count, np.int32)) for _ in range(2))
-    runner.launch(kernel, blocks, threads, 4, phase, data, limits=Limits(findings=findings))
+    runner.launch(
+        kernel, blocks, threads, 4, phase, data, limits=Limits(checks={"race"}, findings=findings)
+    )
     if not findings.found:
         last = runner.get(data + 16 * count, count, np.int32)
         np.testing.assert_array_equal(last[3:], np.full(count - 3, 4))
@@ -175,7 +184,15 @@ def found_in_phases(kernel: str, blocks: int, threads: int) -> list[Finding]:
 def found_in_locks(kernel: str, blocks: int, threads: int) -> list[Finding]:
     runner, findings, count = KernelRunner(text()), Findings(), 64
     lock, data = (runner.put(np.zeros(count, np.int32)) for _ in range(2))
-    runner.launch(kernel, blocks, threads, count, lock, data, limits=Limits(findings=findings))
+    runner.launch(
+        kernel,
+        blocks,
+        threads,
+        count,
+        lock,
+        data,
+        limits=Limits(checks={"race"}, findings=findings),
+    )
     if not findings.found:
         assert runner.get(data, count, np.int32).sum() == 3 * blocks * threads
     return [each for each in findings.found if not each.benign]

@@ -33,7 +33,7 @@ def launched(program: Program, order: LaunchOrder | None) -> tuple[list[Finding]
     try:
         runner.launch(
             program.symbol, 1, program.threads, given, out, order=order,
-            limits=Limits(findings=findings, max_steps=50_000),
+            limits=Limits(checks={"race"}, findings=findings, max_steps=50_000),
         )  # fmt: skip
     except ptx.PtxError as error:
         fault = str(error)

@@ -34,7 +34,7 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 _REDUCTIONS: dict[str, Callable[[tuple[int, ...]], int]] = {
     "add.u32": sum, "max.u32": max, "min.u32": min,
 }  # fmt: skip
-CHECKED = Limits(check_uninitialised=True)
+CHECKED = Limits(checks={"undefined"})
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _text(debug: bool) -> str:
     return made
 
 
-CHECKED = Limits(check_uninitialised=True)
+CHECKED = Limits(checks={"undefined"})
 
 
 def _result(

@@ -76,7 +76,7 @@ def _launch(kernel: str, threads: int, debug: bool) -> None:
     runner = KernelRunner(_text(debug))
     o = runner.put(np.zeros(2 * threads, dtype=np.int32))
     block = min(threads, 128)
-    limits = Limits(check_uninitialised=True)
+    limits = Limits(checks={"undefined"})
     runner.launch(kernel, -(-threads // block), block, o, 3, limits=limits)
 
 

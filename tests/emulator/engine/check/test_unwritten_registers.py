@@ -85,7 +85,7 @@ def found_in(kernel: str, threads: int, *, debug: bool = False) -> list[Finding]
     o = runner.put(np.zeros(2 * threads, dtype=np.int32))
     runner.memory.mark_written(o, 8 * threads)
     findings = Findings()
-    limits = Limits(unwritten=findings, check_uninitialised=True)
+    limits = Limits(checks={"unwritten", "undefined"}, findings=findings)
     block = min(threads, 128)
     runner.launch(kernel, -(-threads // block), block, o, 3, limits=limits)
     return findings.found

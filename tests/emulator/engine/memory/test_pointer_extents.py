@@ -17,7 +17,7 @@ from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.rows import all_rows
 
 SOURCE = pathlib.Path(__file__).with_name("bounds.cu")
-CHECKED = Limits(check_bounds=True)
+CHECKED = Limits(checks={"bounds"})
 WRONG = {
     "into_another_array": (
         128,
@@ -96,7 +96,7 @@ def test_a_right_kernel_is_not_reported(name: str, target: str) -> None:
 def test_usual_code_is_not_reported_however_it_is_compiled(target: str, debug: bool) -> None:
     source = SOURCE.with_name("within_bounds.cu")
     runner = KernelRunner(text(target, source, debug=debug))
-    checked = Limits(check_bounds=True, check_synchronisation=True)
+    checked = Limits(checks={"bounds"}, check_synchronisation=True)
     names = re.findall(r"KERNEL\((\w+)\) \{", source.read_text())
     assert len(names) > 20
     for name in names:

@@ -48,7 +48,7 @@ extern "C" __global__ void doubles(const double* __restrict__ a, double* out) {
     out[threadIdx.x] = p->x + p->y * p->z;
 }
 """
-CHECKED = Limits(check_uninitialised=True)
+CHECKED = Limits(checks={"undefined"})
 
 
 def kernels(target: str, *, linked: bool = False) -> KernelRunner:

@@ -139,7 +139,7 @@ def test_both_addresses_are_checked(operands: str, fault: type[Exception], match
 
 
 def test_a_copy_initialises_shared_memory() -> None:
-    limits = Limits(check_uninitialised=True)
+    limits = Limits(checks={"undefined"})
     copied = "cp.async.ca.shared.global [%r2], [%rd1], {0}; "
     run(f"mov.b32 %r5, 3; {copied.format('16, %r5')} {END}", limits=limits)
     with pytest.raises(UninitialisedRead, match="16 bytes at shared address"):

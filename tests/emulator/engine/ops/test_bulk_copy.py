@@ -152,7 +152,7 @@ def test_a_copy_from_freed_memory_is_found() -> None:
 
 
 def test_bytes_that_a_copy_brought_count_as_written() -> None:
-    limits = Limits(check_uninitialised=True)
+    limits = Limits(checks={"undefined"})
     body = f"{ARRIVE} 64; {IN} [%r5], [%rd1], 64, [m]; {WAIT} {OUT} [%rd2], [%r5], %r7;"
     x = noise(64)
     assert launched("mov.u32 %r7, 64;" + body, x, 80, limits=limits)[:64] == x.tolist()

@@ -22,7 +22,7 @@ from ptx.emulate.model.errors import (
 from tests.emulator.engine.kernel_runner import KernelRunner
 from tests.emulator.engine.ops.corpus import runner_of
 
-CHECK = Limits(check_uninitialised=True)
+CHECK = Limits(checks={"undefined"})
 
 
 @pytest.fixture(params=["compute_75", "compute_90", "compute_100-G"])

@@ -151,7 +151,7 @@ def test_rows_are_checked(body: str, fault: type[Exception], match: str) -> None
 
 
 def test_unwritten_rows_are_found() -> None:
-    limits = Limits(check_uninitialised=True)
+    limits = Limits(checks={"undefined"})
     run(f"{FILL} {LOAD}, [%r9];", sample(), limits)
     only = "setp.ne.u32 %p1, %r0, 35; @%p1 st.shared.v4.u32 [%r2], {%r10, %r11, %r12, %r13};"
     with pytest.raises(UninitialisedRead, match="16 bytes at shared address 0x230"):

@@ -145,7 +145,7 @@ def test_what_a_warp_may_not_reach_is_found(body: str, error: type[Exception], s
 def test_a_read_of_what_nothing_has_written_is_found_where_that_is_checked() -> None:
     store = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r6], %r1;"
     line = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r9, %r10}, [%r6];"
-    limits = Limits(check_uninitialised=True)
+    limits = Limits(checks={"undefined"})
     launched(with_columns(f"{store} {WAIT} {line.replace('x2', 'x1').replace(', %r10', '')}", 32),
              NOTHING, 1, limits=limits)  # fmt: skip
     with pytest.raises(UninitialisedRead, match="lane 0, column 1 of tensor memory"):

@@ -281,7 +281,7 @@ def test_im2col_goes_on_from_between_positions_and_begins_rows_at_the_corner(
 
 
 def test_bytes_that_a_copy_brought_count_as_written() -> None:
-    limits = Limits(check_uninitialised=True)
+    limits = Limits(checks={"undefined"})
     x = noise((4, 16), "f2")
     body = f"{arrive(128)} {load((0, 0))} {WAIT} {BACK} [%rd2], [%r5], %r7;"
     whole = Device("mov.u32 %r7, 128;" + body, x, (4, 16))

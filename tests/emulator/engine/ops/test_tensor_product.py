@@ -272,7 +272,7 @@ def test_columns_beyond_what_is_held_are_a_fault() -> None:
 
 
 def test_what_nothing_has_written_is_not_added_to_where_that_is_checked() -> None:
-    limits = Limits(check_uninitialised=True)
+    limits = Limits(checks={"undefined"})
     pool = np.zeros(POOL, np.uint8)
     cells(product_body(mma("f16", *GOOD, WORD), 8), pool, 8, limits=limits)
     with pytest.raises(UninitialisedRead, match="lane 0, column 0 of tensor memory"):

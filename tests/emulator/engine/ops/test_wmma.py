@@ -245,7 +245,7 @@ def test_a_matrix_beyond_its_allocation_is_out_of_bounds() -> None:
 
 
 def test_unwritten_shared_memory_is_found() -> None:
-    limits = Limits(check_uninitialised=True)
+    limits = Limits(checks={"undefined"})
     launch(f"{LOAD}.shared.f16 {REGISTERS}, [%r96], 16;", limits=limits)
     with pytest.raises(UninitialisedRead, match="wmma.load"):
         launch(f"{LOAD}.shared.f16 {REGISTERS}, [%r96+4096], 16;", limits=limits)

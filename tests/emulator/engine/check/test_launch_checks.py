@@ -1,0 +1,30 @@
+"""The table of the checks of launches."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from cudadrv import emulator
+from ptx.emulate.check.findings import Findings
+from ptx.emulate.threads.limits import Limits
+from ptx.emulate.watchers import LAUNCH_CHECKS, watchers_of
+from ptx.errors import PtxArgumentValueError
+
+
+def test_each_check_of_launches_is_part_of_one_that_users_name() -> None:
+    names = set(get_args(emulator.CheckName))
+    assert {row.check for row in LAUNCH_CHECKS.values()} == names - {"sync", "assemble", "leak"}
+
+
+def test_the_observers_of_a_launch_come_in_the_order_of_the_table() -> None:
+    limits = Limits(checks={"bounds", "undefined", "race"}, findings=Findings())
+    alone = [watchers_of(Limits(checks={name}), None) for name in ("undefined", "bounds")]
+    assert watchers_of(limits, None)[1:] == (*alone[0], *alone[1])
+
+
+def test_limits_reject_an_unknown_check_and_one_that_lacks_findings() -> None:
+    for checks, words in (({"races"}, "'races' is no check"), ({"race"}, "findings is None")):
+        with pytest.raises(PtxArgumentValueError, match=words):
+            watchers_of(Limits(checks=checks), None)
