@@ -29,6 +29,8 @@ stream = cudadrv.cuda_context_for(1).new_stream()
 array = stream.to_device(np.arange(24 << 20, dtype=np.uint8))
 assert int(stream.to_host(array)[300]) == 300 % 256
 if current().is_emulated:
+    from cudadrv.emulator.calls.call import state_of
+
     code, active = 0, 0 in state_of(current().api).handles.primaries
 else:
     from cuda.bindings import driver
