@@ -20,6 +20,7 @@ KINDS: Final = {
     "set": "a guarded `set` of 16 bits, or to a float, writes though its guard is false",
     "vadd4": "`vadd4` or `vsub4` with `.add` is executed without its guard",
     "shift": "`cnot` as the amount of a shift of 16 bits shifts by a huge number",
+    "float as amount": "an `f32` as the amount of a shift of 64 bits is converted to an integer",
     "fused": "a product without a rounding modifier is fused with a sum",
     "max(x, x)": "`max` or `min` of a register and itself is left out: a NaN keeps its bits",
     "sign of a NaN": "`neg` or `abs` of a NaN changes its sign alone, or nothing",
@@ -55,6 +56,10 @@ _SHIFT: Final = re.compile(
     rf"{_GUARD}?(?P<op>sh[lr]\.[bus]16) +(?P<d>%\w+), *(?P<a>%\w+), *(?P<n>%\w+);$"
 )
 
+_WIDE_SHIFT: Final = re.compile(
+    rf"{_GUARD}?(?P<op>shl\.b64|shr\.[bus]64) +(?P<d>%\w+), *(?P<a>%\w+), *(?P<n>%\w+);$"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -80,11 +85,14 @@ def changes(ptx: str) -> list[Change]:
     """Return the changes that the assembler may make, of which a line can have several."""
     lines = ptx.split("\n")
     has_cnot = "cnot.b32" in ptx
+    floats = frozenset(re.findall(r"\.f32 +(%\w+),", ptx))
     found = [
         Change(kind, number, text)
         for number, line in enumerate(lines)
-        for kind, text in _of_line(line, f"%y{number}", has_cnot)
-    ]
+        for kind, text in (
+            *_of_line(line, f"%y{number}", has_cnot), *_of_wide_shift(line, f"%y{number}", floats)
+        )
+    ]  # fmt: skip
     return found + list(_fusions(ptx, lines))
 
 
@@ -150,6 +158,20 @@ def _of_set(match: re.Match[str], line: str, name: str) -> Iterator[tuple[str, s
     else:
         return
     yield "set", f"{{{text} {line}}}"
+
+
+def _of_wide_shift(line: str, name: str, floats: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield the change of a shift whose amount may be an `f32`: the assembler converts it."""
+    match = _WIDE_SHIFT.fullmatch(line)
+    if match is not None and match["n"] in floats:
+        yield (
+            "float as amount",
+            (
+                f"{{.reg .b64 {name}; .reg .b32 {name}n; cvt.rzi.u64.f32 {name},{match['n']}; "
+                f"cvt.u32.u64 {name}n,{name}; "
+                f"{match['guard'] or ''}{match['op']} {match['d']},{match['a']},{name}n;}}"
+            ),
+        )
 
 
 def _sign(match: re.Match[str]) -> str:

@@ -29,12 +29,20 @@ import numpy as np
 from .assembled import KINDS, Change, changed, changes
 from .case import Bits
 from .comparison import allowed_for, is_near
+from .nan_bits import with_other_nans
 
+OPEN: Final = "bits of a NaN"
+"""The kind of values that change with the bits of some NaN, and so are not defined by PTX."""
+_OPEN_WHY: Final = "the values change with bits of a NaN that PTX leaves open"
+_VARIANTS: Final = 8
 _SEEDS: Final = 2
 _SECONDS_OF_A_CASE: Final = 600.0
 _WIDTHS: Final = {"f8": 8, "i8": 8, "f4": 4, "i4": 4, "f2": 2, "i2": 2, "i1": 1}
-Count = Callable[[str], Counter[str]]
-"""Returns the values that differ for a text, by the form, or "" of a program."""
+Count = Callable[[str, Sequence[str]], Counter[str]]
+"""Returns the values that differ for a text, by the form, or "" of a program.
+
+The second argument has variants of the text. A value that differs among them does not count.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ def explanation(ptx: str, count: Count, seconds: float = _SECONDS_OF_A_CASE) -> 
     end = time.monotonic() + seconds
     known = changes(ptx)
     chosen = {each.line: each for each in reversed(known) if each.is_certain}
-    left = count(changed(ptx, list(chosen.values())))
+    left = _count(ptx, chosen, count)
     is_better = True
     while left and is_better and time.monotonic() < end:
         is_better = False
@@ -72,11 +80,17 @@ def explanation(ptx: str, count: Count, seconds: float = _SECONDS_OF_A_CASE) -> 
             found = _count(ptx, tried, count)
             if found.total() < left.total():
                 chosen, left, is_better = tried, found, True
-    return Explanation(_needed(ptx, chosen, left, count), left)
+    kinds = _needed(ptx, chosen, left, count)
+    if left:
+        text = changed(ptx, list(chosen.values()))
+        defined = count(text, [with_other_nans(text, seed) for seed in range(_VARIANTS)])
+        if defined.total() < left.total():
+            return Explanation((*kinds, OPEN), defined)
+    return Explanation(kinds, left)
 
 
 def _count(ptx: str, chosen: dict[int, Change], count: Count) -> Counter[str]:
-    return count(changed(ptx, list(chosen.values())))
+    return count(changed(ptx, list(chosen.values())), ())
 
 
 def _needed(
@@ -114,14 +128,21 @@ class _Trial:
         text: str = self._module.load_text(case["file"])
         return text
 
-    def count(self, case: dict[str, Any], text: str) -> Counter[str]:
-        """Return the values of a case that differ more than is allowed, by form."""
-        emulator = self._module.Emu(text, case.get("globals", []))
+    def count(self, case: dict[str, Any], text: str, variants: Sequence[str] = ()) -> Counter[str]:
+        """Return the values of a case that differ more than is allowed, by form.
+
+        Values that differ among the variants of the text do not count.
+        """
+        emulator, *others = (
+            self._module.Emu(each, case.get("globals", [])) for each in (text, *variants)
+        )
         found: Counter[str] = Counter()
         for number, launch in enumerate(case["launches"]):
             for seed in case["seeds"][:_SEEDS]:
                 gpu = _buffers(self._stored[f"{case['id']}.{number}.{seed}"])
                 mine = emulator.run(launch, seed)
+                for each in others:
+                    gpu = _where_equal(mine, each.run(launch, seed), gpu)
                 for each in self._module.compare(mine, gpu, launch):
                     form = each.get("form", "")
                     found[form] += _differing(form, each, mine, gpu)
@@ -136,6 +157,17 @@ def _differing(form: str, found: dict[str, Any], mine: list[bytes], gpu: list[by
     width = _WIDTHS[found["t"]]
     rows = [_rows(each[found["buf"]], width) for each in (mine, gpu)]
     return int((~is_near(form, allowed, *rows)).sum())
+
+
+def _where_equal(mine: list[bytes], other: list[bytes], gpu: list[bytes]) -> list[bytes]:
+    """Return the GPU's values, but the emulator's where those of two texts differ."""
+    found = []
+    for parts in zip(mine, other, gpu, strict=True):
+        # The narrowest results of programs have 16 bits.
+        dtype = "<u2" if len(parts[0]) % 2 == 0 else "u1"
+        own, varied, theirs = (np.frombuffer(part, dtype) for part in parts)
+        found.append(np.where(own == varied, theirs, own).tobytes())
+    return found
 
 
 def _rows(values: bytes, width: int) -> Bits:
@@ -189,7 +221,7 @@ def _print_table(table: Counter[str], cases: int, unexplained: int) -> None:
     print(f"\n{cases} cases; forms and programs that differ by more than an approximation's bound:")
     for kinds, number in table.most_common():
         print(f"{number:5d}  {kinds}")
-    for kind, why in KINDS.items():
+    for kind, why in (*KINDS.items(), (OPEN, _OPEN_WHY)):
         print(f"{kind}: {why}")
     print(f"{unexplained} forms and programs without an explanation")
 
