@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Literal
 
@@ -81,20 +81,6 @@ class LateWork:
 NOTHING_LATE = LateWork()
 
 
-def _no_function(address: int) -> None:
-    """Finds nothing: until the kernel is written."""
-
-
-def _no_origins(pointers: frozenset[int]) -> Origins:
-    """Return no origins, before the kernel is generated."""
-    return {}
-
-
-def _no_uses(instruction: Instruction) -> tuple[Use, ...]:
-    """Return no uses, before the kernel is generated."""
-    return ()
-
-
 class Instrument:
     """Writes code for an observer into the code of one kernel (`codegen/instrument.py`).
 
@@ -111,88 +97,132 @@ class Instrument:
         return True
 
 
-@dataclass(slots=True)
-class KernelFacts:
-    """A kernel and the functions that it calls; their basic blocks are numbered through.
+@dataclass(frozen=True, slots=True)
+class FunctionFacts:
+    """A function of a kernel.
 
     Attributes:
-        live: registers that are live where each block begins.
-        defined: bit mask of the registers that each block writes.
-        is_pure: whether a block may run for threads that are not present.
-        last, first: an instruction of each block, for messages.
-        successors: where control may go from each block, calls apart.
-        zeros: initial registers of each function; frame_bytes: its local memory.
-        params, results: offset and size in its frame of each function's parameters and results.
-        entries: the first block of each function; names: the functions' names.
-        find_function: the number of the function at an address, for calls by address, which may add
-            it to the code; None where there is none.
-        find_origins: what the addresses of each access are made from, where the parameters at these
-            offsets are pointers.
-        uses_of: what becomes of each element that an instruction loads; () where it loads none.
+        entry: the number of its first block.
+        zeros: its registers before anything is written; dtypes: their types; numbers: their
+            numbers by name.
+        frame_bytes: its local memory.
+        params, results: offset and size in its frame of each parameter and result.
         guesses: the loads, by identity, whose value a compare-and-swap checks.
         polls: the volatile loads, by identity, that a loop repeats until their value changes.
         updates: the loads and stores, by identity, that update a place without an atomic operation.
         fences_narrowly: whether it has a fence that not all blocks take part in.
         divides: whether it has divisions of integers that may be by zero.
-        count_registers: how many of 32 bits hold what a thread needs at once, in any function.
-        stack_bytes: local memory of the deepest chain of calls known from the module.
         reads_clock: whether it reads a clock, so that what it does depends on time.
         needs_order: whether its blocks may depend on each other by more than loads and stores, or
             show their order to the host.
         may_be_late: the work that an ordered launch may defer.
+    """
+
+    name: str
+    entry: int
+    zeros: Sequence[Value]
+    dtypes: Sequence[np.dtype[Any]]  # of any scalar type
+    numbers: Mapping[str, int]
+    frame_bytes: int
+    params: Places
+    results: Places
+    guesses: Set[int]
+    polls: Set[int]
+    updates: Mapping[int, Update]
+    fences_narrowly: bool
+    divides: bool
+    reads_clock: bool
+    needs_order: bool
+    may_be_late: LateWork
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """A kernel and the functions that it calls; their basic blocks are numbered through.
+
+    A call by an address may add a function to the sequences.
+
+    Attributes:
+        functions: the kernel itself, and what it calls.
+        live: registers that are live where each block begins.
+        defined: bit mask of the registers that each block writes.
+        is_pure: whether a block may run for threads that are not present.
+        last, first: an instruction of each block, for messages.
+        successors: where control may go from each block, calls apart.
+        calls_by_address: whether it, or what it calls by name, calls a function by its address.
+        stack_bytes: local memory of the deepest chain of calls known from the module.
+        find_function: the number of the function at an address, for calls by address; None where
+            there is none.
+        find_origins: what the addresses of each access are made from, where the parameters at these
+            offsets are pointers.
+        find_sites: the accesses of all code so far.
+        uses_of: what becomes of each element that an instruction loads; () where it loads none.
+        count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         instruments: what wrote code for observers into it.
-        numbers: of the registers of each function, by name.
     """
 
     kernel: str
-    files: dict[int, str]
-    shared_offsets: dict[str, int]
+    files: Mapping[int, str]
+    shared_offsets: Mapping[str, int]
     shared_bytes: int
-    live: list[tuple[int, ...]] = field(default_factory=list)
-    defined: list[int] = field(default_factory=list)
-    is_pure: list[bool] = field(default_factory=list)
-    first: list[Instruction | None] = field(default_factory=list)
-    last: list[Instruction | None] = field(default_factory=list)
-    successors: list[tuple[int, ...]] = field(default_factory=list)
-    zeros: list[list[Value]] = field(default_factory=list)
-    frame_bytes: list[int] = field(default_factory=list)
-    params: list[Places] = field(default_factory=list)
-    results: list[Places] = field(default_factory=list)
-    entries: list[int] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    sites: list[Site] = field(default_factory=list)
-    find_function: Callable[[int], int | None] = _no_function
-    find_origins: Callable[[frozenset[int]], Origins] = _no_origins
-    uses_of: Callable[[Instruction], tuple[Use, ...]] = _no_uses
-    guesses: set[int] = field(default_factory=set)
-    polls: set[int] = field(default_factory=set)
-    updates: dict[int, Update] = field(default_factory=dict)
-    fences_narrowly: bool = False
-    divides: bool = False
-    calls_by_address: bool = False
-    reads_clock: bool = False
-    needs_order: bool = False
-    may_be_late: LateWork = NOTHING_LATE
-    is_recursive: bool = False
-    stack_bytes: int = 0
-    count_registers: Callable[[], int] = int
-    instruments: tuple[Instrument, ...] = ()
-    numbers: list[Mapping[str, int]] = field(default_factory=list)
-    _dtypes: dict[int, list[np.dtype[Any]]] = field(default_factory=dict)
+    functions: Sequence[FunctionFacts]
+    live: Sequence[tuple[int, ...]]
+    defined: Sequence[int]
+    is_pure: Sequence[bool]
+    first: Sequence[Instruction | None]
+    last: Sequence[Instruction | None]
+    successors: Sequence[tuple[int, ...]]
+    calls_by_address: bool
+    is_recursive: bool
+    stack_bytes: int
+    find_function: Callable[[int], int | None]
+    find_origins: Callable[[frozenset[int]], Origins]
+    find_sites: Callable[[], Iterator[Site]]
+    uses_of: Callable[[Instruction], tuple[Use, ...]]
+    count_registers: Callable[[], int]
+    instruments: tuple[Instrument, ...]
 
     @property
     def may_fence_narrowly(self) -> bool:
-        """True if it, or a function that it calls by address, may have a fence of less than all
-        blocks.
-        """
-        return self.fences_narrowly or self.calls_by_address
+        """True if it may have a fence of less than all blocks."""
+        return self.calls_by_address or any(each.fences_narrowly for each in self.functions)
 
-    def dtypes(self, function: int) -> list[np.dtype[Any]]:
-        """The types of a function's registers."""
-        dtypes = self._dtypes.get(function)
-        if dtypes is None:
-            dtypes = self._dtypes[function] = [value.dtype for value in self.zeros[function]]
-        return dtypes
+    @property
+    def may_divide(self) -> bool:
+        """True if it may have divisions of integers by zero."""
+        return self.calls_by_address or any(each.divides for each in self.functions)
+
+    @property
+    def reads_clock(self) -> bool:
+        """True if a function so far reads a clock."""
+        return any(each.reads_clock for each in self.functions)
+
+    @property
+    def needs_order(self) -> bool:
+        """True if blocks of a function so far may depend on each other, or show their order."""
+        return any(each.needs_order for each in self.functions)
+
+    @property
+    def may_be_late(self) -> LateWork:
+        """The work that an ordered launch may defer, all if functions are called by address."""
+        late = [each.may_be_late for each in self.functions]
+        return LateWork(
+            self.calls_by_address or any(each.copies for each in late),
+            self.calls_by_address or any(each.stores for each in late),
+        )
+
+    def update_of(self, instruction: Instruction) -> Update | None:
+        """Return the update of a place that an instruction is part of."""
+        updates = (each.updates.get(id(instruction)) for each in self.functions)
+        return next((update for update in updates if update is not None), None)
+
+    def is_guess(self, instruction: Instruction) -> bool:
+        """Return whether a compare-and-swap checks the value that an instruction loads."""
+        return any(id(instruction) in each.guesses for each in self.functions)
+
+    def is_poll(self, instruction: Instruction) -> bool:
+        """Return whether a loop repeats a volatile load until its value changes."""
+        return any(id(instruction) in each.polls for each in self.functions)
 
     def first_of(self, block: int) -> Instruction | None:
         """The first instruction of a block; None where there is none."""
@@ -214,7 +244,7 @@ class KernelFacts:
         """True if it loads from shared or local memory, or may."""
         return any(
             site.facts.kind is InstructionKind.LOAD and site.space != "global"
-            for site in self.sites
+            for site in self.find_sites()
         )
 
     def comes_again(self, block: int) -> bool:

@@ -37,7 +37,7 @@ class OwnMemory(Observer):
     def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
         """Return the check of a chunk: one flag for each byte of its shared and local memory."""
         code, shape = self._launch.code, blocks.geometry
-        undefined = UndefinedValues(shape.threads, code.numbers) if self._follows else None
+        undefined = UndefinedValues(shape.threads, code.functions) if self._follows else None
         return ChunkOwnMemory(self._launch, blocks, undefined)
 
 

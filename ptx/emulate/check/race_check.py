@@ -163,7 +163,7 @@ class RaceCheck:
         self.has_narrow: bool = False
         self.reads_by_async: bool = False
         least = {"global": 4, "shared": 4}  # bytes of the smallest element
-        for site in code.sites:
+        for site in code.find_sites():
             self.has_narrow |= role_of(site.instruction, writes=site.writes).scope in NARROW
             if site.space == "shared" and not site.writes:
                 self.reads_by_async |= site.facts.proxy == ASYNC
@@ -244,11 +244,11 @@ class RaceCheck:
             number = min(len(self._sites), MOST_SITES - 1)
             if number == len(self._sites):
                 instruction = site.instruction
-                is_guess = id(instruction) in self._code.guesses
+                is_guess = self._code.is_guess(instruction)
                 role = role_of(
                     instruction, writes=site.writes, is_guess=is_guess,
-                    update=self._code.updates.get(id(instruction)),
-                    is_poll=id(instruction) in self._code.polls,
+                    update=self._code.update_of(instruction),
+                    is_poll=self._code.is_poll(instruction),
                 )  # fmt: skip
                 self._sites.append((site, role))
                 if is_guess:

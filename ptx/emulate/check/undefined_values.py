@@ -9,7 +9,7 @@ the location unwritten.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.kernel_facts import FunctionFacts
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead, bytes_text
@@ -66,13 +67,13 @@ class UndefinedValues(dict[_Key, _Reads]):
 
     Args:
         lanes: how many threads the chunk has.
-        numbers: of the registers of each function, by name.
+        functions: of the kernel.
     """
 
-    def __init__(self, lanes: int, numbers: Sequence[Mapping[str, int]]) -> None:
+    def __init__(self, lanes: int, functions: Sequence[FunctionFacts]) -> None:
         super().__init__()
         self._lanes = lanes
-        self._numbers = numbers
+        self._functions = functions
         self._reads: list[_Read] = []
         self._known: dict[tuple[Site, str], int] = {}
 
@@ -105,7 +106,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         function = threads.calls[-1].function if threads.calls else 0
         for element, reads_of_element in zip(elements, reads.T, strict=True):
             if isinstance(element, Register):
-                key = len(threads.calls), self._numbers[function][element.name]
+                key = len(threads.calls), self._functions[function].numbers[element.name]
                 self._set(key, lanes, reads_of_element)
         return True
 

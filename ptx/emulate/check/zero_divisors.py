@@ -52,4 +52,4 @@ class ZeroDivisors(Observer):
 def zero_divisors(findings: Findings, launch: ObservedLaunch) -> ZeroDivisors | None:
     """Return the observer of a launch; None if its kernel has no divisions."""
     code = launch.code
-    return ZeroDivisors(findings, launch) if code.divides or code.calls_by_address else None
+    return ZeroDivisors(findings, launch) if code.may_divide else None

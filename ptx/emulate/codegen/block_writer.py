@@ -28,6 +28,7 @@ class Unit:
     Attributes:
         first: the number of its first block.
         functions: number of each function of the kernel that is called by its name.
+        sites: the accesses of its code; lane_sites: those of the code for single threads so far.
     """
 
     def __init__(self, layout: ModuleLayout, blocks: list[Block], scope: FunctionScope) -> None:
@@ -37,6 +38,7 @@ class Unit:
         self.scope = scope
         self.first = 0
         self.sites: list[Site] = []
+        self.lane_sites: list[Site] = []
         self.functions: dict[str, int] = {}
         params = [param.name for param in scope.function.params]
         self.unwritten: dict[int, tuple[str, ...]] = unwritten_registers(

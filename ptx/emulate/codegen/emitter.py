@@ -80,6 +80,7 @@ class Emitter:
         live_results: the registers that this instruction writes and that are read later; live_out:
             mask of those that are read after this block.
         functions: number of each function of the kernel that is called by its name.
+        sites: the accesses of what was written so far.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Emitter:
         self.targets: tuple[int, ...] = ()
         self.first = 0
         self.functions: dict[str, int] = {}
+        self.sites: list[Site] = []
         self._constants = Constants(scope)
         self._registers = BlockRegisters(scope, self._constants)
         self._numbers = scope.numbers
@@ -245,7 +247,7 @@ class Emitter:
         if writes and space == "param":
             raise self.reject("a kernel's parameters are not written")
         site = Site(self.instruction, space, kind_of(ptx_type), count, writes=writes)
-        self.scope.sites.append(site)
+        self.sites.append(site)
         return self.scope.bind(site, "site")
 
     def address(self, operand: Operand, space: str) -> tuple[str, int, str]:

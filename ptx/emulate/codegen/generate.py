@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
 from typing import Final
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
-from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins
+from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins, SharedVariables
 from ptx.emulate.codegen.analysis.shared_places import guessed_reads, polls_of, updates_of
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
 from ptx.emulate.codegen.block_writer import BlockWriter, Unit
 from ptx.emulate.codegen.call_graph import CallGraph, call_target
-from ptx.emulate.codegen.cfg import Block, BlockStep, CfgBuilder, bits, find_live_registers
+from ptx.emulate.codegen.cfg import BlockStep, CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_code import LaneCode
-from ptx.emulate.kernel_facts import NOTHING_LATE, LateWork
+from ptx.emulate.kernel_facts import NOTHING_LATE, FunctionFacts, LateWork
+from ptx.emulate.memory.device_memory import Use
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -28,9 +29,10 @@ from ptx.emulate.memory.layout import (
     aligned,
     frame_layout,
 )
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.instruction_facts import GENERIC, InstructionKind
-from ptx.isa.model import Body, Instruction, SpecialRegister, Symbol
+from ptx.isa.model import Instruction, SpecialRegister, Symbol
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import shared_layout, shared_variables
 
@@ -43,19 +45,17 @@ _OF_BLOCK: Final = frozenset({
 _OF_ALL_BLOCKS: Final = ("global", GENERIC)
 
 
-def may_be_late(blocks: list[Block], other_work: LateWork) -> LateWork:
-    """Return the work that an ordered launch may defer in a function, or in `other_work`.
+def may_be_late(steps: list[BlockStep]) -> LateWork:
+    """Return the work that an ordered launch may defer in a function.
 
     Stores are late only if blocks can wait for each other's stores. For that, threads must read
     global memory by instructions that observe concurrent writes of other blocks. Without such reads
     no block can detect that another one has written. PTX ISA, "Memory Consistency Model".
     """
-    steps = [step for block in blocks for step in block.steps]
-    copies = any(step.instruction.facts.may_be_late for step in steps)
     read = {number for step in steps for number in step.reads}
     return LateWork(
-        copies or other_work.copies,
-        other_work.stores or any(_sees_others(step, read) for step in steps),
+        any(step.instruction.facts.may_be_late for step in steps),
+        any(_sees_others(step, read) for step in steps),
     )
 
 
@@ -119,14 +119,11 @@ def generate(
     for name in graph.with_address if graph.reaches_addresses(kernel) else ():
         shared |= {v.name: v for v in shared_variables(module, name) if v.name not in shared}
     offsets, nbytes = shared_layout(tuple(shared.values()))
-    namespace = Namespace()
-    shown = shown or kernel
-    blocks = BlockFunctions(shown, namespace.names)
-    code = KernelCode(shown, module.files, offsets, nbytes, blocks=blocks)
-    made = tuple([instrument(number) for number, instrument in enumerate(instruments)])
-    code.instruments = made
     sizes = {name: variable.nbytes for name, variable in shared.items()}
-    writer = _KernelWriter(layout, code_addresses, code, namespace, graph, late, sizes, made)
+    writer = _KernelWriter(
+        layout, code_addresses, shown or kernel, SharedVariables(offsets, sizes, nbytes), graph,
+        late, tuple([instrument(number) for number, instrument in enumerate(instruments)]),
+    )  # fmt: skip
     return writer.write(kernel)
 
 
@@ -138,6 +135,58 @@ def _reads_clock(instruction: Instruction) -> bool:
     )
 
 
+class _BlockTables:
+    """The facts of the blocks of a kernel, by their numbers."""
+
+    def __init__(self) -> None:
+        self.live: list[tuple[int, ...]] = []
+        self.defined: list[int] = []
+        self.is_pure: list[bool] = []
+        self.first: list[Instruction | None] = []
+        self.last: list[Instruction | None] = []
+        self.successors: list[tuple[int, ...]] = []
+
+    def add(self, unit: Unit) -> None:
+        """Add the blocks of a function."""
+        for block in unit.blocks:
+            self.live.append(tuple(bits(block.live)))
+            self.defined.append(block.defined)
+            self.successors.append(tuple(unit.first + successor for successor in block.successors))
+            self.is_pure.append(block.pure)
+            instructions = [step.instruction for step in block.steps]
+            self.first.append(instructions[0] if instructions else None)
+            self.last.append(instructions[-1] if instructions else None)
+
+
+def _facts_of(unit: Unit, update_count: int) -> FunctionFacts:
+    """Return the facts of a function; `update_count` updates of others are numbered before its."""
+    frame, function, scope = unit.scope.frame, unit.function, unit.scope
+    steps = [step for block in unit.blocks for step in block.steps]
+    params, results = (
+        tuple((frame.offsets.get(each.name, 0), each.nbytes) for each in formals)
+        for formals in (function.params, function.returns)
+    )
+    zeros = scope.zeros()
+    return FunctionFacts(
+        name=function.name,
+        entry=unit.first,
+        zeros=zeros,
+        dtypes=[value.dtype for value in zeros],
+        numbers=scope.numbers,
+        frame_bytes=frame.nbytes,
+        params=params,
+        results=results,
+        guesses=guessed_reads(unit.blocks),
+        polls=polls_of(unit.blocks, scope.numbers),
+        updates=updates_of(unit.blocks, update_count),
+        fences_narrowly=any(step.instruction.facts.is_narrow_fence for step in steps),
+        divides=bool(unit.divisions),
+        reads_clock=any(_reads_clock(step.instruction) for step in steps),
+        needs_order=any(_needs_order(step, unit.layout.module) for step in steps),
+        may_be_late=may_be_late(steps),
+    )
+
+
 class _KernelWriter:
     """Writes a kernel and the functions that it calls by name; others when they are called."""
 
@@ -145,49 +194,78 @@ class _KernelWriter:
         self,
         layout: ModuleLayout,
         code_addresses: CodeAddresses,
-        code: KernelCode,
-        namespace: Namespace,
+        shown: str,
+        shared: SharedVariables,
         graph: CallGraph,
         late: LateWork,
-        shared_sizes: dict[str, int],
         instruments: tuple[BlockInstrument, ...],
     ) -> None:
         self._layout = layout
         self._code_addresses = code_addresses
-        self._code = code
-        self._namespace = namespace
+        self._shown = shown
+        self._shared = shared
+        self._namespace = Namespace()
         self._graphs = {layout: graph}
         self._numbers: dict[CodePlace, int] = {}
         self._late = late
         self._instruments = instruments
-        self._origins = KernelOrigins(code, shared_sizes)
-        self._bodies: list[Body] = []
+        self._origins = KernelOrigins(shared)
         self._units: list[Unit] = []
+        self._blocks = BlockFunctions(shown, self._namespace.names)
+        self._tables = _BlockTables()
+        self._functions: list[FunctionFacts] = []
 
     def write(self, kernel: str) -> KernelCode:
         """Generate all blocks of all functions that the kernel of this symbol calls by name."""
-        code = self._code
         self._add(CodePlace(self._layout, kernel))
-        code.count_registers = self._count_registers
-        graph = self._graphs[self._layout]
-        code.stack_bytes = aligned(graph.depth(kernel), FRAME_ALIGN)
-        code.is_recursive = graph.is_recursive
-        code.calls_by_address = graph.reaches_addresses(kernel)
-        if code.calls_by_address:  # the called function is unknown
-            code.may_be_late = LateWork(copies=True, stores=True)
-        code.find_function = self.find_function
-        code.find_origins = self._origins.find
-        code.uses_of = partial(uses_of, self._bodies)
-        if not self._instruments and self._late == NOTHING_LATE:
-            writer = LaneWriter(code, self._units)
-            code.lanes = LaneCode(writer.write, writer.write_loop, writer.shows_order)
-        if code.stack_bytes > MOST_LOCAL_BYTES:
+        graph, module = self._graphs[self._layout], self._layout.module
+        stack_bytes = aligned(graph.depth(kernel), FRAME_ALIGN)
+        if stack_bytes > MOST_LOCAL_BYTES:
             raise UnsupportedInstruction(
-                code.kernel, ".local", self._layout.module.functions[kernel].line,
-                f"a thread needs {code.stack_bytes} bytes of local memory; it has at most"
+                self._shown, ".local", module.functions[kernel].line,
+                f"a thread needs {stack_bytes} bytes of local memory; it has at most"
                 f" {MOST_LOCAL_BYTES}",
             )  # fmt: skip
-        return code
+        calls_by_address = graph.reaches_addresses(kernel)
+        tables = self._tables
+        return KernelCode(
+            kernel=self._shown,
+            files=module.files,
+            shared_offsets=self._shared.offsets,
+            shared_bytes=self._shared.nbytes,
+            functions=self._functions,
+            live=tables.live,
+            defined=tables.defined,
+            is_pure=tables.is_pure,
+            first=tables.first,
+            last=tables.last,
+            successors=tables.successors,
+            calls_by_address=calls_by_address,
+            is_recursive=graph.is_recursive,
+            stack_bytes=stack_bytes,
+            find_function=self.find_function,
+            find_origins=self._origins.find,
+            find_sites=self._sites,
+            uses_of=self._uses_of,
+            count_registers=self._count_registers,
+            instruments=self._instruments,
+            blocks=self._blocks,
+            lanes=self._lane_code(calls_by_address=calls_by_address),
+        )
+
+    def _lane_code(self, *, calls_by_address: bool) -> LaneCode | None:
+        if self._instruments or self._late != NOTHING_LATE:
+            return None
+        writer = LaneWriter(self._blocks, self._units, calls_by_address=calls_by_address)
+        return LaneCode(writer.write, writer.write_loop, writer.shows_order)
+
+    def _sites(self) -> Iterator[Site]:
+        for unit in self._units:
+            yield from unit.sites
+            yield from unit.lane_sites
+
+    def _uses_of(self, instruction: Instruction) -> tuple[Use, ...]:
+        return uses_of([unit.scope.body for unit in self._units], instruction)
 
     def _count_registers(self) -> int:
         return max(unit.registers_at_once() for unit in self._units)
@@ -212,7 +290,7 @@ class _KernelWriter:
 
     def _add(self, first_place: CodePlace) -> None:
         """Generate a function and all that it calls by name, after the existing code."""
-        code, layout = self._code, first_place.layout
+        layout = first_place.layout
         graph = self._graphs.setdefault(layout, CallGraph(layout.module))
         units: dict[CodePlace, Unit] = {}
         waiting = [first_place]
@@ -221,8 +299,10 @@ class _KernelWriter:
             if next_place not in units and next_place not in self._numbers:
                 units[next_place] = self._unit(next_place)
                 waiting += [CodePlace(layout, name) for name in graph.callees(next_place.name)]
-        first = len(code.blocks)
-        numbers = {code_place: len(code.entries) + index for index, code_place in enumerate(units)}
+        first = len(self._blocks)
+        numbers = {
+            code_place: len(self._functions) + index for index, code_place in enumerate(units)
+        }
         all_numbers = {**self._numbers, **numbers}
         for unit in units.values():
             unit.first = first
@@ -243,14 +323,14 @@ class _KernelWriter:
         function = layout.module.functions[name]
         body = layout.module.body(name)
         try:
-            blocks = CfgBuilder(self._code.kernel, body).build()
+            blocks = CfgBuilder(self._shown, body).build()
             scope = FunctionScope(
-                self._code.kernel, function, body, frame_layout(function, body), layout,
-                self._code.shared_offsets, self._namespace, self._code.sites, self._late,
+                self._shown, function, body, frame_layout(function, body), layout,
+                self._shared.offsets, self._namespace, self._late,
             )  # fmt: skip
         except KeyError as missing:
             raise UnsupportedInstruction(
-                self._code.kernel, ".reg", function.line, f"the type {missing} is not executed"
+                self._shown, ".reg", function.line, f"the type {missing} is not executed"
             ) from None
         find_live_registers(blocks, scope.numbers)
         if function.is_entry:
@@ -264,46 +344,18 @@ class _KernelWriter:
         emitter = Emitter(unit.scope, self._instruments)
         emitter.functions = unit.functions = functions
         emitter.first = unit.first
-        first = len(self._code.sites)
         written = [
             BlockWriter(unit, block, emitter, self._instruments).write() for block in unit.blocks
         ]
-        unit.sites = self._code.sites[first:]
+        unit.sites = emitter.sites
         return written
 
     def _append(self, unit: Unit, written: list[list[str]]) -> None:
         """Take a function into the kernel's code."""
-        code = self._code
-        code.entries.append(unit.first)
-        code.names.append(unit.function.name)
-        frame = unit.scope.frame
-        code.frame_bytes.append(frame.nbytes)
-        for formals, offsets in (
-            (unit.function.params, code.params),
-            (unit.function.returns, code.results),
-        ):
-            offsets.append(tuple((frame.offsets.get(p.name, 0), p.nbytes) for p in formals))
-        for block, lines in zip(unit.blocks, written, strict=True):
-            code.blocks.add(lines)
-            code.live.append(tuple(bits(block.live)))
-            code.defined.append(block.defined)
-            code.successors.append(tuple(unit.first + successor for successor in block.successors))
-            code.is_pure.append(block.pure)
-            instructions = [step.instruction for step in block.steps]
-            code.reads_clock |= any(map(_reads_clock, instructions))
-            code.needs_order |= any(_needs_order(step, unit.layout.module) for step in block.steps)
-            code.fences_narrowly |= any(
-                step.instruction.facts.is_narrow_fence for step in block.steps
-            )
-            code.first.append(instructions[0] if instructions else None)
-            code.last.append(instructions[-1] if instructions else None)
-        code.zeros.append(unit.scope.zeros())
-        code.numbers.append(unit.scope.numbers)
+        for lines in written:
+            self._blocks.add(lines)
+        self._tables.add(unit)
         self._origins.add(unit.blocks, unit.scope, unit.sites)
-        self._bodies.append(unit.scope.body)
         self._units.append(unit)
-        code.divides |= bool(unit.divisions)
-        code.guesses |= guessed_reads(unit.blocks)
-        code.polls |= polls_of(unit.blocks, unit.scope.numbers)
-        code.updates |= updates_of(unit.blocks, len(code.updates))
-        code.may_be_late = may_be_late(unit.blocks, code.may_be_late)
+        update_count = sum(len(each.updates) for each in self._functions)
+        self._functions.append(_facts_of(unit, update_count))

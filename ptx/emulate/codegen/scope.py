@@ -13,7 +13,6 @@ from ptx.emulate.codegen.analysis.float_registers import (
 from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.kernel_facts import LateWork
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
-from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
@@ -64,7 +63,6 @@ class FunctionScope:
         layout: ModuleLayout,
         shared: dict[str, int],
         namespace: Namespace,
-        sites: list[Site],
         late: LateWork,
     ) -> None:
         self.kernel = kernel
@@ -74,7 +72,6 @@ class FunctionScope:
         self.frame = frame
         self.layout = layout
         self.aliases: dict[str, str] = layout.aliases
-        self.sites = sites
         self._shared = shared
         self._namespace = namespace
         self.addresses_in: str = namespace.bind(addresses_in, "addresses_in")

@@ -30,11 +30,10 @@ def call(
     blocks = fibre.blocks
     scheduler = fibre.scheduler
     code = blocks.code
+    called = code.functions[function]
     base = fibre.stack_pointer + frame_bytes
-    scheduler.check_stack(fibre, base + code.frame_bytes[function])
-    for (source, nbytes), (target, parameter_bytes) in zip(
-        arguments, code.params[function], strict=False
-    ):
+    scheduler.check_stack(fibre, base + called.frame_bytes)
+    for (source, nbytes), (target, parameter_bytes) in zip(arguments, called.params, strict=False):
         _copy(fibre, fibre.stack_pointer + source, base + target, min(nbytes, parameter_bytes))
     opened = OpenCall(
         fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[return_block], function, results
@@ -43,9 +42,9 @@ def call(
     # The block of the call itself, so that threads that have returned wait for the others.
     fibre.prefix = (*fibre.prefix, return_block - 1)
     fibre.stack_pointer = base
-    fibre.regs = list(code.zeros[function])
+    fibre.regs = list(called.zeros)
     fibre.lineage = None
-    return code.entries[function]
+    return called.entry
 
 
 def call_address(
@@ -86,7 +85,7 @@ def leave(fibre: Fibre) -> int:
     if not fibre.calls:
         return fibre.finish()
     opened = fibre.calls[-1]
-    sources = fibre.blocks.code.results[opened.function]
+    sources = fibre.blocks.code.functions[opened.function].results
     for (source, result_bytes), (target, nbytes) in zip(sources, opened.results, strict=False):
         _copy(
             fibre,

@@ -20,13 +20,14 @@ class BlockFunctions(list[BlockFunction]):
     Python's compiler takes longer than everything before it, and much of a large kernel never runs.
 
     Attributes:
+        kernel: the kernel's name.
         names: what the code names; the functions' global variables.
     """
 
     def __init__(self, kernel: str, names: dict[str, object]) -> None:
         super().__init__()
         self.names = names
-        self._kernel = kernel
+        self.kernel = kernel
         self._groups: list[list[str]] = []
         self._group: list[str] = []
         self._first = 0
@@ -56,22 +57,33 @@ class BlockFunctions(list[BlockFunction]):
     def _compile(self, group: int, first: int) -> None:
         """Make a group's functions; two threads that do it at once make the same."""
         sources = self._groups[group]
-        exec(compile("\n".join(sources), f"<ptx {self._kernel}>", "exec"), self.names)
+        exec(compile("\n".join(sources), f"<ptx {self.kernel}>", "exec"), self.names)
         for number in range(first, first + len(sources)):
             function: BlockFunction = self.names[f"b{number}"]  # type: ignore[assignment]  # made
             self[number] = function
 
 
 @dataclass(slots=True)
+class ChunkHistory:
+    """What earlier launches showed of a kernel's chunks.
+
+    Attributes:
+        were_dependent: whether chunks of a launch depended on each other, or may have.
+    """
+
+    were_dependent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCode(KernelFacts):
     """The code of a kernel and of the functions that it calls.
 
     Attributes:
         blocks: the Python function of each block.
         lanes: the same for few threads, where there is such code.
-        had_dependent_chunks: whether chunks of a launch depended on each other, or may have.
+        chunks: what earlier launches showed.
     """
 
-    blocks: BlockFunctions = field(kw_only=True)
-    lanes: LaneCode | None = None
-    had_dependent_chunks: bool = False
+    blocks: BlockFunctions
+    lanes: LaneCode | None
+    chunks: ChunkHistory = field(default_factory=ChunkHistory)

@@ -69,7 +69,7 @@ class Launch(LaunchPlan):
     def _can_run_in_threads(self) -> bool:
         code = self.code
         depends = code.needs_order or code.calls_by_address or code.reads_clock
-        return not (depends or code.had_dependent_chunks or self.is_cluster or self.is_observed)
+        return not (depends or code.chunks.were_dependent or self.is_cluster or self.is_observed)
 
     def _run_in_threads(self, firsts: range, turn: int) -> bool:
         """Execute chunks in several threads; return whether the results are those of one thread.
@@ -100,7 +100,7 @@ class Launch(LaunchPlan):
                     accesses.stop(error)
                     raise
         except Exception:
-            self.code.had_dependent_chunks = isinstance(accesses.stopped_by, ChunksDepend)
+            self.code.chunks.were_dependent = isinstance(accesses.stopped_by, ChunksDepend)
             accesses.put_back()
             return False
         return True

@@ -80,7 +80,7 @@ class Livelock:
             return False
         # Memory elsewhere has other writers. Checked late, because code may have thousands of
         # sites.
-        if any(site.is_elsewhere for site in self._queue.blocks.code.sites):
+        if any(site.is_elsewhere for site in self._queue.blocks.code.find_sites()):
             return False
         before, self._memory = self._memory, self._sums()
         self._since = self._queue.steps
@@ -227,7 +227,7 @@ class Scheduler(RunQueue):
 
     def _begin(self) -> None:
         """Make the first fibres."""
-        self.wait(Fibre(self, list(self._code.zeros[0]), None, self.alive), 0)
+        self.wait(Fibre(self, list(self._code.functions[0].zeros), None, self.alive), 0)
 
     def run(self, turn: int = ENDLESS) -> bool:
         """Execute all threads to their end, or about `turn` basic blocks; whether they ended.

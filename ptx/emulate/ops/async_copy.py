@@ -197,7 +197,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
     target_addresses, target_offset, target_space = e.address(target, "shared")
     source_addresses, source_offset, source_space = e.address(source, "global")
     sites = Sites(i, size.value, (target_space, source_space))
-    e.scope.sites.extend((sites.target, sites.source, sites.byte))
+    e.sites.extend((sites.target, sites.source, sites.byte))
     name = e.scope.bind(sites, "sites")
     arguments = (
         f"f, {target_addresses}, {target_offset}, {source_addresses}, {source_offset}, {name}"

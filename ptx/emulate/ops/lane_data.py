@@ -309,7 +309,6 @@ def _site(e: LaneEmitter, i: Instruction, place: _Place, kind: str, count: int) 
     if i.used_bytes is not None:
         e.reject()
     site = Site(i, place.space, kind, count, writes=i.opcode == "st")
-    e.scope.sites.append(site)
     e.sites.append(site)
     return site
 

@@ -517,7 +517,7 @@ def _copy(fibre: Fibre, row_copy: RowCopy, address: int, descriptor: int) -> Non
 def _emit(e: Emitter, i: Instruction) -> None:
     rows, nbytes = _FORMS[".".join(i.modifiers[2:])]
     site = Site(i, "shared", "u32", 4, writes=False)
-    e.scope.sites.append(site)
+    e.sites.append(site)
     cells = Site(i, "tensor", "u32", 1, writes=True)
     matrix = SharedMatrix("f32", rows, False, site, nbytes)
     row_copy = e.scope.bind(RowCopy(i, matrix, cells), "copy")

@@ -495,7 +495,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     if len(masks) * WARP not in (0, LANES):
         raise e.reject(f"its mask has {len(masks)} words, not 4")
     site = Site(i, "shared", "u32", 4, writes=False)
-    e.scope.sites.append(site)
+    e.sites.append(site)
     left_is_in_tensor_memory = isinstance(left, Address)
     reads, writes = (
         Site(i, "tensor", "u32", 1, writes=writes_cells) for writes_cells in (False, True)

@@ -233,7 +233,7 @@ def _shared(
     e: Emitter, i: Instruction, element: str, rows: int, transposed: list[int], k_bytes: int
 ) -> SharedMatrix:
     site = Site(i, "shared", "u32", 4, writes=False)
-    e.scope.sites.append(site)
+    e.sites.append(site)
     return SharedMatrix(element, rows, transposed == [1], site, k_bytes)
 
 

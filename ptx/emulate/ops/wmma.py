@@ -158,7 +158,7 @@ def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
     fragment = opaque_fragment(shape_of(shape), _element(e, i), "c" if role == "d" else role)
     addresses, offset, space = e.address(i.operands[operand], space_of(i))
     move = FragmentMove(i, space, fragment, order)
-    e.scope.sites.append(move.site)
+    e.sites.append(move.site)
     if len(i.operands) == 3:
         stride = e.temporary(e.value(i.operands[2], "u32"))
     else:

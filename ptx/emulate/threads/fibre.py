@@ -7,6 +7,7 @@ register, so fibres may share them. A fibre of few threads may have rows instead
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappush
 from typing import Any
 
@@ -271,9 +272,9 @@ class Fibre(Threads):
         return fibre
 
     @property
-    def register_types(self) -> list[np.dtype[Any]]:  # of any scalar type
+    def register_types(self) -> Sequence[np.dtype[Any]]:  # of any scalar type
         """The types of the registers of the function that it is in."""
-        return self.blocks.code.dtypes(self.calls[-1].function if self.calls else 0)
+        return self.blocks.code.functions[self.calls[-1].function if self.calls else 0].dtypes
 
     def with_rows(self, rows: list[Row]) -> Fibre:
         """Return a fibre of the threads that have these rows."""

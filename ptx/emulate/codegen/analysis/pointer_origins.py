@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ptx.emulate.check.findings import demangled
 from ptx.emulate.codegen.cfg import Block
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.memory.pointer_extents import Origin
 from ptx.emulate.memory.site import Site
 from ptx.isa.instruction_facts import InstructionKind
@@ -214,17 +213,24 @@ class _Function:
     sites: list[Site]
 
 
-class KernelOrigins:
-    """The origins of a kernel's accesses, found on first use.
+class SharedVariables(NamedTuple):
+    """The shared memory of a kernel.
 
-    Args:
-        code: the kernel.
-        shared_sizes: the bytes of its shared variables; 0 of those that end with the block's.
+    Attributes:
+        offsets, sizes: of its variables; a size is 0 of those that end with the block's memory.
+        nbytes: of all.
     """
 
-    def __init__(self, code: KernelCode, shared_sizes: dict[str, int]) -> None:
-        self._code = code
-        self._shared_sizes = shared_sizes
+    offsets: dict[str, int]
+    sizes: dict[str, int]
+    nbytes: int
+
+
+class KernelOrigins:
+    """The origins of a kernel's accesses, found on first use; `shared` are its variables."""
+
+    def __init__(self, shared: SharedVariables) -> None:
+        self._shared = shared
         self._functions: list[_Function] = []
         self._found: dict[tuple[frozenset[int], int], dict[Site, frozenset[Origin]]] = {}
 
@@ -274,8 +280,8 @@ class KernelOrigins:
                 else None
             )
         bare = name.partition("@")[0]
-        if bare in self._code.shared_offsets:
-            start, nbytes = self._code.shared_offsets[bare], self._shared_sizes[bare]
+        if bare in self._shared.offsets:
+            start, nbytes = self._shared.offsets[bare], self._shared.sizes[bare]
             return Origin(
                 demangled(bare), "shared", start=start, end=start + nbytes if nbytes else 0
             )

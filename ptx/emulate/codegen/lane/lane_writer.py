@@ -27,7 +27,7 @@ from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_registers import NoLaneCode
 from ptx.emulate.codegen.lane.lane_table import find_lane
 from ptx.emulate.codegen.table import Effect
-from ptx.emulate.exec.kernel_code import KernelCode
+from ptx.emulate.exec.kernel_code import BlockFunctions
 from ptx.emulate.exec.lane.lane_code import GOES_ON, LanePart, Loop, Part, VectorPart
 from ptx.emulate.model.types import NUMPY
 from ptx.emulate.threads.fibre import Fibre
@@ -39,9 +39,8 @@ from ptx.isa.model import Symbol
 _USE_ALL = frozenset({InstructionKind.CALL, InstructionKind.RETURN, InstructionKind.BRANCH})
 
 
-def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int) -> VectorPart:
+def vector_part(code: BlockFunctions, unit: Unit, block: Block, first: int, end: int) -> VectorPart:
     """The steps of a block from number `first` to below `end`."""
-    sites = len(code.sites)
     lives = unit.live_after_each(block)
     emitter = Emitter(unit.scope)
     emitter.functions, emitter.first = unit.functions, unit.first
@@ -69,16 +68,17 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
     needs = None
     if kind in _USE_ALL:
         needs = tuple({**reads, **dict.fromkeys(bits(emitter.live_out))})
-    names: dict[str, object] = code.blocks.names
+    names: dict[str, object] = code.names
     source = "def part(f, R):\n    " + "\n    ".join(emitter.lines)
     exec(compile(source, f"<ptx {code.kernel}, part>", "exec"), names)
+    unit.lane_sites += emitter.sites
     return VectorPart(
         names.pop("part"),  # type: ignore[arg-type]  # just made
         tuple(reads),
         tuple(register for register in bits(live_after) if register in writes),
         needs,
         kind is InstructionKind.RETURN,
-        tuple(code.sites[sites:]),
+        tuple(emitter.sites),
     )
 
 
@@ -87,7 +87,9 @@ def may_be_called(step: BlockStep) -> bool:
     return step.operation.effect in (Effect.PURE, Effect.MEMORY)
 
 
-def call_vector(e: LaneEmitter, code: KernelCode, unit: Unit, block: Block, position: int) -> None:
+def call_vector(
+    e: LaneEmitter, code: BlockFunctions, unit: Unit, block: Block, position: int
+) -> None:
     """Have the code for one thread call NumPy's for a step."""
     part = vector_part(code, unit, block, position, position + 1)
     name = e.helper(_called(part, unit))
@@ -179,7 +181,9 @@ def _cycles(blocks: Sequence[Block], members: set[int]) -> Iterator[tuple[int, .
             yield tuple(sorted(loop))
 
 
-def write_loop(code: KernelCode, unit: Unit, members: Sequence[int], alone: bool) -> Loop | None:
+def write_loop(
+    code: BlockFunctions, unit: Unit, members: Sequence[int], alone: bool
+) -> Loop | None:
     """The function of a loop; None where an operation in it has no code for single threads."""
     blocks = [unit.blocks[block_number] for block_number in members]
     emitter = LaneEmitter(unit.scope, alone=alone)
@@ -190,8 +194,9 @@ def write_loop(code: KernelCode, unit: Unit, members: Sequence[int], alone: bool
         return None
     numbers = tuple(unit.first + number for number in members)
     source = _function(emitter, unit, blocks, numbers, written)
-    names: dict[str, object] = code.blocks.names
+    names: dict[str, object] = code.names
     exec(compile(source, f"<ptx {code.kernel}, loop>", "exec"), names)
+    unit.lane_sites += emitter.sites
     defined = 0
     for block in blocks:
         defined |= block.defined
@@ -209,7 +214,7 @@ def _may_be_inside(block: Block, alone: bool) -> bool:
     return True
 
 
-def _write_block(emitter: LaneEmitter, code: KernelCode, unit: Unit, block: Block) -> list[str]:
+def _write_block(emitter: LaneEmitter, code: BlockFunctions, unit: Unit, block: Block) -> list[str]:
     """Return the lines of a block, with the next block as `at`."""
     emitter.begin_block()
     live = unit.live_after_each(block)
@@ -305,10 +310,11 @@ def _shows_order(step: BlockStep, unit: Unit) -> bool:
 class LaneWriter:
     """Makes the parts of the blocks of a kernel, and its loops; one thread at a time."""
 
-    def __init__(self, code: KernelCode, units: list[Unit]) -> None:
+    def __init__(self, code: BlockFunctions, units: list[Unit], *, calls_by_address: bool) -> None:
         self._lock = RLock()  # two writers at once would give two things one name
         self._code = code
         self._units = units
+        self._calls_by_address = calls_by_address
         self._loops: dict[tuple[int, bool, bool], dict[int, tuple[int, ...]]] = {}
 
     def write(self, block: int, alone: bool) -> tuple[Part, ...]:
@@ -334,7 +340,7 @@ class LaneWriter:
 
     def shows_order(self) -> bool:
         """Return whether results may depend on which of two threads ran first, without a race."""
-        if self._code.calls_by_address:
+        if self._calls_by_address:
             return True
         for unit in self._units:
             for block in unit.blocks:
@@ -351,7 +357,7 @@ class _LaneBlockWriter:
     """Makes the parts of one block."""
 
     def __init__(
-        self, code: KernelCode, unit: Unit, block: Block, alone: bool, lock: RLock
+        self, code: BlockFunctions, unit: Unit, block: Block, alone: bool, lock: RLock
     ) -> None:
         self._lock = lock
         self._code = code
@@ -463,7 +469,7 @@ class _LaneBlockWriter:
         """Make a function of the part; `result` is its result for all threads."""
         emitter, first = self._emitter, self._from
         source = emitter.function("part", result)
-        names: dict[str, object] = self._code.blocks.names
+        names: dict[str, object] = self._code.names
         exec(compile(source, f"<ptx {self._code.kernel}, lanes>", "exec"), names)
         function = names.pop("part")
 
@@ -473,6 +479,7 @@ class _LaneBlockWriter:
                 return self._instead(first, end, result)
 
         undo = emitter.changed if emitter.sites and not self._alone else ()
+        self._unit.lane_sites += emitter.sites
         sites = tuple(emitter.sites)
         self._parts.append(LanePart(function, instead, sites, undo))  # type: ignore[arg-type]  # made
 

@@ -186,7 +186,7 @@ class OrderedScheduler(Scheduler):
         self._deadline = self._patience
         parts = parts_of(self.blocks.geometry, self._groups, self._decisions)
         for number, lanes in enumerate(parts):
-            fibre = Fibre(self, list(self._code.zeros[0]), lanes, len(lanes))
+            fibre = Fibre(self, list(self._code.functions[0].zeros), lanes, len(lanes))
             fibre.prefix = (number,)
             self.wait(fibre, 0)
 

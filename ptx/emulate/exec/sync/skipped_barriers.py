@@ -91,7 +91,7 @@ def _meetings(code: KernelCode) -> dict[int, int]:
             for instruction in (first, last)
         ):
             continue
-        reachable = _reached(code, max(e for e in code.entries if e <= block), block)
+        reachable = _reached(code, max(f.entry for f in code.functions if f.entry <= block), block)
         candidate = following[block]
         while candidate >= 0 and candidate not in reachable:
             candidate = following[candidate]
