@@ -48,12 +48,12 @@ class ChunkOwnMemory(Observer):
     fault. Shared memory that the system reserves is zero when a block begins.
     """
 
+    spaces: tuple[str, ...] = ("shared", "local")
+
     def __init__(
         self, launch: ObservedLaunch, blocks: ThreadBlocks, undefined: UndefinedValues | None
     ) -> None:
         shape = blocks.geometry
-        if undefined is None:
-            self.spaces: tuple[str, ...] = ("shared", "local")
         self._shape: Geometry = shape
         self._uses_of = launch.code.uses_of
         self._undefined = undefined
@@ -87,14 +87,9 @@ class ChunkOwnMemory(Observer):
         """Record an access to elements, and to their vectors.
 
         Raises:
-            UninitialisedRead: a thread reads what no thread has written, or stores such a value to
-                global memory.
+            UninitialisedRead: a thread reads what no thread has written.
         """
         threads, space, site = access.threads, access.space, access.site
-        if space == "global":
-            if self._undefined and site.writes:
-                self._undefined.reject_stored(threads, site)
-            return
         index, start = access.positions, access.first << site.shift
         assert not isinstance(index, slice)  # of global memory alone
         reads = (not site.writes or site.facts.is_atomic) and not site.is_padding

@@ -190,12 +190,14 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._check(threads, lanes, use, use.address)
         self._write(threads, lanes, use, None, None)
 
-    def stores(self, threads: Threads, use: RegisterUse, *, outside: bool) -> None:
-        """A store; `outside`: to memory that other blocks see."""
+    def stores(self, threads: Threads, use: RegisterUse, outside: Value) -> None:
+        """A store; `outside`: the threads that store to memory that other blocks see."""
         lanes = _present(threads)
         self._check(threads, lanes, use, use.address)
-        if outside:
-            self._check(threads, lanes, use, use.sources)
+        if outside.any():
+            seen = lanes if outside.ndim == 0 else lanes[_of_present(threads, outside)]
+            self._check(threads, seen, use, use.sources)
+        if outside.all():
             return
         stored = np.zeros((len(use.sources), self._lanes), dtype=np.int32)
         for row, source in zip(stored, use.sources, strict=True):
@@ -233,17 +235,6 @@ class UndefinedValues(dict[_Key, _Reads]):
         """(elements, n) the undefined values of the current store; None if there are none."""
         rows = self.get(STORED)
         return None if rows is None else rows[:, threads.lane_numbers()]
-
-    def reject_stored(self, threads: Threads, site: Site) -> None:
-        """Raise if the current store writes undefined values to global memory.
-
-        Raises:
-            UninitialisedRead: it has undefined values.
-        """
-        rows = self.get(STORED)
-        if rows is not None:
-            lanes = _present(threads)
-            self._reject(threads, lanes, rows[:, lanes].max(axis=0), site.instruction)
 
     def _of(self, threads: Threads, lanes: Index, registers: Sequence[int | None]) -> _Reads | None:
         """Return for each lane a read that one of these registers depends on; None if none does."""

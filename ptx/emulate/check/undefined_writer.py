@@ -12,8 +12,9 @@ from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import KernelFacts
+from ptx.emulate.memory.generic_addresses import are_global
 from ptx.emulate.model.types import kind_of
-from ptx.isa.instruction_facts import InstructionKind
+from ptx.isa.instruction_facts import GENERIC, InstructionKind
 from ptx.isa.model import Address, Instruction, Operand, Vector
 
 _COMBINES = ("and", "or")
@@ -49,8 +50,7 @@ class UndefinedWriter(BlockInstrument):
         elif facts.kind is InstructionKind.STORE:
             value = i.operands[1]
             elements = value.items if isinstance(value, Vector) else (value,)
-            outside = facts.space == "global" or facts.reaches_cluster
-            _line(e, "stores", _use(e, step, elements), f", outside={outside}")
+            _line(e, "stores", _use(e, step, elements), f", {_outside(e, i)}")
         elif facts.kind is InstructionKind.EXCHANGE:
             lanes = tuple(e.scope.number(register) for register in registers_in(i.operands[-1]))
             _line(e, "meets", RegisterUse(i, (), (), lanes), "")
@@ -84,6 +84,17 @@ class UndefinedWriter(BlockInstrument):
         use = e.scope.bind(RegisterUse(i, sources_read, written), "use")
         # Lanes of other fibres may pass some even if this chunk has none any more.
         e.line(f"if U or f.exchange: U.receives(f, {use}, {marks})")
+
+
+def _outside(e: Emitter, store: Instruction) -> str:
+    """Return an expression of the threads that store to memory that other blocks see."""
+    facts = store.facts
+    if facts.space != GENERIC:
+        return e.constant(facts.space == "global" or facts.reaches_cluster, "pred")
+    addresses, offset, space = e.address(store.operands[0], GENERIC)
+    if space != GENERIC:
+        return e.constant(space == "global", "pred")
+    return f"{e.helper(are_global)}({addresses}, {offset}, f.n)"
 
 
 def _follow_pure(e: Emitter, step: BlockStep) -> None:

@@ -43,6 +43,14 @@ def in_window(addresses: Addresses, offset: int) -> tuple[str, Addresses]:
     return "global", addresses
 
 
+def are_global(addresses: Addresses, offset: int, count: int) -> NDArray[np.bool_]:
+    """Return which of the generic addresses of `count` threads lie in global memory."""
+    every = addresses.every(count) + offset
+    near = [(every >= start - NEAR_WINDOW) & (every < start + NEAR_WINDOW) for _, start in WINDOWS]
+    found: NDArray[np.bool_] = ~np.logical_or.reduce(near)
+    return found
+
+
 def is_global(addresses: Addresses, offset: int, site: Site) -> bool:
     """Return whether addresses that lie in one space are in global memory."""
     return site.space == "global" or (
