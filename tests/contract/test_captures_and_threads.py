@@ -307,7 +307,7 @@ class Meeting:
         """From the capture: give the other thread time to come to the stream."""
         self.inside.set()
         assert self.begun.wait(PATIENCE_S)
-        self.thread.join(0.05)
+        self.thread.join(0.01)
 
     def end(self) -> None:
         """Wait for the other thread, whose error is raised here."""

@@ -27,7 +27,7 @@ def test_short(each): pass
 """
 
 
-@pytest.mark.parametrize("options", [pytest.param((), marks=pytest.mark.slow), ("-n2",)])
+@pytest.mark.parametrize("options", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_a_run_shows_and_stores_processor_times_and_passes(
     options: tuple[str, ...], pytester: pytest.Pytester
 ) -> None:

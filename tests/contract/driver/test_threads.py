@@ -36,6 +36,7 @@ from ptx.cache.header_dependencies import HeaderMemo
 from tests.several_threads import running
 
 SECONDS = 0.25
+LEAST = 400  # writes of each thread, on a machine that is too busy for them in this time
 WRITERS = 3
 
 
@@ -56,14 +57,15 @@ def hammer(write: Callable[[int], object], read: Callable[[], object]) -> None:
 
     def write_until_the_end(first: int) -> None:
         try:
-            for number in itertools.count(first, WRITERS):
-                if time.monotonic() > ends:
+            for count, number in enumerate(itertools.count(first, WRITERS)):
+                if count >= LEAST and time.monotonic() > ends:
                     return
                 write(number)
         except BaseException as error:
             failed.append(error)
 
     with running(partial(write_until_the_end, first) for first in range(WRITERS)):
+        read()
         while time.monotonic() < ends:
             read()
     assert not failed, failed[0]
