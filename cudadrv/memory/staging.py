@@ -349,6 +349,89 @@ def _new_pairs(context: ContextHandle, count: int) -> list[Pair]:
     return list(zip(slots[::2], slots[1::2], strict=True))
 
 
+class _StagedCopy:
+    """One copy, which several threads serve."""
+
+    def __init__(
+        self, stream: BaseStream, pointer: int, array: AnyArray, ring: StagingRing, *,
+        to_device: bool,
+    ) -> None:  # fmt: skip
+        self._budget = ThreadBudget()
+        self._chunks = chunks_of(array, self._budget)
+        self._queue: StreamHandle = stream._handle
+        self._caller = threading.get_ident()
+        self._pointer = pointer
+        self._ring = ring
+        self._move = self._upload if to_device else self._download
+
+    def run(self) -> None:
+        """Copy all chunks in this thread and in others."""
+        try:
+            under_way.append(self._budget)
+            work_together(self._serve, min(self._budget.threads, len(self._chunks)))
+        finally:
+            if self._budget in under_way:
+                under_way.remove(self._budget)
+
+    def _serve(self) -> None:
+        """Copy chunks until none is left."""
+        context = self._queue.context
+        if not (context.is_alone or context.suits_copies()):
+            context.call(self._serve)
+            return
+        try:
+            pair = self._ring.pairs.pop()
+        except IndexError:  # other copies have all of them
+            if threading.get_ident() != self._caller:
+                return
+            pair = self._ring.new_pair()
+        try:
+            self._move(pair)
+        except BaseException:
+            self._chunks.clear()
+            for slot in pair:
+                with suppress(CudadrvError):  # this is not the error to raise
+                    slot.wait_for_stream()
+            raise
+        finally:
+            self._ring.pairs.append(pair)
+
+    def _parts(self, pair: Pair) -> Iterator[tuple[StagedChunk, Slot]]:
+        """Yield the next chunk and a slot for it, until none is left."""
+        for slot in itertools.cycle(pair):
+            try:
+                chunk = self._chunks.popleft()
+            except IndexError:
+                return
+            slot.wait()
+            yield chunk, slot
+
+    def _upload(self, pair: Pair) -> None:
+        for chunk, slot in self._parts(pair):
+            chunk.fill(slot)
+            slot.transfer(self._queue, self._pointer, chunk, to_device=True)
+
+    def _download(self, pair: Pair) -> None:
+        """Copy chunks; the next transfer runs while the previous chunk is copied."""
+        arriving: tuple[StagedChunk, Slot] | None = None
+        for chunk, slot in self._parts(pair):
+            slot.transfer(self._queue, self._pointer, chunk, to_device=False)
+            if arriving is not None:
+                _arrive(*arriving)
+            arriving = chunk, slot
+            # The last chunks are one per thread: the first thread would take two.
+            if len(self._chunks) < self._budget.threads:
+                _arrive(*arriving)
+                arriving = None
+        if arriving is not None:
+            _arrive(*arriving)
+
+
+def _arrive(chunk: StagedChunk, slot: Slot) -> None:
+    slot.wait()
+    chunk.empty(slot)
+
+
 def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device: bool) -> bool:
     """Copy between a host array and device memory by several threads; False if that is impossible.
 
@@ -359,62 +442,5 @@ def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device:
     assert isinstance(ring, StagingRing)
     if not ring.is_usable:
         return False
-    budget = ThreadBudget()
-    queue, chunks = stream._handle, chunks_of(array, budget)
-    caller, context = threading.get_ident(), queue.context
-
-    def serve() -> None:
-        """Copy chunks until none is left."""
-        if not (context.is_alone or context.suits_copies()):
-            context.call(serve)
-            return
-        try:
-            pair = ring.pairs.pop()
-        except IndexError:  # other copies have all of them
-            if threading.get_ident() != caller:
-                return
-            pair = ring.new_pair()
-        arriving: tuple[StagedChunk, Slot] | None = None
-        try:
-            for slot in itertools.cycle(pair):
-                try:
-                    chunk = chunks.popleft()
-                except IndexError:
-                    break
-                slot.wait()
-                if to_device:
-                    chunk.fill(slot)
-                    slot.transfer(queue, pointer, chunk, to_device=True)
-                    continue
-                # The next transfer runs while the previous chunk is copied.
-                slot.transfer(queue, pointer, chunk, to_device=False)
-                if arriving is not None:
-                    arrive(*arriving)
-                arriving = chunk, slot
-                # The last chunks are one per thread: the first thread would take two.
-                if len(chunks) < budget.threads:
-                    arrive(*arriving)
-                    arriving = None
-            if arriving is not None:
-                arrive(*arriving)
-        except BaseException:
-            chunks.clear()
-            with suppress(CudadrvError):  # this is not the error to raise
-                pair[0].wait_for_stream()
-            with suppress(CudadrvError):
-                pair[1].wait_for_stream()
-            raise
-        finally:
-            ring.pairs.append(pair)
-
-    def arrive(chunk: StagedChunk, slot: Slot) -> None:
-        slot.wait()
-        chunk.empty(slot)
-
-    try:
-        under_way.append(budget)
-        work_together(serve, min(budget.threads, len(chunks)))
-    finally:
-        if budget in under_way:
-            under_way.remove(budget)
+    _StagedCopy(stream, pointer, array, ring, to_device=to_device).run()
     return True
