@@ -349,7 +349,7 @@ def _begin(
         parameters,
         shared_bytes=shape.shared_bytes,
         cooperative=shape.cooperative,
-        cluster=function.cluster_of(shape) or NO_CLUSTER,
+        cluster=function.cluster_of(shape),
         limits=limits,
         order=order,
     )
@@ -433,7 +433,7 @@ def _launch(
             parameters,
             shared_bytes=shape.shared_bytes,
             cooperative=shape.cooperative,
-            cluster=function.cluster_of(shape) or NO_CLUSTER,
+            cluster=function.cluster_of(shape),
             limits=limits,
             counts=counts,
         )

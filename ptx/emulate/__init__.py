@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         NegativeCoordinate,
         OutOfBounds,
         OutOfMemory,
+        OutsideCluster,
         Runaway,
         StackOverflow,
         SynchronisationFault,
@@ -140,6 +141,7 @@ __all__ = [
     "NegativeCoordinate",
     "OutOfBounds",
     "OutOfMemory",
+    "OutsideCluster",
     "Program",
     "Runaway",
     "SizeLimitExceeded",
@@ -168,8 +170,8 @@ if not TYPE_CHECKING:  # type checkers know which names exist
             "AddressSpaceExhausted AssertionFailed BadFree BarrierDivergence Deadlock "
             "EmulationFault EndlessLoop ExecutionError InvalidBranch InvalidCall InvalidCondition "
             "InvalidFree InvalidTensorMap InvalidTextureHandle LaunchError MemoryFault Misaligned "
-            "MisalignedCoordinate NegativeCoordinate OutOfBounds OutOfMemory Runaway "
-            "StackOverflow SynchronisationFault TensorMemoryFault Trap UndefinedSymbol "
+            "MisalignedCoordinate NegativeCoordinate OutOfBounds OutOfMemory OutsideCluster "
+            "Runaway StackOverflow SynchronisationFault TensorMemoryFault Trap UndefinedSymbol "
             "UninitialisedRead UnsupportedFetch UnsupportedInstruction UseAfterFree Where"
         ),
         "ptx.emulate.model.order": "LaunchOrder",

@@ -171,7 +171,7 @@ class EmulatedKernel:
         *,
         shared_bytes: int = 0,
         cooperative: bool = False,
-        cluster: Dim3 = (1, 1, 1),
+        cluster: Dim3 | None = None,
         limits: Limits = DEFAULT_LIMITS,
         order: LaunchOrder | None = None,
         counts: LaunchCounts | None = None,
@@ -181,7 +181,8 @@ class EmulatedKernel:
         With `counts` executed instructions are counted there, and `order` is ignored: lanes of a
         warp that run apart would count apart.
 
-        `grid` counts blocks, or clusters with `.blocksareclusters`. `params` is laid out by the
+        `grid` counts blocks, or clusters with `.blocksareclusters`. `cluster` is None if the launch
+        requests none. `params` is laid out by the
         signature's offsets; `shared_bytes` is dynamic shared memory.
         Without an order a cooperative grid runs as one chunk: its blocks may wait for each other.
 
@@ -214,7 +215,7 @@ class EmulatedKernel:
         *,
         shared_bytes: int,
         cooperative: bool,
-        cluster: Dim3,
+        cluster: Dim3 | None,
         limits: Limits,
         order: LaunchOrder,
     ) -> Turns:
@@ -230,8 +231,8 @@ class EmulatedKernel:
         return ordered.turns(cooperative=cooperative)
 
     def _ordered(
-        self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int, cluster: Dim3,
-        limits: Limits, order: LaunchOrder,
+        self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int,
+        cluster: Dim3 | None, limits: Limits, order: LaunchOrder,
     ) -> OrderedLaunch:  # fmt: skip
         watchers = self._watchers(limits)
         return OrderedLaunch(
@@ -239,11 +240,10 @@ class EmulatedKernel:
             shared_bytes, limits, cluster, self._reserved_shared, order, watchers,
         )  # fmt: skip
 
-    def _checked_cluster(self, grid: Dim3, cluster: Dim3) -> Dim3:
-        """The cluster that a launch has, with the kernel's own."""
-        if cluster == (1, 1, 1):
-            cluster = required_cluster(self._directives) or cluster
-        if cluster != (1, 1, 1) and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
+    def _checked_cluster(self, grid: Dim3, cluster: Dim3 | None) -> Dim3 | None:
+        """The cluster that a launch requests, or that the kernel requires."""
+        cluster = cluster or required_cluster(self._directives)
+        if cluster and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
             raise LaunchError(
                 f"kernel {self.shown}: the grid {grid} is no multiple of the cluster {cluster}"
             )

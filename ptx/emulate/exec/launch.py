@@ -68,8 +68,9 @@ class Launch(LaunchPlan):
 
     def _can_run_in_threads(self) -> bool:
         code = self.code
-        depends = code.needs_order or code.calls_by_address or code.reads_clock
-        return not (depends or code.chunks.were_dependent or self.is_cluster or self.is_observed)
+        if code.needs_order or code.calls_by_address or code.reads_clock:
+            return False
+        return not (code.chunks.were_dependent or self.cluster.blocks > 1 or self.is_observed)
 
     def _run_in_threads(self, firsts: range, turn: int) -> bool:
         """Execute chunks in several threads; return whether the results are those of one thread.

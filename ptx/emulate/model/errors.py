@@ -248,6 +248,12 @@ class NegativeCoordinate(EmulationFault):
     result = "ILLEGAL_INSTRUCTION"
 
 
+class OutsideCluster(EmulationFault):
+    """An instruction that needs clusters, in a launch without them."""
+
+    result = "ILLEGAL_INSTRUCTION"
+
+
 class TensorMemoryFault(EmulationFault):
     """Tensor memory, or the tensor cores that work on it, used against the rules of the PTX ISA."""
 

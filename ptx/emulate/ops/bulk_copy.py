@@ -28,6 +28,7 @@ from ptx.emulate.exec.sync.bulk_copy import (
     copy_to_blocks,
     deliver,
     load_pieces,
+    require_cluster,
 )
 from ptx.emulate.exec.sync.issued_copies import (
     note_bulk,
@@ -186,6 +187,8 @@ def _copy(e: Emitter, i: Instruction) -> None:
     if to != "shared" or len(operands) != 4 + is_multicast:
         raise e.reject("its operands do not fit")
     target = place(e, operands[0], to, "u64", 2, writes=True)
+    if of == "shared":
+        e.line(f"{e.helper(require_cluster)}(f, {target}.site)")
     source = place(e, operands[1], of, "u64", 2, writes=False)
     nbytes = e.temporary(e.value(operands[2], "u32"))
     barrier = signal(e, operands[3])
@@ -295,6 +298,8 @@ def _reduce(e: Emitter, i: Instruction) -> None:
     if len(remaining) != (SIGNAL in i.modifiers) + (_HINT in i.modifiers):
         raise e.reject("its operands do not fit")
     target_pointer = place(e, target, to, _STORED.get(ptx_type, ptx_type), 1, writes=True)
+    if to == "shared":
+        e.line(f"{e.helper(require_cluster)}(f, {target_pointer}.site)")
     source_pointer = place(e, source, "shared", "u64", 2, writes=False)
     amount = e.temporary(e.value(nbytes, "u32"))
     every, name = f"{target_pointer}, {source_pointer}, {amount}", repr(_operation_of(i))
@@ -313,6 +318,7 @@ def _store_and_signal(e: Emitter, i: Instruction) -> None:
         raise e.reject("its vector does not fit")
     addresses, offset, _ = e.address(i.operands[0], "shared")
     site = e.site("shared", ptx_type, len(values), writes=True)
+    e.line(f"{e.helper(require_cluster)}(f, {site})")
     nbytes = e.constant(len(values) * width_of(kind_of(ptx_type)), "u32")
     barrier, data = signal(e, i.operands[2]), ", ".join(values)
     target_pointer = f"{e.helper(Pointer)}({addresses}, {offset}, {site})"
@@ -325,6 +331,7 @@ def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
     value = e.value(i.operands[1], ptx_type)
     addresses, offset, _ = e.address(i.operands[0], "shared")
     site = e.site("shared", ptx_type, writes=True)
+    e.line(f"{e.helper(require_cluster)}(f, {site})")
     name = f"{_operation_of(i)!r}, {ptx_type!r}"
     nbytes, barrier = e.constant(width_of(kind_of(ptx_type)), "u32"), signal(e, i.operands[2])
     target_pointer = f"{e.helper(Pointer)}({addresses}, {offset}, {site})"

@@ -557,7 +557,7 @@ def _places(fibre: Fibre, barrier: Pointer, ranks: Value | None) -> Iterator[tup
         yield fibre, barrier
         return
     for rank, chosen in ranks_named(fibre, ranks):
-        yield fibre.subset(chosen, ()), barrier.in_block(fibre.n, chosen, rank)
+        yield fibre.subset(chosen, ()), barrier.in_block(fibre, chosen, rank)
 
 
 def _note_commit(fibre: Fibre, pointer: Pointer) -> None:

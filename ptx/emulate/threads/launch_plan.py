@@ -80,7 +80,8 @@ class LaunchPlan:
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         reserved_start: where the part of a block's shared memory begins that the system reserves.
         output: takes the text that threads print; clock: gives them the time.
-        cluster: its division into clusters; is_cluster: whether that was requested.
+        cluster: its division into clusters; is_cluster: whether that was requested, of one block
+        at least.
         observers: of the launch, in the order in which they see an access.
         bounding: those of them that bound accesses.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
@@ -97,7 +98,7 @@ class LaunchPlan:
         params: bytes,
         dynamic_shared: int,
         limits: Limits,
-        cluster: Dim3 = (1, 1, 1),
+        cluster: Dim3 | None = None,
         reserved_shared: int = 0,
         watchers: tuple[Watcher, ...] = (),
     ) -> None:
@@ -120,8 +121,8 @@ class LaunchPlan:
         self.local_stride: int = aligned(_stack_bytes(code, limits), 16)
         self._shared = np.empty(0, dtype=np.uint8)
         self._caches: dict[int, LaunchCache] = {}
-        self.cluster: ClusterShape = ClusterShape(grid, cluster)
-        self.is_cluster: bool = cluster != (1, 1, 1)
+        self.cluster: ClusterShape = ClusterShape(grid, cluster or (1, 1, 1))
+        self.is_cluster: bool = cluster is not None
         self.workspace: int = 0
         self.lacks_workspace: bool = False
         self.output: Output = Output()

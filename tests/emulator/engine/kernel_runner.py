@@ -87,7 +87,7 @@ class KernelRunner:
         shared: int = 0,
         cooperative: bool = False,
         limits: Limits = DEFAULT_LIMITS,
-        cluster: Dim3 = (1, 1, 1),
+        cluster: Dim3 | None = None,
         order: LaunchOrder | None = None,
         counts: LaunchCounts | None = None,
     ) -> int:

@@ -225,7 +225,7 @@ class OrderedLaunch(Launch):
         params: bytes,
         dynamic_shared: int,
         limits: Limits,
-        cluster: Dim3,
+        cluster: Dim3 | None,
         reserved_shared: int,
         order: LaunchOrder,
         watchers: tuple[Watcher, ...],

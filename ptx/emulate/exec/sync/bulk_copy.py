@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 
 from ptx.emulate.access.memory_access import load_vector, store
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
-from ptx.emulate.memory.generic_addresses import OFFSET_BITS
+from ptx.emulate.memory.generic_addresses import map_address
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
-from ptx.emulate.model.errors import Misaligned, OutOfBounds
+from ptx.emulate.model.errors import Misaligned, OutOfBounds, OutsideCluster
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 UNIT = 16  # sizes are multiples of it, addresses too
-_OFFSET_MASK = (1 << OFFSET_BITS) - 1
 _MOST_RANKS = 16
 _MOST_BYTES = 1 << 20  # one side lies in shared memory, and no block has as much
 
@@ -48,10 +47,11 @@ class Pointer:
             return self
         return Pointer(addresses_in(self.every(count)[positions]), 0, self.site)
 
-    def in_block(self, count: int, positions: Index, rank: int) -> Pointer:
-        """For some of `count` threads, the same place in the block of a rank in their cluster."""
-        addresses = self.every(count)[positions] & _OFFSET_MASK | (rank + 1) << OFFSET_BITS
-        return Pointer(addresses_in(addresses), 0, self.site)
+    def in_block(self, fibre: Fibre, positions: Index, rank: int) -> Pointer:
+        """For some threads, the same place in the block of a rank in their cluster."""
+        own = self.every(fibre.n)[positions]
+        addresses = map_address(own, np.int64(rank), fibre.blocks.cluster.blocks)
+        return Pointer(addresses_in(np.asarray(addresses)), 0, self.site)
 
 
 class Amounts:
@@ -189,7 +189,7 @@ def copies_to_blocks(
     sizes = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
     for rank, chosen in ranks_named(fibre, ranks):
         block_target, signal = (
-            pointer.in_block(fibre.n, chosen, rank) for pointer in (target, barrier)
+            pointer.in_block(fibre, chosen, rank) for pointer in (target, barrier)
         )
         of = source.part(fibre.n, chosen)
         yield BlockCopy(fibre.subset(chosen, ()), block_target, of, sizes[chosen], signal)
@@ -202,6 +202,21 @@ def ranks_named(fibre: Fibre, ranks: Value) -> Iterator[tuple[int, Index]]:
         chosen: Index = (masks >> rank & 1).nonzero()[0]
         if len(chosen):
             yield rank, chosen
+
+
+def require_cluster(fibre: Fibre, site: Site) -> None:
+    """Reject what an H200 with driver 580 executes only in a launch with clusters.
+
+    Raises:
+        OutsideCluster: the launch has none.
+    """
+    if not fibre.blocks.launch.is_cluster:
+        raise OutsideCluster(
+            "a copy between the shared memory of blocks, in a launch without clusters: a GPU ends "
+            "the kernel by an illegal instruction\n  give the launch clusters, of one block at "
+            "least: LaunchConfig(cluster=1), or .reqnctapercluster 1, 1, 1 in PTX",
+            fibre.where(0, site.instruction),
+        )
 
 
 def clear_bulk(fibre: Fibre, target: Pointer, nbytes: Value) -> None:

@@ -533,7 +533,7 @@ def tensor_loads(
     """
     if ranks is not None:
         for rank, chosen in ranks_named(fibre, ranks):
-            to, signal = (pointer.in_block(fibre.n, chosen, rank) for pointer in (target, barrier))
+            to, signal = (pointer.in_block(fibre, chosen, rank) for pointer in (target, barrier))
             part = fibre.subset(chosen, ())
             yield from tensor_loads(part, tensor.part(fibre.n, chosen), to, targets, signal)
         return

@@ -135,7 +135,7 @@ CLUSTER_TARGETS = ["compute_90", "compute_100", "compute_120"]
 
 def launch_clusters(
     runner: KernelRunner, name: str, grid: tuple[int, int, int], block: int,
-    cluster: tuple[int, int, int], *addresses: int, limits: Limits | None = None,
+    cluster: tuple[int, int, int] | None, *addresses: int, limits: Limits | None = None,
 ) -> None:  # fmt: skip
     params = b"".join(address.to_bytes(8, "little") for address in addresses)
     kernel = runner.program.kernel(name)
@@ -178,7 +178,7 @@ def test_a_ring_through_clusters_of_two_dimensions(
 @pytest.mark.slow
 def test_special_registers_describe_the_cluster_a_kernel_requires(newest: KernelRunner) -> None:
     out = newest.put(np.zeros(6 * 4 * 12, np.uint32))
-    launch_clusters(newest, "cluster_places", (6, 4, 1), 1, (1, 1, 1), out)
+    launch_clusters(newest, "cluster_places", (6, 4, 1), 1, None, out)
     found = newest.get(out, 6 * 4 * 12, np.uint32).reshape(4, 6, 12)
     for y in range(4):
         for x in range(6):
