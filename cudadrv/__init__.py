@@ -209,6 +209,7 @@ if typing.TYPE_CHECKING:
         PolicyOrigin as PolicyOrigin,
         calibrated_policy_for_device as calibrated_policy_for_device,
     )
+    from .runtime.kernel_library import KernelLibrary as KernelLibrary
     from .runtime.module_cache import (
         KeyedPtxModuleCache as KeyedPtxModuleCache,
         PtxModuleCache as PtxModuleCache,
@@ -315,6 +316,7 @@ else:
         ),
         "runtime.cached_backend": "CachedBackend",
         "runtime.calibration": "Calibration PolicyOrigin calibrated_policy_for_device",
+        "runtime.kernel_library": "KernelLibrary",
         "runtime.module_cache": "KeyedPtxModuleCache PtxModuleCache",
         "runtime.policy": "GpuDispatchPolicy GpuMixedPrecisionPolicy",
         "runtime.probe": (

@@ -52,7 +52,7 @@ CONSTRUCTED = {
     "DriverMemory", "EmulatedDevice", "Emulator", "Event", "ExternalMemory", "ExternalSemaphore",
     "GpuDispatchPolicy", "GpuRuntime",
     "Graph", "GrowingBuffer", "HookedMemory", "ImageCache", "In", "InOut", "JitOptions",
-    "KeyedPtxModuleCache", "LaunchConfig", "Limits", "LinearAlgebra", "LinkInput",
+    "KernelLibrary", "KeyedPtxModuleCache", "LaunchConfig", "Limits", "LinearAlgebra", "LinkInput",
     "LinkOptions", "MappedBuffer", "MemoryPool", "MipmappedArray", "MulticastObject",
     "NvvmOptions", "OpenGLBuffer", "OpenGLImage", "OtherLinker", "Out",
     "PhysicalMemory", "PinnedPool", "PirlsLoopAdmission", "PtxModuleCache", "RegisteredArray",

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
-from cudadrv import GpuExecutor, LaunchConfig, PtxModuleCache, current_tile
+from cudadrv import GpuExecutor, KernelLibrary, LaunchConfig, current_tile
 
 SOURCE = """
 extern "C" __global__ void pay(const double* points, double* european, double* asian, int paths,
@@ -34,7 +34,7 @@ extern "C" __global__ void pay(const double* points, double* european, double* a
     asian[path] = max(sum / steps - strike, 0.0);
 }
 """
-MODULES = PtxModuleCache()
+KERNELS = KernelLibrary({"options.cu": SOURCE})
 START, STRIKE, RATE, VOLATILITY, YEARS, STEPS = 100.0, 105.0, 0.03, 0.2, 1.0, 8
 BLOCK = 1 << 11
 
@@ -42,7 +42,7 @@ BLOCK = 1 << 11
 def payoffs(points: npt.NDArray[np.float64]) -> tuple[float, float]:
     """On a worker: the summed payoffs of a block of paths, of the plain and the Asian call."""
     tile = current_tile()
-    kernel = MODULES.get_or_compile(tile.context, "options", SOURCE).kernel("pay")
+    kernel = KERNELS.kernel(tile.context, "pay")
     paths, stream = len(points), tile.stream
     drift = (RATE - VOLATILITY**2 / 2) * YEARS / STEPS
     scale = VOLATILITY * (YEARS / STEPS) ** 0.5

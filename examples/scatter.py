@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from cudadrv import (
     GpuRuntime,
+    KernelLibrary,
     LaunchConfig,
-    PtxModuleCache,
     ScatterError,
     balanced_partition,
     current_tile,
@@ -26,13 +26,13 @@ extern "C" __global__ void newton_sqrt(double* x, int n)
     x[i] = r;
 }
 """
-MODULES = PtxModuleCache()
+KERNELS = KernelLibrary({"newton.cu": SOURCE})
 
 
 def square_roots(ordinal: int, part: npt.NDArray[np.float64]) -> None:
     """Runs on a thread of its own, with the device's context current and a stream at hand."""
     tile = current_tile()
-    kernel = MODULES.get_or_compile(tile.context, "newton", SOURCE).kernel("newton_sqrt")
+    kernel = KERNELS.kernel(tile.context, "newton_sqrt")
     with tile.stream.to_device(part) as there:
         kernel.launch(tile.stream, LaunchConfig.for_elements(part.size), there, part.size)
         tile.stream.to_host(there, part)

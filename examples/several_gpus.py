@@ -8,8 +8,8 @@ import numpy.typing as npt
 from cudadrv import (
     GpuPolicy,
     GpuRuntime,
+    KernelLibrary,
     LaunchConfig,
-    PtxModuleCache,
     current_tile,
     scatter_map,
 )
@@ -31,14 +31,14 @@ extern "C" __global__ void mandelbrot(const double* rows, int* steps, int width,
 }
 """
 WIDTH, HEIGHT, LIMIT = 160, 120, 60
-MODULES = PtxModuleCache()
+KERNELS = KernelLibrary({"mandelbrot.cu": SOURCE})
 Picture = npt.NDArray[np.int32]
 
 
 def tile_of(ordinal: int, rows: npt.NDArray[np.float64]) -> tuple[int, Picture]:
     """On a device's own thread: its rows of the picture."""
     tile = current_tile()
-    kernel = MODULES.get_or_compile(tile.context, "mandelbrot", SOURCE).kernel("mandelbrot")
+    kernel = KERNELS.kernel(tile.context, "mandelbrot")
     stream, height = tile.stream, len(rows)
     with stream.to_device(rows) as there, stream.empty((height, WIDTH), np.int32) as steps:
         config = LaunchConfig.for_elements((WIDTH, height), (32, 8))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -269,11 +269,14 @@ class PtxModuleCache:
 class KeyedPtxModuleCache:
     """A `PtxModuleCache` for each source of a family, by a value that is baked into the source.
 
-    A key stands for one source. Equal keys are one key, as in a dict: 2, 2.0 and Fraction(2).
+    A key stands for one source, its options and its template instances. Equal keys are one key, as
+    in a dict: 2, 2.0 and Fraction(2).
 
     Args:
-        options: how to compile; a target left open is the context's.
-        name_expressions: template instances by which each source's kernels are found.
+        options: how to compile the keys whose call passes none; a target left open is the
+            context's.
+        name_expressions: template instances by which the kernels are found, of the keys whose call
+            passes none.
     """
 
     __slots__ = ("__weakref__", "_caches", "_name_expressions", "_options")
@@ -308,21 +311,31 @@ class KeyedPtxModuleCache:
         return None if cache is None else cache.get(context)
 
     def get_or_compile(
-        self, context: Context, key: _K, label: str, source: str | Callable[[_K], str]
+        self,
+        context: Context,
+        key: _K,
+        label: str,
+        source: str | Callable[[_K], str],
+        *,
+        options: ptx.CompileOptions | None = None,
+        name_expressions: Sequence[str] | None = None,
     ) -> Module:
         """Return the module of a key and context; the first call compiles `source` and loads it.
 
-        Later calls return the same module. They do not call a function, and compare a text with
-        the first one.
+        Later calls return the same module. They do not call a function. They compare a text, and
+        options and name expressions that they pass, with those of the first call.
 
         Args:
             context: where the module is loaded.
             key: the value that the source depends on: hashable, such as a number, text or a tuple.
             label: the name of the source in messages, such as its file: "scaler/kernels.cu".
             source: CUDA C++, or a function that returns it for the key. It is called once a key.
+            options: how to compile the source of a new key; None is as the cache was made.
+            name_expressions: template instances of a new key; None is as the cache was made.
 
         Raises:
-            ArgumentValueError: the cache has the module of another source under this key.
+            ArgumentValueError: under this key the cache has the module of another source, of other
+                options or of other name expressions.
             DriverCallFailed: as `PtxModuleCache.get_or_compile`, with ``(key=…)`` in the text.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
@@ -337,23 +350,51 @@ class KeyedPtxModuleCache:
                 module is not None
                 and loaded_source is not None
                 and (callable(source) or (source.__class__ is str and source == loaded_source.text))
+                and (options is None or options is cache._options)
+                and (name_expressions is None or name_expressions == cache._name_expressions)
             ):
                 return module
-        return self._compile_or_get(context, key, label, source)
-
-    def _compile_or_get(
-        self, context: Context, key: _K, label: str, source: str | Callable[[_K], str]
-    ) -> Module:
         border.instance_of("get_or_compile: context", context, Context)
         border.source("get_or_compile: source", source, 1)
-        label = border.text("get_or_compile: label", label)
+        cache = self._cache(key, options, name_expressions)
+        text = partial(source, key) if callable(source) else source
+        return cache._compile_or_get(context, border.text("get_or_compile: label", label), text)
+
+    def _cache(
+        self,
+        key: Hashable,
+        options: ptx.CompileOptions | None,
+        name_expressions: Sequence[str] | None,
+    ) -> PtxModuleCache:
+        """Return the cache of a key, made of these settings.
+
+        Raises:
+            ArgumentValueError: it was made of others.
+        """
+        border.optional("get_or_compile: options", options, ptx.CompileOptions)
+        names: tuple[str, ...] | None = None
+        if name_expressions is not None:
+            names = border.sequence_of("get_or_compile: name_expressions", name_expressions, str)
         cache = self._caches.get(key)
         if cache is None:
-            new = PtxModuleCache(self._options, name_expressions=self._name_expressions)
+            new = PtxModuleCache(
+                options or self._options,
+                name_expressions=self._name_expressions if names is None else names,
+            )
             new._key_text = f" (key={key})"
             cache = self._caches.setdefault(key, new)
-        text = partial(source, key) if callable(source) else source
-        return cache._compile_or_get(context, label, text)
+        for what, former, present in (
+            ("options", cache._options, options),
+            ("name expressions", cache._name_expressions, names),
+        ):
+            if present is not None and former != present:
+                raise ArgumentValueError(
+                    f"get_or_compile: this key was compiled with other {what}"
+                    f"\n  key {border.shown(key)}: {border.shown(former)}"
+                    f"\n  now: {border.shown(present)}"
+                    f"\n  make the {what} a part of the key"
+                )
+        return cache
 
 
 def _none() -> None:

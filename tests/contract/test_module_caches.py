@@ -265,6 +265,56 @@ template <typename T> __global__ void put(T* out) { *out = T(VALUE); }
         assert stream.to_host(out).tolist() == [3.0]
 
 
+def test_each_key_may_have_options_and_template_instances_of_its_own(
+    context: cudadrv.Context,
+) -> None:
+    source = "template <typename T, int N> __global__ void put(T* out) { *out = T(N + PLUS); }"
+    cache, made, stream = KeyedPtxModuleCache(), Source(source), context.default_stream
+    found = []
+    for turn in range(2):
+        for dtype, name in (("f4", "float"), ("i4", "int"), ("f8", "double")):
+            for number, plus in ((1, 0), (2, 10)):
+                kernel = f"put<{name}, {number}>"
+                module = cache.get_or_compile(
+                    context, (name, number, plus), "unit", made,
+                    options=ptx.CompileOptions(defines={"PLUS": plus}),
+                    name_expressions=[kernel] if turn else (kernel,),
+                )  # fmt: skip
+                out = stream.zeros(1, dtype)
+                module.kernel(kernel).launch(stream, LaunchConfig(1, 1), out)
+                found.append(stream.to_host(out).tolist())
+    assert found == [[1], [12]] * 6
+    assert (len(cache), made.compiled) == (6, 6)
+
+
+def test_other_options_or_template_instances_under_one_key_are_an_error(
+    context: cudadrv.Context,
+) -> None:
+    source = "template <typename T> __global__ void put(T* out) { *out = 1; }"
+    first, other = ptx.CompileOptions(fmad=False), ptx.CompileOptions(fmad=True)
+    names, further = ["put<int>"], ["put<float>"]
+    cache = KeyedPtxModuleCache(first, name_expressions=tuple(names))
+    module = cache.get_or_compile(context, 3, "unit", source)
+    same: dict[str, Any] = {"options": ptx.CompileOptions(fmad=False), "name_expressions": names}
+    assert cache.get_or_compile(context, 3, "unit", source, **same) is module
+    wrong: dict[str, Any]
+    for what, wrong in (
+        ("options", {"options": other}),
+        ("name expressions", {"name_expressions": further}),
+    ):
+        with pytest.raises(
+            ArgumentValueError, match=rf"(?s)other {what}.*key 3.*a part of the key"
+        ):
+            cache.get_or_compile(context, 3, "unit", source, **wrong)
+        of_key = cache.get_or_compile(context, (4, what), "unit", source, **wrong)
+        assert cache.get_or_compile(context, (4, what), "unit", source) is of_key
+        assert cache.get_or_compile(context, (4, what), "unit", source, **wrong) is of_key
+    for wrong in ({"options": 3}, {"name_expressions": "put<int>"}, {"name_expressions": [3]}):
+        for key in (3, 5):
+            with pytest.raises(ArgumentTypeError):
+                cache.get_or_compile(context, key, "unit", source, **wrong)
+
+
 def test_without_contraction_a_product_and_a_sum_round_twice(context: cudadrv.Context) -> None:
     source = """
 extern "C" __global__ void k(double* out, double a, double b, double c) { *out = a * b + c; }

@@ -1,0 +1,217 @@
+"""`KernelLibrary`: the kernels of a package, compiled when they are first taken."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import ptx
+
+from .. import border
+from ..errors import ArgumentValueError
+from ..launch.module_and_kernel import Kernel, Module
+from ..stream import Context
+from .module_cache import PtxModuleCache
+
+KernelSource: TypeAlias = str | Callable[[], str] | Traversable
+"""CUDA C++, a function that makes it, or a file: a `Path`, or one of `importlib.resources`."""
+
+_MOST_AT_ONCE: Final = 8  # compilations of `prewarm`
+_PLAIN: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """A source of a library.
+
+    Attributes:
+        text: CUDA C++, or what reads or makes it.
+        folder: where its headers are searched first; None where it is no file of the system.
+    """
+
+    text: str | Callable[[], str]
+    folder: Path | None = None
+
+
+class KernelLibrary:
+    """The kernels of a package: CUDA C++ sources, compiled when a kernel is first taken.
+
+    Hold it in a global. Each source is read and compiled once, and loaded once a context. A
+    template instance that is not declared is compiled by itself when it is first taken, and cached
+    like the others. Threads that call at once wait for one compilation. A forked child, another
+    device and an emulator session, such as that of each test, load modules of their own.
+
+    Args:
+        sources: CUDA C++ by label, such as ``{"scale.cu": files("scaler") / "scale.cu"}``. A label
+            names the source in messages. A file is read when it is needed; the folder of a `Path`
+            is searched first for headers that it includes.
+        options: how to compile; a target left open is the context's.
+        instances: by label, the template instances, and kernels of a namespace, to compile
+            together with the source, such as ``{"scale.cu": ["scale<float>", "scale<double>"]}``.
+    """
+
+    __slots__ = (
+        "__weakref__", "_caches", "_found", "_instances", "_only_label", "_options", "_sources",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        sources: Mapping[str, KernelSource],
+        options: ptx.CompileOptions | None = None,
+        *,
+        instances: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        border.instance_of("KernelLibrary: sources", sources, Mapping)
+        border.optional("KernelLibrary: options", options, ptx.CompileOptions)
+        border.optional("KernelLibrary: instances", instances, Mapping)
+        if not sources:
+            raise ArgumentValueError("KernelLibrary: sources has no source")
+        self._options = options or ptx.CompileOptions()
+        self._sources = {
+            border.text("KernelLibrary: a label", label): _source(source)
+            for label, source in sources.items()
+        }
+        self._only_label = next(iter(self._sources)) if len(self._sources) == 1 else ""
+        self._instances: dict[str, tuple[str, ...]] = dict.fromkeys(self._sources, ())
+        for label, names in (instances or {}).items():
+            self._instances[self._label(label)] = border.sequence_of(
+                f"KernelLibrary: instances of {label}", names, str
+            )
+        # The cache of a label and of the one instance that is not declared; "" for the others.
+        self._caches: dict[tuple[str, str], PtxModuleCache] = {}
+        # The cache in which the kernel of a label and a name was found.
+        self._found: dict[tuple[str, str], PtxModuleCache] = {}
+
+    def __repr__(self) -> str:
+        return f"<KernelLibrary of {', '.join(self._sources)}>"
+
+    def kernel(self, context: Context, name: str, source: str | None = None) -> Kernel:
+        """Return a kernel on a context; the first call compiles and loads what is missing.
+
+        Args:
+            context: of the device that runs it.
+            name: the kernel's, or a template instance as C++ writes it: "scale<float>".
+            source: the label of its source; None if there is one.
+
+        Raises:
+            ArgumentValueError: no source has the label, or there are several and none is given.
+            DriverCallFailed: the source does not compile or load. It is the `CompileError` or the
+                `CudaError` of the fault, too.
+            KernelNotFoundError: the source has no such kernel.
+            OSError: the file of the source cannot be read.
+            RuntimeDependencyUnavailable: NVRTC is not installed.
+        """
+        label = self._only_label if source is None else source
+        if label.__class__ is str and name.__class__ is str:
+            cache = self._found.get((label, name))
+            if cache is not None:
+                return cache.get_or_compile(context, label, self._sources[label].text).kernel(name)
+        return self._find(
+            context, self._label(source), border.text("KernelLibrary.kernel: name", name)
+        )
+
+    def module(self, context: Context, source: str | None = None) -> Module:
+        """Return the module of a source and its declared instances, such as for its variables.
+
+        The arguments and errors are those of `kernel`.
+        """
+        return self._load(context, self._label(source))
+
+    def prewarm(self, *contexts: Context) -> None:
+        """Compile all sources, and load them on contexts; also instances that were taken before.
+
+        Sources are compiled side by side. What a cache has is not compiled again.
+
+        Raises:
+            DriverCallFailed: the first of the sources that do not compile or load.
+            OSError: the file of a source cannot be read.
+            RuntimeDependencyUnavailable: NVRTC is not installed.
+        """
+        for context in contexts:
+            border.instance_of("KernelLibrary.prewarm: contexts", context, Context)
+        labels = {self._cache(label): label for label in self._sources}
+        labels.update({cache: label for (label, _), cache in tuple(self._found.items())})
+        with ThreadPoolExecutor(_MOST_AT_ONCE, "cudadrv prewarm") as threads:
+            loads = [
+                threads.submit(cache.get_or_compile, context, label, self._sources[label].text)
+                for cache, label in labels.items()
+                for context in contexts
+            ]
+        for load in loads:
+            load.result()
+
+    def clear(self) -> None:
+        """Forget modules and texts: the next call reads, compiles and loads again.
+
+        Kernels that were taken stay usable. A source that has not changed comes from the cache on
+        disk. It is for tests that change a source.
+        """
+        self._caches, self._found = {}, {}
+
+    def _find(self, context: Context, label: str, name: str) -> Kernel:
+        if name in self._instances[label] or _PLAIN.fullmatch(name):
+            module = self._load(context, label)
+            if name in self._instances[label] or name in module.kernel_names:
+                self._found[label, name] = self._cache(label)
+                return module.kernel(name)
+            # It is a kernel without extern "C", or there is none of the name.
+            try:
+                self._load(context, label, name)
+            except ptx.CompileError:
+                return module.kernel(name)  # raises, with the names that exist
+        kernel = self._load(context, label, name).kernel(name)
+        self._found[label, name] = self._cache(label, name)
+        return kernel
+
+    def _load(self, context: Context, label: str, instance: str = "") -> Module:
+        cache = self._cache(label, instance)
+        return cache.get_or_compile(context, label, self._sources[label].text)
+
+    def _cache(self, label: str, instance: str = "") -> PtxModuleCache:
+        """Return the cache of a source with its declared instances, or with one other instance."""
+        cache = self._caches.get((label, instance))
+        if cache is None:
+            options, folder = self._options, self._sources[label].folder
+            if folder is not None:
+                paths = (folder, *options.include_paths)
+                options = dataclasses.replace(options, include_paths=paths)
+            names = (instance,) if instance else self._instances[label]
+            new = PtxModuleCache(options, name_expressions=names)
+            cache = self._caches.setdefault((label, instance), new)
+        return cache
+
+    def _label(self, source: str | None) -> str:
+        """Return the label of a source that a user names; None is the only one.
+
+        Raises:
+            ArgumentValueError: there is none of this label, or there are several.
+        """
+        if source is None:
+            if not self._only_label:
+                raise ArgumentValueError(
+                    "KernelLibrary: source is not given, and there are several"
+                    f"\n  give one of {', '.join(self._sources)}"
+                )
+            return self._only_label
+        if border.text("KernelLibrary: source", source) not in self._sources:
+            raise ArgumentValueError(
+                f"KernelLibrary: no source has the label {border.shown(source)}"
+                f"\n  the sources are {', '.join(self._sources)}"
+            )
+        return source
+
+
+def _source(source: KernelSource) -> _Source:
+    if isinstance(source, Path):
+        path = source.absolute()
+        return _Source(partial(path.read_text, encoding="utf-8"), path.parent)
+    if isinstance(source, Traversable):  # of a package that is no folder, such as a zip file
+        return _Source(partial(source.read_text, encoding="utf-8"))
+    border.source("KernelLibrary: a source", source)
+    return _Source(source)
