@@ -128,6 +128,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "exec.order.ordered_launch: Turns",
             "memory.device_memory: MappedPiece Reservation WrittenBytes map_shared",
             "memory.mapped_memory: MappedHostMemory PeerMemory",
+            "model.geometry: GridCall",
             "model.grid_dependency: GridDependency",
             "model.tensor_map: TensorLayout",
             "watchers: LAUNCH_CHECKS",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import ptx
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.model.geometry import GridCall
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import Program
 from ptx.emulate.threads.device_model import DeviceModel
@@ -64,10 +65,8 @@ class Device:
             counts: LaunchCounts | None = None,
         ) -> None:
             for params in each:
-                kernel.launch(
-                    case.grid, case.block, params, shared_bytes=case.shared_bytes, order=order,
-                    limits=limits, counts=counts,
-                )  # fmt: skip
+                call = GridCall(case.grid, case.block, params, case.shared_bytes)
+                kernel.launch(call, order=order, limits=limits, counts=counts)
 
         def values() -> list[Argument]:
             return [

@@ -6,6 +6,7 @@ import random
 import re
 
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.model.geometry import GridCall
 from ptx.emulate.program import Program
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import Limits
@@ -114,9 +115,8 @@ def provoke(text: str) -> str:
             if kernel.signature.nbytes > 64:
                 continue
             address = memory.allocate(1 << 16)
-            params = address.to_bytes(8, "little") * 8
-            kernel.launch((2, 1, 1), (32, 1, 1), params[: max(kernel.signature.nbytes, 8)],
-                          limits=_LIMITS)  # fmt: skip
+            params = (address.to_bytes(8, "little") * 8)[: max(kernel.signature.nbytes, 8)]
+            kernel.launch(GridCall((2, 1, 1), (32, 1, 1), params), limits=_LIMITS)
             done = "ran"
     except PtxError as refused:
         return type(refused).__name__

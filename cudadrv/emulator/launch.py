@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ptx.emulate import EmulationFault, ExecutionError, Limits, OutOfBounds
+from ptx.emulate.model.geometry import GridCall
 from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
@@ -49,6 +50,20 @@ class KernelCall:
     function: KernelFunction
     shape: Shape
     parameters: bytes
+
+    @property
+    def device(self) -> DeviceState:
+        """The device that it runs on."""
+        return self.function.module.context.device
+
+    @property
+    def grid_call(self) -> GridCall:
+        """The same for the kernel's code."""
+        shape = self.shape
+        return GridCall(
+            shape.grid, shape.block, self.parameters, shape.shared_bytes, shape.cooperative,
+            self.function.cluster_of(shape),
+        )  # fmt: skip
 
 
 class ShownParameters:
@@ -270,9 +285,7 @@ def _word_at(address: int, read: ReadRanges) -> int:
     return int(word)
 
 
-def execute(
-    function: KernelFunction, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
-) -> None:
+def execute(call: KernelCall, limits: Limits) -> None:
     """Run a launch to its end; a fault breaks the device.
 
     With counters, the launch is added to the device's counters.
@@ -280,41 +293,29 @@ def execute(
     Raises:
         CallError: with the code of the kernel's error.
     """
-    locks, memories = _reached(function, device)
-    if device.note_kernel is not None:
-        note, device.note_kernel = device.note_kernel, None
-        note()
+    locks, memories = _reached(call)
+    _note_kernel(call.device)
 
     def run() -> None:
-        _part(device, memories, lambda: _launch(function, shape, parameters, device, limits))
+        _part(call.device, memories, lambda: _launch(call, limits))
 
     _holding(locks, run)
 
 
-def execute_in_turns(
-    function: KernelFunction,
-    shape: Shape,
-    parameters: bytes,
-    device: DeviceState,
-    limits: Limits,
-    order: LaunchOrder,
-) -> Turns:
+def execute_in_turns(call: KernelCall, limits: Limits, order: LaunchOrder) -> Turns:
     """Same in an order, turn by turn, so that others may run between them.
 
     No lock is held between turns. A counted launch has one turn, and no order.
     """
-    locks, memories = _reached(function, device)
-    if device.note_kernel is not None:
-        note, device.note_kernel = device.note_kernel, None
-        note()
+    locks, memories = _reached(call)
+    device = call.device
+    _note_kernel(device)
     turns: Turns | None = None
     waits: bool | None = None
 
     def begin_now() -> None:
         nonlocal turns
-        turns = _part(
-            device, memories, lambda: _begin(function, shape, parameters, device, limits, order)
-        )
+        turns = _part(device, memories, lambda: _begin(call, limits, order))
 
     def turn() -> None:
         nonlocal waits
@@ -331,39 +332,28 @@ def execute_in_turns(
             _holding(locks, turns.close)
 
 
-def _begin(
-    function: KernelFunction,
-    shape: Shape,
-    parameters: bytes,
-    device: DeviceState,
-    limits: Limits,
-    order: LaunchOrder,
-) -> Turns | None:
+def _note_kernel(device: DeviceState) -> None:
+    """Call the device's `note_kernel`, once."""
+    if device.note_kernel is not None:
+        note, device.note_kernel = device.note_kernel, None
+        note()
+
+
+def _begin(call: KernelCall, limits: Limits, order: LaunchOrder) -> Turns | None:
     """Return the turns of a launch; None if it is counted, and so ran at once."""
-    if device.counters:
-        _launch(function, shape, parameters, device, limits)
+    if call.device.counters:
+        _launch(call, limits)
         return None
-    return function.kernel().launch_in_turns(
-        shape.grid,
-        shape.block,
-        parameters,
-        shared_bytes=shape.shared_bytes,
-        cooperative=shape.cooperative,
-        cluster=function.cluster_of(shape),
-        limits=limits,
-        order=order,
-    )
+    return call.function.kernel().launch_in_turns(call.grid_call, limits=limits, order=order)
 
 
-def _reached(
-    function: KernelFunction, device: DeviceState
-) -> tuple[list[threading.RLock], tuple[PeerMemory, ...]]:
+def _reached(call: KernelCall) -> tuple[list[threading.RLock], tuple[PeerMemory, ...]]:
     """Return the locks of the devices that a launch accesses, and the other ones' memories.
 
     Raises:
         CallError: the kernel has been destroyed.
     """
-    context = function.module.context
+    function, context = call.function, call.function.module.context
     if context.destroyed:
         raise CallError(
             CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
@@ -372,7 +362,7 @@ def _reached(
     if function.closed:
         raise invalid_handle(f"invalid resource handle: the module of {function.shown} is unloaded")
     peers = context.peer_memories()
-    devices = sorted((device, *(peer for peer, _ in peers)), key=attrgetter("ordinal"))
+    devices = sorted((call.device, *(peer for peer, _ in peers)), key=attrgetter("ordinal"))
     return [reached.lock for reached in devices], tuple(memory for _, memory in peers)
 
 
@@ -410,10 +400,8 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
         model.peers = former  # a finalizer in the middle of another launch may have other peers
 
 
-def _launch(
-    function: KernelFunction, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
-) -> None:
-    kernel = function.kernel()
+def _launch(call: KernelCall, limits: Limits) -> None:
+    kernel, device = call.function.kernel(), call.device
     counts: LaunchCounts | None = None
     if device.counters:
         from ptx.emulate.count.launch_counts import LaunchCounts  # only if launches are counted
@@ -422,35 +410,25 @@ def _launch(
 
     def record(*, is_over: bool) -> None:
         if counts is not None:
-            launch = _counted(function, shape, device, counts.lines())
+            launch = _counted(call, counts.lines())
             for counters in device.counters:
                 (counters.launches if is_over else counters.failed).append(launch)
 
     try:
-        kernel.launch(
-            shape.grid,
-            shape.block,
-            parameters,
-            shared_bytes=shape.shared_bytes,
-            cooperative=shape.cooperative,
-            cluster=function.cluster_of(shape),
-            limits=limits,
-            counts=counts,
-        )
+        kernel.launch(call.grid_call, limits=limits, counts=counts)
     except EmulationFault:
         record(is_over=False)
         raise
     record(is_over=True)
 
 
-def _counted(
-    function: KernelFunction, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
-) -> CountedLaunch:
+def _counted(call: KernelCall, lines: Mapping[Line, Counts]) -> CountedLaunch:
     """Return the record of a launch that ran."""
     from ptx.emulate.count.counts import Counts  # only if launches are counted
 
     from .counters import CountedLaunch, Occupancy
 
+    function, shape, device = call.function, call.shape, call.device
     x, y, z = shape.block
     warps = -(-(x * y * z) // device.model.warp_size)
     blocks = resident_blocks(function, device, x * y * z, shape.shared_bytes)

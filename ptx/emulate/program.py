@@ -18,7 +18,7 @@ from ptx.emulate.exec.order.ordered_launch import OrderedLaunch, Turns
 from ptx.emulate.kernel_facts import NOTHING_LATE, LateWork
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
-from ptx.emulate.model.geometry import Dim3
+from ptx.emulate.model.geometry import Dim3, GridCall
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.observer import Watcher
 from ptx.emulate.requirements.check import check_requirements
@@ -165,13 +165,8 @@ class EmulatedKernel:
 
     def launch(
         self,
-        grid: Dim3,
-        block: Dim3,
-        params: bytes = b"",
+        call: GridCall,
         *,
-        shared_bytes: int = 0,
-        cooperative: bool = False,
-        cluster: Dim3 | None = None,
         limits: Limits = DEFAULT_LIMITS,
         order: LaunchOrder | None = None,
         counts: LaunchCounts | None = None,
@@ -181,73 +176,57 @@ class EmulatedKernel:
         With `counts` executed instructions are counted there, and `order` is ignored: lanes of a
         warp that run apart would count apart.
 
-        `grid` counts blocks, or clusters with `.blocksareclusters`. `cluster` is None if the launch
-        requests none. `params` is laid out by the
-        signature's offsets; `shared_bytes` is dynamic shared memory.
         Without an order a cooperative grid runs as one chunk: its blocks may wait for each other.
 
         Raises:
             LaunchError: the launch cannot start.
             EmulationFault: what the kernel did wrong.
         """
-        grid = blocks_of_grid(self._directives, grid)
-        self._check(grid, block, params, shared_bytes)
-        cluster = self._checked_cluster(grid, cluster)
+        call = self._checked(call)
         if order is not None and counts is None:
-            ordered = self._ordered(grid, block, params, shared_bytes, cluster, limits, order)
-            for _ in ordered.turns(cooperative=cooperative):
+            ordered = self._ordered(call, limits, order)
+            for _ in ordered.turns(cooperative=call.cooperative):
                 pass
             return ordered.decisions.trace
         watchers = self._watchers(limits) if counts is None else watchers_of(limits, counts)
         launch = Launch(
-            self._code_for(watchers, ordered=False), self._program.device, grid, block, params,
-            shared_bytes, limits, cluster, self._reserved_shared, watchers,
+            self._code_for(watchers, ordered=False), self._program.device, call, limits,
+            self._reserved_shared, watchers,
         )  # fmt: skip
-        launch.run(cooperative=cooperative)
+        launch.run(cooperative=call.cooperative)
         launch.end()
         return 0
 
-    def launch_in_turns(
-        self,
-        grid: Dim3,
-        block: Dim3,
-        params: bytes,
-        *,
-        shared_bytes: int,
-        cooperative: bool,
-        cluster: Dim3 | None,
-        limits: Limits,
-        order: LaunchOrder,
-    ) -> Turns:
+    def launch_in_turns(self, call: GridCall, *, limits: Limits, order: LaunchOrder) -> Turns:
         """Run the kernel in an order, turn by turn, so that others may run between the turns.
 
         Raises:
             LaunchError: the launch cannot start.
         """
-        grid = blocks_of_grid(self._directives, grid)
-        self._check(grid, block, params, shared_bytes)
-        cluster = self._checked_cluster(grid, cluster)
-        ordered = self._ordered(grid, block, params, shared_bytes, cluster, limits, order)
-        return ordered.turns(cooperative=cooperative)
+        call = self._checked(call)
+        return self._ordered(call, limits, order).turns(cooperative=call.cooperative)
 
-    def _ordered(
-        self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int,
-        cluster: Dim3 | None, limits: Limits, order: LaunchOrder,
-    ) -> OrderedLaunch:  # fmt: skip
+    def _ordered(self, call: GridCall, limits: Limits, order: LaunchOrder) -> OrderedLaunch:
         watchers = self._watchers(limits)
         return OrderedLaunch(
-            self._code_for(watchers, ordered=True), self._program.device, grid, block, params,
-            shared_bytes, limits, cluster, self._reserved_shared, order, watchers,
+            self._code_for(watchers, ordered=True), self._program.device, call, limits,
+            self._reserved_shared, watchers, order,
         )  # fmt: skip
 
-    def _checked_cluster(self, grid: Dim3, cluster: Dim3 | None) -> Dim3 | None:
-        """The cluster that a launch requests, or that the kernel requires."""
-        cluster = cluster or required_cluster(self._directives)
+    def _checked(self, call: GridCall) -> GridCall:
+        """Return the launch in blocks, with the kernel's own cluster.
+
+        Raises:
+            LaunchError: the launch cannot start.
+        """
+        grid = blocks_of_grid(self._directives, call.grid)
+        self._check(grid, call.block, call.params, call.shared_bytes)
+        cluster = call.cluster or required_cluster(self._directives)
         if cluster and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
             raise LaunchError(
                 f"kernel {self.shown}: the grid {grid} is no multiple of the cluster {cluster}"
             )
-        return cluster
+        return call._replace(grid=grid, cluster=cluster)
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
         for noun, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):

@@ -348,22 +348,20 @@ def _running(
     driver: DriverState, ready: KernelCall, dependency: GridDependency | None = None
 ) -> Run:
     """Return a function that runs the kernel."""
-    function, limits = ready.function, driver.limits
-    shape, parameters = ready.shape, ready.parameters
-    device = function.module.context.device
+    limits = driver.limits
     if driver.operations.accesses is not None:
         limits = replace(limits, accessed=driver.operations.accesses.launched)
-    stack = function.module.context.settings.get(_STACK)
+    stack = ready.function.module.context.settings.get(_STACK)
     if stack:
         limits = replace(limits, stack_bytes=stack)
 
     def run() -> Turns | None:
         order = driver.operations.schedule.of_launch(driver.operations.launches)
         if order is None:
-            execute(function, shape, parameters, device, limits)
+            execute(ready, limits)
             return None
         launch_limits = limits if dependency is None else replace(limits, dependency=dependency)
-        turns = execute_in_turns(function, shape, parameters, device, launch_limits, order)
+        turns = execute_in_turns(ready, launch_limits, order)
         return turns if dependency is None else _finish_after_dependency(turns, dependency)
 
     return run

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,25 @@ Dim3 = tuple[int, int, int]
 # A NumPy array or scalar: which, and of what type, is known only when the kernel runs.
 Value: TypeAlias = Any
 WARP = 32
+
+
+class GridCall(NamedTuple):
+    """A launch of a kernel.
+
+    Attributes:
+        grid: its blocks, or its clusters with `.blocksareclusters`.
+        params: laid out by the offsets of the signature.
+        shared_bytes: dynamic shared memory of a block.
+        cooperative: whether all blocks run at once, so that they may wait for each other.
+        cluster: None if the launch requests none.
+    """
+
+    grid: Dim3
+    block: Dim3
+    params: bytes = b""
+    shared_bytes: int = 0
+    cooperative: bool = False
+    cluster: Dim3 | None = None
 
 
 class Geometry:

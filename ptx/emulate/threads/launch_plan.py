@@ -15,7 +15,7 @@ from ptx.emulate.memory.pointer_extents import Span, pointer_at
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 from ptx.emulate.model.clock import Clock
-from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
+from ptx.emulate.model.geometry import ClusterShape, Geometry, GridCall, Value
 from ptx.emulate.model.types import NUMPY
 from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 from ptx.emulate.threads.device_model import DeviceModel
@@ -93,15 +93,12 @@ class LaunchPlan:
         self,
         code: KernelFacts,
         device: DeviceModel,
-        grid: Dim3,
-        block: Dim3,
-        params: bytes,
-        dynamic_shared: int,
+        call: GridCall,
         limits: Limits,
-        cluster: Dim3 | None = None,
         reserved_shared: int = 0,
         watchers: tuple[Watcher, ...] = (),
     ) -> None:
+        grid, block, params, dynamic_shared, _, cluster = call
         self.code = code
         self.device = device
         self.memory: DeviceMemory = device.memory

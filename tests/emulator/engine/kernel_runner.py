@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import ptx
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.model.geometry import GridCall
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import Program
 from ptx.emulate.threads.device_model import DeviceModel
@@ -97,17 +98,8 @@ class KernelRunner:
         for param, value in zip(kernel.signature.params, arguments, strict=True):
             packed = _packed(param, value)
             data[param.offset : param.offset + len(packed)] = packed
-        return kernel.launch(
-            _three(grid),
-            _three(block),
-            bytes(data),
-            shared_bytes=shared,
-            cooperative=cooperative,
-            cluster=cluster,
-            limits=limits,
-            order=order,
-            counts=counts,
-        )
+        call = GridCall(_three(grid), _three(block), bytes(data), shared, cooperative, cluster)
+        return kernel.launch(call, limits=limits, order=order, counts=counts)
 
 
 def _three(extent: int | Dim3) -> Dim3:

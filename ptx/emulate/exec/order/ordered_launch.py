@@ -26,7 +26,7 @@ from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.exec.sync.waiting import WaitingFibres
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.clock import CountedClock
-from ptx.emulate.model.geometry import WARP, Dim3, Geometry, geometry
+from ptx.emulate.model.geometry import WARP, Geometry, GridCall, geometry
 from ptx.emulate.model.order import Decisions, LaunchOrder
 from ptx.emulate.observer import Watcher
 from ptx.emulate.threads.device_model import DeviceModel
@@ -220,20 +220,13 @@ class OrderedLaunch(Launch):
         self,
         code: KernelCode,
         device: DeviceModel,
-        grid: Dim3,
-        block: Dim3,
-        params: bytes,
-        dynamic_shared: int,
+        call: GridCall,
         limits: Limits,
-        cluster: Dim3 | None,
         reserved_shared: int,
-        order: LaunchOrder,
         watchers: tuple[Watcher, ...],
+        order: LaunchOrder,
     ) -> None:
-        super().__init__(
-            code, device, grid, block, params, dynamic_shared, limits, cluster, reserved_shared,
-            watchers=watchers,
-        )  # fmt: skip
+        super().__init__(code, device, call, limits, reserved_shared, watchers)
         self.decisions: Decisions = Decisions(order)
         decisions = self.decisions
         self.clock: CountedClock = device.counted_clock

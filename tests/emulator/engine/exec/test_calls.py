@@ -15,6 +15,7 @@ from ptx.emulate.model.errors import (
     UndefinedSymbol,
     UnsupportedInstruction,
 )
+from ptx.emulate.model.geometry import GridCall
 from ptx.emulate.program import Program
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import Limits
@@ -140,7 +141,7 @@ def test_a_pointer_reaches_a_function_of_another_module(runner: KernelRunner, te
     out = runner.put(np.zeros(64, np.int32))
     for entry, expected in ((0, 2 * LANES), (1, LANES + 1)):
         params = np.array([out, addresses(runner)[entry]], np.uint64).tobytes()
-        other.kernel("given").launch((1, 1, 1), (64, 1, 1), params)
+        other.kernel("given").launch(GridCall((1, 1, 1), (64, 1, 1), params))
         assert runner.get(out, 64, np.int32).tolist() == expected.tolist()
 
 
@@ -149,14 +150,14 @@ def test_a_function_of_another_module_may_need_more_stack(runner: KernelRunner, 
     out = runner.put(np.zeros(64, np.int32))
     params = np.array([out, addresses(runner)[3]], np.uint64).tobytes()
     # It is known from its own module how much its functions need, so this has the room.
-    kernel.launch((1, 1, 1), (64, 1, 1), params)
+    kernel.launch(GridCall((1, 1, 1), (64, 1, 1), params))
     assert runner.get(out, 64, np.int32).tolist() == (999 * LANES).tolist()
     module = ptx.parse(ptx_text(CALL_GIVEN, ".param .u64 f"))
     alone = Program(module, runner.device).kernel("k")
     pointer = params[8:]
     with pytest.raises(StackOverflow, match=r"Limits\.stack_bytes"):
-        alone.launch((1, 1, 1), (64, 1, 1), pointer)
-    alone.launch((1, 1, 1), (64, 1, 1), pointer, limits=Limits(stack_bytes=1 << 17))
+        alone.launch(GridCall((1, 1, 1), (64, 1, 1), pointer))
+    alone.launch(GridCall((1, 1, 1), (64, 1, 1), pointer), limits=Limits(stack_bytes=1 << 17))
 
 
 CALL_GIVEN = """.reg .b64 %rd<2>; ld.param.u64 %rd1, [f];
@@ -170,7 +171,7 @@ def test_a_function_has_an_address_of_its_own_on_each_device_and_in_each_module(
 ) -> None:
     first = addresses(runner)
     again = Program(ptx.parse(text), runner.device)
-    again.kernel("fill").launch((1, 1, 1), (1, 1, 1))
+    again.kernel("fill").launch(GridCall((1, 1, 1), (1, 1, 1)))
     start, _ = again.globals["table"]
     second = runner.get(start, 5, np.uint64).tolist()
     elsewhere = KernelRunner(text)
@@ -183,15 +184,15 @@ def test_a_function_has_an_address_of_its_own_on_each_device_and_in_each_module(
 def test_a_pointer_into_a_module_that_was_unloaded_reaches_nothing(text: str) -> None:
     device = DeviceModel(DeviceMemory(next(_BASES) << 40, 1 << 26))
     gone, there = (Program(ptx.parse(text), device) for _ in range(2))
-    gone.kernel("fill").launch((1, 1, 1), (1, 1, 1))
+    gone.kernel("fill").launch(GridCall((1, 1, 1), (1, 1, 1)))
     start = gone.globals["table"][0] - device.memory.base
     pointer = device.memory.data[start : start + 8].tobytes()
     out = device.memory.allocate(256)
     params = out.to_bytes(8, "little") + pointer
-    there.kernel("given").launch((1, 1, 1), (1, 1, 1), params)
+    there.kernel("given").launch(GridCall((1, 1, 1), (1, 1, 1), params))
     gone.close()
     with pytest.raises(InvalidCall, match="no function of a module that is loaded"):
-        there.kernel("given").launch((1, 1, 1), (1, 1, 1), params)
+        there.kernel("given").launch(GridCall((1, 1, 1), (1, 1, 1), params))
 
 
 _BASES = itertools.count(1000)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate.model.errors import LaunchError, OutOfBounds, SynchronisationFault, Trap
+from ptx.emulate.model.geometry import GridCall
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
 from tests.emulator.engine.ops.corpus import runner_of
@@ -139,7 +140,8 @@ def launch_clusters(
 ) -> None:  # fmt: skip
     params = b"".join(address.to_bytes(8, "little") for address in addresses)
     kernel = runner.program.kernel(name)
-    kernel.launch(grid, (block, 1, 1), params, cluster=cluster, limits=limits or Limits())
+    call = GridCall(grid, (block, 1, 1), params, cluster=cluster)
+    kernel.launch(call, limits=limits or Limits())
 
 
 @pytest.mark.slow

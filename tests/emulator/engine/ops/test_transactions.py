@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ptx.emulate.model.geometry import GridCall
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.differential import corpus
 from tests.emulator.engine.kernel_runner import KernelRunner
@@ -239,7 +240,8 @@ def launch(
     assert [param.nbytes for param in kernel.signature.params] == [8] * len(arguments)
     params = np.array(arguments, np.uint64).tobytes()
     limits = Limits(chunk_threads=threads)
-    kernel.launch((BLOCKS, 1, 1), (THREADS, 1, 1), params, cluster=(cluster, 1, 1), limits=limits)
+    call = GridCall((BLOCKS, 1, 1), (THREADS, 1, 1), params, cluster=(cluster, 1, 1))
+    kernel.launch(call, limits=limits)
 
 
 @pytest.mark.slow
