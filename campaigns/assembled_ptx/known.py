@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,11 +24,18 @@ _IGNORED_BY: Final = {
     "cp": frozenset({"cta", "cluster", "gpu", "sys"}),
     "bar": frozenset({"any", "all"}), "tensormap.cp_fenceproxy": _IGNORED,
     "fence": frozenset({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"}),
-    "wmma": frozenset({"tf32", "v2", "v4", "v8"}), "tex": frozenset({"uni"}),
+    "tex": frozenset({"uni"}),
     **dict.fromkeys(("multimem.red", "multimem.st"), frozenset({"acc::f32", "acc::f16"})),
     **dict.fromkeys(("wgmma", "ldmatrix", "stmatrix"), frozenset({"row", "col"})),
-    "movmatrix": frozenset({"row", "col", "tf32", "bf16", "s4", "u4", "s2", "u2", "b1"}),
+    "movmatrix": frozenset({"row", "col"}),
 }  # fmt: skip
+# ptxas accepts these among the modifiers of products and moves of matrices without a meaning.
+_STRAYS: Final = frozenset({
+    "bf16", "bf16x2", "tf32", "s2", "s4", "u2", "u4", "b1", "v2", "v4", "v8", "and", "or", "xor",
+    "kind::f8f6f4", "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4",
+})  # fmt: skip
+_HAS_NUMBER: Final = re.compile(r"\{(?:.* )?[-\d]")  # among the elements of a vector
+_MATRICES: Final = ("mma", "wmma", "wgmma", "movmatrix", "ldmatrix", "stmatrix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,22 @@ def _has_ignored_words(text: str, _: str) -> bool:
     may_repeat = (table.types(opcode) if own else frozenset[str]()) | {"row", "col"}
     repeated = [word for word in set(words) - may_repeat if words.count(word) > 1]
     return bool(repeated) or not ignored.isdisjoint(words)
+
+
+def _has_strays(text: str, error: str) -> bool:
+    """Whether a product or a move of matrices is a form, but for one or two stray modifiers."""
+    opcode, *modifiers = text.partition(" ")[0].rstrip(";").split(".")
+    if opcode not in _MATRICES or "no such combination" not in error:
+        return False
+    strays = [place for place, word in enumerate(modifiers) if word in _STRAYS]
+    return any(
+        form_table().matching(
+            opcode, tuple(word for place, word in enumerate(modifiers) if place not in left_out)
+        )
+        for left_out in itertools.chain(
+            itertools.combinations(strays, 1), itertools.combinations(strays, 2)
+        )
+    )
 
 
 def _has_unchecked_operands(text: str, log: str) -> bool:
@@ -122,19 +146,15 @@ KNOWN: Final = (
         lambda text, error: re.match(r"tensormap\.replace.*\.b(32|64)\b.*b1024", text) is not None,
     ),
     KnownDifference(
-        "ptxas takes .sp away from mma, further types, and operations of bits for integers",
+        "ptxas takes .sp away from mma, and other types as a fifth one",
         True,
         lambda text, error: "no such combination" in error and re.match(
-            r"mma\..*(?:\.sp[.:]|[us]32\.[us]\d\.[us]\d\.s32\.[usb]\d)"
-            r"|mma\.(?!.*popc).*\.(?:and|xor)\b", text,
+            r"mma\..*(?:\.sp[.:]|[us]32\.[us]\d\.[us]\d\.s32\.[usb]\d)", text
         ) is not None,
     ),
     KnownDifference(
-        "ptxas ignores types of packed elements in products of f64",
-        True,
-        lambda text, error: "no such combination" in error and re.match(
-            r"w?mma\.(?=.*\.(?:bf16|bf16x2|tf32|[us][24]|b1)\b).*\bf64\b.*\bf64\b", text
-        ) is not None,
+        "ptxas ignores types and operations of other matrices in products and moves of matrices",
+        True, _has_strays,
     ),
     KnownDifference(
         "the emulator does not execute .noftz of f32, which PTX 9.4 adds",
@@ -143,15 +163,29 @@ KNOWN: Final = (
         and re.search(r"\.noftz\b.*\.f32\b", text) is not None,
     ),
     KnownDifference(
+        "ptxas takes floats with a number as integers, and integers with a number as halves",
+        True,
+        lambda text, error: _HAS_NUMBER.match(_wrong_operand(text, error)) is not None
+        and re.match(r"\S*\.[us]\d+\b.*\{.*%f|\S*\.b?f16.*\{.*%(?:[us]|f)", text) is not None,
+    ),
+    KnownDifference(
+        "ptxas takes a number as the last element of halves, and not as the first",
+        False,
+        lambda text, log: "Arguments mismatch" in log
+        and re.match(r"\S*\.b?f16(?:x2)? .*\{[-\d]", text) is not None,
+    ),
+    KnownDifference(
         "ptxas from sm_100 on fails to lower some operands of bulk copies and products",
         False,
-        lambda text, log: _opcode(text) in ("cp", "mma")
+        lambda text, log: re.match(r"(?:cp|mma|st\.bulk)\.", text) is not None
         and re.search("Arguments mismatch for instruction 'mov'|must be register", log) is not None,
     ),
     KnownDifference(
-        "ptxas takes .sat with .oob, and of addc",
+        "ptxas takes .sat with .oob, and of sums with a carry",
         True,
-        lambda text, error: re.match(r"addc\.sat\.|fma\.(?=.*\boob\b).*\bsat\b", text) is not None,
+        lambda text, error: re.match(
+            r"(?:addc|subc|madc\.hi)\.sat\.|fma\.(?=.*\boob\b).*\bsat\b", text
+        ) is not None,
     ),
     KnownDifference(
         "ptxas takes floats as B of m8n8k16 from sm_100 on, but not as A",
@@ -178,12 +212,6 @@ KNOWN: Final = (
         ) is not None or (text.startswith("fence.proxy.tensormap") and "operand 1" in error),
     ),
     KnownDifference(
-        "the values of tensormap fields are those of all targets, of which some have fewer",
-        False,
-        lambda text, log: _opcode(text) == "tensormap"
-        and re.search("expected to be in range|with input value", log) is not None,
-    ),
-    KnownDifference(
         "ptxas takes registers of 32 bits as addresses of all memory below sm_90 only",
         True,
         lambda text, error: re.search(r"\[%[usb]32_", text) is not None
@@ -198,14 +226,6 @@ KNOWN: Final = (
         "ptxas takes testp without a property, which means nothing",
         True,
         lambda text, error: _opcode(text) == "testp" and "no such combination" in error,
-    ),
-    KnownDifference(
-        "needs that depend on operands are not looked for",
-        False,
-        lambda text, log: re.search(
-            "3 input operands|re-src on cp.async|32-bit size argument", log
-        ) is not None
-        or (text.startswith("mbarrier.arrive") and "requires .target sm_90" in log),
     ),
     KnownDifference(
         "ptxas takes registers of type .f16x2 where it takes no other type of that size",
@@ -256,6 +276,9 @@ KNOWN: Final = (
     KnownDifference(
         "ptxas takes a number or `_` for some destinations and addresses, and writes nowhere",
         True,
-        lambda text, error: re.match(r"\{?([-\d_]|WARP)", _wrong_operand(text, error)) is not None,
+        lambda text, error: re.match(
+            r"[-\d_]|WARP|\{[-\d_][^%]*\}|\{.*\b_[,}]", _wrong_operand(text, error)
+        ) is not None
+        or ("operand 1" in error and _HAS_NUMBER.match(_wrong_operand(text, error)) is not None),
     ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 
 from ptx.emulate.requirements.needs import (
@@ -14,7 +14,9 @@ from ptx.emulate.requirements.needs import (
 )
 from ptx.errors import PtxError
 from ptx.isa.directives import DIRECTIVES, version_of
-from ptx.isa.model import Linkage, SymbolValue
+from ptx.isa.forms.operand_kinds import Operands, Shape, fits
+from ptx.isa.forms.shapes import Shapes
+from ptx.isa.model import Instruction, Linkage, SymbolValue
 from ptx.isa.module import PtxModule
 from ptx.isa.opcodes.opcode_table import ROWS
 
@@ -54,6 +56,7 @@ current_graph_exec | sm_50 8.0
 
 
 _DOTTED = re.compile(r"[\w:]+(?:\.[\w:]+)+")
+_OF_OPERAND = re.compile(r"(?<!\S)(\d):(\S*)")
 
 
 class _Modifiers:
@@ -106,11 +109,22 @@ _DIRECTIVE_NEEDS = _directive_needs()
 
 @lru_cache(maxsize=8192)  # by the words of a text, of which there are few
 def instruction_needs(word: str) -> tuple[Needs, ...]:
-    """Return all needs of an instruction such as `cvt.rn.satfinite.e2m1x2.f32`."""
+    """Return the needs of `cvt.rn.satfinite.e2m1x2.f32`, say, for any operands."""
+    return tuple([needs for kinds, needs in _rules_of(word) if not kinds])
+
+
+@lru_cache(maxsize=8192)  # as above
+def _rules_of(word: str) -> tuple[tuple[tuple[tuple[int, str], ...], Needs], ...]:
+    """The needs of an instruction, each with the numbers and kinds of operands that have it."""
     opcode, *modifiers = word.split(".")
     rules = ROWS[opcode].needs if opcode in ROWS else ()
     has = _Modifiers(modifiers, [words for words, _ in rules])
-    return tuple([needs_of(needs) for words, needs in rules if has.has_all(words)])
+    return tuple([
+        (tuple([(int(number), kind) for number, kind in _OF_OPERAND.findall(words)]),
+         needs_of(needs))
+        for words, needs in rules
+        if has.has_all(_OF_OPERAND.sub("", words))
+    ])  # fmt: skip
 
 
 class UnsupportedTarget(PtxError):
@@ -139,30 +153,68 @@ def check_requirements(module: PtxModule) -> None:
     Raises:
         UnsupportedTarget: at the first one that the target or the version lacks.
     """
-    unmet = unmet_requirements(module)
+    unmet = [(module.line_of(word), word, needs) for word, needs in _unmet(module)]
+    unmet += [(each.line, each.text, needs) for each, needs in _unmet_by_operands(module)]
     if unmet:
-        line, word = min((module.line_of(word), word) for word in unmet)
-        raise UnsupportedTarget(module, word, line, unmet[word])
+        line, word, needs = min(unmet)
+        raise UnsupportedTarget(module, word, line, needs)
 
 
 def unmet_requirements(module: PtxModule) -> dict[str, Needs]:
     """Return the features that the module uses without their needs being met, with the needs."""
-    target = architecture_of(module.target)
-    if target is None:
-        return {}
-    version = version_of(module.version)
-    unmet: dict[str, Needs] = {}
+    unmet = {each.text: needs for each, needs in _unmet_by_operands(module)}
+    return unmet | dict(_unmet(module))
+
+
+def _meets(module: PtxModule) -> Callable[[Needs], bool]:
+    """Return the test of needs for a module; all are met by a target that is none of NVIDIA's."""
+    target, version = architecture_of(module.target), version_of(module.version)
+    return lambda needs: target is None or are_met(needs, target, version)
+
+
+def _unmet(module: PtxModule) -> Iterator[tuple[str, Needs]]:
+    """The words and special registers whose needs are not met, for any operands."""
+    meets = _meets(module)
     for word in module.instruction_words:
         for needs in instruction_needs(word):
-            if not are_met(needs, target, version):
-                unmet.setdefault(word, needs)
+            if not meets(needs):
+                yield word, needs
+                break
     for word, needs in _declared(module):
-        if not are_met(needs, target, version):
-            unmet.setdefault(word, needs)
+        if not meets(needs):
+            yield word, needs
     for name, needs in special_needs().items():
-        if not are_met(needs, target, version) and module.uses_special(f"%{name}"):
-            unmet[f"%{name}"] = needs
-    return unmet
+        if not meets(needs) and module.uses_special(f"%{name}"):
+            yield f"%{name}", needs
+
+
+def _unmet_by_operands(module: PtxModule) -> Iterator[tuple[Instruction, Needs]]:
+    """The instructions with operands whose needs are not met; few modules have such words."""
+    meets = _meets(module)
+    rules = {
+        word: [(kinds, needs) for kinds, needs in found if kinds and not meets(needs)]
+        for word in module.instruction_words
+        if len(found := _rules_of(word)) > len(instruction_needs(word))
+    }
+    if not any(rules.values()):
+        return
+    for function in module.functions.values():
+        if function.span is None:
+            continue
+        shapes = Shapes(module, function)
+        for statement in module.body(function.name).statements:
+            if not isinstance(statement, Instruction):
+                continue
+            for kinds, needs in rules.get(statement.text, ()):
+                if _has_operands(shapes.of_operands(statement), kinds):
+                    yield statement, needs
+
+
+def _has_operands(shapes: tuple[Shape, ...], kinds: Iterable[tuple[int, str]]) -> bool:
+    return all(
+        len(shapes) >= number and (not kind or fits(kind, Operands(()))(shapes[number - 1]))
+        for number, kind in kinds
+    )
 
 
 def _declared(module: PtxModule) -> Iterator[tuple[str, Needs]]:

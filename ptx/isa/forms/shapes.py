@@ -106,10 +106,15 @@ class Shapes:
         """Why an instruction is none of PTX, "" if it is one."""
         if instruction.opcode not in self._table.opcodes:
             return ""
-        self._with_values = self._table.has_values(instruction.opcode)
+        shapes = self.of_operands(instruction)
+        return self._table.fault(instruction.opcode, instruction.modifiers, shapes)
+
+    def of_operands(self, instruction: Instruction) -> tuple[Shape, ...]:
+        """The shapes of all operands, with the values of numbers where they count."""
+        self._with_values = self.has_values(instruction)
         shapes = tuple(map(self.shape, instruction.operands))
         self._with_values = False
-        return self._table.fault(instruction.opcode, instruction.modifiers, shapes)
+        return shapes
 
 
 _HALVES = frozenset({"tid", "ntid", "ctaid", "nctaid"})

@@ -155,7 +155,7 @@ opcode min max | arithmetic, passes_operand, is_idempotent | floating_point inte
 needs u16x2/s16x2 | sm_90 8.0
 needs f16/f16x2/bf16/bf16x2/NaN | sm_80 7.0
 needs xorsign | sm_86 7.2
-needs abs !xorsign | sm_100 8.8
+needs f32 4: | sm_100 8.8
 needs relu s32 | sm_90 8.0
 min max | | u16 u32 u64 s16 s64 u16x2 | d a a
 min max | [relu] | s32 s16x2 | d a a

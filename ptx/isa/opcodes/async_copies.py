@@ -25,6 +25,7 @@ OPCODES: Final = Chapter(
 opcode cp | copy, has_two_words | async_copy bulk_copy mbarrier:mbarrier tensor:tensor_copy | - | -
 needs async | sm_80 7.0
 needs async L2::* | sm_80 7.4
+needs async 4:P | sm_80 7.5
 needs mbarrier shared::cta | sm_80 7.8
 needs bulk | sm_90 8.0
 needs bulk shared::cta.global | sm_90 8.6

@@ -91,6 +91,7 @@ needs weak | sm_70 6.0
 needs async | sm_90 8.1
 needs async mmio | sm_100 8.7
 needs bulk | sm_100 8.6
+needs bulk 2:N | sm_100 9.0
 st.async | [weak] [shared::cluster] {_COMPLETE} [v2/v4] | b32 u32 s32 f32 | m:sharedword *a m:shared
 st.async | [weak] [shared::cluster] {_COMPLETE} [v2] | b64 u64 s64 f64 | m:sharedword *a m:shared
 st.bulk | [weak] [shared::cta] | - | M N/H/=0..16777216%8 =0

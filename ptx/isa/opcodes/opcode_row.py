@@ -18,9 +18,9 @@ Further lines, of which there may be none:
 
 - `needs xorsign | sm_86 7.2`: what instructions with these modifiers need as well. "a/b" is one of
   the two, "a.b" one after the other, "!a" excludes one, and "L2::*" is any with that prefix. All lines that apply must hold. `ptx.emulate.requirements.needs` has the notation of
-  targets. The source is the "PTX ISA Notes" and "Target ISA Notes" of each instruction in the PTX
-  ISA 9.0; tests/emulator/engine/requirements compares them with the assembler. Needs that follow
-  from operands alone are not in the rows.
+  targets. "4:P" among the modifiers is with a fourth operand of the kind `P`, and "4:" with any.
+  The source is the "PTX ISA Notes" and "Target ISA Notes" of each instruction in the PTX
+  ISA 9.0; tests/emulator/engine/requirements compares them with the assembler.
 - `forms NAME`: a function of the chapter makes forms, in the notation of the next lines.
 - `unchecked WHY`: instead of forms, for operands that are checked elsewhere.
 - Anything else is one of its forms; `ptx.isa.forms.grammar` has the notation.

@@ -136,6 +136,7 @@ needs shared::cta | sm_80 7.8
 needs relaxed/acquire/release/cta | sm_80 8.0
 needs cluster/expect_tx/complete_tx/shared::cluster | sm_90 8.0
 needs try_wait | sm_90 7.8
+needs arrive/arrive_drop !noComplete 3: | sm_90 7.8
 needs arrive/arrive_drop/test_wait/try_wait relaxed | sm_90 8.6
 mbarrier.init | {_SHARED} | b64 | M N/=1..1048575
 mbarrier.inval | {_SHARED} | b64 | M

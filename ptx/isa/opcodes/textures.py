@@ -20,7 +20,8 @@ _FIELDS: Final = (
     ("global_address", "b64", "a2"), ("rank", "b32", "a2"),
     ("box_dim/global_dim/element_stride", "b32", "=0..4 n"), ("global_stride", "b64", "=0..4 a2"),
     ("elemtype", "b32", "=0..15"), ("interleave_layout", "b32", "=0..2"),
-    ("swizzle_mode/swizzle_atomicity", "b32", "=0..4"), ("fill_mode", "b32", "=0..1"),
+    ("swizzle_mode", "b32", "=0..4"), ("swizzle_atomicity", "b32", "=0..3"),
+    ("fill_mode", "b32", "=0..1"),
 )  # fmt: skip
 _PLACES: Final = (("", "policy"), ("global", "globalword"), ("shared::cta", "sharedword"))
 
@@ -74,6 +75,8 @@ opcode tensormap | tensor map | tensor_copy | - | -
 needs replace !swizzle_atomicity | sm_90a 8.3, {RECENT} 8.6
 needs replace swizzle_atomicity | {RECENT} 8.6
 needs cp_fenceproxy | sm_90 8.3
+needs elemtype 2:=13..15 | {RECENT} 8.7
+needs swizzle_mode 2:=4 | sm_103a 8.8, sm_107a 9.4
 forms tensor_map_fields
 tensormap.cp_fenceproxy | tensormap::generic release cta/cluster/gpu/sys sync aligned | global.shared::cta | m:global m:shared =128
 """,
