@@ -121,6 +121,8 @@ class Lab:
         self.cache = cudadrv.PtxModuleCache()
         self.cached = self.cache.get_or_compile(self.context, "k", SOURCE)
         self.keyed = cudadrv.KeyedPtxModuleCache()
+        self.library = cudadrv.KernelLibrary({"k.cu": SOURCE})
+        self.library.kernel(self.context, "k")
         self.runtime = cudadrv.GpuRuntime.current()
         self.backend: cudadrv.CachedBackend[object] = cudadrv.CachedBackend()
         self.backend.get_or_probe(object)
@@ -169,6 +171,7 @@ OBJECTS: Final[Mapping[str, str]] = dict(
     DevicePool devices
     PtxModuleCache cache
     KeyedPtxModuleCache keyed
+    KernelLibrary library
     ContextLimits limits
     SmResource part
     GpuRuntime runtime
@@ -254,6 +257,7 @@ CALLS: Final[Mapping[str, str]] = {
     MemoryPool.open_to o.open_to(1)
     MemoryPool.set_release_threshold o.set_release_threshold(0)
     DeviceArena.alloc o.alloc(stream, 4, 'l')
+    DeviceArena.borrow o.borrow(stream, 4).__enter__()
     DeviceArena.release o.release(bucket, slab)
     PinnedPool.empty o.empty(400, 'f4')
     CudaAllocator.allocate o.allocate(4096)
@@ -287,6 +291,9 @@ CALLS: Final[Mapping[str, str]] = {
     PtxModuleCache.get_or_compile o.get_or_compile(context, 'k', SOURCE)
     KeyedPtxModuleCache.get o.get(1, context)
     KeyedPtxModuleCache.get_or_compile o.get_or_compile(context, 1, 'k', SOURCE)
+    KernelLibrary.kernel o.kernel(context, 'k')
+    KernelLibrary.module o.module(context)
+    KernelLibrary.prewarm o.prewarm(context)
     SmResource.split o.split(8, 1)
     GpuRuntime.memory_budget_for o.memory_budget_for(0)
     CachedBackend.get_or_probe o.get_or_probe(object)
@@ -312,6 +319,7 @@ CALLS: Final[Mapping[str, str]] = {
     Stream.use_memory o.use_memory(cudadrv.DriverMemory())
     Stream.wait o.wait(event)
     Stream.zeros o.zeros(4, 'f4')
+    Context.bound o.bound().__enter__()
     Context.compile o.compile(SOURCE)
     Context.compile_kernel o.compile_kernel(SOURCE, 'k')
     Context.compile_nvvm o.compile_nvvm('')
@@ -357,7 +365,7 @@ DESCRIBES: Final[Mapping[str, str]] = {
     "CudaClient": "allocator blas context copy_stream destroy_event device is_capturing raw_handle "
     "sobol_dv_cache stream",
     "DevicePool": "__iter__ device_at device_count next_device", "PtxModuleCache": "get",
-    "KeyedPtxModuleCache": "get",
+    "KeyedPtxModuleCache": "get", "KernelLibrary": "clear",
     "SmResource": "coscheduled_alignment device min_partition_size sm_count",
     "GpuRuntime": "calibration device device_count device_ordinals devices memory_budget_bytes "
     "memory_budget_for policy selected_device",
@@ -386,7 +394,8 @@ WITHOUT_DRIVER: Final[Mapping[str, str]] = {
     "MemoryPool": "handle is_foreign shareable", "DeviceArena": "release",
     "StreamPool": "__getitem__ __iter__ next_stream", "LinearAlgebra": "warm_up",
     "CudaClient": "compute_stream_handle", "DevicePool": "context context_at",
-    "PtxModuleCache": "get_or_compile", "Stream": "handle unordered use_memory",
+    "PtxModuleCache": "get_or_compile", "KernelLibrary": "kernel module prewarm",
+    "Stream": "handle unordered use_memory",
     "Context": "default_stream handle is_green legacy_stream limits per_thread_stream use_memory "
     "when_module_loaded",
 }  # fmt: skip
@@ -406,7 +415,7 @@ OTHER_ERRORS: Final = {
 NOT_OF_THE_CONTEXT: Final = frozenset({
     "CapturedGraph", "PhysicalMemory", "MemoryPool", "PinnedPool", "RegisteredArray", "CudaClient",
     "DevicePool", "SmResource", "GpuRuntime", "CachedBackend", "Device", "PtxModuleCache",
-    "KeyedPtxModuleCache",
+    "KeyedPtxModuleCache", "KernelLibrary",
 })  # fmt: skip
 # Public classes without a row, and why.
 NO_ROW: Final[Mapping[str, str]] = {

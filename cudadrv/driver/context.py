@@ -295,10 +295,28 @@ class BaseContext(Closeable):
         return least, greatest
 
     def bind(self) -> None:
-        """Make this the calling thread's current context, in place of any other."""
+        """Make this the calling thread's current context, in place of any other.
+
+        `bound` does so for a block.
+        """
         (code,) = self._api.cuCtxSetCurrent(self._handle.raw)
         if code:
             raise failure(self._api, code, "cuCtxSetCurrent", f"binding {self!r} to the thread")
+
+    @contextmanager
+    def bound(self) -> Iterator[None]:
+        """Make this the calling thread's current context for a block, then the former one again."""
+        code, former = self._api.cuCtxGetCurrent()
+        if code:
+            raise failure(self._api, code, "cuCtxGetCurrent", "querying the current context")
+        self.bind()
+        try:
+            yield
+        finally:
+            (code,) = self._api.cuCtxSetCurrent(former)
+            if code:
+                doing = "binding the former context to the thread"
+                raise failure(self._api, code, "cuCtxSetCurrent", doing)
 
     def synchronize(self) -> None:
         """Wait until all work of the context is done, and return cached blocks to the pool.

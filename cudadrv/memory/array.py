@@ -25,6 +25,7 @@ from ptx.read_only import ReadOnly
 from .. import border, errors
 from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
+from .array_hints import missing_attribute
 from .buffer import BufferView, DeviceBuffer, DeviceData, View, alloc, owning
 from .dtypes import NAMED, NUMBERS, AnyDType, TypedDType, checked_dtype
 from .export import Exported
@@ -86,6 +87,14 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
     dtype: ReadOnly[np.dtype[_ScalarT]] = ReadOnly("_dtype")
     _shape: tuple[int, ...]
     shape: ReadOnly[tuple[int, ...]] = ReadOnly("_shape")
+
+    if not TYPE_CHECKING:  # a type checker would accept any name
+
+        def __getattr__(self, name: str) -> object:
+            error = missing_attribute(self, name)
+            if error is None:
+                return object.__getattribute__(self, name)  # raises, as without this method
+            raise error
 
     @overload
     def __new__(

@@ -253,3 +253,17 @@ def test_a_stream_that_closes_while_a_slab_is_made_is_no_failure_of_the_driver(
     stream.close()
     with pytest.raises(ClosedError):  # as from there on, where another thread closed it
         arena._fresh(stream, 1024, Lease(4096, deque()), "")
+
+
+def test_a_borrowed_slab_is_released_at_the_end_of_its_block(stream: cudadrv.Stream) -> None:
+    arena = DeviceArena(np.float32)
+    with arena.borrow(stream, 100, "fit") as slab:
+        assert (slab.shape, arena.statistics().cached_bytes) == ((128,), 0)
+        stream.fill(slab, 3)
+    with pytest.raises(ZeroDivisionError), arena.borrow(stream, 65) as again:
+        assert again is slab
+        raise ZeroDivisionError
+    now = arena.statistics()
+    assert (now.in_use_bytes, now.cached_bytes, now.slabs, now.hits) == (0, 512, 1, 1)
+    with pytest.raises(InvalidValueError, match="-1 elements"), arena.borrow(stream, -1):
+        raise AssertionError

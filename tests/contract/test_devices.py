@@ -7,6 +7,7 @@ import pytest
 import cudadrv
 from cudadrv import Device, DeviceAttribute, cuda_context_for
 from cudadrv.errors import ClosedError, InvalidDeviceError
+from tests.current_context import current_context
 from tests.several_threads import all_at_once
 
 
@@ -113,6 +114,21 @@ def test_bind_makes_a_context_current_whatever_was_before() -> None:
         own.bind()
         primary.bind()
         assert cuda_context_for(0) is primary
+
+
+def test_a_context_is_current_for_a_block_and_then_the_former_one() -> None:
+    primary = cuda_context_for(0)
+    with cudadrv.Context.create(0) as own:
+        primary.bind()
+        with own.bound():
+            assert current_context() == int(own.handle)
+            with pytest.raises(ZeroDivisionError), primary.bound():
+                assert current_context() == int(primary.handle)
+                raise ZeroDivisionError
+            assert current_context() == int(own.handle)
+        assert current_context() == int(primary.handle)
+    with pytest.raises(ClosedError), own.bound():
+        raise AssertionError
 
 
 def test_memory_info_counts_what_is_allocated() -> None:

@@ -6,6 +6,8 @@ import os
 import threading
 import weakref
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, overload
 
@@ -257,6 +259,21 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
         lease.held.append(True)
         lease.uses += 1
         return slab.bucket, slab
+
+    @contextmanager
+    def borrow(
+        self, stream: BaseStream, elements: int, label: str = ""
+    ) -> Iterator[DeviceArray[_ScalarT]]:
+        """Allocate a slab for a block, and release it at its end.
+
+        Work that the block queues on `stream` may still run then: the slab is reused in its order.
+        The arguments are those of `alloc`.
+        """
+        bucket, slab = self.alloc(stream, elements, label)
+        try:
+            yield slab
+        finally:
+            self.release(bucket, slab)
 
     def release(self, bucket: int, slab: DeviceArray[_ScalarT]) -> None:
         """Return a slab for reuse, in the order of the stream it was allocated for.
