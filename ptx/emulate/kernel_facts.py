@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Literal
 
@@ -159,6 +159,7 @@ class KernelFacts:
         uses_of: what becomes of each element that an instruction loads; () where it loads none.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         instruments: what wrote code for observers into it.
+        memo: what observers find out about it for its further launches, by their classes.
     """
 
     kernel: str
@@ -181,6 +182,7 @@ class KernelFacts:
     uses_of: Callable[[Instruction], tuple[Use, ...]]
     count_registers: Callable[[], int]
     instruments: tuple[Instrument, ...]
+    memo: dict[type, object] = field(default_factory=dict)
 
     @property
     def may_fence_narrowly(self) -> bool:

@@ -7,10 +7,9 @@ executed them. `chunk_races.py` does that for each chunk of blocks.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from operator import itemgetter
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,9 @@ from ptx.emulate.check.accelerations import ALL, Accelerations, DeferredWork
 from ptx.emulate.check.access_step import AccessStep
 from ptx.emulate.check.async_copies import VirtualThreads
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
+from ptx.emulate.check.kernel_accesses import KernelAccesses
 from ptx.emulate.check.lazy_shadow_memory import FEWEST_LISTED, LazyShadowMemory
-from ptx.emulate.check.memory_model import AccessRole, role_of
+from ptx.emulate.check.memory_model import AccessRole
 from ptx.emulate.check.proxy_fences import ProxyFenceLog
 from ptx.emulate.check.shadow_memory import ShadowMemory
 from ptx.emulate.check.stamps import (
@@ -113,38 +113,6 @@ def _work_of(instruction: Instruction) -> str:
     return facts.name if facts.opcode == "tcgen05" else facts.opcode
 
 
-@dataclass(frozen=True, slots=True)
-class _AccessForms:
-    """The accesses that a kernel has.
-
-    Attributes:
-        has_narrow: whether any names a scope below the last level.
-        reads_by_async: whether any reads shared memory through the async proxy.
-        global_shift, shared_shift: turn the number of a byte into that of its unit, the smallest
-            element.
-    """
-
-    has_narrow: bool
-    reads_by_async: bool
-    global_shift: int
-    shared_shift: int
-
-    @classmethod
-    def of(cls, sites: Iterable[Site]) -> Self:
-        """Return the forms of these accesses."""
-        has_narrow = reads_by_async = False
-        least = {"global": 4, "shared": 4}
-        for site in sites:
-            has_narrow |= role_of(site.instruction, writes=site.writes).scope in NARROW
-            if site.space == "shared" and not site.writes:
-                reads_by_async |= site.facts.proxy == ASYNC
-            for space in least:
-                if site.space in (space, "generic"):
-                    least[space] = min(site.nbytes, least[space])
-        shifts = [nbytes.bit_length() - 1 for nbytes in least.values()]
-        return cls(has_narrow, reads_by_async, *shifts)
-
-
 class RaceCheck:
     """The races of one launch.
 
@@ -193,11 +161,11 @@ class RaceCheck:
         self.memory: DeviceMemory = memory
         self.levels: int = 3 if cluster_blocks > 1 else 2
         self.shift: int = block_shift(block[0] * block[1] * block[2])
-        forms = _AccessForms.of(code.find_sites())
-        self.has_narrow: bool = forms.has_narrow
-        self.reads_by_async: bool = forms.reads_by_async
-        self.global_shift: int = forms.global_shift
-        self.shared_shift: int = forms.shared_shift
+        self._accesses = accesses = KernelAccesses.of(code)
+        self.has_narrow: bool = accesses.has_narrow
+        self.reads_by_async: bool = accesses.reads_by_async
+        self.global_shift: int = accesses.global_shift
+        self.shared_shift: int = accesses.shared_shift
         # Without narrow scopes the last level alone is needed.
         is_narrow = self.has_narrow or code.may_fence_narrowly
         self.lowest_level: int = 0 if is_narrow else self.levels - 1
@@ -269,15 +237,9 @@ class RaceCheck:
         if number is None:
             number = min(len(self._sites), MOST_SITES - 1)
             if number == len(self._sites):
-                instruction = site.instruction
-                is_guess = self._code.is_guess(instruction)
-                role = role_of(
-                    instruction, writes=site.writes, is_guess=is_guess,
-                    update=self._code.update_of(instruction),
-                    is_poll=self._code.is_poll(instruction),
-                )  # fmt: skip
+                role = self._accesses.role(site, self._code)
                 self._sites.append((site, role))
-                if is_guess:
+                if role.is_guess:
                     self.guesses.append(number)
             self._numbers[site] = number
         return number
