@@ -294,10 +294,11 @@ def execute(call: KernelCall, limits: Limits) -> None:
         CallError: with the code of the kernel's error.
     """
     locks, memories = _reached(call)
-    _note_kernel(call.device)
+    device = call.device
+    _note_kernel(device)
 
     def run() -> None:
-        _part(call.device, memories, lambda: _launch(call, limits))
+        _part(device, memories, lambda: _launch(call, limits))
 
     _holding(locks, run)
 

@@ -226,6 +226,8 @@ class EmulatedKernel:
             raise LaunchError(
                 f"kernel {self.shown}: the grid {grid} is no multiple of the cluster {cluster}"
             )
+        if grid == call.grid and cluster == call.cluster:
+            return call
         return call._replace(grid=grid, cluster=cluster)
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
