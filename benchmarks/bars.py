@@ -153,7 +153,8 @@ def _operations() -> Iterator[Bar]:
         ("XᵀWX of a size", 0.5), ("XᵀWY of a size", 0.5), ("Hessian of a size", 0.5),
         ("matrix times vector of a size", 0.5), ("Cholesky of a size", 0.5),
         ("refinement of a size", 0.5), ("iterative solve of a size", 0.5),
-        ("module of a key", 1.0), ("module of a source", 1.0), ("image in memory", 5.0),
+        ("module of a key", 1.0), ("module of a source", 1.0), ("kernel of a library", 2.0),
+        ("image in memory", 5.0),
     ):  # fmt: skip
         yield Bar("operations", case, OURS, "", most, null=True)
 

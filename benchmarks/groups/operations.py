@@ -54,8 +54,8 @@ class Operation:
 
 CLASSES: Final = (
     "Context", "CudaAllocator", "DeviceArena", "DeviceArray", "DeviceBuffer", "Event",
-    "GpuDispatchPolicy", "GraphExec", "Kernel", "KeyedPtxModuleCache", "PinnedPool",
-    "PtxModuleCache", "Stream", "StreamPool",
+    "GpuDispatchPolicy", "GraphExec", "Kernel", "KernelLibrary", "KeyedPtxModuleCache",
+    "PinnedPool", "PtxModuleCache", "Stream", "StreamPool",
 )  # fmt: skip
 _BY_HAND: Final = "Python by hand"
 _DICT: Final = "a dict"
@@ -215,6 +215,10 @@ OPERATIONS: Final = (
         "single.get_or_compile(context, 'put', source)", _DICT,
     ),
     Operation(
+        "kernel of a library", "KernelLibrary.kernel KernelLibrary.module", "table[3]",
+        "library.kernel(context, 'put')", _DICT,
+    ),
+    Operation(
         "image in memory", "ptx.compile", "table[3]", "compile(source, options)", _DICT,
     ),
 )  # fmt: skip
@@ -230,19 +234,20 @@ ELSEWHERE: Final = """
 """Callables that another group measures, by group."""
 EXCUSED: Final = """
     starts no work that a program repeats, but at its start or end
-        Context.bind Context.close Context.create Context.create_green Context.enable_peer_access
+        Context.bind Context.bound Context.close Context.create Context.create_green
+        Context.enable_peer_access
         Context.external_stream Context.new_graph Context.profiling Context.reset
         Context.use_memory Context.when_module_loaded Stream.use_memory StreamPool.close
         Context.new_stream_pool DeviceArena.close GraphExec.close
     takes as long as the compiler or the loading of a module
         Context.compile Context.compile_kernel Context.compile_nvvm Context.link
-        Context.load_module
+        Context.load_module KernelLibrary.prewarm
     takes as long as the work that it waits for
         Context.synchronize StreamPool.synchronize
     frees what is cached, which a program does when memory is short
         CudaAllocator.clear_arena CudaAllocator.forget_captured CudaAllocator.free_captured
         CudaAllocator.freeze CudaAllocator.install_arena CudaAllocator.reset
-        CudaAllocator.unfreeze DeviceArena.trim PinnedPool.trim
+        CudaAllocator.unfreeze DeviceArena.trim KernelLibrary.clear PinnedPool.trim
     reads numbers of this process, not of the driver
         CudaAllocator.statistics DeviceArena.bucket_of DeviceArena.statistics
         PinnedPool.statistics
@@ -255,7 +260,7 @@ EXCUSED: Final = """
         Kernel.max_active_blocks Kernel.max_active_clusters Kernel.max_potential_block_size
         Kernel.max_potential_cluster_size Kernel.set_attribute
     is made of operations that are measured
-        Stream.assign Stream.contiguous Stream.in_place Stream.unordered
+        DeviceArena.borrow Stream.assign Stream.contiguous Stream.in_place Stream.unordered
     touches no device, and only reads or writes JSON
         GpuDispatchPolicy.from_json GpuDispatchPolicy.to_json
     calls two predicates that are measured
@@ -309,6 +314,7 @@ def operation_names(
         "source": _SOURCE, "source_of": lambda key: _SOURCE, "options": options,
         "compile": ptx.compile, "keyed": cudadrv.KeyedPtxModuleCache(options),
         "single": cudadrv.PtxModuleCache(options),
+        "library": cudadrv.KernelLibrary({"put.cu": _SOURCE}, options),
     }  # fmt: skip
     return names | _memory_names(stream, array)
 
