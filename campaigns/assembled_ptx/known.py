@@ -108,7 +108,7 @@ KNOWN: Final = (
     KnownDifference(
         "a name of another module rejects the kernels that use it, when they are taken",
         False,
-        lambda text, log: re.search("Undefined reference|Unresolved extern", log) is not None,
+        lambda text, log: "Undefined reference" in log,
     ),
     KnownDifference(
         "ptxas ignores repeated modifiers, and some of other instructions: no compiler writes them",
@@ -199,10 +199,12 @@ KNOWN: Final = (
         and re.search("not take 2 operands|operand 2 has|no such comb", error) is not None,
     ),
     KnownDifference(
-        "ptxas takes predicates as matrices, as their metadata, and as pairs of bf16 for e2m1",
+        "ptxas takes predicates as matrices and their metadata, results of atom, and pairs of bf16",
         True,
         lambda text, error: "%pred" in _wrong_operand(text, error)
-        and re.match(r"(?:movmatrix|ldmatrix|w?g?mma)\.|cvt\..*e2m1x2.*bf16x2", text) is not None,
+        and re.match(
+            r"(?:movmatrix|ldmatrix|w?g?mma|atom)\.|cvt\..*e2m1x2.*bf16x2", text
+        ) is not None,
     ),
     KnownDifference(
         "ptxas takes addresses in registers of any type for some instructions that need 64 bits",
@@ -263,9 +265,9 @@ KNOWN: Final = (
         ) is not None,
     ),
     KnownDifference(
-        "ptxas takes special registers and sinks as elements of matrices",
+        "ptxas takes special registers and sinks as elements of matrices and of results of atom",
         True,
-        lambda text, error: _opcode(text) in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix")
+        lambda text, error: _opcode(text) in ("atom", *_MATRICES)
         and re.match(r"\{.*(?:%tid|%laneid|\b_[,}])", _wrong_operand(text, error)) is not None,
     ),
     KnownDifference(

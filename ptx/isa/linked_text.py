@@ -14,6 +14,7 @@ from typing import Final
 
 from ptx.errors import LinkError
 from ptx.isa.errors import syntax_error
+from ptx.isa.forms.check import SYSTEM_FUNCTIONS
 from ptx.isa.lexer import without_comments
 from ptx.isa.model import Linkage, Space
 from ptx.isa.module import PtxModule, parse
@@ -27,9 +28,7 @@ _VARIABLE: Final = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:[=,;]
 _FILE: Final = re.compile(r"(\.file\s+)(\d+)")
 _LOCATION: Final = re.compile(r"(\.loc\s+)(\d+)")
 _INLINED_FROM: Final = re.compile(r"(\.loc\s+\d+\s+\d+\s+\d+)\s*,[^\n]*")
-_SYSTEM_CALLS: Final = frozenset(
-    {"vprintf", "malloc", "free", "__assertfail", "__assert_fail", "cudaGraphSetConditional"}
-)
+_SYSTEM_CALLS: Final = SYSTEM_FUNCTIONS | {"__assert_fail", "cudaGraphSetConditional"}
 """Functions that PTX declares and the device supplies (PTX Interoperability, "System Calls")."""
 
 _SHARED_LINKAGES: Final = (Linkage.VISIBLE, Linkage.WEAK, Linkage.COMMON)

@@ -22,6 +22,7 @@ from typing import Final
 import ptx
 from ptx.errors import ImageFormatError, PtxError
 from ptx.isa.fatbin import MAGIC, fatbin_ptx
+from ptx.isa.forms.check import SYSTEM_FUNCTIONS
 from ptx.isa.linked_text import link_texts
 from ptx.isa.module import with_register_limit
 from ptx.standard_streams import write_error
@@ -74,7 +75,6 @@ DONE:
 # PTX calls. A kernel that reads their addresses keeps them.
 _ROOT: Final = "cudadrv_keeps_functions"
 _ENTRY: Final = re.compile(rf"^\.visible \.entry {_ROOT}\(.*?^}}$", re.MULTILINE | re.DOTALL)
-_OF_THE_SYSTEM: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 NO_STAND_IN: Final = "CUDADRV_NO_STAND_IN"
 """Set for a child that needs the real libraries."""
 _MISSING_ARCH, _INVALID_INPUT, _PTX_COMPILE, _NVVM_COMPILE, _INTERNAL = 2, 3, 4, 5, 6
@@ -121,7 +121,7 @@ def undefined_functions(linked: str, texts: Sequence[str]) -> tuple[str, ...]:
         if function.span is not None
     }
     declared = {name for module in modules[1:] for name in module.functions}
-    return tuple(sorted(declared - defined - _OF_THE_SYSTEM))
+    return tuple(sorted(declared - defined - SYSTEM_FUNCTIONS))
 
 
 def lto_root(names: Sequence[str], arch: str) -> tuple[bytes, str]:

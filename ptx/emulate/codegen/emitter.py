@@ -274,7 +274,10 @@ class Emitter:
         number = self._numbers[operand.base.name]
         if self.scope.width[number] not in (4, 8):
             raise self.reject(f"{operand.base.name} is no register of 32 or 64 bits")
-        return self._registers.addresses(number), operand.offset, space
+        addresses = self._registers.addresses(number)
+        if self.scope.width[number] == 4 and self.instruction.facts.space == "const":
+            addresses = self.temporary(f"{addresses}.moved({self.scope.const_base})")
+        return addresses, operand.offset, space
 
     # For operations: observers.
 

@@ -205,6 +205,11 @@ class FunctionScope:
         """The function that a name means, through `.alias`."""
         return self.aliases.get(name, name)
 
+    @property
+    def const_base(self) -> int:
+        """What an address of constants lacks in a register of 32 bits."""
+        return self.layout.const_base
+
     def const_ranges(self) -> list[tuple[int, int]]:
         """The address ranges of the module's constant variables."""
         return list(self.layout.const_ranges)

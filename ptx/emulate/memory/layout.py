@@ -78,6 +78,7 @@ class ModuleLayout:
     Attributes:
         globals: name -> (address, nbytes) of `.global` and `.const` variables.
         code: function name -> address for calls by address.
+        const_base: what an address of constants lacks in a register of 32 bits.
     """
 
     def __init__(
@@ -107,6 +108,8 @@ class ModuleLayout:
             for v in placed
             if v.space is Space.CONST
         )
+        first = self.const_ranges[0][0] if self.const_ranges else memory.base
+        self.const_base: int = first & ~0xFFFFFFFF
         for variable in placed:
             self.initialise(variable)
 

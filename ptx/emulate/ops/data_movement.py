@@ -120,7 +120,15 @@ def _convert_address(e: Emitter, i: Instruction) -> None:
     if window is not None:
         sign = "-" if "to" in i.modifiers else "+"
         value = f"{value} {sign} {e.constant(window, kind)}"
+    elif space == "const" and kind == "u64":
+        value = f"{e.helper(of_constants)}({value}, {e.scope.const_base})"
     e.assign(i.operands[0], kind, value)
+
+
+def of_constants(addresses: Value, base: int) -> Value:
+    """Return addresses of constants, some of which were in a register of 32 bits."""
+    is_short = addresses < np.uint64(1 << 32)
+    return np.where(is_short, addresses | np.uint64(base), addresses)[()]
 
 
 def within(addresses: Value, low: int, high: int) -> Value:

@@ -103,6 +103,8 @@ def _convert_address(e: LaneEmitter, i: Instruction) -> None:
     window = next((_WINDOWS[word] for word in i.modifiers if word in _WINDOWS), None)
     if window is not None:
         value = f"{value} {'-' if 'to' in i.modifiers else '+'} {window} & {e.ones(kind)}"
+    elif "const" in i.modifiers and kind == "u64":
+        value = f"{value} | ({e.scope.const_base} if {value} >> 32 == 0 else 0)"
     e.assign(i.operands[0], kind, value)
 
 
@@ -288,6 +290,8 @@ class _Place:
             if self.width not in (4, 8):
                 e.reject()
             self.base = e.bits(operand.base, f"u{8 * self.width}")
+            if self.width == 4 and e.instruction.facts.space == "const":
+                self.base, self.width = f"({self.base} + {e.scope.const_base})", 8
         elif isinstance(operand.base, Symbol):
             space_of_symbol, self.base = e.scope.symbol(operand.base.name, e.instruction)
             self.space = (

@@ -8,12 +8,15 @@ from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.forms.operand_kinds import Shape
 from ptx.isa.forms.shapes import Shapes
 from ptx.isa.instruction_facts import InstructionFacts
-from ptx.isa.model import Function, Instruction, Register
+from ptx.isa.model import Function, Instruction, Linkage, Register
 from ptx.isa.module import PtxModule
 from ptx.isa.opcodes.opcode_table import ROWS
 
 NEWEST: Final = (9, 5)
 """The version of PTX whose forms the table has. Modules of later ones are not checked."""
+
+SYSTEM_FUNCTIONS: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+"""Those that the device supplies, as ptxas knows them."""
 
 # Forms that were found right, of all modules: the facts of an opcode with its modifiers, which are
 # one object, and the shapes of the operands.
@@ -22,11 +25,15 @@ _MOST_FORMS: Final = 1 << 16
 
 
 def check_forms(module: PtxModule) -> None:
-    """Check every instruction of every function.
+    """Check every instruction of every function, and that each function has a body.
 
     Raises:
-        PtxSyntaxError: at the first one that PTX does not have.
+        PtxSyntaxError: at the first instruction that PTX does not have, or at a function or kernel
+            that is declared without `.extern` and has no body.
     """
+    for function in module.functions.values():
+        if function.span is None:
+            _check_declaration(module, function)
     major, _, minor = module.version.partition(".")
     if (int(major), int(minor)) > NEWEST:
         return
@@ -35,6 +42,20 @@ def check_forms(module: PtxModule) -> None:
     for function in module.functions.values():
         if function.span is not None:
             _check_function(module, function)
+
+
+def _check_declaration(module: PtxModule, function: Function) -> None:
+    if function.linkage is Linkage.EXTERN or function.name in module.aliases:
+        return
+    if function.name in SYSTEM_FUNCTIONS:
+        return
+    kind = "kernel" if function.is_entry else "function"
+    raise PtxSyntaxError(
+        f"the {kind} {function.name} is declared without .extern and has no body",
+        line=function.line,
+        column=1,
+        source_line=module.text.split("\n")[function.line - 1],
+    )
 
 
 def _check_function(module: PtxModule, function: Function) -> None:

@@ -176,3 +176,29 @@ def test_every_form_is_found_by_each_of_its_modifiers_and_types() -> None:
 def test_modules_of_a_later_version_than_the_table_are_not_checked() -> None:
     assert fault_of("cvt.sat.u8.u8 %b161, %b162;", "9.5")
     assert not fault_of("cvt.sat.u8.u8 %b161, %b162;", "9.6")
+
+
+def fault_of_declarations(declarations: str) -> str:
+    module = parse(f"{HEADER.format('9.0')}{declarations}\n.visible .entry k() {{ ret; }}\n")
+    try:
+        check_forms(module)
+    except PtxSyntaxError as error:
+        return error.reason
+    return ""
+
+
+def test_functions_without_a_body_are_rejected_unless_they_are_external() -> None:
+    """As ptxas, whether something calls them or not."""
+    accepted = (
+        ".extern .func f();", ".extern .func (.param .b32 r) f(.param .b32 p) .noreturn;",
+        ".extern .entry f();", ".func f(); .func f() { ret; }", ".func vprintf();",
+        ".visible .func malloc();", ".func free();", ".func __assertfail();",
+        ".func f(); .func h() { ret; } .alias f, h;",
+    )  # fmt: skip
+    rejected = (
+        ".func f();", ".func f;", ".visible .func f();", ".weak .func f(.param .b32 p);",
+        ".func f() .noreturn;", ".entry f();", ".visible .entry f(.param .u64 p);",
+        ".weak .entry f();", ".func vprintf() { ret; } .func vprint();",
+    )  # fmt: skip
+    assert {each: fault_of_declarations(each) for each in accepted} == dict.fromkeys(accepted, "")
+    assert [each for each in rejected if ".extern" not in fault_of_declarations(each)] == []
