@@ -16,7 +16,10 @@ _ALIGNMENT: Final = 256
 
 
 def run_case(
-    context: cudadrv.Context, case: Case, inputs: Sequence[Bits] | None = None
+    context: cudadrv.Context,
+    case: Case,
+    inputs: Sequence[Bits] | None = None,
+    jit: cudadrv.JitOptions | None = None,
 ) -> list[Bits]:
     """Return the bytes of each compared buffer.
 
@@ -27,6 +30,7 @@ def run_case(
         context: of the device.
         case: the kernel.
         inputs: other contents than those of the case.
+        jit: options of the assembler.
 
     Raises:
         CudaError: the driver rejects the module, or the kernel fails.
@@ -38,7 +42,7 @@ def run_case(
         memory[start : start + len(content)] = content
     with (
         context.new_stream() as stream,
-        context.load_module(ptx.Image.from_ptx(case.ptx)) as module,
+        context.load_module(ptx.Image.from_ptx(case.ptx), jit=jit) as module,
     ):
         device = stream.to_device(memory)
         arguments: list[object] = [device.ptr + start for start in starts]
