@@ -172,8 +172,8 @@ class KernelParameter:
     """One parameter of a kernel: packs values for it, or raises the reason."""
 
     __slots__ = (
-        "_bits_format", "_format", "_integer", "_is_signed", "_takes_any", "elements", "kernel",
-        "param", "position", "usual_dtype",
+        "_array_kind", "_bits_format", "_format", "_integer", "_is_signed", "_takes_any", "_whole",
+        "elements", "kernel", "param", "position", "usual_dtype",
     )  # fmt: skip
 
     def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
@@ -195,6 +195,16 @@ class KernelParameter:
         usual = "" if elements is None else elements.usual
         self.usual_dtype: AnyDType | None = named_dtype(usual)
         self._is_signed = _SIGNS.get(param.cpp_type)
+        # The kind of most of its arrays and integers, the range of those, and None for others.
+        is_pointer = self._integer is not None and param.is_pointer is not False
+        is_plain = elements is None or not (elements.is_vector or self._takes_any)
+        of_array: Word = "memory" if elements is None else "array"
+        self._array_kind = of_array if is_pointer and is_plain else None
+        bits = 8 * param.nbytes
+        least, end = (-(1 << bits - 1), 1 << bits - 1) if self._is_signed else (0, 1 << bits)
+        whole: Word = "signed" if self._is_signed else "whole"
+        is_range = self._integer is not None and param.cpp_type != "b"
+        self._whole = (least, end, whole) if is_range else None
 
     def __repr__(self) -> str:
         return f"<KernelParameter {self.position} of {self.kernel!r}: {self.type_name}>"
@@ -241,8 +251,17 @@ class KernelParameter:
             ArgumentError: it has the wrong type, size or range.
             WrongDeviceError: it is memory of another device or context.
         """
+        if value.__class__ is DeviceArray:  # the most frequent, as generated code tests it
+            kind, array = self._array_kind, value
+            if kind is not None and (kind == "memory" or array._dtype is self.usual_dtype):
+                memory = array._handle
+                if memory.ordered_on is stream._handle:
+                    return Argument(array._address, kind, memory)
+        elif value.__class__ is int and self._whole is not None:
+            least, end, kind = self._whole
+            if least <= value < end:
+                return Argument(value, kind)
         if self._integer is not None and isinstance(value, DeviceData):
-            # First, as most arguments are arrays.
             return self._read_memory(cast("AnyDeviceArray | DeviceBuffer", value), stream)
         plain = unwrapped(value)
         if plain is not value and not self._is_memory(value, stream):

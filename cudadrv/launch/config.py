@@ -156,7 +156,7 @@ class LaunchAttributes:
 NO_ATTRIBUTES: Final = LaunchAttributes()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class LaunchConfig:
     """The blocks, threads and resources of a launch.
 
@@ -193,8 +193,8 @@ class LaunchConfig:
     programmatic: bool
     attributes: LaunchAttributes
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         grid: Extents,
         block: Extents,
         shared_bytes: int = 0,
@@ -202,7 +202,18 @@ class LaunchConfig:
         cooperative: bool = False,
         programmatic: bool = False,
         attributes: LaunchAttributes = NO_ATTRIBUTES,
-    ) -> None:
+    ) -> Self:
+        """Return a configuration; of two integers the same object as before, if it is known."""
+        is_frequent = (
+            grid.__class__ is int and block.__class__ is int and shared_bytes.__class__ is int
+            and cluster is None and cooperative is False and programmatic is False
+            and attributes is NO_ATTRIBUTES and cls is LaunchConfig
+        )  # fmt: skip
+        if is_frequent:
+            known = _known.get((grid, block, shared_bytes))
+            if known is not None:
+                return known  # type: ignore[return-value]  # `cls` is `LaunchConfig`
+        self = object.__new__(cls)
         if type(shared_bytes) is not int:
             shared_bytes = _index("shared_bytes", shared_bytes, "give an integer number of bytes")
         if shared_bytes < 0:
@@ -217,6 +228,15 @@ class LaunchConfig:
         if attributes is not NO_ATTRIBUTES:
             border.instance_of("LaunchConfig: attributes", attributes, LaunchAttributes)
         _fill_attributes(self, attributes)
+        if is_frequent:
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[grid, block, shared_bytes] = self
+        return self
+
+    # Else a copy would fill an object that `__new__` returns for others.
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), tuple([getattr(self, field.name) for field in fields(self)])
 
     @classmethod
     def for_elements(cls, n: Extents, block: Extents = 256) -> LaunchConfig:
@@ -272,6 +292,10 @@ class LaunchConfig:
         return math.prod(self.grid)
 
 
+_MOST_KNOWN: Final = 256
+# Those of grids and blocks along x, which most calls of launches make. They never change, so one
+# object serves every call with the same integers. Single operations of a dict: no lock.
+_known: Final[dict[tuple[object, object, object], LaunchConfig]] = {}
 # A frozen dataclass is filled through its slots, which takes half as long as object.__setattr__:
 # callers that write the configuration into the call make one per launch.
 (

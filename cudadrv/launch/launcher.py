@@ -165,7 +165,13 @@ class LauncherState:
         self._numbers = itertools.count(1)
         self._has_code = False
         self._prepared: Registry[_Prepared] = Registry()
-        self._globals = {**self._names(launch_elsewhere), **self._follow_names()}
+        follow_names = self._follow_names()
+        self._globals = {**self._names(launch_elsewhere), **follow_names}
+        # The globals of prepared launches, but for those that each has of its own.
+        self._prepared_names: dict[str, object] = {
+            **follow_names, "__builtins__": {}, "fail": self._fail, "NO_CALL": IndexError,
+            "INTERRUPTS": BaseException, "calls": _NO_CALLS, "pop": _NO_CALLS.pop, "push": bool,
+        }  # fmt: skip
         # They take arguments of any kind until code for the kinds in use is generated.
         slow, kernel_slow = [
             FunctionType(code, self._globals, closure=(CellType(self._globals),)) for code in SLOW
@@ -281,18 +287,8 @@ class LauncherState:
 
     def _prepare(self, *args: object) -> _Prepared:
         read, parameters = self._parameters.pack(args, self._stream)
-        scope: dict[str, object] = {
-            "__builtins__": {},
-            "fail": self._fail,
-            **self._follow_names(),
-            "own": self._own,
-            "NO_CALL": IndexError,
-            "INTERRUPTS": BaseException,
-            "calls": _NO_CALLS,
-            "pop": _NO_CALLS.pop,
-            "push": bool,
-            **{f"a{number}": value for number, value in enumerate(args)},
-        }
+        scope = {**self._prepared_names, "own": self._own}
+        scope.update(zip(self._parameters.names, args, strict=True))
         function = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
         launch = _PreparedPartial(function) if FREE_THREADED else function
         # Weakly, so that a dropped object is freed at once, with its arguments.

@@ -177,6 +177,7 @@ class Kernel(NotCopyable):
     __slots__ = (
         "__weakref__",
         "_attributes",
+        "_checked",
         "_function",
         "_launchers",
         "_module",
@@ -226,6 +227,8 @@ class Kernel(NotCopyable):
         self._parameters: tuple[KernelParameter, ...] = self._packing.each
         self._parameter_bytes: int = self._packing.nbytes
         self._attributes: dict[int, int] = {}
+        # The configuration that was checked last, if its check depends on nothing that changes.
+        self._checked: LaunchConfig | None = None
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
         self._launchers: dict[tuple[BaseStream, LaunchConfig], Launcher] = {}
         _set_launch(self, self._launch_cached)
@@ -263,7 +266,8 @@ class Kernel(NotCopyable):
         stream._handle.raw  # noqa: B018  # raises if the stream was closed
         if stream.context is not self._module.context:
             stream._require(self._module.context, f"kernel {self._name!r}", _ELSEWHERE)
-        self._check_config(config)
+        if config is not self._checked:
+            self._check_config(config)
         self._allow_shared(config.shared_bytes)
         state = LauncherState(
             self._packing,
@@ -339,6 +343,7 @@ class Kernel(NotCopyable):
         if named_attribute == _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
             self._shared_allowed = value
         self._attributes.clear()  # one may depend on another
+        self._checked = None
 
     def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
         """Return how many blocks one multiprocessor can hold at once (the occupancy calculator).
@@ -506,6 +511,7 @@ class Kernel(NotCopyable):
             raise failure(module.api, code, "cuFuncSetAttribute", doing)
         self._shared_allowed = nbytes
         self._attributes.clear()  # one of them reports it
+        self._checked = None
 
     def _check_config(self, config: LaunchConfig) -> None:
         """Raise `LaunchConfigError`, with the limit, if the device or kernel cannot run it.
@@ -526,8 +532,7 @@ class Kernel(NotCopyable):
         ):
             for axis, extent, attribute in zip("xyz", extents, limits, strict=True):
                 # Every device runs blocks and grids of one thread along an axis.
-                limit = 1 if extent == 1 else device.attribute(attribute)
-                if extent > limit:
+                if extent != 1 and extent > (limit := device.attribute(attribute)):
                     raise self._unlaunchable(
                         f"{dimension}.{axis} is {extent}; {device!r} allows {limit}"
                     )
@@ -551,6 +556,8 @@ class Kernel(NotCopyable):
             self._check_cooperative(config)
         if config.attributes is not NO_ATTRIBUTES:
             self._check_attributes(config)
+        elif not config.cooperative:
+            self._checked = config
 
     def _check_shared(self, nbytes: int) -> None:
         device = self._module.context.device

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final, TypeAlias
 
 import ptx
@@ -25,6 +26,11 @@ _ADDRESS_CODE: Final = "P"
 DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
 
 
+@cache
+def _pointers(count: int) -> struct.Struct:
+    return struct.Struct(f"={count}Q")
+
+
 class ParameterBlock:
     """Memory for one launch's parameters, followed by the pointers that the driver reads."""
 
@@ -32,12 +38,12 @@ class ParameterBlock:
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
         # struct fills a bytearray fastest. The view prevents its reallocation.
-        start = -(-max(nbytes, 1) // 8) * 8
+        start = (nbytes + 7 & -8) or 8
         self.buffer: bytearray = bytearray(start + 8 * len(offsets))
         self._view = ctypes.c_char.from_buffer(self.buffer)
         base = ctypes.addressof(self._view)
-        pointers = [base + offset for offset in offsets]
-        struct.pack_into(f"={len(offsets)}Q", self.buffer, start, *pointers)
+        pack_into = _pointers(len(offsets)).pack_into
+        pack_into(self.buffer, start, *[base + offset for offset in offsets])
         self.address: int = base + start if offsets else 0
 
 
@@ -122,9 +128,10 @@ class KernelParameters:
         each: the parameters.
         nbytes: the size of all together.
         offsets: where each begins.
+        names: the name of each argument in generated code.
     """
 
-    __slots__ = ("_packers", "each", "kernel", "nbytes", "offsets")
+    __slots__ = ("_packers", "each", "kernel", "names", "nbytes", "offsets")
 
     def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
         self.kernel: str = kernel
@@ -134,6 +141,7 @@ class KernelParameters:
         )
         self.nbytes: int = signature.nbytes
         self.offsets: tuple[int, ...] = tuple(param.offset for param in signature.params)
+        self.names: tuple[str, ...] = tuple(f"a{number}" for number in range(len(self.each)))
         # By the kinds of the arguments.
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
 

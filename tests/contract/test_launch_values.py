@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -122,6 +124,23 @@ def test_integers_of_numpy_become_integers_of_python() -> None:
     )  # fmt: skip
     assert values == (4096, 64, -1, 5, 3, 1, 1, 4, 2, 1, 8, 1, 1, 1)
     assert {type(value) for value in values} == {int}
+
+
+def test_configurations_of_equal_values_are_equal_whichever_was_made_before() -> None:
+    plain = cudadrv.LaunchConfig(3, 64)
+    for known in (plain, cudadrv.LaunchConfig(3, 64)):
+        assert (known.grid, known.block, known.shared_bytes) == ((3, 1, 1), (64, 1, 1), 0)
+        for copied in (copy.copy(known), copy.deepcopy(known), pickle.loads(pickle.dumps(known))):
+            assert copied == known
+            assert hash(copied) == hash(known)
+        assert dataclasses.replace(known, grid=(4, 1, 1)) == cudadrv.LaunchConfig((4, 1), (64,))
+        assert known != cudadrv.LaunchConfig(3, 64, cooperative=True)
+        assert known != cudadrv.LaunchConfig(3, 64, 8)
+        # They equal integers, and are none.
+        for wrong in (3.0, True, np.float64(3)):
+            with pytest.raises(LaunchConfigError, match="each extent must be an integer"):
+                cudadrv.LaunchConfig(wrong, 64)  # type: ignore[arg-type]
+        assert cudadrv.LaunchConfig(np.int32(3), 64) == known
 
 
 def test_a_share_of_hits_is_between_0_and_1() -> None:
