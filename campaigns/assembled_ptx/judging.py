@@ -46,7 +46,7 @@ class Opening(NamedTuple):
         return int(digits[:-1]), int(digits[-1])
 
 
-def _kernel(lines: Sequence[str], opening: Opening) -> str:
+def kernel_of(lines: Sequence[str], opening: Opening) -> str:
     """A module with a kernel of these instructions, from line 5 on."""
     head = _HEADER.format(opening.version, opening.target)
     has_wide = version_of(opening.version) >= _WIDE
@@ -92,7 +92,7 @@ class Judge:
         rejected = self.rejected(forms, opening)
         for form in forms:
             self.modules += 1
-            text = _kernel([form], opening)
+            text = kernel_of([form], opening)
             error, _ = emulators_error(text, opening.capability)
             if bool(error) == (form in rejected):
                 self._report.count("instructions that agree")
@@ -110,7 +110,7 @@ class Judge:
 
     def takes(self, opening: Opening) -> bool:
         """Whether the assembler knows the target, the version, and both together."""
-        return not self._assembler.assemble(_kernel([], opening), opening.target).errors
+        return not self._assembler.assemble(kernel_of([], opening), opening.target).errors
 
     def agree(self, count: int) -> None:
         """Count instructions that both sides are known to accept, or to reject."""
@@ -123,7 +123,7 @@ class Judge:
         """
         found, left = set[str](), list(forms)
         while left:
-            text = _kernel([*left, _PLANTED], opening)
+            text = kernel_of([*left, _PLANTED], opening)
             assembly = self._assembler.assemble(text, opening.target)
             if assembly.skipped:  # it crashed: the instructions are assembled one by one
                 middle = len(left) // 2

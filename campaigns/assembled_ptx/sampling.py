@@ -101,20 +101,26 @@ class Sampler:
             return None
         return [opcode, *modifiers], [self._operand(spec, operands) for spec in pattern]
 
-    def with_modifiers(self, opcode: str, form: Form, modifiers: tuple[str, ...]) -> str:
-        """An instruction of a form with these modifiers, "" if the form does not have them."""
+    def with_modifiers(self, opcode: str, form: Form, modifiers: tuple[str, ...]) -> Iterator[str]:
+        """Instructions of a form with these modifiers, for each alternative of its operands."""
         operands = form.match(modifiers)
-        pattern = form.patterns[0]
-        if operands is None or pattern[-1:] == ("...",):
-            return ""
-        made: list[str] = []
-        for spec in pattern:
-            made.append(self._operand(spec, operands))
-            for _ in range(_TRIES):
-                if _UNUSUAL.search(made[-1]) is None:
-                    break
-                made[-1] = self._operand(spec, operands)
-        return f"{'.'.join((opcode, *modifiers))} {', '.join(made)}".rstrip() + ";"
+        if operands is None:
+            return
+        for pattern in form.patterns:
+            kinds = [spec.split("/") if spec[0] not in "{*" else [spec] for spec in pattern]
+            for number in range(max(map(len, kinds), default=1)):
+                chosen = [each[number % len(each)] for each in kinds]
+                if "..." not in chosen:
+                    made = [self._usual_operand(spec, operands) for spec in chosen]
+                    yield f"{'.'.join((opcode, *modifiers))} {', '.join(made)}".rstrip() + ";"
+
+    def _usual_operand(self, spec: str, operands: Operands) -> str:
+        made = self._operand(spec, operands)
+        for _ in range(_TRIES):
+            if _UNUSUAL.search(made) is None:
+                break
+            made = self._operand(spec, operands)
+        return made
 
     def neighbour(self) -> tuple[list[str], list[str]] | None:
         """The same with other modifiers and types, and operands that would be right for them.

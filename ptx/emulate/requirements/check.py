@@ -113,6 +113,19 @@ def instruction_needs(word: str) -> tuple[Needs, ...]:
     return tuple([needs for kinds, needs in _rules_of(word) if not kinds])
 
 
+def operand_needs(word: str, shapes: tuple[Shape, ...]) -> tuple[Needs, ...]:
+    """Return the needs that an instruction has because of its operands, by their shapes."""
+    return tuple([
+        needs
+        for kinds, needs in _rules_of(word)
+        if kinds
+        and all(
+            len(shapes) >= number and (not kind or fits(kind, Operands(()))(shapes[number - 1]))
+            for number, kind in kinds
+        )
+    ])  # fmt: skip
+
+
 @lru_cache(maxsize=8192)  # as above
 def _rules_of(word: str) -> tuple[tuple[tuple[tuple[int, str], ...], Needs], ...]:
     """The needs of an instruction, each with the numbers and kinds of operands that have it."""
@@ -203,18 +216,10 @@ def _unmet_by_operands(module: PtxModule) -> Iterator[tuple[Instruction, Needs]]
             continue
         shapes = Shapes(module, function)
         for statement in module.body(function.name).statements:
-            if not isinstance(statement, Instruction):
-                continue
-            for kinds, needs in rules.get(statement.text, ()):
-                if _has_operands(shapes.of_operands(statement), kinds):
-                    yield statement, needs
-
-
-def _has_operands(shapes: tuple[Shape, ...], kinds: Iterable[tuple[int, str]]) -> bool:
-    return all(
-        len(shapes) >= number and (not kind or fits(kind, Operands(()))(shapes[number - 1]))
-        for number, kind in kinds
-    )
+            if isinstance(statement, Instruction) and rules.get(statement.text):
+                for needs in operand_needs(statement.text, shapes.of_operands(statement)):
+                    if not meets(needs):
+                        yield statement, needs
 
 
 def _declared(module: PtxModule) -> Iterator[tuple[str, Needs]]:
