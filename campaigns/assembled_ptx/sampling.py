@@ -66,10 +66,10 @@ def spellings_of(form: Form) -> Iterator[tuple[str, ...]]:
     for each in types:
         yield (*form.words, *required, *each)
     for group in form.optional:
-        for word in group:
+        for word in sorted(group):
             yield (*form.words, *required, word, *types[0])
     for place, group in enumerate(form.required):
-        for word in group:
+        for word in sorted(group):
             yield (*form.words, *required[:place], word, *required[place + 1 :], *types[0])
 
 
