@@ -58,7 +58,6 @@ def build(
     started = time.perf_counter()
     if folders is None:
         folders = cuda_headers(request.options).paths if request.includes_anything() else ()
-    target = request.target
     with _nvrtc.NvrtcProgram(request.source, request.name, request.headers) as program:
         for expression in request.name_expressions:
             program.add_name_expression(expression)
@@ -71,19 +70,12 @@ def build(
             read(program)
         elif pch_folder is not None:
             _warn_of_heap(program)
-        text = program.ptx() if target.kind is not ImageKind.LTOIR else None
-        if target.kind is ImageKind.CUBIN:
-            data = program.cubin()
-        elif target.kind is ImageKind.LTOIR:
-            data = program.ltoir()
-        else:
-            text = _limited(text or "", request.options.maxrregcount)
-            data = text.encode()
+        data, text = _results(program, request)
         lowered = {e: program.lowered_name(e) for e in request.name_expressions}
     signatures, remark = known_signatures(text)
     signatures = with_types(signatures, request.source, request.options.flags())
     return Image(
-        target=target,
+        target=request.target,
         data=data,
         ptx=text,
         log="\n".join(filter(None, (log, remark))),
@@ -92,6 +84,18 @@ def build(
         compiler=_nvrtc.version(),
         build_ms=(time.perf_counter() - started) * 1e3,
     )
+
+
+def _results(program: _nvrtc.NvrtcProgram, request: CompileRequest) -> tuple[bytes, str | None]:
+    """Return the bytes of the image, and its PTX; None where there is none."""
+    kind = request.target.kind
+    if kind is ImageKind.LTOIR:
+        return program.ltoir(), None
+    text = program.ptx()
+    if kind is ImageKind.CUBIN:
+        return program.cubin(), text
+    text = _limited(text, request.options.maxrregcount)
+    return text.encode(), text
 
 
 def _limited(text: str, registers: int | None) -> str:

@@ -571,20 +571,30 @@ def elf_image(
         _put(image, at.numbers, struct.pack(f"<{count}H", 0, *[2] * (count - 1)))
         named = (soname, string_offsets[0]), (version, string_offsets[1])
         _put(image, at.versions, _versions(*named))
-    pointers = [
-        (_SONAME, string_offsets[0]), (_HASH, at.hashes), (_STRTAB, at.strings),
-        (_SYMTAB, at.symbols), (_STRSZ, len(strings)), (_SYMENT, _SYMBOL.size),
+    entries = _dynamic_entries(
+        at, string_offsets[0], len(strings), len(starters), has_version=bool(version)
+    )
+    _put(image, at.dynamic, b"".join(_ENTRY.pack(*words) for words in entries))
+    _put_sections(image, at, count, len(strings), len(entries), has_version=bool(version))
+    return bytes(image)
+
+
+def _dynamic_entries(
+    at: _Layout, soname: int, string_bytes: int, starters: int, *, has_version: bool
+) -> list[tuple[int, int]]:
+    """Return the dynamic section: where the loader finds the tables, and their sizes."""
+    entries = [
+        (_SONAME, soname), (_HASH, at.hashes), (_STRTAB, at.strings),
+        (_SYMTAB, at.symbols), (_STRSZ, string_bytes), (_SYMENT, _SYMBOL.size),
     ]  # fmt: skip
     if starters:
-        pointers += [
-            (_RELA, at.relocations), (_RELASZ, len(starters) * _RELOCATION.size),
+        entries += [
+            (_RELA, at.relocations), (_RELASZ, starters * _RELOCATION.size),
             (_RELAENT, _RELOCATION.size),
         ]  # fmt: skip
-    if version:
-        pointers += [(_VERSYM, at.numbers), (_VERDEF, at.versions), (_VERDEFNUM, 2)]
-    _put(image, at.dynamic, b"".join(_ENTRY.pack(*words) for words in (*pointers, (0, 0))))
-    _put_sections(image, at, count, len(strings), len(pointers) + 1, has_version=bool(version))
-    return bytes(image)
+    if has_version:
+        entries += [(_VERSYM, at.numbers), (_VERDEF, at.versions), (_VERDEFNUM, 2)]
+    return [*entries, (0, 0)]
 
 
 def _put_sections(
