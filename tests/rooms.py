@@ -171,6 +171,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "shared_libraries.libnvjitlink: LibnvJitLink",
             "shared_libraries.libnvrtc: LibNvrtc",
             "shared_libraries.library_files: early_folder_here LIBCUDA LIBNVIDIA_ML library_folder",
+            "shared_libraries.lock_wait: lock_functions",
             "shared_libraries.runtime_module: RuntimeModule",
             "shared_libraries.shared_object: is_loaded",
             "timeline.schedule: OrderName",

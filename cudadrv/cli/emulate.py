@@ -46,6 +46,7 @@ def add_to(commands: Commands) -> None:
             "66": "the command is a Python program, and --checks has findings; with "
             "--fail-on-findings also if another process had findings or a fault",
             "67": "--require-kernels, and no kernel ran on the emulator",
+            "68": "a call of a Python process waited for the interpreter lock for five minutes",
             "2": "the command line is wrong",
             "other": "the command's own status; a fault alone does not change it",
         },

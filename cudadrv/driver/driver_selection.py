@@ -304,6 +304,15 @@ def emulated_limits() -> Limits:
     return replace(limits, threads=threads) if threads else limits
 
 
+def lock_wait_seconds() -> int:
+    """Return how long a call may wait for the interpreter lock before the process ends.
+
+    Raises:
+        DriverSelectionError: CUDADRV_EMULATOR_LOCK_SECONDS has another value.
+    """
+    return _number("CUDADRV_EMULATOR_LOCK_SECONDS", "seconds such as 600") or _LOCK_WAIT_SECONDS
+
+
 def _number(variable: str, unit: str) -> int:
     """Return the positive number that an environment variable has; 0 if it is not set."""
     value = os.environ.get(variable, "").strip()
@@ -315,6 +324,7 @@ def _number(variable: str, unit: str) -> int:
     return number
 
 
+_LOCK_WAIT_SECONDS: Final = 300
 _MOST_DEVICES: Final = 1 << 16  # more than any host has, and quickly counted
 
 _selection: Final = _Selection()

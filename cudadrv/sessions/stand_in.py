@@ -15,6 +15,7 @@ from ..driver.driver_selection import (
     Driver,
     emulated_devices,
     emulated_limits,
+    lock_wait_seconds,
     set_current,
     set_default,
     settled,
@@ -34,6 +35,7 @@ from ..emulator.shared_libraries.library_files import (
     early_folder_here,
     library_folder,
 )
+from ..emulator.shared_libraries.lock_wait import lock_functions
 from ..emulator.shared_libraries.runtime_module import RuntimeModule
 from ..emulator.shared_libraries.shared_object import is_loaded
 from ..emulator.timeline.schedule import OrderName
@@ -93,6 +95,9 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
             self._emulated = emulated
             self._emulator: Emulator = block.enter_context(emulated.standing())
             stack.callback(self._leave, libcuda, libnvjitlink)
+            functions = lock_functions()
+            if functions is not None:
+                functions.end_after(lock_wait_seconds())
             libcuda.use(self._emulator)
             own_nvml = folder and folder / LIBNVIDIA_ML
             if _SUBSTITUTES.libnvidia_ml is None and not is_loaded(LIBNVIDIA_ML, own_nvml):

@@ -92,6 +92,9 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "CUDADRV_EMULATOR_THREADS": Variable(
         lambda: driver_selection.emulated_limits().threads, 0, 1, 2**63 - 1
     ),
+    "CUDADRV_EMULATOR_LOCK_SECONDS": Variable(
+        driver_selection.lock_wait_seconds, 300, 1, 2**63 - 1
+    ),
     "CUDADRV_CACHE_MAX_MB": Variable(
         lambda: cache_settings()[1], 512 * MIB, 0, 2**43 - 2, lambda n: n * MIB, fractions=True
     ),

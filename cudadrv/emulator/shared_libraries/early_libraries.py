@@ -16,12 +16,9 @@ from typing import Final
 
 from ...driver.deferred_start import defer
 from .early_runtime import EarlyRuntime
-from .lock_wait import waiting_ensure
-
-# Loaded now: the first call may need it at once.
-from .native_beginning import let_native_thread_begin as let_native_thread_begin
+from .lock_wait import lock_functions
 from .nvrtc_files import MAJORS, nvrtc_files, opened, replacing_name
-from .symbol_table import ENSURE, TABLE, redirect
+from .symbol_table import ENSURE, RELEASE, TABLE, redirect
 
 FOLDER: Final = "CUDADRV_EMULATE_LIBRARIES"
 REPLACED: Final = ("nvrtcGetCUBINSize", "nvrtcGetCUBIN")
@@ -49,13 +46,14 @@ def start_at_first_call(start: Callable[[], object]) -> bool:
 
 
 def _load(library: str) -> ctypes.CDLL:
-    """Load a library whose first call, too, reports a long wait for the interpreter lock."""
+    """Load a library whose first call, too, goes on while C code holds the interpreter lock."""
     loaded = ctypes.CDLL(library, mode=os.RTLD_NOW)
-    ensure = waiting_ensure()
-    if ensure is not None:
-        starters = (ctypes.c_void_p * (ENSURE + 1)).in_dll(loaded, TABLE)
+    functions = lock_functions()
+    if functions is not None:
+        starters = (ctypes.c_void_p * (RELEASE + 1)).in_dll(loaded, TABLE)
         if starters[ENSURE]:
-            starters[ENSURE] = ensure
+            starters[ENSURE] = functions.acquire_at_start
+            starters[RELEASE] = functions.release
     return loaded
 
 

@@ -1,62 +1,118 @@
-"""Waits for Python's interpreter lock that do not end.
+"""Waits for Python's interpreter lock, where C code holds it and waits for its own thread.
 
-C code that holds the lock, and waits for a thread of its own that calls the driver, hangs: the
-emulator is Python. Nothing of Python can run then. So a thread sets a timer of the system before it
-asks for the lock, and stops it afterwards. The timer's signal runs a few instructions, which print
-one line. The main thread sets no timer: it is rarely waited for, and a timer costs two calls of the
-system.
+The real driver needs no Python, so C code may hold the lock while a thread of its own calls the
+driver. `lock_wait.c` lets such calls go on, or reports them and ends the process. It is for the
+processor x86-64, and is shipped compiled (`tools/compile_lock_wait.py`).
 """
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import mmap
 import platform
 import signal
 import struct
 import sys
+import sysconfig
 import threading
+from collections.abc import Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
-SECONDS: Final = 5
-_MESSAGE: Final = (
-    f"cudadrv: a thread has waited {SECONDS} s for Python's interpreter lock, to call the driver. "
-    "If C code holds the lock while it waits for that thread, neither will go on: release the lock "
-    "there (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL, not PyDLL)\n"
-).encode()
-_MONOTONIC: Final = 1  # CLOCK_MONOTONIC
-_SIGNAL_BYTES, _EVENT_BYTES = 152, 64  # sizeof(struct sigaction), struct sigevent
-_RESTART: Final = 0x10000000  # SA_RESTART
+from .lock_wait_code import CODE, OFFSETS
+
+ENDED: Final = 68
+"""The status of a process that a wait for the lock ends."""
+_REPORT_SECONDS: Final = 5
+_LONGEST: Final = 1 << 32  # seconds
+_STEPS_A_SECOND: Final = 50  # 1000 / STEP_MS
+_TABLES: Final = 8
+_REMEDY: Final = "release the lock there (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL, not PyDLL)"
+_SIGNAL_BYTES, _ATTRIBUTE_BYTES = 152, 256  # sizeof(struct sigaction), more than pthread_attr_t
+_FLAGS: Final = 0x10000004  # SA_RESTART, SA_SIGINFO
 _OFFSET_FLAGS: Final = 136  # of sa_flags
-_SPECIFICATION: Final = struct.Struct("<4Q")  # struct itimerspec: interval, time
+_STACK_BYTES: Final = 256 << 10
+_DETACHED: Final = 1  # PTHREAD_CREATE_DETACHED
+_WIPE_ON_FORK: Final = 18  # MADV_WIPEONFORK
+_READ_EXECUTE: Final = 5
 
 
-class Waiting(NamedTuple):
-    """The function that waits.
+class _Given(ctypes.Structure):
+    """`given` of lock_wait.c."""
+
+    _fields_ = (
+        ("ensure", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("is_initialized", ctypes.c_void_p),
+        ("check", ctypes.c_void_p),
+        ("own_state", ctypes.c_void_p),
+        ("current_state", ctypes.c_void_p),
+        ("save", ctypes.c_void_p),
+        ("restore", ctypes.c_void_p),
+        ("create_thread", ctypes.c_void_p),
+        ("thread_attributes", ctypes.c_void_p),
+        ("main", ctypes.c_uint64),
+        ("signal", ctypes.c_uint64),
+        ("status", ctypes.c_uint64),
+        ("report", ctypes.c_uint64),
+        ("last", ctypes.c_uint64),
+        ("own_threads", ctypes.c_char_p),
+        ("first_call", ctypes.c_char_p),
+        ("thread", ctypes.c_char_p),
+        ("reported", ctypes.c_char_p * 2),
+        ("ended", ctypes.c_char_p * 2),
+        ("names", ctypes.c_void_p * _TABLES),
+    )
+
+
+class Name(ctypes.Structure):
+    """`struct name` of lock_wait.c."""
+
+    _fields_ = (("function", ctypes.c_void_p), ("text", ctypes.c_char_p))
+
+
+class LockFunctions(NamedTuple):
+    """Functions that take the place of PyGILState_Ensure and PyGILState_Release.
 
     Attributes:
-        ensure: its address.
-        calls: counts its calls in other threads than the main one.
+        acquire: the first, called by a stand-in library.
+        acquire_at_start: the first, for the call that starts the emulator.
+        release: the second.
+        given: what the code reads.
     """
 
-    ensure: int
-    calls: ctypes.c_uint64
+    acquire: int
+    acquire_at_start: int
+    release: int
+    given: _Given
 
+    def name(self, names: Mapping[int, str]) -> None:
+        """Let reports name functions, each by its address; the addresses stay valid."""
+        table = (Name * (len(names) + 1))(*(Name(at, text.encode()) for at, text in names.items()))
+        _keep(table)
+        for place in range(_TABLES):
+            if not self.given.names[place]:
+                self.given.names[place] = ctypes.addressof(table)
+                return
 
-def waiting_ensure() -> int | None:
-    """Return the address of a PyGILState_Ensure that reports a long wait; None if there is none."""
-    found = waiting()
-    return None if found is None else found.ensure
+    def end_after(self, seconds: int) -> None:
+        """Let a wait of so many seconds end the process."""
+        seconds = min(seconds, _LONGEST)
+        self.given.ended[:] = _line(
+            seconds, f": the process ends with status {ENDED}\n  Where C code waits: {_REMEDY}"
+        )
+        self.given.last = _STEPS_A_SECOND * seconds
 
 
 @cache
-def waiting() -> Waiting | None:
-    """Return a PyGILState_Ensure that reports a long wait; None if there is none.
+def lock_functions() -> LockFunctions | None:
+    """Return the functions; None if there are none, as some systems forbid code in memory.
 
-    It is for the processor x86-64. Some systems forbid code in memory.
+    A Python without an interpreter lock needs none.
     """
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    is_here = sys.platform == "linux" and platform.machine() == "x86_64"
+    if not is_here or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None
     try:
         return _made()
@@ -64,75 +120,76 @@ def waiting() -> Waiting | None:
         return None
 
 
-def _made() -> Waiting:
+def _made() -> LockFunctions:
     libc = ctypes.CDLL(None, use_errno=True)
-    memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    code = base64.b85decode(CODE)
+    pages = OFFSETS["now"] + mmap.PAGESIZE
+    memory = mmap.mmap(-1, pages, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory[: len(code)] = code
+    memory.madvise(_WIPE_ON_FORK, OFFSETS["now"], mmap.PAGESIZE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    data = {"message": start + 1024, "arm": start + 2048, "stop": start + 2048 + 64}
-    counter = ctypes.c_uint64()
     number = signal.SIGRTMAX - 4  # debuggers and runtimes use the first ones
-    timer = _timer(libc, number)
-    handler, ensure = start, start + 256
-    main = threading.main_thread().ident
-    assert main is not None
-    settime = _address(libc, "timer_settime")
-    printed = ctypes.c_int()
-    memory[0:256] = _write(data["message"], ctypes.addressof(printed)).ljust(256, b"\xcc")
-    code = _ensure(
-        main, timer, settime, data["arm"], data["stop"], counter=ctypes.addressof(counter)
-    )
-    memory[256 : 256 + len(code)] = code
-    memory[1024 : 1024 + len(_MESSAGE)] = _MESSAGE
-    memory[2048 : 2048 + 32] = _SPECIFICATION.pack(0, 0, SECONDS, 0)
-    if libc.mprotect(ctypes.c_size_t(start), ctypes.c_size_t(mmap.PAGESIZE), 5):  # read, execute
+    given = _Given.from_buffer(memory, OFFSETS["given"])
+    _set(given, libc, number)
+    if libc.mprotect(
+        ctypes.c_size_t(start), ctypes.c_size_t(OFFSETS["given"]), ctypes.c_int(_READ_EXECUTE)
+    ):
         raise OSError(ctypes.get_errno(), "mprotect")
+    handler = start + OFFSETS["on_signal"]
     action = ctypes.create_string_buffer(struct.pack("<Q", handler), _SIGNAL_BYTES)
-    struct.pack_into("<i", action, _OFFSET_FLAGS, _RESTART)
+    struct.pack_into("<i", action, _OFFSET_FLAGS, _FLAGS)
     if libc.sigaction(number, action, None):
         raise OSError(ctypes.get_errno(), "sigaction")
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object((memory, printed, counter)))  # for the process
-    return Waiting(ensure, counter)
+    _keep((memory, given))
+    acquire, acquire_at_start, release = (
+        start + OFFSETS[name] for name in ("acquire", "acquire_at_start", "release")
+    )
+    return LockFunctions(acquire, acquire_at_start, release, given)
 
 
-def _timer(libc: ctypes.CDLL, number: int) -> int:
-    """Return a timer that sends a signal."""
-    event, timer = ctypes.create_string_buffer(_EVENT_BYTES), ctypes.c_size_t()
-    struct.pack_into("<Qii", event, 0, 0, number, 0)  # sigev_value, sigev_signo, SIGEV_SIGNAL
-    if libc.timer_create(_MONOTONIC, event, ctypes.byref(timer)):
-        raise OSError(ctypes.get_errno(), "timer_create")
-    return timer.value
+def _set(given: _Given, libc: ctypes.CDLL, number: int) -> None:
+    python = ctypes.pythonapi
+    current = "PyThreadState_GetUnchecked"  # since 3.13
+    given.ensure = _address(python, "PyGILState_Ensure")
+    given.release = _address(python, "PyGILState_Release")
+    given.is_initialized = _address(python, "Py_IsInitialized")
+    given.check = _address(python, "PyGILState_Check")
+    given.own_state = _address(python, "PyGILState_GetThisThreadState")
+    given.current_state = _address(
+        python, current if hasattr(python, current) else "_PyThreadState_UncheckedGet"
+    )
+    given.save = _address(python, "PyEval_SaveThread")
+    given.restore = _address(python, "PyEval_RestoreThread")
+    given.create_thread = _address(libc, "pthread_create")
+    attributes = ctypes.create_string_buffer(_ATTRIBUTE_BYTES)
+    libc.pthread_attr_init(attributes)
+    libc.pthread_attr_setdetachstate(attributes, _DETACHED)
+    libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_STACK_BYTES))
+    _keep(attributes)
+    given.thread_attributes = ctypes.addressof(attributes)
+    main = threading.main_thread().ident
+    assert main is not None
+    given.main, given.signal, given.status = main, number, ENDED
+    given.report = _STEPS_A_SECOND * _REPORT_SECONDS
+    given.own_threads, given.first_call = b"/proc/self/task", b"its first function of the driver"
+    given.thread = b"cudadrv: thread "
+    given.reported[:] = _line(
+        _REPORT_SECONDS,
+        f"\n  If C code holds the lock while it waits for that thread, neither goes on: {_REMEDY}",
+    )
+
+
+def _line(seconds: int, rest: str) -> tuple[bytes, bytes]:
+    waited = f" has waited {seconds} s for Python's interpreter lock, to call "
+    return waited.encode(), f"{rest}\n".encode()
+
+
+def _keep(thing: object) -> None:
+    """Let an object live until the process ends, as C code has its address."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
     address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     assert address is not None
     return address
-
-
-def _write(message: int, flag: int) -> bytes:
-    """Write the message to standard error, unless the flag is set; set it."""
-    once = b"\x48\xb8" + struct.pack("<Q", flag) + b"\xb9\x01\0\0\0"  # to %rax; 1 to %ecx
-    write = b"\xbf\x02\0\0\0\x48\xbe" + struct.pack("<Q", message)  # 2 to %edi; to %rsi
-    write += b"\xba" + struct.pack("<i", len(_MESSAGE)) + b"\xb8\x01\0\0\0\x0f\x05"  # syscall
-    skip = b"\x87\x08\x85\xc9\x75" + bytes([len(write)])  # xchg %ecx, (%rax); test; jne
-    return once + skip + write + b"\xc3"
-
-
-def _ensure(main: int, timer: int, settime: int, arm: int, stop: int, counter: int) -> bytes:
-    """Call PyGILState_Ensure, between two calls of timer_settime unless in the main thread."""
-
-    def set_timer(specification: int) -> bytes:
-        first = b"\x48\xbf" + struct.pack("<Q", timer) + b"\x31\xf6"  # %rdi, %esi
-        then = b"\x48\xba" + struct.pack("<Q", specification) + b"\x31\xc9"  # %rdx, %ecx
-        return first + then + b"\x48\xb8" + struct.pack("<Q", settime) + b"\xff\xd0"
-
-    ensure = b"\x48\xb8" + struct.pack("<Q", _address(ctypes.pythonapi, "PyGILState_Ensure"))
-    in_main = ensure + b"\xff\xe0"  # jmp *%rax
-    count = b"\x48\xb8" + struct.pack("<Q", counter) + b"\xf0\x48\xff\x00"  # lock incq (%rax)
-    elsewhere = (
-        b"\x50" + count + set_timer(arm) + ensure + b"\xff\xd0\x89\x04\x24" + set_timer(stop)
-    )
-    elsewhere += b"\x8b\x04\x24\x59\xc3"  # mov (%rsp), %eax; pop %rcx; ret
-    own = b"\x64\x48\x8b\x0c\x25\x10\0\0\0"  # mov %fs:16, %rcx: what pthread_self returns
-    compare = b"\x48\xb8" + struct.pack("<Q", main) + b"\x48\x39\xc1\x75"  # cmp; jne
-    return own + compare + bytes([len(in_main)]) + in_main + elsewhere

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import DriverSelectionError
 from .elf_file import END, HOOKS, RETURN_CODE, RETURN_ZERO, TEXTS
 from .kept_modules import restoring_builtins
-from .lock_wait import waiting_ensure
+from .lock_wait import lock_functions
 from .signature import Argument
 from .symbol_table import TABLE
 
@@ -112,9 +112,11 @@ class SharedObject:
         if self._functions is None:
             without = {name: own for name, own in TEXTS.items() if name in self._names}
             hooks = [_address_in(ctypes.pythonapi, name) if run_python else None for name in HOOKS]
-            if run_python:
-                hooks[0] = waiting_ensure() or hooks[0]
             called = [ctypes.cast(targets[name], ctypes.c_void_p).value for name in self._names]
+            functions = lock_functions() if run_python else None
+            if functions is not None:
+                hooks[0], hooks[-1] = functions.acquire, functions.release
+                functions.name(dict(zip(filter(None, called), self._names, strict=True)))
             gone = [_address_in(self._library, without.get(n, RETURN_CODE)) for n in self._names]
             done = _address_in(self._library, RETURN_ZERO)
             ends = [

@@ -14,8 +14,8 @@ from typing import Final
 TABLE: Final = "cudadrv_table"
 """The name of two variables of the emulator's libraries: the addresses of the table of functions,
 and of that for the end. The addresses of Python's functions that start the emulator follow."""
-ENSURE: Final = 3
-"""The place of that of PyGILState_Ensure from there, in words."""
+ENSURE, RELEASE = 3, 5
+"""The places of those of PyGILState_Ensure and PyGILState_Release from there, in words."""
 _SYMBOL_ENTRY: Final = 1  # RTLD_DL_SYMENT
 _VALUE_OFFSET: Final = 8  # of st_value in Elf64_Sym
 _BITS: Final = (1 << 64) - 1
