@@ -9,11 +9,15 @@ stored result of a GPU has, and the types that none has, which are not measured.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from ptx.emulate.codegen.table import in_table_order, operations
 from ptx.emulate.requirements.check import instruction_needs
@@ -30,12 +34,25 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "hardware.md"
 BEGIN, END = "<!-- opcodes: begin -->\n", "<!-- opcodes: end -->\n"
 _HEAD: Final = "# name | types compared with a GPU | types not measured; - is no type\n"
 _MEASURED_TARGET: Final = "sm_90a"
-_TEXTURES: Final = ("istypep", "suld", "suq", "sured", "sust", "tex", "tld4", "txq")
+_TEXTURES: Final = DATA.parents[1] / "engine" / "data" / "textures.npz"
+"""Texture and surface instructions with the results of an H100."""
 _NEWEST_PTX: Final = (99, 0)
 _BARE: Final = re.compile(r"(?<![\w.])(?:exit|ret|pmevent)(?=[ ;])")
 """Instructions that are one word."""
+_FETCH: Final = re.compile(r"\b(?:istypep|suld|suq|sured|sust|tex|tld4|txq)\.[\w.]+")
 Operation = tuple[str, str]
 """The name of a record, and a type suffix of it."""
+NOT_PTX: Final = "No PTX has it: the emulator's table has all pairs of types of the opcode."
+REASONS: Final = {
+    r"multimem\..*": "NVLink must multicast memory to several GPUs, and none could be had.",
+    r"trap|brkpt": "It ends the kernel, which then has no results.",
+    r"prefetch\.const\.tensormap|fence\.proxy\.async::generic": "It changes no value.",
+    r"cvta\.u32": "Targets from `sm_90` on have no 32-bit addresses.",
+    r"cvt\.b?f16\.[us]8|cvt\.[us]8\.b?f16|set\.f(16|32)\.b?f16|tensormap\.replace\..*\.b(32|64)":
+        NOT_PTX,
+    r"(sured|tex|tld4)\..*": "Other types or operations of the opcode were compared, with an H100.",
+}  # fmt: skip
+"""Why an operation of `sm_90` has no result, by a pattern of its name with its types."""
 
 
 def all_operations() -> frozenset[Operation]:
@@ -55,8 +72,16 @@ def measured_operations() -> frozenset[Operation]:
     texts += [Recording.load(path).ptx for path in sorted(DATA.glob("*.json.xz"))]
     words = frozenset[str]().union(*(PtxModule(text).instruction_words for text in texts))
     words |= frozenset(word for text in texts for word in _BARE.findall(text))
+    words |= _texture_words()
     known = all_operations()
     return frozenset(found for word in words for found in _operation(word, known))
+
+
+def _texture_words() -> frozenset[str]:
+    """Return the instructions of textures and surfaces that a GPU executed."""
+    with np.load(_TEXTURES) as file:
+        cases = json.loads(file["index"].tobytes())["cases"]
+    return frozenset(word for case in cases for word in _FETCH.findall(case["form"]))
 
 
 def _operation(word: str, known: frozenset[Operation]) -> Iterator[Operation]:
@@ -102,30 +127,48 @@ def needs_newer(operation: Operation) -> bool:
 
 
 def page_lists() -> str:
-    """Return the lists of docs/hardware.md."""
+    """Return the lists of docs/hardware.md.
+
+    Raises:
+        KeyError: an operation without a result has no reason.
+    """
     measured, absent = stored_rows()
     newer = frozenset(each for each in absent if needs_newer(each))
     share = f"{len(measured):,} of {len(measured) + len(absent):,}"
     return (
         f"\nOf the emulator's operations (an opcode with the modifiers and types that select it), "
-        f"{share} were compared. These need a newer architecture than `sm_90`, and were never "
-        f"compared:\n\n{_list(newer)}\nNo stored result has these either:\n\n"
-        f"{_list(_without_textures(absent - newer))}\n"
+        f"{share} were compared. These need a newer architecture than `sm_90`, and no such GPU was "
+        f"at hand:\n\n{_list(newer)}\nThese have no result either:\n\n"
+        f"| opcode | operations | reason |\n|---|---|---|\n{_reasons(absent - newer)}\n"
     )
 
 
-def _without_textures(chosen: frozenset[Operation]) -> frozenset[Operation]:
-    """Return the operations but those of textures and surfaces, which have other results."""
-    return frozenset(each for each in chosen if each[0].partition(".")[0] not in _TEXTURES)
+def _reasons(chosen: Iterable[Operation]) -> str:
+    """Return a row for each opcode and reason."""
+    total = Counter(_group(each) for each in all_operations())
+    absent = Counter((_group(each), reason_of(each)) for each in chosen)
+    return "".join(
+        f"| `{group}` | {count} of {total[group]} | {reason} |\n"
+        for (group, reason), count in sorted(absent.items())
+    )
+
+
+def reason_of(operation: Operation) -> str:
+    """Return why an operation of `sm_90` has no result of a GPU.
+
+    Raises:
+        KeyError: no reason is known.
+    """
+    word = ".".join(filter(None, operation))
+    for pattern, reason in REASONS.items():
+        if re.fullmatch(pattern, word):
+            return reason
+    raise KeyError(f"measure {word}, or add why it was not to REASONS")
 
 
 def _list(chosen: Iterable[Operation]) -> str:
-    total: dict[str, int] = {}
-    for operation in all_operations():
-        total[_group(operation)] = total.get(_group(operation), 0) + 1
-    count: dict[str, int] = {}
-    for operation in chosen:
-        count[_group(operation)] = count.get(_group(operation), 0) + 1
+    total = Counter(_group(each) for each in all_operations())
+    count = Counter(_group(each) for each in chosen)
     return "".join(
         f"- `{group}`: {'all' if number == total[group] else f'{number} of'} {total[group]}\n"
         for group, number in sorted(count.items())

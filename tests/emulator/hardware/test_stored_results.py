@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 
 import cudadrv
+import ptx
 from campaigns.hardware import in_orders, on_emulator
 from campaigns.hardware.case import Case, case_of
 from campaigns.hardware.comparison import allowed_for, differences
 from campaigns.hardware.contended import contended_case
 from campaigns.hardware.coverage import (
+    NOT_PTX,
     PAGE,
+    Operation,
     all_operations,
     measured_operations,
+    needs_newer,
     page,
+    reason_of,
     stored_rows,
 )
 from campaigns.hardware.forms import forms
@@ -27,6 +32,7 @@ from campaigns.hardware.running import run_case
 from campaigns.hardware.stored import FORMS, KERNELS, PROGRAMS, Measured
 from campaigns.hardware.warpgroup import warpgroup_case
 from cudadrv import emulator
+from cudadrv.errors import InvalidPTXError
 
 MOST_BYTES = 5_000_000
 
@@ -75,6 +81,47 @@ def test_rows_say_measured_where_a_stored_result_has_the_operation() -> None:
 def test_the_page_lists_the_operations_that_were_never_compared() -> None:
     text = PAGE.read_text()
     assert page(text) == text, "python -m campaigns.hardware.coverage --write"
+
+
+def test_every_operation_without_a_result_has_a_reason() -> None:
+    with pytest.raises(KeyError, match=r"measure add\.f32, or add why"):
+        reason_of(("add", "f32"))
+    absent = {each for each in stored_rows()[1] if not needs_newer(each)}
+    assert all(map(reason_of, absent))
+
+
+def test_operations_that_no_ptx_has_are_rejected() -> None:
+    texts = {
+        **{("cvt", f"bf16.{t}"): f"cvt.rn.bf16.{t} %h0, %h1;" for t in ("s8", "u8")},
+        **{("cvt", f"{t}.bf16"): f"cvt.rni.{t}.bf16 %h0, %h1;" for t in ("s8", "u8")},
+        ("set", "f16.bf16"): "set.lt.f16.bf16 %h0, %h1, %h1;",
+        **{("set", f"f32.{t}"): f"set.lt.f32.{t} %r0, %h1, %h1;" for t in ("f16", "bf16")},
+    }
+    fields = (
+        "box_dim", "element_stride", "elemtype", "fill_mode", "global_dim", "rank",
+        "interleave_layout", "swizzle_mode", "global_address", "global_stride",
+    )  # fmt: skip
+    for field in fields:
+        name, t = f"tensormap.replace.tile.{field}", "b32" if "global_" in field else "b64"
+        t = "b64" if field == "global_dim" else t
+        ordinal = "0, " if field.endswith(("dim", "stride")) else ""
+        value = "%d1" if t == "b64" else "%r1"
+        texts[name, t] = f"{name}.shared::cta.b1024.{t} [%d0], {ordinal}{value};"
+    absent: set[Operation] = {each for each in stored_rows()[1] if not needs_newer(each)}
+    assert texts.keys() == {each for each in absent if reason_of(each) == NOT_PTX}
+    accepted = []
+    with emulator.session(devices=[emulator.H200]):
+        context = cudadrv.cuda_context_for(0)
+        for text in texts.values():
+            registers = ".reg .b16 %h<2>; .reg .b32 %r<2>; .reg .b64 %d<2>;"
+            head = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry K()\n"
+            image = ptx.Image.from_ptx(f"{head}{{\n{registers}\n{text}\nret;\n}}\n")
+            try:
+                context.load_module(image)
+                accepted.append(text)
+            except InvalidPTXError:
+                pass
+    assert accepted == []
 
 
 def test_stored_results_take_at_most_five_megabytes() -> None:
