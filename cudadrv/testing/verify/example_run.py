@@ -44,6 +44,7 @@ from .verdict import Argument, CannotVerifyError, Example, SourceLine
 
 if TYPE_CHECKING:
     from ...emulator import Found, Place
+    from ...launch.module_and_kernel import Module
     from ...stream import Stream
 
 Host: TypeAlias = npt.NDArray[np.generic]
@@ -216,8 +217,8 @@ class CompiledCase:
             warnings.simplefilter("ignore")  # an OrderWarning is a finding, too
             try:
                 with (
-                    session(order=order, seed=seed, check=self.checks, limits=self.limits,
-                            raise_findings=False) as emulator,
+                    session(order=order, seed=seed, check=self.checks,
+                            limits=self._limits(example), raise_findings=False) as emulator,
                     nullcontext() if self.wait is None else self.wait.inserted(run.caller),
                 ):  # fmt: skip
                     self._run(example, run)
@@ -254,8 +255,11 @@ class CompiledCase:
         with (
             suppress(CudaError),  # the accesses before a fault are its history
             session(
-                order="immediate", check=[], limits=_logged(self.limits, log), raise_findings=False
-            ),
+                order="immediate",
+                check=[],
+                limits=_logged(self._limits(example), log),
+                raise_findings=False,
+            ),  # fmt: skip
         ):
             self._run(example, run)
         return [self._access_text(access, run) for access in log.accesses]
@@ -273,7 +277,7 @@ class CompiledCase:
             warnings.simplefilter("ignore")  # an OrderWarning was reported by `faults`
             with (
                 session(
-                    order=order, seed=seed, check=[], limits=_logged(self.limits, log)
+                    order=order, seed=seed, check=[], limits=_logged(self._limits(example), log)
                 ) as emulator,
                 emulator.counting() as counters,
             ):
@@ -303,35 +307,46 @@ class CompiledCase:
             f"block {where.block}, thread {where.thread}, {place}{f': {text}' if text else ''}"
         )
 
+    def _limits(self, example: Example) -> Limits:
+        return replace(self.limits, hardware_seed=example.hardware_seed)
+
     def _run(self, example: Example, run: _Run) -> None:
-        """Run the kernel, and note its arrays."""
+        """Run the launches of an example in one module, and note the arrays of the last."""
         context = cuda_context_for(0)
         with context.load_module(self.image) as module, context.new_stream() as own:
-            stream = own if example.stream == "new" else context.default_stream
-            launch_arguments = [_on_device(stream, value) for value in example.arguments.values()]
-            pairs = list(zip(example.arguments, launch_arguments, strict=True))
-            run.memory |= {
-                name: (argument.ptr, argument.ptr + argument.nbytes)
-                for name, argument in pairs
-                if isinstance(argument, DeviceArray)
-            }
-            if self.case.program is not None:
-                try:
-                    self.case.program(stream, module, example.config, *launch_arguments)
-                except CudadrvError:
-                    raise
-                except (Exception, SystemExit) as error:
-                    raise failed_call("program=", error) from error
-            else:
-                module.kernel(self.kernel).launch(stream, example.config, *launch_arguments)
-            for name, argument in pairs:
-                if isinstance(argument, DeviceArray):
-                    _read_array(stream, name, argument, run)
-            stream.synchronize()
-            for argument in launch_arguments:
-                if isinstance(argument, DeviceArray):
-                    # A garbage collection after each example costs more than the rest.
-                    argument.close()
+            for each in (*example.earlier, example):
+                stream = own if each.stream == "new" else context.default_stream
+                self._launch(module, stream, each, run)
+
+    def _launch(self, module: Module, stream: Stream, example: Example, run: _Run) -> None:
+        """Run the kernel, and note its arrays."""
+        allocations: list[DeviceArray[Any]] = []
+        launch_arguments = [
+            _on_device(stream, value, example.shift, allocations)
+            for value in example.arguments.values()
+        ]
+        pairs = list(zip(example.arguments, launch_arguments, strict=True))
+        run.memory |= {
+            name: (argument.ptr, argument.ptr + argument.nbytes)
+            for name, argument in pairs
+            if isinstance(argument, DeviceArray)
+        }
+        if self.case.program is not None:
+            try:
+                self.case.program(stream, module, example.config, *launch_arguments)
+            except CudadrvError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise failed_call("program=", error) from error
+        else:
+            module.kernel(self.kernel).launch(stream, example.config, *launch_arguments)
+        for name, argument in pairs:
+            if isinstance(argument, DeviceArray):
+                _read_array(stream, name, argument, run)
+        stream.synchronize()
+        for allocation in allocations:
+            # A garbage collection after each example costs more than the rest.
+            allocation.close()
 
     def _differences(
         self, run: _Run, expected: Mapping[str, Host], example: Example
@@ -393,9 +408,20 @@ def _read_array(stream: Stream, name: str, array: DeviceArray[Any], run: _Run) -
         run.unwritten[name] = unwritten.reshape(array.shape)
 
 
-def _on_device(stream: Stream, value: Argument) -> object:
+def _on_device(
+    stream: Stream, value: Argument, shift: int, allocations: list[DeviceArray[Any]]
+) -> object:
+    """Return an argument of a launch; arrays begin `shift` bytes after their allocations."""
     if not isinstance(value, DrawnArray):
         return value
+    contents = value.contents
+    allocation: DeviceArray[Any]
+    if shift:
+        allocation = stream.empty(shift + contents.nbytes, np.uint8)
+        array = allocation[shift:].view(contents.dtype).reshape(contents.shape)
+    else:
+        allocation = array = stream.empty(contents.shape, contents.dtype)
+    allocations.append(allocation)
     if value.is_written:
-        return stream.to_device(value.contents)
-    return stream.empty(value.contents.shape, value.contents.dtype)
+        stream.copy(array, np.ascontiguousarray(contents))
+    return array

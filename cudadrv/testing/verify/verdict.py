@@ -35,6 +35,8 @@ _MOST_THREADS: Final = 1 << 24  # of a saved launch; the smallest that fails has
 # As `dtype.str` of numbers, times, texts and bytes.
 _DTYPE: Final = re.compile(r"[<>|=][biufcmMSUV][1-9]\d{0,6}(?:\[\w{1,9}\])?")
 _MOST_SHOWN: Final = 8
+_MOST_EARLIER: Final = 64
+_VARIED: Final = {"shift": 4096, "hardware_seed": _MOST_EXTENT}  # the most that JSON may have
 _MOST_REPAIRS: Final = 3
 
 
@@ -85,6 +87,9 @@ class Example:
         schedule: when queued operations run.
         stream: the context's default stream, or a new one.
         alternatives: other configurations for the same arguments; JSON does not have them.
+        earlier: launches of the same module before this one.
+        shift: arrays begin so many bytes after the start of their allocations.
+        hardware_seed: of what no result may depend on, such as the clock: `Limits.hardware_seed`.
     """
 
     arguments: Mapping[str, Argument]
@@ -92,10 +97,13 @@ class Example:
     schedule: Schedule = field(default_factory=lambda: Schedule("immediate"))
     stream: StreamKind = "default"
     alternatives: tuple[LaunchConfig, ...] = field(default=(), repr=False, compare=False)
+    earlier: tuple[Example, ...] = ()
+    shift: int = 0
+    hardware_seed: int = 0
 
     def to_json(self) -> Json:
         """Return it as JSON; arrays and NumPy numbers as the base64 text of their bytes."""
-        return {
+        fields: Json = {
             "arguments": {
                 name: argument_to_json(argument) for name, argument in self.arguments.items()
             },
@@ -103,6 +111,9 @@ class Example:
             "schedule": str(self.schedule),
             "stream": self.stream,
         }
+        if self.earlier:
+            fields["earlier"] = [each.to_json() for each in self.earlier]
+        return fields | {name: getattr(self, name) for name in _VARIED if getattr(self, name)}
 
     @classmethod
     def from_json(cls, fields: object) -> Example:
@@ -118,6 +129,12 @@ class Example:
         parts += [f"order {self.schedule}", f"{self.stream} stream"]
         lines = [f"launch: {', '.join(parts)}"]
         lines += [f"{name} = {_shown(argument)}" for name, argument in self.arguments.items()]
+        if self.shift:
+            lines.append(f"arrays begin {self.shift} bytes after a multiple of 256")
+        if self.hardware_seed:
+            lines.append(f"other multiprocessors and times: {self.hardware_seed} is added to them")
+        for number, each in enumerate(self.earlier, 1):
+            lines += [f"before it, launch {number} of the same module:", _indented(str(each), 2)]
         return "\n".join(lines)
 
 
@@ -222,7 +239,7 @@ def read_example(value: JsonValue) -> Example:
     Raises:
         ForeignJsonError: it wrote no such value.
     """
-    value.fields(("arguments", "launch", "schedule", "stream"))
+    value.fields(("arguments", "launch", "schedule", "stream", "earlier", *_VARIED))
     fields = value.field("arguments").fields()
     for name in fields:
         if not name.isprintable():
@@ -234,7 +251,25 @@ def read_example(value: JsonValue) -> Example:
     except CudadrvError:
         raise schedule.wrong("an order, such as random:7") from None
     stream: StreamKind = "new" if value.field("stream").one_of(_STREAMS) == "new" else "default"
-    return Example(arguments, _read_launch(value.field("launch")), read, stream)
+    varied = {
+        name: value.field(name).integer(0, most) if value.has(name) else 0
+        for name, most in _VARIED.items()
+    }
+    return Example(
+        arguments, _read_launch(value.field("launch")), read, stream, earlier=_read_earlier(value),
+        shift=varied["shift"], hardware_seed=varied["hardware_seed"],
+    )  # fmt: skip
+
+
+def _read_earlier(value: JsonValue) -> tuple[Example, ...]:
+    if not value.has("earlier"):
+        return ()
+    items = tuple(value.field("earlier").items())
+    if len(items) > _MOST_EARLIER or any(item.has("earlier") for item in items):
+        raise value.field("earlier").wrong(
+            f"at most {_MOST_EARLIER} launches, each without earlier ones"
+        )
+    return tuple(map(read_example, items))
 
 
 def _launch_to_json(config: LaunchConfig) -> Json:

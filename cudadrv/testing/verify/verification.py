@@ -25,6 +25,7 @@ from .example_run import VALUES, CompiledCase, Fault
 from .kernel_case import KernelCase, failed_call
 from .ptx_edit import EditablePtx
 from .repairs import RepairSearch
+from .variations import smaller, variations
 from .verdict import Argument, CannotVerifyError, Example, Finding, Verdict
 
 DEFAULT_EXAMPLES: Final = 100
@@ -109,7 +110,7 @@ class _Search:
             if time.monotonic() > self.deadline:
                 self.is_late = True
                 return
-            self._known[key] = self._failure(example)
+            self._known[key] = self.failure(example)
             if self._known[key] is None:
                 self.passed.append(example)
         error = self._known[key]
@@ -135,12 +136,13 @@ class _Search:
             if config.blocks < example.config.blocks > _FEW_BLOCKS >= config.blocks:
                 if time.monotonic() > self.deadline:
                     break
-                fewer = self._failure(replace(example, config=config))
+                fewer = self.failure(replace(example, config=config))
                 if fewer is not None and fewer.fault.check == error.fault.check:
                     return fewer
         return error
 
-    def _failure(self, example: Example) -> _FailedExampleError | None:
+    def failure(self, example: Example) -> _FailedExampleError | None:
+        """Run an example; return its failure, or None."""
         self.ran += 1
         expected = self.compiled.case.expected(example)
         faults = self.compiled.faults(example, expected)
@@ -192,10 +194,13 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
             replace(finding, repairs=repairs.repairs(error.fault, error.example))
             for finding, error in zip(findings, errors, strict=True)
         ]
+    examples = search.ran
+    if not errors:
+        findings = _varied_findings(search, name, options)
     editable = EditablePtx(compiled)
     fused = _contractions(editable)
     ran = compiled
-    if not errors and fused:
+    if not findings and fused:
         fused_case = _fused_case(compiled, editable, fused)
         findings = _fused_findings(search, fused_case, name, options)
         ran = fused_case if findings else compiled
@@ -207,12 +212,28 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
         findings=tuple(findings),
         checks=(VALUES, *compiled.checks),
         seed=options.seed,
-        examples=search.ran,
+        examples=examples,
         seconds=time.monotonic() - began,
         is_complete=not search.is_late,
         ptx=ran.image.data.decode(),
         contractions=tuple(editable.source(each.total, "sum") for each in fused),
     )
+
+
+def _varied_findings(search: _Search, name: str, options: VerifyOptions) -> list[Finding]:
+    """Run variations of passed examples; return the first finding of each cause."""
+    compiled, found = search.compiled, dict[str, Finding]()
+    for example, cause in variations(search.passed):
+        if time.monotonic() > search.deadline:
+            break
+        if cause in found:
+            continue
+        error = search.failure(example)
+        if error is not None:
+            fewer = map(search.failure, smaller(example))
+            error = next((each for each in fewer if each is not None), error)
+            found[cause] = replace(_finding(error, compiled, name, options), note=cause)
+    return list(found.values())
 
 
 def _contractions(editable: EditablePtx) -> Sequence[Contraction]:

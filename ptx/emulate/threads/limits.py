@@ -15,6 +15,9 @@ if TYPE_CHECKING:  # a context loads no parser
     from ptx.emulate.observer import Watcher
 
 
+_NUMBERS = ("max_steps", "chunk_threads", "share_from", "stack_bytes", "threads", "hardware_seed")
+
+
 @dataclass(frozen=True, slots=True)
 class FewThreads:
     """Thresholds for holding the registers of a fibre thread by thread, in rows.
@@ -75,6 +78,8 @@ class Limits:
             depend on each other; results are those of one thread. 0 gives as many as there are
             processors if the interpreter runs threads at once, else one.
         watchers: more observers of each launch.
+        hardware_seed: is added to the numbers of multiprocessors (`%smid`) and to the clocks: no
+            result may depend on them.
     """
 
     max_steps: int = 2_000_000
@@ -91,9 +96,10 @@ class Limits:
     few_threads: FewThreads = FewThreads()
     threads: int = 0
     watchers: tuple[Watcher, ...] = ()
+    hardware_seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes", "threads"):
+        for name in _NUMBERS:
             checks.integer_fields(self, name)
             number: int = getattr(self, name)
             if number < (name in ("max_steps", "chunk_threads")):

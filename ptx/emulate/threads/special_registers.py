@@ -74,7 +74,8 @@ def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[
     if name in _RESERVED:
         return np.uint32(launch.reserved_start + _RESERVED[name]), True
     if name == "smid":
-        return _by_block(blocks, _numbers(blocks) % launch.device.sm_count), True
+        numbers = _numbers(blocks) + launch.limits.hardware_seed
+        return _by_block(blocks, numbers % launch.device.sm_count), True
     if axis in _AXES:
         dimension = _AXES.index(axis)
         if stem == "ntid":
@@ -165,11 +166,11 @@ def _lane_mask(blocks: ThreadBlocks, kind: str) -> Value:
 
 def _time(launch: LaunchPlan, name: str) -> Value:
     if name.startswith("globaltimer"):
-        now = launch.clock.nanoseconds()
+        now = launch.clock.nanoseconds() + launch.limits.hardware_seed
         if name == "globaltimer":
             return np.uint64(now)
     else:
-        now = launch.clock.ticks()
+        now = launch.clock.ticks() + launch.limits.hardware_seed
         if name == "clock64":
             return np.uint64(now)
     return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

@@ -1,0 +1,118 @@
+"""Kernels that are right in a new module, at aligned addresses, on one multiprocessor only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv.testing import strategies as st
+from cudadrv.testing.verify import (
+    CannotVerifyError,
+    Example,
+    Finding,
+    KernelCase,
+    VerifyOptions,
+    verify as verified,
+)
+
+QUICK = VerifyOptions(
+    examples=8, seconds=600, database=None, checks=("race", "init", "bounds"), explain=False
+)
+N = st.sizes(1, 80)
+MEMO = "__device__ float memo[1024]; __device__ int have[1024];\n"
+
+
+def case(body: str, before: str = "", **fields: Any) -> KernelCase:
+    source = (
+        f'{before}extern "C" __global__ void k(int n, const float* x, float* out) {{\n'
+        f"    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    {body}\n}}"
+    )
+    return KernelCase(
+        source,
+        arguments={"n": N, "x": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N)},
+        launch=st.launch_configs(threads=N), reference=lambda x: {"out": 2 * x}, **fields,
+    )  # fmt: skip
+
+
+def found(kernel: KernelCase) -> Finding:
+    verdict = verified(kernel, QUICK)
+    assert [finding.check for finding in verdict.findings] == ["values"], str(verdict)
+    return verdict.findings[0]
+
+
+def test_a_kernel_that_returns_its_first_result_again_is_found_by_two_launches() -> None:
+    finding = found(
+        case(
+            "if (i < n) { if (!have[i]) { memo[i] = 2 * x[i]; have[i] = 1; } out[i] = memo[i]; }",
+            MEMO,
+        )
+    )
+    (earlier,) = finding.example.earlier
+    assert not np.array_equal(
+        earlier.arguments["x"].contents[:1],  # type: ignore[union-attr]  # an array
+        finding.example.arguments["x"].contents[:1],  # type: ignore[union-attr]  # an array
+    )
+    assert "between launches" in finding.note
+    assert "before it, launch 1 of the same module:" in str(finding)
+
+
+def test_a_kernel_that_is_wrong_from_the_fourth_launch_on_is_found_by_four() -> None:
+    finding = found(
+        case("if (i < n) out[i] = 2 * x[i] + (calls[i]++ < 3 ? 0.f : 1.f);",
+             "__device__ int calls[1024];\n")
+    )  # fmt: skip
+    assert len(finding.example.earlier) == 3
+    assert all(each.arguments == finding.example.arguments for each in finding.example.earlier)
+
+
+def test_a_kernel_that_depends_on_addresses_is_found_by_moved_arrays() -> None:
+    finding = found(case("if (i < n) out[i] = (size_t)x % 256 == 0 ? 2 * x[i] : 0;"))
+    assert finding.example.shift % 16 == 0 < finding.example.shift < 256
+    assert "addresses" in finding.note
+
+
+def test_a_kernel_that_depends_on_the_multiprocessor_is_found() -> None:
+    read = 'unsigned s; asm volatile("mov.u32 %0, %smid;" : "=r"(s));'
+    finding = found(case(f"{read}\n    if (i < n) out[i] = s == blockIdx.x ? 2 * x[i] : 0;"))
+    assert finding.example.hardware_seed
+    assert "multiprocessors" in finding.note
+
+
+def test_right_kernels_with_state_vectors_and_clocks_are_verified() -> None:
+    right = [
+        case("if (i < n) { calls[i] = 0; out[i] = 2 * x[i] + calls[i]; }",
+             "__device__ int calls[1024];\n"),
+        KernelCase(
+            """extern "C" __global__ void k(const float4* x, float4* out) {
+                float4 v = x[threadIdx.x]; v.x *= 2; v.y *= 2; v.z *= 2; v.w *= 2;
+                out[threadIdx.x] = v;
+            }""",
+            arguments={"x": st.arrays(np.float32, 64), "out": st.unwritten(np.float32, 64)},
+            launch=cudadrv.LaunchConfig(1, 16), reference=lambda x: {"out": 2 * x},
+        ),
+        case("long long t = clock64(); if (i < n && t >= 0) out[i] = 2 * x[i];"),
+    ]  # fmt: skip
+    for kernel in right:
+        verdict = verified(kernel, QUICK)
+        assert verdict.is_verified, str(verdict)
+        assert verdict.examples <= 8
+
+
+def test_an_example_with_earlier_launches_is_saved_and_read() -> None:
+    single = Example({"n": 3}, cudadrv.LaunchConfig(2, 32))
+    whole = replace(single, earlier=(single, single), shift=16, hardware_seed=7)
+    saved = json.loads(json.dumps(whole.to_json()))
+    assert Example.from_json(saved) == whole
+    assert Example.from_json(single.to_json()) == single
+    assert set(single.to_json()) == {"arguments", "launch", "schedule", "stream"}
+    for wrong in (
+        {"earlier": [saved]}, {"earlier": [single.to_json()] * 65}, {"earlier": 3},
+        {"shift": -1}, {"shift": 1 << 40}, {"hardware_seed": "1"},
+    ):  # fmt: skip
+        with pytest.raises(CannotVerifyError):
+            Example.from_json({**saved, **wrong})
