@@ -125,6 +125,13 @@ def difference(
     )
 
 
+def within(actual: Host, expected: Host, allowed: npt.NDArray[np.float64]) -> Mask:
+    """Return which elements are at most as far from the reference as is allowed."""
+    with np.errstate(all="ignore"):
+        apart = np.abs(actual.astype(np.complex128) - expected.astype(np.complex128))
+    return np.asarray((apart <= allowed) | np.isinf(allowed), np.bool_)
+
+
 def unwritten_elements(name: str, unwritten: Mask) -> str:
     """Return in words which elements nothing has written; "" if there are none."""
     count = int(np.count_nonzero(unwritten))

@@ -37,7 +37,7 @@ from ...errors import CudadrvError, CudaError
 from ...memory.array import DeviceArray
 from ...stream import cuda_context_for
 from ..strategies import DrawnArray
-from .comparison import Mask, difference, unwritten_elements
+from .comparison import Mask, difference, unwritten_elements, within
 from .kernel_case import KernelCase, failed_call
 from .stream_wait import StreamWait
 from .verdict import Argument, CannotVerifyError, Example, SourceLine
@@ -208,8 +208,19 @@ class CompiledCase:
     limits: Limits = DEFAULT_LIMITS
     wait: StreamWait | None = None
 
-    def faults(self, example: Example, expected: Mapping[str, Host]) -> list[Fault]:
-        """Run an example; return its faults, causes before effects."""
+    def faults(
+        self,
+        example: Example,
+        expected: Mapping[str, Host],
+        allowed: Mapping[str, npt.NDArray[np.float64]] | None = None,
+    ) -> list[Fault]:
+        """Run an example; return its faults, causes before effects.
+
+        Args:
+            example: the example.
+            expected: the reference's arrays.
+            allowed: how far an element may be from the reference, beyond the case's tolerance.
+        """
         run = _Run({}, {}, user_call_site())
         faults: list[Fault] = []
         order, seed = _order_of(example)
@@ -231,7 +242,7 @@ class CompiledCase:
         faults += [
             self._fault_of(finding, run) for finding in emulator.findings if not finding.benign
         ]
-        faults += self._differences(run, expected, example)
+        faults += self._differences(run, expected, example, allowed or {})
         return sorted(faults, key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
 
     def history(self, example: Example, query: AccessQuery) -> list[str]:
@@ -349,7 +360,11 @@ class CompiledCase:
             allocation.close()
 
     def _differences(
-        self, run: _Run, expected: Mapping[str, Host], example: Example
+        self,
+        run: _Run,
+        expected: Mapping[str, Host],
+        example: Example,
+        allowed: Mapping[str, npt.NDArray[np.float64]],
     ) -> list[Fault]:
         """Return how the arrays differ from the reference: missing elements, and wrong ones."""
         faults: list[Fault] = []
@@ -359,9 +374,10 @@ class CompiledCase:
             array, is_open = run.arrays[name], _is_open(reference, example.arguments[name])
             missing = run.unwritten.get(name, np.zeros(array.shape, np.bool_)) & ~is_open
             tolerance = self.case.tolerance_of(name)
+            near = within(array, reference, allowed[name]) if name in allowed else False
             texts = {
                 "init": unwritten_elements(name, missing),
-                VALUES: difference(name, array, reference, tolerance, is_open | missing),
+                VALUES: difference(name, array, reference, tolerance, is_open | missing | near),
             }
             faults += [Fault(check, text, (), name) for check, text in texts.items() if text]
         return faults

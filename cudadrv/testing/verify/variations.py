@@ -34,7 +34,7 @@ HARDWARE: Final = (
 
 def variations(passed: Sequence[Example]) -> Iterator[tuple[Example, str]]:
     """Yield variations of examples that passed, each with the cause if it fails."""
-    chosen = _spread(passed)
+    chosen = spread(passed)
     for number, example in enumerate(chosen):
         others = tuple(chosen[number + 1 :] + chosen[:number])
         for earlier in ((example,) * _REPEATS, others):
@@ -50,7 +50,7 @@ def smaller(example: Example) -> Iterator[Example]:
         yield replace(example, earlier=example.earlier[-count:])
 
 
-def _spread(passed: Sequence[Example]) -> list[Example]:
+def spread(passed: Sequence[Example]) -> list[Example]:
     """Return a few examples from the first to the last that passed."""
     last = len(passed) - 1
     places = dict.fromkeys(round(last * k / (_MOST_EXAMPLES - 1)) for k in range(_MOST_EXAMPLES))

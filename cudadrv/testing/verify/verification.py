@@ -23,9 +23,10 @@ from ..strategies import DrawnArray, LaunchConfigs, Size
 from .contraction import Contraction, contractions
 from .example_run import VALUES, CompiledCase, Fault
 from .kernel_case import KernelCase, failed_call
+from .precision import PRECISION, allowed_differences, with_fractions
 from .ptx_edit import EditablePtx
 from .repairs import RepairSearch
-from .variations import smaller, variations
+from .variations import smaller, spread, variations
 from .verdict import Argument, CannotVerifyError, Example, Finding, Verdict
 
 DEFAULT_EXAMPLES: Final = 100
@@ -233,7 +234,23 @@ def _varied_findings(search: _Search, name: str, options: VerifyOptions) -> list
             fewer = map(search.failure, smaller(example))
             error = next((each for each in fewer if each is not None), error)
             found[cause] = replace(_finding(error, compiled, name, options), note=cause)
-    return list(found.values())
+    return [*found.values(), *_imprecise_findings(search, name, options)]
+
+
+def _imprecise_findings(search: _Search, name: str, options: VerifyOptions) -> list[Finding]:
+    """Run passed examples with fractions; return the first that loses too many bits."""
+    compiled, case = search.compiled, search.compiled.case
+    for seed, passed in enumerate(spread(search.passed)):
+        example = with_fractions(case, passed, seed)
+        if time.monotonic() > search.deadline or example is None or not case.is_allowed(example):
+            continue
+        expected = case.expected(example)
+        faults = compiled.faults(example, expected, allowed_differences(case, example, expected))
+        if faults:
+            error = _error_class_of(faults[0].check)(faults[0], example)
+            note = PRECISION if error.fault.check == VALUES else ""
+            return [replace(_finding(error, compiled, name, options), note=note)]
+    return []
 
 
 def _contractions(editable: EditablePtx) -> Sequence[Contraction]:

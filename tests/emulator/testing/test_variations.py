@@ -116,3 +116,72 @@ def test_an_example_with_earlier_launches_is_saved_and_read() -> None:
     ):  # fmt: skip
         with pytest.raises(CannotVerifyError):
             Example.from_json({**saved, **wrong})
+
+
+SMALLER_TYPES = {
+    "half": ("f4", "#include <cuda_fp16.h>",
+             "out[i] = __half2float(__hmul(__float2half(x[i]), __float2half(y[i])));"),
+    "bfloat16": ("f4", "#include <cuda_bf16.h>",
+                 "out[i] = __bfloat162float(__float2bfloat16(x[i])) * y[i];"),
+    "tf32": ("f4", "", "out[i] = __uint_as_float(__float_as_uint(x[i]) & 0xffffe000) * y[i];"),
+    "float": ("f8", "", "out[i] = (float)x[i] * (float)y[i];"),
+    "int": ("f4", "", "out[i] = (int)x[i] * y[i];"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) if k else kind
+                                  for k, kind in enumerate(SMALLER_TYPES)])  # fmt: skip
+def test_a_kernel_that_computes_in_a_smaller_type_is_found_with_fractions(kind: str) -> None:
+    dtype, header, body = SMALLER_TYPES[kind]
+    name = {"f4": "float", "f8": "double"}[dtype]
+    source = f"""{header}
+    extern "C" __global__ void k(int n, const {name}* x, const {name}* y, {name}* out) {{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) {{ {body} }}
+    }}"""
+    kernel = KernelCase(
+        source,
+        arguments={
+            "n": N, "x": st.arrays(dtype, N), "y": st.arrays(dtype, N),
+            "out": st.unwritten(dtype, N),
+        },
+        launch=st.launch_configs(threads=N), reference=lambda x, y: {"out": x * y},
+    )  # fmt: skip
+    assert "smaller type" in found(kernel).note
+
+
+SIZE = st.sizes(1, 300)
+RIGHT = {
+    "sum in any order": (
+        "if (i < n) atomicAdd(out, x[i]);", lambda x: {"out": np.array([x.sum()])}),
+    "norm": (
+        "float s = 0; if (i == 0) { for (int k = 0; k < n; ++k) s += x[k] * x[k];"
+        " *out = rsqrtf(s + 1); }", lambda x: {"out": np.array([1 / np.sqrt((x * x).sum() + 1)])}),
+    "softmax's sum": (
+        "if (i == 0) { float s = 0; for (int k = 0; k < n; ++k) s += __expf(x[k]); *out = s; }",
+        lambda x: {"out": np.array([np.exp(x).sum()])}),
+    "cancellation": (
+        "if (i == 0) { float s = 1e4f; for (int k = 0; k < n; ++k) s += x[k];"
+        " for (int k = 0; k < n; ++k) s -= x[k]; *out = s; }",
+        lambda x: {"out": np.array([1e4], np.float32)}),
+    "index of the largest": (
+        "if (i == 0) { int b = 0; for (int k = 1; k < n; ++k) if (x[k] > x[b]) b = k; *out = b; }",
+        lambda x: {"out": np.array([x.argmax()])}),
+    "root of what may be negative": (
+        "if (i == 0) *out = sqrtf(x[0]) + logf(x[n - 1]);",
+        lambda x: {"out": np.array([np.sqrt(x[0]) + np.log(x[-1])])}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if k else name
+                                  for k, name in enumerate(RIGHT)])  # fmt: skip
+def test_a_kernel_that_rounds_otherwise_than_numpy_is_verified(name: str) -> None:
+    body, reference = RIGHT[name]
+    kernel = KernelCase(
+        'extern "C" __global__ void k(int n, const float* x, float* out) {'
+        f" int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}",
+        arguments={"n": SIZE, "x": st.arrays(np.float32, SIZE), "out": np.zeros(1, np.float32)},
+        launch=st.launch_configs(threads=SIZE), reference=reference,
+    )  # fmt: skip
+    verdict = verified(kernel, QUICK)
+    assert verdict.is_verified, str(verdict)
