@@ -23,7 +23,7 @@ from ..memory.buffer import DeviceBuffer, DeviceData
 from ..memory.dtypes import AnyArray, AnyDType
 from ..memory.host_copy import host_address, is_reachable
 from ..memory.order import AnyMemory
-from .host_arguments import HostArgument
+from .host_arguments import HostArgument, is_copied
 from .scalars import (
     FORMATS_OF_BITS,
     FORMATS_OF_CLASSES,
@@ -55,6 +55,7 @@ Word: TypeAlias = Literal[
     "real",  # such a number for a double
     "view",  # a texture, which reads its memory; its handle has its number
     "surface",  # a surface, which may write its memory; likewise
+    "read",  # a device array in `In`, which the kernel only reads
     "tensor",  # a tensor map, which may write its memory; it has its bytes
     "raw",  # anything else, which is packed into bytes first
 ]
@@ -307,6 +308,16 @@ class KernelParameter:
         self._require_usable(value, array, value.is_contiguous, is_read_only)
         return Argument(value._address, self._memory_kind(array), memory, writes=not is_read_only)
 
+    def _read_in(self, value: HostArgument, stream: BaseStream) -> Argument:
+        """Read a device array that the kernel only reads, as the user says."""
+        read = self._read_memory(cast("AnyDeviceArray", value.array), stream)
+        if self.elements is not None and not self.elements.is_const:
+            raise self._error(
+                f"is a DeviceArray that is only read, but the parameter is {self.type_name}\n"
+                "  declare the parameter const, or give the array without In"
+            )
+        return Argument(read.value, "read", read.memory, writes=False)
+
     def _require_usable(
         self,
         value: object,
@@ -406,6 +417,8 @@ class KernelParameter:
                 if read is not None:
                     return read
             if isinstance(value, HostArgument):
+                if not is_copied(value):
+                    return self._read_in(value, stream)
                 # Not an ArgumentError: fast code treats that as a rejection, and takes the slow
                 # path.
                 raise ArgumentTypeError(f"{value!r} cannot be prepared: give it to the launch")

@@ -22,6 +22,7 @@ from ..interop.elements import named_dtype
 from ..interop.reader import ByInterface, Foreign, Reader
 from ..memory.buffer import DeviceBuffer
 from .arguments import ADDRESSED, NUMBERS, Argument, KernelParameter, Kind, Word
+from .host_arguments import In
 from .parameters import packer
 from .scalars import LARGEST_SINGLE, REALS, WHOLE, fits_single
 
@@ -42,6 +43,7 @@ FOLLOW: Final = {
     "surface": "follow",
     "tensor": "follow_const",
     "view": "follow_reading",
+    "read": "follow_reading",
 }
 
 
@@ -69,6 +71,8 @@ def _packed(i: int, kind: Word) -> str:
     """Return the expression that is packed for memory or a view of it."""
     if kind == "tensor":
         return f"a{i}._encoded"
+    if kind == "read":
+        return f"a{i}._array._address"
     return f"a{i}._address" if kind in ADDRESSED else f"t{i}.number"
 
 
@@ -114,9 +118,13 @@ def memory_conditions(i: int, kind: Word) -> list[str]:
     return [home_condition(i, kind), *memory_checks(i, kind)]
 
 
+# The handle of memory that is neither an array's own nor a buffer's.
+_HANDLES: Final = {"read": "_array._handle"}
+
+
 def home_condition(i: int, kind: Word, stream_name: str = "own") -> str:
     """Return the test that memory is open and ready; it holds the memory's handle."""
-    handle = "_handle" if kind in ADDRESSED else "buffer._handle"
+    handle = "_handle" if kind in ADDRESSED else _HANDLES.get(kind, "buffer._handle")
     follow = FOLLOW[kind].format(i)
     return f"((m{i} := a{i}.{handle}).ordered_on is {stream_name} or {follow}(m{i}))"
 
@@ -126,6 +134,13 @@ def memory_checks(i: int, kind: Word) -> list[str]:
     conditions = []
     if kind in ("view", "surface"):
         conditions.append(f"(t{i} := a{i}._handle).number is not None")
+    elif kind == "read":
+        array = f"a{i}._array"
+        conditions.append(f"a{i}.__class__ is In")
+        conditions.append(
+            f"(taken_{i} is None or {array}._dtype in taken_{i}"
+            f" and not {array}._nbytes % nbytes_{i})"
+        )
     elif kind in ("array", "vectors"):
         # Only for our own memory: another object's dtype may be of any type.
         conditions.append(f"(a{i}._dtype is usual_{i} or a{i}._dtype in taken_{i})")
@@ -150,6 +165,7 @@ def general_names(
         "REALS": REALS,
         "fits_single": fits_single,
         "DeviceBuffer": DeviceBuffer,
+        "In": In,
     }
     for number, parameter in enumerate(parameters):
         names[f"convert{number}"] = partial(convert, parameter)
@@ -389,8 +405,11 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     conditions = []
     for i, kind in enumerate(kinds):
         if not isinstance(kind, Foreign) and kind in FOLLOW:
-            # An array's dtype never changes.
-            conditions += memory_conditions(i, "memory" if kind in ADDRESSED else kind)
+            # An array's dtype never changes, nor the array of an `In`.
+            if kind == "read":
+                conditions.append(home_condition(i, kind))
+            else:
+                conditions += memory_conditions(i, "memory" if kind in ADDRESSED else kind)
     scope: dict[str, FunctionType] = {}
     text = _PREPARED.format(conditions=_all(conditions))
     exec(compile(text, "<cudadrv prepared launch>", "exec"), {}, scope)

@@ -29,7 +29,7 @@ from ..memory.order import AnyMemory, Memory, order_access, record_access
 from .arguments import Argument, KernelParameter, Kind
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
-from .host_arguments import HostArgument, launch_with
+from .host_arguments import is_copied, launch_with
 from .parameters import KernelParameters, LaunchSlot, ParameterBlock
 
 # Packing raises these for a value of the wrong kind (no `_handle`, not a number, out of range) and
@@ -358,7 +358,7 @@ class LauncherState:
         while args and args[-1] is _MISSING:
             args = args[:-1]
         for argument in args:
-            if isinstance(argument, HostArgument):
+            if is_copied(argument):
                 launch_with(self._stream, args, self._launch_once)
                 return
         read, parameters = self._parameters.pack(args, self._stream)
