@@ -234,9 +234,13 @@ class ChildHandle(Handle[_RawT]):
         self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
     ) -> CUresult:
         """Let the driver make the object, with the context current; return its result."""
-        # As `call_bound` does, at half the cost.
         context = self.context
         api = context._driver.api
+        code, now = api.cuCtxGetCurrent()
+        if not code and int(now) == int(context.raw):  # the query takes half of the time of binding
+            made, self.raw = function(*args, **kwargs)
+            return made
+        # As `call_bound` does.
         (code,) = api.cuCtxPushCurrent(context.raw)
         if code:
             raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")

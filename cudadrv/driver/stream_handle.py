@@ -67,7 +67,7 @@ class EventHandle(ChildHandle[CUevent]):
         self.capture: CaptureState | None = None
         self.raw = raw  # type: ignore[assignment]  # unused before the event is made
         if raw is None:
-            code = self.make(context.api.cuEventCreate, flags)
+            code = self.make(context._driver.api.cuEventCreate, flags)
             if code:
                 raise failure(context.api, code, "cuEventCreate", "making an event")
         self.spare: list[CUevent] | None = spare  # last: a handle without it is unfinished
