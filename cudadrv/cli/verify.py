@@ -86,6 +86,12 @@ def add_to(commands: Commands) -> None:
         metavar="FILE",
         help="write a page: findings, source, PTX, counters, memory accesses, streams, bounds",
     )
+    add(
+        "--against",
+        metavar="FILE[::KERNEL]",
+        help="compare with the kernel of another .cu file, in place of the reference",
+    )
+    add("--exact", action="store_true", help="with --against: the values must be equal")
     add("--json", action="store_true", help="print the verdicts as JSON")
     parser.set_defaults(run=_run)
 
@@ -117,12 +123,16 @@ class _Job:
         has_mutations: whether a verified case is also mutated.
         saved_to: the folder of the findings; None writes none.
         page: the file of the page; None writes none.
+        against: the file and the kernel that replace the reference; None keeps it.
+        is_exact: whether the values must then be equal.
     """
 
     options: VerifyOptions
     has_mutations: bool
     saved_to: Path | None
     page: Path | None
+    against: tuple[Path, str] | None = None
+    is_exact: bool = False
 
 
 @dataclass
@@ -186,9 +196,10 @@ def _run(args: argparse.Namespace) -> int:
     try:
         checks = None if args.checks is None else Checks.read(args.checks)
         options = VerifyOptions(
-            checks, args.seed, args.examples, args.seconds, explain=args.explain
-        )
-        job = _Job(options, args.mutate, args.save, args.html)
+            checks, args.seed, args.examples, args.seconds, explain=args.explain,
+            further=_further(args),
+        )  # fmt: skip
+        job = _Job(options, args.mutate, args.save, args.html, _against(args), is_exact=args.exact)
         targets = [_target(target) for target in args.targets]
     except ArgumentValueError as error:
         print_error(f"{program_name()} verify: {error}")
@@ -223,6 +234,10 @@ def _verify(case: KernelCase, job: _Job, name: str, report: _Report) -> None:
     from ..testing.verify import verify  # imports Hypothesis
 
     options, folder = job.options, job.saved_to
+    compared = report.attempt(name, lambda: _compared(case, job))
+    if compared is None:
+        return
+    case = compared
     verdict = report.attempt(name, lambda: verify(case, options, name=name))
     if verdict is None:
         return
@@ -280,6 +295,42 @@ def _mutate(case: KernelCase, options: VerifyOptions, name: str, report: _Report
     if mutation is not None:
         report.mutations.append(mutation)
         report.show(str(mutation))
+
+
+def _against(args: argparse.Namespace) -> tuple[Path, str] | None:
+    """Return the file and the kernel of `--against`.
+
+    Raises:
+        ArgumentValueError: there is no such file, or the options do not go together.
+    """
+    if args.against is None:
+        if args.exact:
+            raise ArgumentValueError("--exact needs --against")
+        return None
+    if args.save is not None:
+        raise ArgumentValueError("--save does not go with --against: replay knows the case alone")
+    name, _, kernel = args.against.partition("::")
+    if not Path(name).is_file():
+        raise ArgumentValueError(f"{name}: there is no such file")
+    return Path(name), kernel
+
+
+def _further(args: argparse.Namespace) -> str:
+    """Return the options that the command which repeats a finding needs as well."""
+    if args.against is None:
+        return ""
+    return f"--against {shlex.quote(args.against)}{' --exact' * args.exact}"
+
+
+def _compared(case: KernelCase, job: _Job) -> KernelCase:
+    """Return the case, with another kernel as its reference if that is wanted."""
+    if job.against is None:
+        return case
+    from ..testing.verify import Tolerance
+    from ..testing.verify.against import against
+
+    compared = against(case, *job.against)
+    return compared.with_tolerance(Tolerance(ulps=0)) if job.is_exact else compared
 
 
 def _target(text: str) -> tuple[Path, str]:

@@ -245,6 +245,32 @@ class CompiledCase:
         faults += self._differences(run, expected, example, allowed or {})
         return sorted(faults, key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
 
+    def arrays(self, example: Example) -> dict[str, Host]:
+        """Run an example under no check of its accesses; return its arrays.
+
+        An element that nothing has written has the contents that the example gives it.
+
+        Raises:
+            CannotVerifyError: the kernel fails.
+        """
+        run = _Run({}, {}, user_call_site())
+        order, seed = _order_of(example)
+        try:
+            with warnings.catch_warnings(), session(
+                order=order, seed=seed, check=["init"], limits=self._limits(example),
+                raise_findings=False,
+            ):  # fmt: skip
+                warnings.simplefilter("ignore")  # of the order of copies
+                self._run(example, run)
+        except CudadrvError as error:
+            file = self.case.source_file
+            raise CannotVerifyError(f"the kernel of {file} fails: {error}\n{example}") from error
+        for name, unwritten in run.unwritten.items():
+            argument = example.arguments[name]
+            assert isinstance(argument, DrawnArray)
+            run.arrays[name][unwritten] = argument.contents[unwritten]
+        return run.arrays
+
     def history(self, example: Example, query: AccessQuery) -> list[str]:
         """Run an example again; return the accesses of a query in words, in their order.
 

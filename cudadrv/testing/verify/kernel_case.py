@@ -86,7 +86,8 @@ class KernelCase:
 
     __slots__ = (
         "__weakref__", "_arguments", "_assume", "_folder", "_kernel", "_launch", "_name",
-        "_options", "_program", "_reference", "_source", "_source_name", "_tolerance",
+        "_of_example", "_options", "_program", "_reference", "_source", "_source_name",
+        "_tolerance",
     )  # fmt: skip
 
     name: ReadOnly[str] = ReadOnly("_name")
@@ -124,6 +125,7 @@ class KernelCase:
         self._reference: Callable[..., object] = _with_named_arguments(
             "reference", reference, self._arguments
         )
+        self._of_example: Callable[[Example], dict[str, Host]] | None = None
         self._kernel = kernel
         self._program = program
         self._assume: Callable[..., object] | None = (
@@ -142,6 +144,30 @@ class KernelCase:
             return self
         case = copy.copy(self)
         case._name = name
+        return case
+
+    def of_source(self, source: Path, kernel: str = "") -> KernelCase:
+        """Return a copy with another source, and another kernel if one is named."""
+        case = copy.copy(self)
+        case._source, case._source_name = source, ""
+        case._kernel = kernel or self._kernel
+        return case
+
+    def with_tolerance(self, tolerance: Tolerance) -> KernelCase:
+        """Return a copy with another tolerance of all arrays."""
+        case = copy.copy(self)
+        case._tolerance = tolerance
+        return case
+
+    @property
+    def is_exact(self) -> bool:
+        """True if two kernels must give equal values."""
+        return self._of_example is not None and self._tolerance == Tolerance(ulps=0)
+
+    def with_reference(self, reference: Callable[[Example], dict[str, Host]]) -> KernelCase:
+        """Return a copy with another reference, which gets whole examples."""
+        case = copy.copy(self)
+        case._of_example = reference
         return case
 
     def located(self, folder: Path) -> KernelCase:
@@ -270,6 +296,8 @@ class KernelCase:
         Raises:
             CannotVerifyError: the reference failed, or its result does not fit.
         """
+        if self._of_example is not None:
+            return self._of_example(example)
         copies = _copies(example)
         with np.errstate(all="ignore"):
             try:

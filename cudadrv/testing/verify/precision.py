@@ -22,8 +22,10 @@ PRECISION: Final = (
     "whole numbers give the right values: with fractions the kernel loses more bits than its types "
     "explain, as if it computed in a smaller type"
 )
+FRACTIONS: Final = "whole numbers give the right values, and fractions do not"
 _LARGEST_FRACTION: Final = 0.5
 _CHANGES: Final = 4
+_COARSE: Final = 0.02  # of the largest value: a type of seven bits has lost as much
 _LAST_BITS: Final = 64  # a sum of some hundred terms in any order
 
 Floats = npt.NDArray[np.float64]
@@ -71,6 +73,15 @@ def allowed_differences(
                 apart = np.abs(array.astype(np.complex128) - expected[name].astype(np.complex128))
                 allowed[name] = np.maximum(allowed[name], np.where(np.isnan(apart), np.inf, apart))
     return {name: _LAST_BITS * array for name, array in allowed.items()}
+
+
+def coarse_differences(expected: Mapping[str, Host]) -> dict[str, Floats]:
+    """Return how far results may be off that have lost bits, and are not simply wrong."""
+    return {
+        name: np.full(array.shape, _COARSE * float(np.nanmax(np.abs(array), initial=0)))
+        for name, array in expected.items()
+        if array.dtype.kind == "f"
+    }
 
 
 def _with_floats(case: KernelCase, example: Example, changed: Any) -> Example | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ..strategies import DrawnArray
 from .verdict import Example
 
 _MOST_EXAMPLES: Final = 3
@@ -51,7 +52,13 @@ def smaller(example: Example) -> Iterator[Example]:
 
 
 def spread(passed: Sequence[Example]) -> list[Example]:
-    """Return a few examples from the first to the last that passed."""
-    last = len(passed) - 1
+    """Return the smallest, the middle and the largest example that passed."""
+    ordered = sorted(passed, key=_nbytes)
+    last = len(ordered) - 1
     places = dict.fromkeys(round(last * k / (_MOST_EXAMPLES - 1)) for k in range(_MOST_EXAMPLES))
-    return [passed[place] for place in places] if passed else []
+    return [ordered[place] for place in places] if ordered else []
+
+
+def _nbytes(example: Example) -> int:
+    arrays = (value for value in example.arguments.values() if isinstance(value, DrawnArray))
+    return sum(array.contents.nbytes for array in arrays)

@@ -23,7 +23,13 @@ from ..strategies import DrawnArray, LaunchConfigs, Size
 from .contraction import Contraction, contractions
 from .example_run import VALUES, CompiledCase, Fault
 from .kernel_case import KernelCase, failed_call
-from .precision import PRECISION, allowed_differences, with_fractions
+from .precision import (
+    FRACTIONS,
+    PRECISION,
+    allowed_differences,
+    coarse_differences,
+    with_fractions,
+)
 from .ptx_edit import EditablePtx
 from .repairs import RepairSearch
 from .variations import smaller, spread, variations
@@ -53,6 +59,7 @@ class VerifyOptions:
         seconds: the most time, shrinking included.
         database: the folder of earlier failures, which run first; None stores none.
         explain: whether to try repairs of each finding; at most 10 more seconds of the processor.
+        further: other options of the command that `Finding.repeat` has.
     """
 
     checks: tuple[CheckName, ...] | None = None
@@ -61,6 +68,7 @@ class VerifyOptions:
     seconds: float = DEFAULT_SECONDS
     database: Path | None = _DATABASE
     explain: bool = True
+    further: str = ""
 
     def __post_init__(self) -> None:
         if border.integer("examples", self.examples) < 1:
@@ -245,10 +253,12 @@ def _imprecise_findings(search: _Search, name: str, options: VerifyOptions) -> l
         if time.monotonic() > search.deadline or example is None or not case.is_allowed(example):
             continue
         expected = case.expected(example)
-        faults = compiled.faults(example, expected, allowed_differences(case, example, expected))
+        allowed = {} if case.is_exact else allowed_differences(case, example, expected)
+        faults = compiled.faults(example, expected, allowed)
         if faults:
             error = _error_class_of(faults[0].check)(faults[0], example)
-            note = PRECISION if error.fault.check == VALUES else ""
+            is_near = not compiled.faults(example, expected, coarse_differences(expected))
+            note = "" if case.is_exact else PRECISION if is_near else FRACTIONS
             return [replace(_finding(error, compiled, name, options), note=note)]
     return []
 
@@ -386,7 +396,8 @@ def _finding(
         seed = f" --seed {options.seed}" if options.seed else ""
         examples = f" --examples {options.examples}" * (options.examples != DEFAULT_EXAMPLES)
         checks = f" --checks {','.join(options.checks)}" if options.checks else ""
-        repeat = f"python -m cudadrv verify {shlex.quote(name)}{seed}{examples}{checks}"
+        further = f" {options.further}" if options.further else ""
+        repeat = f"python -m cudadrv verify {shlex.quote(name)}{seed}{examples}{checks}{further}"
     return Finding(
         fault.check, compiled.case.kernel or compiled.kernel, fault.text, fault.lines,
         fault.variable, error.example, repeat, note=_fixed_launch(compiled.case, error.example),

@@ -300,3 +300,46 @@ def test_html_without_jinja2_reports_how_to_install_it(
     assert done.returncode == 3
     assert done.stderr == 'verify --html needs jinja2: pip install "cudadrv[testing]"\n'
     assert not Path("page.html").exists()
+
+
+AGAINST = """
+import numpy as np
+from pathlib import Path
+from cudadrv.testing import strategies as st
+from cudadrv.testing.verify import KernelCase
+
+n = st.sizes(1, 200)
+case = KernelCase(
+    Path("first.cu"),
+    arguments={"n": n, "x": st.arrays(np.float32, n), "out": st.unwritten(np.float32, n)},
+    launch=st.launch_configs(threads=n), reference=lambda x: {"out": x + 123},
+)
+"""
+
+
+def test_a_kernel_is_compared_with_another_one(verify: Command) -> None:
+    Path("cases.py").write_text(AGAINST)
+    for name, value in {
+        "first": "x[i] / 3", "same": "x[i] * (1 / 3.f)", "other": "i == 40 ? 9 : x[i] / 3",
+        "fails": "x[i + 1000000]",
+    }.items():  # fmt: skip
+        Path(f"{name}.cu").write_text(
+            'extern "C" __global__ void k(int n, const float* x, float* out) {\n'
+            "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+            f"    if (i < n) out[i] = {value};\n}}\n"
+        )
+    wanted = {
+        "--against same.cu": (0, "cases.py::case: verified"),
+        "--against first.cu --exact": (0, "cases.py::case: verified"),
+        "--against same.cu --exact": (1, "--against same.cu --exact"),
+        "--against other.cu": (1, "values: out[40] is "),
+        "--against fails.cu": (3, "the kernel of "),
+        "--against first.cu::none": (3, "has no kernel 'none'"),
+        "--against none.cu": (2, "there is no such file"),
+        "--against same.cu --save found": (2, "--save does not go with --against"),
+        "--exact": (2, "--exact needs --against"),
+        "": (1, "the reference has "),
+    }
+    for options, (status, text) in wanted.items():
+        done = verify("cases.py", "--examples", "12", "--no-explain", *options.split())
+        assert (done.returncode, text in done.stdout + done.stderr) == (status, True), done
