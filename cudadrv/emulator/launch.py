@@ -363,7 +363,7 @@ def _reached(call: KernelCall) -> tuple[list[threading.RLock], tuple[PeerMemory,
     if function.closed:
         raise invalid_handle(f"invalid resource handle: the module of {function.shown} is unloaded")
     peers = context.peer_memories()
-    devices = sorted((call.device, *(peer for peer, _ in peers)), key=attrgetter("ordinal"))
+    devices = sorted((context.device, *(peer for peer, _ in peers)), key=attrgetter("ordinal"))
     return [reached.lock for reached in devices], tuple(memory for _, memory in peers)
 
 

@@ -123,12 +123,10 @@ class LaunchPlan:
         self.workspace: int = 0
         self.lacks_workspace: bool = False
         self.output: Output = Output()
-        self.observers: tuple[Observer, ...] = self._observers(watchers)
-        self.bounding: tuple[Observer, ...] = tuple(
-            [observer for observer in self.observers if "spans" in observer.events]
-        )
-        if self.bounding:  # sites may have cached wider bounds in the last launch
-            self.memory.version += 1
+        self.observers: tuple[Observer, ...] = ()
+        self.bounding: tuple[Observer, ...] = ()
+        if watchers:
+            self._begin_observers(watchers)
 
     def for_thread(self) -> Self:
         """Return the same plan for another thread, with arrays of its own that chunks share."""
@@ -143,15 +141,19 @@ class LaunchPlan:
         """True if observers, or the check of synchronisation, follow the threads."""
         return self.limits.check_synchronisation or bool(self.observers)
 
-    def _observers(self, watchers: tuple[Watcher, ...]) -> tuple[Observer, ...]:
-        if not watchers:
-            return ()
+    def _begin_observers(self, watchers: tuple[Watcher, ...]) -> None:
         launch = ObservedLaunch(
             self.code, self.memory, self.block, self.cluster, self.param_bytes, self.shared_bytes,
             self.reserved_start, lambda: self.code.find_origins(self._pointers()),
         )  # fmt: skip
-        observers = [watcher.begin(launch) for watcher in watchers]
-        return tuple([observer for observer in observers if observer is not None])
+        for watcher in watchers:
+            observer = watcher.begin(launch)
+            if observer is not None:
+                self.observers += (observer,)
+                if "spans" in observer.events:
+                    self.bounding += (observer,)
+        if self.bounding:  # sites may have cached wider bounds in the last launch
+            self.memory.version += 1
 
     def _pointers(self) -> frozenset[int]:
         """Return the offsets of the parameters that are addresses."""
@@ -168,8 +170,11 @@ class LaunchPlan:
 
     def spans(self, site: Site, space: str) -> tuple[Span, ...]:
         """Return where alone an instruction may access a space; () for no bounds."""
-        bounds = [observer.spans(site, space) for observer in self.bounding]
-        return next((spans for spans in bounds if spans), ())
+        for observer in self.bounding:
+            spans = observer.spans(site, space)
+            if spans:
+                return spans
+        return ()
 
     def end(self) -> None:
         """Let the observers know that the launch has ended without a fault."""
