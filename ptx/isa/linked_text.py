@@ -14,7 +14,7 @@ from typing import Final
 
 from ptx.errors import LinkError
 from ptx.isa.errors import syntax_error
-from ptx.isa.forms.check import SYSTEM_FUNCTIONS
+from ptx.isa.forms.check import SYSTEM_FUNCTIONS, check_bodies
 from ptx.isa.lexer import without_comments
 from ptx.isa.model import Linkage, Space
 from ptx.isa.module import PtxModule, parse
@@ -50,12 +50,15 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
     Debug sections are left out of several; places in the source (`.file`, `.loc`) stay.
 
     Raises:
-        PtxSyntaxError: a text is wrong at module level.
+        PtxSyntaxError: a text is wrong at module level, or declares a function of another one
+            without `.extern`.
         LinkError: two modules define the same visible symbol.
     """
     modules = [(name, parse(text)) for name, text in texts]
     if len(texts) == 1:
         return texts[0][1]
+    for _, module in modules:
+        check_bodies(module)
     definitions = [(name, _definitions(module)) for name, module in modules]
     chosen = _chosen(definitions)
     used_names = {

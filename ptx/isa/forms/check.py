@@ -28,12 +28,9 @@ def check_forms(module: PtxModule) -> None:
     """Check every instruction of every function, and that each function has a body.
 
     Raises:
-        PtxSyntaxError: at the first instruction that PTX does not have, or at a function or kernel
-            that is declared without `.extern` and has no body.
+        PtxSyntaxError: at the first instruction that PTX does not have, or as `check_bodies`.
     """
-    for function in module.functions.values():
-        if function.span is None:
-            _check_declaration(module, function)
+    check_bodies(module)
     major, _, minor = module.version.partition(".")
     if (int(major), int(minor)) > NEWEST:
         return
@@ -44,18 +41,24 @@ def check_forms(module: PtxModule) -> None:
             _check_function(module, function)
 
 
-def _check_declaration(module: PtxModule, function: Function) -> None:
-    if function.linkage is Linkage.EXTERN or function.name in module.aliases:
-        return
-    if function.name in SYSTEM_FUNCTIONS:
-        return
-    kind = "kernel" if function.is_entry else "function"
-    raise PtxSyntaxError(
-        f"the {kind} {function.name} is declared without .extern and has no body",
-        line=function.line,
-        column=1,
-        source_line=module.text.split("\n")[function.line - 1],
-    )
+def check_bodies(module: PtxModule) -> None:
+    """Check that each function and kernel has a body, unless another module may have it.
+
+    Raises:
+        PtxSyntaxError: at one that is declared without `.extern`.
+    """
+    elsewhere = SYSTEM_FUNCTIONS | module.aliases.keys()
+    for function in module.functions.values():
+        if function.span is not None or function.linkage is Linkage.EXTERN:
+            continue
+        if function.name not in elsewhere:
+            kind = "kernel" if function.is_entry else "function"
+            raise PtxSyntaxError(
+                f"the {kind} {function.name} is declared without .extern and has no body",
+                line=function.line,
+                column=1,
+                source_line=module.text.split("\n")[function.line - 1],
+            )
 
 
 def _check_function(module: PtxModule, function: Function) -> None:

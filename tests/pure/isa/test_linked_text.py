@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ptx.errors import LinkError
-from ptx.isa import parse
+from ptx.isa import PtxSyntaxError, parse
 from ptx.isa.linked_text import link_texts
 from ptx.isa.model import Linkage
 
@@ -90,6 +90,16 @@ def test_inputs_of_one_name_are_distinct() -> None:
 def test_two_visible_definitions_are_rejected_with_both_inputs() -> None:
     with pytest.raises(LinkError, match="f is defined in input 0 and in input 1"):
         linked(".visible .func f() { ret; }", ".visible .func f() { ret; }")
+
+
+def test_a_function_of_another_text_must_be_external() -> None:
+    """As nvJitLink, which compiles each input."""
+    caller = "func f();\n.visible .entry k() { call f; ret; }"
+    defined = ".visible .func f() { ret; }"
+    assert "f" in parse(linked(f".extern .{caller}", defined)).functions
+    for linkage in ("", ".visible ", ".weak "):
+        with pytest.raises(PtxSyntaxError, match=r"function f is declared without \.extern"):
+            linked(f"{linkage}.{caller}", defined)
 
 
 def test_places_in_the_source_keep_their_files() -> None:
