@@ -21,7 +21,7 @@ _IGNORED: Final = frozenset({
     "b8x16", "b6x16_p32", "b4x16_p64", "texref", "samplerref", "surfref", "s2",
 })  # fmt: skip
 _IGNORED_BY: Final = {
-    "cp": frozenset({"cta", "cluster", "gpu", "sys"}),
+    "cp": frozenset({"cta", "cluster", "gpu", "sys", "weak", "b128"}),
     "bar": frozenset({"any", "all"}), "tensormap.cp_fenceproxy": _IGNORED,
     "fence": frozenset({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"}),
     "tex": frozenset({"uni"}),

@@ -111,8 +111,8 @@ st | relaxed/release {_SCOPE} {_GLOBAL} [{_L1}] {_L2} v8 | b32 u32 s32 f32 | m *
 st | relaxed/release {_SCOPE} {_GLOBAL} [{_L1}] {_L2} L2::cache_hint v8 | b32 u32 s32 f32 | m *A h
 st | relaxed/release {_SCOPE} {_GLOBAL} [{_L1}] L2::cache_hint {_VECTOR} | {_ACCESSED} | m *A h
 st | mmio relaxed sys {_GLOBAL} | {_ACCESSED} | m *A
-st | param {_VECTOR} | {_ACCESSED} | m:argument *A
-st | param::func {_VECTOR} | {_ACCESSED} | m *A
+st | [weak] param [wb/cg/cs/wt] {_VECTOR} | {_ACCESSED} | m:argument *A
+st | [weak] param::func [wb/cg/cs/wt] {_VECTOR} | {_ACCESSED} | m *A
 
 opcode red | reduction | atomic async:bulk_copy | - | sm_11 1.0
 needs cta/gpu/sys/f64 | sm_60 5.0
@@ -213,7 +213,7 @@ ld | global nc [{_UNCHANGING}] {_L2} L2::cache_hint [{_PREFETCH}] v4 | b64 u64 s
 ld | global nc [{_UNCHANGING}] {_L2} [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m
 ld | global nc [{_UNCHANGING}] {_L2} L2::cache_hint [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m h
 ld | global nc [{_UNCHANGING}] [{_PREFETCH}] L2::cache_hint {_VECTOR} | {_ACCESSED} | *D_ m h
-ld | const/param/param::entry/param::func [ca/cg/cs/lu/cv] {_VECTOR} | {_ACCESSED} | *D_ m
+ld | [weak] const/param/param::entry/param::func [ca/cg/cs/lu/cv] {_VECTOR} | {_ACCESSED} | *D_ m
 
 opcode ldu | load, gives_number | data_movement | lane_data | sm_20 2.0
 ldu | {_GLOBAL} [v2/v4] | {_ACCESSED} | *D_ m

@@ -84,6 +84,10 @@ ACCEPTED = (
     "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%u321, %u322, %u323, %u320},"
     " {%b321, %b322}, {%b321, %b322}, {%s321, %s322, %s323, %s320}, %b321, 1;",
     "tensormap.replace.tile.rank.b1024.b32 [%b321], 1;",
+    "ld.weak.const.u32 %u321, [%b641];", "ld.param.weak.v2.b32 {%b321, %b322}, [%b641];",
+    "ld.weak.param::entry.b64 %b641, [%b642];", "st.weak.param.b32 [%b641], %b321;",
+    "st.param::func.wt.b32 [a], %b321;", "st.cs.param.v2.b32 [a], {%b321, %b322};",
+    "ld.param::func.weak.lu.u8 %u321, [a];",
     "tensormap.replace.tile.elemtype.global.b1024.b32 [%u321+128], 1;",
 )  # fmt: skip
 REJECTED = (
@@ -113,7 +117,9 @@ REJECTED = (
     " [g], [s], 128;",
     "multimem.st.relaxed.gpu.v4.e4m3 [g], {%f161, %f161, %f161, %f161};",
     "cp.async.ca.shared.global [s], [s], 4;", "cp.async.cg.shared.global [s], [s], 16, %u321;",
-    "ld.param::func.u32 %u321, [%u641];", "st.param::func.u32 [%u641], %u321;",
+    "ld.param.volatile.u32 %u321, [%u641];", "st.param.relaxed.cta.u32 [%u641], %u321;",
+    "st.weak.const.u32 [%u641], %u321;", "ld.param::func.u32 %u321, [%u641];",
+    "st.param::func.u32 [%u641], %u321;",
     "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%s321, %s322}, {%f321}, {%b321},"
     " {%s321, %s322};",
     "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%s321, %s322}, {%b321}, {%f16x21},"
@@ -130,7 +136,7 @@ REJECTED = (
 
 
 def fault_of(instruction: str, version: str = "9.0") -> str:
-    body = f"{{ {REGISTERS}\n{instruction}\nL: ret; }}"
+    body = f"{{ {REGISTERS} .param .align 8 .b8 a[8];\n{instruction}\nL: ret; }}"
     module = parse(HEADER.format(version) + f".visible .entry k()\n{body}\n")
     try:
         check_forms(module)
