@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import ptx
+from ptx.isa.effects import Effects, effects_of
 from ptx.isa.model import Instruction
 from ptx.isa.module import PtxModule, parse
 from ptx.isa.signature import reachable_functions, signatures_of
@@ -38,6 +39,7 @@ class KernelSummary:
         stack_bytes: of a thread, likewise.
         spill_bytes: likewise.
         instructions: how often each opcode occurs, in the kernel and its functions.
+        effects: what it may touch.
     """
 
     name: str
@@ -47,6 +49,7 @@ class KernelSummary:
     stack_bytes: int | None
     spill_bytes: int | None
     instructions: dict[str, int]
+    effects: Effects
 
 
 def add_to(commands: Commands) -> None:
@@ -127,6 +130,7 @@ def _entries(module: PtxModule, names: list[str]) -> Iterator[KernelSummary]:
             stack,
             spilled,
             dict(mix.most_common()),
+            effects_of(module, name),
         )
 
 
@@ -170,7 +174,19 @@ def _print(entries: Iterable[KernelSummary]) -> None:
             rows.append(("stack bytes", f"{entry.stack_bytes}, {entry.spill_bytes} spilled"))
         mix = ", ".join(f"{name} {count}" for name, count in entry.instructions.items())
         rows.append((f"{sum(entry.instructions.values())} instructions", mix or "none"))
+        rows += _effect_rows(entry.effects)
         print_table(entry.name, ("what", "value"), rows)
+
+
+def _effect_rows(effects: Effects) -> Iterator[tuple[str, str]]:
+    """Yield what a kernel may touch, where there is any."""
+    for what, names in (
+        ("may read", effects.reads), ("may write", effects.writes),
+        ("may update or copy", effects.updates), ("kept for the next launch", effects.kept),
+        ("of the hardware", effects.hardware), ("calls", effects.calls),
+    ):  # fmt: skip
+        if names:
+            yield what, ", ".join(names)
 
 
 def _print_by_source_line(module: PtxModule, names: list[str], source: SourceText) -> None:
