@@ -213,19 +213,6 @@ class KernelFacts:
             self.calls_by_address or any(each.stores for each in late),
         )
 
-    def update_of(self, instruction: Instruction) -> Update | None:
-        """Return the update of a place that an instruction is part of."""
-        updates = (each.updates.get(id(instruction)) for each in self.functions)
-        return next((update for update in updates if update is not None), None)
-
-    def is_guess(self, instruction: Instruction) -> bool:
-        """Return whether a compare-and-swap checks the value that an instruction loads."""
-        return any(id(instruction) in each.guesses for each in self.functions)
-
-    def is_poll(self, instruction: Instruction) -> bool:
-        """Return whether a loop repeats a volatile load until its value changes."""
-        return any(id(instruction) in each.polls for each in self.functions)
-
     def first_of(self, block: int) -> Instruction | None:
         """The first instruction of a block; None where there is none."""
         return self.first[block] if 0 <= block < len(self.first) else None

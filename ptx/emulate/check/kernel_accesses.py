@@ -46,12 +46,13 @@ class KernelAccesses:
         """Return the role of an access in the memory model."""
         role = self._roles.get(site)
         if role is None:
-            instruction = site.instruction
+            functions, identity = code.functions, id(site.instruction)
+            updates = [each.updates[identity] for each in functions if identity in each.updates]
             role = self._roles[site] = role_of(
-                instruction,
+                site.instruction,
                 writes=site.writes,
-                is_guess=code.is_guess(instruction),
-                is_poll=code.is_poll(instruction),
-                update=code.update_of(instruction),
+                is_guess=any(identity in each.guesses for each in functions),
+                is_poll=any(identity in each.polls for each in functions),
+                update=updates[0] if updates else None,
             )
         return role
