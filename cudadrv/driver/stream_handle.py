@@ -93,10 +93,10 @@ class EventHandle(ChildHandle[CUevent]):
 
     def __del__(self) -> None:
         try:
-            spare, is_reused = self.spare, self.is_reused()
+            spare, capture = self.spare, self.capture
         except AttributeError:
             return  # it was never finished
-        if spare is not None and is_reused:
+        if spare is not None and capture is None and len(spare) < _MOST_SPARE:  # as `is_reused`
             spare.append(self.raw)  # of a context that was reset, to a list that is not used again
         else:
             self._destroy_and_report()
