@@ -160,7 +160,7 @@ KNOWN: Final = (
         "the emulator does not execute .noftz of f32, which PTX 9.4 adds",
         True,
         lambda text, error: _opcode(text) in ("atom", "red", "cp") and "no such comb" in error
-        and re.search(r"\.noftz\b.*\.f32\b", text) is not None,
+        and re.match(r"(?=\S*\.noftz\b)\S*\.f32\b", text) is not None,
     ),
     KnownDifference(
         "ptxas takes floats with a number as integers, and integers with a number as halves",
