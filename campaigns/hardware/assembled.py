@@ -21,6 +21,9 @@ KINDS: Final = {
     "vadd4": "`vadd4` or `vsub4` with `.add` is executed without its guard",
     "shift": "`cnot` as the amount of a shift of 16 bits shifts by a huge number",
     "float as amount": "an `f32` as the amount of a shift of 64 bits is converted to an integer",
+    "borrow": "a difference with `abs.s64` borrows if it subtracts 0",
+    "half sum": "a sum of pairs of halves in shared memory adds the sign for the upper half",
+    "carry as float": "a carry that is converted from `f32` is left as it is",
     "fused": "a product without a rounding modifier is fused with a sum",
     "max(x, x)": "`max` or `min` of a register and itself is left out: a NaN keeps its bits",
     "sign of a NaN": "`neg` or `abs` of a NaN changes its sign alone, or nothing",
@@ -56,6 +59,14 @@ _SHIFT: Final = re.compile(
     rf"{_GUARD}?(?P<op>sh[lr]\.[bus]16) +(?P<d>%\w+), *(?P<a>%\w+), *(?P<n>%\w+);$"
 )
 
+_BORROW: Final = re.compile(r"sub\.cc\.s64 +(?P<d>%?\w+), *(?P<a>%?\w+), *(?P<n>%?\w+);")
+_HALF_SUM: Final = re.compile(
+    r"(?P<head>(?:atom|red)(?:\.\w+)*?\.shared(?:\.\w+)*?\.add\.noftz\.b?f16x2 [^;]*\]), *"
+    r"(?P<r>%?\w+);"
+)
+_CARRY: Final = re.compile(
+    rf"{_GUARD}?cvt\.r[nzmp]i(?:\.sat)?\.[us](?P<w>16|32|64)\.f32 +(?P<d>%?\w+), *(?P<a>%?\w+);"
+)
 _WIDE_SHIFT: Final = re.compile(
     rf"{_GUARD}?(?P<op>shl\.b64|shr\.[bus]64) +(?P<d>%\w+), *(?P<a>%\w+), *(?P<n>%\w+);$"
 )
@@ -84,15 +95,17 @@ class Change:
 def changes(ptx: str) -> list[Change]:
     """Return the changes that the assembler may make, of which a line can have several."""
     lines = ptx.split("\n")
-    has_cnot = "cnot.b32" in ptx
+    has_cnot, has_carry = "cnot.b32" in ptx, "addc" in ptx or "subc" in ptx
     floats = frozenset(re.findall(r"\.f32 +(%\w+),", ptx))
     found = [
         Change(kind, number, text)
         for number, line in enumerate(lines)
         for kind, text in (
-            *_of_line(line, f"%y{number}", has_cnot), *_of_wide_shift(line, f"%y{number}", floats)
+            *_of_line(line, f"%y{number}", has_cnot),
+            *_of_wide_shift(line, f"%y{number}", floats),
+            *_of_optimiser(line, "abs.s64" in ptx, has_carry),
         )
-    ]  # fmt: skip
+    ]
     return found + list(_fusions(ptx, lines))
 
 
@@ -172,6 +185,32 @@ def _of_wide_shift(line: str, name: str, floats: frozenset[str]) -> Iterator[tup
                 f"{match['guard'] or ''}{match['op']} {match['d']},{match['a']},{name}n;}}"
             ),
         )
+
+
+def _of_optimiser(line: str, has_abs: bool, has_carry: bool) -> Iterator[tuple[str, str]]:
+    """Yield the changes of statements that the optimiser of the assembler makes."""
+    if has_abs and (match := _BORROW.search(line)):
+        test = f"{{.reg .pred yq; .reg .b64 yd; setp.eq.s64 yq,{match['n']},0; "
+        end = match.end()
+        yield "borrow", f"{test}{line[:end]} @yq sub.cc.s64 yd,0,1;{line[end:]}}}"
+    if match := _HALF_SUM.search(line):
+        sign = f"shr.s32 ys,{match['r']},31; prmt.b32 ys,{match['r']},ys,0x5410;"
+        text = f"{{.reg .b32 ys; {sign} {match['head']},ys;}}"
+        yield "half sum", line[: match.start()] + text + line[match.end() :]
+    if has_carry and (match := _CARRY.search(line)):
+        text = f"{{.reg .pred yq,yg; .reg .b32 yc; mov.b32 yc,{match['a']}; {_copied(match)}}}"
+        yield "carry as float", line[: match.start()] + text + line[match.end() :]
+
+
+def _copied(match: re.Match[str]) -> str:
+    """Return a conversion that leaves 0 and 1 as they are."""
+    guard = match["guard"] or ""
+    test = "setp.le.u32 yq,yc,1;"
+    if guard:
+        negated = "not" if "!" in guard else "mov"
+        test += f" {negated}.pred yg,{guard.strip('@! ')}; and.pred yq,yq,yg;"
+    copy = "mov.b32" if match["w"] == "32" else f"cvt.u{match['w']}.u32"
+    return f"{test} {match[0]} @yq {copy} {match['d']},yc;"
 
 
 def _sign(match: re.Match[str]) -> str:
