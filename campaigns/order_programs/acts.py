@@ -111,6 +111,14 @@ def _reads() -> Iterator[Act]:
 
         uses = _of("x", "module", *(() if s == "default" else s))
         yield Act(f"read x on {s}", "read", read, uses)
+    for s in ("A", "B", "C"):
+
+        def only_read(w: World, s: str = s) -> None:
+            out = w.out()
+            given(w.kernels).read(w.stream(s), out, cudadrv.In(w.arrays["x"]))
+            w.saw(f"x read by In on {s}", out, w.values["x"])
+
+        yield Act(f"read x by In on {s}", "read", only_read, _of("x", s, "module"))
 
     def read_view(w: World) -> None:
         out = w.out()[: w.arrays["view"].size]

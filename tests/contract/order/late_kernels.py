@@ -119,7 +119,7 @@ class LateKernels:
         """The same of `n` elements at an address."""
         self.kernel("write").launch(stream, over(n), x, n, value, self.cycles)
 
-    def read(self, stream: cudadrv.Stream, out: Ints, x: Ints | int) -> None:
+    def read(self, stream: cudadrv.Stream, out: Ints, x: Ints | cudadrv.In | int) -> None:
         """out = x, late."""
         n = out.size
         self.kernel("read").launch(stream, over(n), out, x, n, self.cycles)
