@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import cudadrv
 import ptx
@@ -66,16 +67,22 @@ def stored() -> list[tuple[str, Difference, str]]:
     ]
 
 
-def test_each_program_is_explained_by_the_kinds_that_were_found() -> None:
+@pytest.mark.parametrize(
+    "most", [7_000, pytest.param(20_000, marks=pytest.mark.slow)], ids=["short", "all"]
+)
+def test_each_program_is_explained_by_the_kinds_that_were_found(most: int) -> None:
     wrong, kinds = [], set()
     for text, count, expected in stored():
+        if len(text) > most:
+            continue
         assert count(text)
         found = explanation(text, count)
         kinds |= set(found.kinds)
         if found.left or ", ".join(found.kinds) != expected:
             wrong.append(f"{expected}: {found}")
     assert not wrong, "\n".join(wrong)
-    assert kinds == {*KINDS, OPEN} - {"max(x, x)", "half sum", "carry as float"}
+    if most == 20_000:
+        assert kinds == {*KINDS, OPEN} - {"max(x, x)", "half sum", "carry as float"}
 
 
 def test_a_wrong_value_has_no_explanation() -> None:
