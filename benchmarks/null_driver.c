@@ -174,12 +174,6 @@ static status capture_info(handle stream, int *state)
     (void)stream;
     return *state = 0, SUCCESS; /* no capture: the other results are not written */
 }
-static _Thread_local int capture_mode; /* CU_STREAM_CAPTURE_MODE_GLOBAL */
-static status exchange_mode(int *mode)
-{
-    int former = capture_mode;
-    return capture_mode = *mode, *mode = former, SUCCESS;
-}
 static status begin_capture(handle stream, int mode) { (void)stream, (void)mode; return SUCCESS; }
 static status end_capture(handle stream, handle *out) { (void)stream; return give(out, 4); }
 static status call_on_host(handle stream, void (*function)(void *), void *data)
@@ -462,7 +456,6 @@ const struct function functions[] = {
     {"cuStreamWaitEvent", wait_event},
     {"cuStreamIsCapturing", is_capturing},
     {"cuStreamGetCaptureInfo", capture_info},
-    {"cuThreadExchangeStreamCaptureMode", exchange_mode},
     {"cuStreamBeginCapture", begin_capture},
     {"cuStreamEndCapture", end_capture},
     {"cuStreamAttachMemAsync", nothing},

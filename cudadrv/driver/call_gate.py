@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
-from weakref import ref
 
 from .. import border
 from ..errors import InvalidValueError, StreamCaptureIsolationError
@@ -199,39 +198,21 @@ class CallGate:
         period: the capture that has the stream, or is about to.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_first",
-        "_issued",
-        "_other",
-        "_others",
-        "_taken",
-        "passes",
-        "period",
-    )
+    __slots__ = ("__weakref__", "_issued", "_other", "_sharing", "_taken", "passes", "period")
 
     def __init__(self) -> None:
         self.passes: list[CallPass] = room_for_one()
         self.period: CapturePeriod | None = None
         # Becomes the list of passes when a capture begins.
-        self._other: list[CallPass] = []
-        # Nearly always one handle, whose reference needs no callback.
-        self._first: ref[HasPasses] | None = None
-        self._others: Registry[HasPasses] | None = None
+        self._other: list[CallPass] = room_for_one()
+        self._sharing: Registry[HasPasses] = Registry()
         # A pass that an interrupt loses is freed, and so it is none that `close` waits for.
         self._issued: Registry[CallPass] = Registry()
         self._taken: list[CallPass] = []
 
     def share(self, handle: HasPasses) -> None:
         """Give a handle the list of passes, now and whenever it is replaced."""
-        if self._first is None:
-            self._first = ref(handle)
-        else:
-            with _closing:
-                if self._others is None:
-                    self._others = Registry()
-                others = self._others
-            others.add(handle)
+        self._sharing.add(handle)
         handle.passes = self.passes
 
     def enter(self) -> CallPass:
@@ -278,18 +259,13 @@ class CallGate:
         try:
             # Threads that return their passes to one list find none in the other one.
             self.passes, self._other = self._other, self.passes
-            for handle in self._handles():
+            for handle in self._sharing.alive():
                 handle.passes = self.passes
             hold_back()
             wait_until(self._has_all)
         except BaseException:
             self.open(period)
             raise
-
-    def _handles(self) -> list[HasPasses]:
-        handles = [] if self._others is None else [*self._others.alive()]
-        first = None if self._first is None else self._first()
-        return handles if first is None else [first, *handles]
 
     def open(self, period: CapturePeriod) -> None:
         """Return the passes, if the capture has them. Idempotent."""

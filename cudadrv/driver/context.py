@@ -217,8 +217,8 @@ class BaseContext(Closeable):
             api.cuGreenCtxDestroy(green)
             raise failure(api, code, "cuCtxFromGreenCtx", doing)
         handle.green = green
-        # The end of a green context does not end its events and streams.
-        handle.timed_events = handle.untimed_events = handle.idle_streams = None
+        # The end of a green context does not end its events.
+        handle.timed_events = handle.untimed_events = None
         handle.own(raw)
         return context
 

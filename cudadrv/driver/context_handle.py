@@ -15,7 +15,6 @@ from ._api import (
     CUmodule,
     CUpointer_attribute,
     CUresult,
-    CUstream,
 )
 from .call_gate import CallGate, CapturePeriod
 from .driver_api import DriverApi
@@ -78,13 +77,11 @@ class ContextHandle(Handle[CUcontext]):
         timed_events: events of `Stream.record` that nothing refers to, for its next calls; None
             where each event is destroyed at once.
         untimed_events: the same of events without timing.
-        idle_streams: streams of `Context.new_stream` of the usual kind that nothing refers to, for
-            its next calls; None where each stream is destroyed at once.
     """
 
     __slots__ = (
-        "_driver", "captures", "destroyer", "gate", "green", "idle_streams", "is_alone", "is_lost",
-        "is_primary", "known_streams", "ordinal", "peers", "timed_events", "untimed_events",
+        "_driver", "captures", "destroyer", "gate", "green", "is_alone", "is_lost", "is_primary",
+        "known_streams", "ordinal", "peers", "timed_events", "untimed_events",
     )  # fmt: skip
 
     def __init__(
@@ -106,7 +103,6 @@ class ContextHandle(Handle[CUcontext]):
         # They end with the context. The emulator reports uses of destroyed events, and leaks.
         self.timed_events: list[CUevent] | None = [] if driver.keeps_blocks else None
         self.untimed_events: list[CUevent] | None = [] if driver.keeps_blocks else None
-        self.idle_streams: list[CUstream] | None = [] if driver.keeps_blocks else None
 
     @property
     def driver(self) -> Driver:
@@ -234,23 +230,13 @@ class ChildHandle(Handle[_RawT]):
         self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
     ) -> CUresult:
         """Let the driver make the object, with the context current; return its result."""
-        context = self.context
-        api = context._driver.api
-        code, now = api.cuCtxGetCurrent()
-        if not code and int(now) == int(context.raw):  # the query takes half of the time of binding
-            made, self.raw = function(*args, **kwargs)
-            return made
-        # As `call_bound` does.
-        (code,) = api.cuCtxPushCurrent(context.raw)
-        if code:
-            raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
-        try:
-            made, self.raw = function(*args, **kwargs)
-        finally:
-            code, _ = api.cuCtxPopCurrent()
-        if code:
-            raise failure(api, code, "cuCtxPopCurrent", "restoring the previous context")
-        return made
+        return self.context.call(self._fill, function, args)
+
+    def _fill(
+        self, function: Callable[..., tuple[CUresult, _RawT]], args: tuple[object, ...]
+    ) -> CUresult:
+        code, self.raw = function(*args)
+        return code
 
     @property
     def _went_with_parent(self) -> bool:

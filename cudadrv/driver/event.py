@@ -24,7 +24,7 @@ from .context import BaseContext, require_context
 from .context_handle import ChildHandle, ContextHandle
 from .deferred_release import run_deferred
 from .driver_selection import checked, failure
-from .handle import Closeable, ClosedHandle, LiveKey, _forget, _live, release
+from .handle import Closeable, ClosedHandle, release
 from .pickling import Reduced, device_named, register_reduction, unshared
 from .stream import BaseStream
 from .stream_handle import UNTIMED, EventHandle
@@ -90,17 +90,9 @@ class Event(Closeable):
     @classmethod
     def _at(cls, stream: BaseStream, *, timing: bool) -> Event:
         """Return a new event at the present point of a stream."""
-        # In one function, as programs make an event for each wait.
         context, event = stream._context, cls.__new__(cls)
         handle = EventHandle.unrecorded(context._handle, timing=timing)
-        event._context, event._timing, event._interprocess = context, timing, False
-        event._handle = handle
-        event._key = key = LiveKey(event, _forget)
-        _live[key] = handle
-        owner: object = context._handle
-        if owner.__class__ is ClosedHandle:  # as `_adopt_handle` does
-            event.close()
-            raise context._closed_error()
+        event._adopt_handle(context, handle, timing, False)
         handle.record(stream._handle)
         return event
 
@@ -125,15 +117,12 @@ class Event(Closeable):
                 failed.
         """
         handle = self._handle
-        if handle.__class__ is EventHandle and handle.is_reused():
-            # No call destroys it, so none can fail.
-            self._handle = _CLOSED  # type: ignore[assignment]  # as after each close
-            key = self._key
-            if key in _live:
-                _live[key] = None
-            return
+        is_reused = handle.__class__ is EventHandle and handle.is_reused()
         del handle  # so that `close` destroys it
-        super().close()
+        if is_reused:
+            self._mark_closed()  # no call destroys it, so none can fail
+        else:
+            super().close()
 
     def _mark_closed(self, cause: str = "") -> None:
         if cause:

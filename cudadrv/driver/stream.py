@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakValueDictionary, ref
 
@@ -21,22 +21,12 @@ from .call_gate import CallGate
 from .context import BaseContext
 from .deferred_release import run_deferred
 from .driver_selection import failure
-from .handle import Closeable, ClosedHandle, release
+from .handle import Closeable, ClosedHandle
 from .registry import Registry
 from .stream_handle import CaptureState, StreamHandle, replace
 from .types import StreamDependent
 
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
-
-
-def _closed_text(ordinal: int) -> str:
-    return f"the stream on device {ordinal} was closed"
-
-
-@cache
-def _closed_handle(ordinal: int) -> ClosedHandle:
-    """Return the handle of all closed streams of a device: one for all saves making it."""
-    return ClosedHandle(_closed_text(ordinal))
 
 
 class BaseStream(Closeable):
@@ -68,7 +58,7 @@ class BaseStream(Closeable):
             self._own_unrooted(handle, handle.context)
         else:
             self._own(handle)
-        handle.context._driver.streams.add(self)
+        context.device.driver.streams.add(self)
         context._adopt(self)
         period = handle.gate.period  # of another object for the same stream
         if isinstance(period, CaptureState) and period.is_own:
@@ -93,7 +83,7 @@ class BaseStream(Closeable):
 
     @property
     def _closed_text(self) -> str:
-        return _closed_text(self._context.ordinal)
+        return f"the stream on device {self._context.ordinal} was closed"
 
     @property
     def _is_legacy_ordered(self) -> bool:
@@ -153,8 +143,9 @@ class BaseStream(Closeable):
             return
         own = handle.own
         own.is_closed = True
+        own.block_cache.close()
         try:
-            own.close_block_cache()
+            own.free_cached_blocks()
         finally:
             reference = None if own.is_owned else ref(own)
             del handle, own
@@ -165,13 +156,6 @@ class BaseStream(Closeable):
             borrowed = None if reference is None else reference()
             if borrowed is not None:
                 replace(borrowed)
-
-    def _mark_closed(self, cause: str = "") -> None:
-        if cause:
-            super()._mark_closed(cause)
-        else:
-            self._handle = _closed_handle(self._context.ordinal)  # type: ignore[assignment]  # as each close does
-            release(self._key)
 
     def synchronize(self) -> None:
         """Wait until everything queued is done.

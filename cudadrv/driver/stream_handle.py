@@ -21,7 +21,6 @@ from ._api import (
     CUresult,
     CUstream,
     CUstream_flags,
-    CUstreamCaptureMode,
     CUstreamCaptureStatus,
 )
 from .call_gate import CallGate, CallPass, CapturePeriod, wait_until
@@ -36,8 +35,6 @@ _T = TypeVar("_T")
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
 _TIMED: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
 _MOST_SPARE: Final = 64
-_MOST_IDLE: Final = 8
-_RELAXED: Final = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
@@ -67,7 +64,7 @@ class EventHandle(ChildHandle[CUevent]):
         self.capture: CaptureState | None = None
         self.raw = raw  # type: ignore[assignment]  # unused before the event is made
         if raw is None:
-            code = self.make(context._driver.api.cuEventCreate, flags)
+            code = self.make(context.api.cuEventCreate, flags)
             if code:
                 raise failure(context.api, code, "cuEventCreate", "making an event")
         self.spare: list[CUevent] | None = spare  # last: a handle without it is unfinished
@@ -93,10 +90,10 @@ class EventHandle(ChildHandle[CUevent]):
 
     def __del__(self) -> None:
         try:
-            spare, capture = self.spare, self.capture
+            spare, is_reused = self.spare, self.is_reused()
         except AttributeError:
             return  # it was never finished
-        if spare is not None and capture is None and len(spare) < _MOST_SPARE:  # as `is_reused`
+        if spare is not None and is_reused:
             spare.append(self.raw)  # of a context that was reset, to a list that is not used again
         else:
             self._destroy_and_report()
@@ -161,9 +158,7 @@ class EventHandle(ChildHandle[CUevent]):
 
     def _destroy(self) -> None:
         (code,) = self.api.cuEventDestroy(self.raw)
-        if code:
-            doing = f"destroying an event of device {self.context.ordinal}"
-            raise failure(self.api, code, "cuEventDestroy", doing)
+        check(self, code, "cuEventDestroy", f"destroying an event of device {self.context.ordinal}")
 
 
 class StreamHandle(ChildHandle[CUstream]):
@@ -181,8 +176,6 @@ class StreamHandle(ChildHandle[CUstream]):
         unordered: how many open blocks declare that the user orders the stream.
         queried_flags: the stream's flags, once the driver was queried.
         is_closed: whether its owner has closed it, so that it receives no new work.
-        idle: the list of its context that receives the stream if it has no work when nothing refers
-            to the handle; without one the stream is destroyed then.
         block_cache: the small blocks cached for its next allocations; none of a capture handle.
         home_version: replaced by a new object each time that memory ordered on this stream moves to
             another one or is about to be closed.
@@ -197,7 +190,6 @@ class StreamHandle(ChildHandle[CUstream]):
         "gate",
         "heir",
         "home_version",
-        "idle",
         "is_closed",
         "is_owned",
         "keeps",
@@ -216,22 +208,19 @@ class StreamHandle(ChildHandle[CUstream]):
         self.spare: list[EventHandle] = []
         self.capture: CaptureState | None = None
         self.captured_by: CaptureState | None = None
-        self.gate: CallGate = CallGate()
-        self.gate.share(self)
+        self.share(CallGate())
         self.unordered: int = 0
         self.queried_flags: int | None = None
         self.is_closed: bool = False
         self.home_version: object = []
-        self.idle: list[CUstream] | None = None
         self.block_cache: StreamBlockCache = StreamBlockCache(
-            is_open=is_owned and context._driver.keeps_blocks
+            is_open=is_owned and context.driver.keeps_blocks
         )
-        self.raw = raw  # type: ignore[assignment]  # unused before the stream is made
-        self.context = context  # last: a handle without a context counts as unfinished
+        super().__init__(context, raw)  # last: a handle without a context counts as unfinished
 
     def share(self, gate: CallGate) -> None:
         """Use a gate, which may be another object's for the same stream."""
-        self.gate = gate
+        self.gate: CallGate = gate
         gate.share(self)
 
     @property
@@ -546,18 +535,6 @@ class StreamHandle(ChildHandle[CUstream]):
                         raise failure(self.api, code, "cuMemFreeAsync", doing)
         return has_blocks
 
-    def close_block_cache(self) -> None:
-        """Cache no block from now on, and return the cached ones to the driver's pool.
-
-        Raises:
-            CudaError: the call failed, or reported the failure of earlier work.
-        """
-        cache = self.block_cache
-        cache.is_open = False
-        if cache:
-            cache.close()
-            self.free_cached_blocks()
-
     def free(self, pointer: CUdeviceptr) -> CUresult:
         """Free memory of a pool in the order of the stream; after a capture that has the stream.
 
@@ -592,8 +569,9 @@ class StreamHandle(ChildHandle[CUstream]):
         if self.is_owned:
             # Memory that is freed after its stream is not cached, and takes the slow path.
             self.is_owned = False
+            self.block_cache.close()
             try:
-                self.close_block_cache()
+                self.free_cached_blocks()
             finally:
                 if FREE_THREADED:
                     self.heir = _StreamHeir(self)
@@ -601,29 +579,9 @@ class StreamHandle(ChildHandle[CUstream]):
                     self._destroy_stream()
 
     def _destroy_stream(self) -> None:
-        idle = self.idle
-        if idle is not None and len(idle) < _MOST_IDLE and self._has_no_work():
-            idle.append(self.raw)  # of a context that was reset, to a list that is not used again
-            return
         (code,) = self.api.cuStreamDestroy(self.raw)
-        if code:
-            doing = f"destroying a stream of device {self.context.ordinal}"
-            raise failure(self.api, code, "cuStreamDestroy", doing)
-
-    def _has_no_work(self) -> bool:
-        """Query whether no work is left; an error counts as work, and destroying reports it.
-
-        In the relaxed mode of this thread: a query in another mode invalidates captures of other
-        libraries that reject unsafe calls. Source: cuThreadExchangeStreamCaptureMode.
-        """
-        api = self.api
-        code, former = api.cuThreadExchangeStreamCaptureMode(_RELAXED)
-        if code:
-            return False
-        try:
-            return not api.cuStreamQuery(self.raw)[0]
-        finally:
-            api.cuThreadExchangeStreamCaptureMode(former)
+        doing = f"destroying a stream of device {self.context.ordinal}"
+        check(self, code, "cuStreamDestroy", doing)
 
 
 class _FreedLater(ChildHandle[CUdeviceptr]):
@@ -652,7 +610,6 @@ class _StreamHeir(StreamHandle):
     def __init__(self, former: StreamHandle) -> None:
         super().__init__(former.context, None, is_owned=False)
         self.is_owned = True  # now, as it caches no blocks
-        self.idle = former.idle
         self.captured_by = former.captured_by
         self.is_closed = True
         outcome: list[object] | None = getattr(former, "_outcome", None)

@@ -28,7 +28,7 @@ from ..errors import (
     NotSupportedError,
     WrongDeviceError,
 )
-from ..memory.array import AnyDeviceArray, DeviceArray, array_over
+from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, owning
 from ..memory.layout import Layout, is_dense
 from .dlpack import offered
@@ -165,8 +165,7 @@ def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
         raise ArgumentTypeError(
             f"a {type(value).__name__} has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
         ) from error
-    if imported.producers:
-        follow_producers(stream, imported.producers)
+    follow_producers(stream, imported.producers)
     return _borrowed(stream, value, imported)
 
 
@@ -347,13 +346,6 @@ def _borrowed(stream: BaseStream, value: object, imported: _ImportedMemory) -> A
     if strides is not None and is_dense(shape, strides, dtype.itemsize):
         strides = None
     first, end = 0, math.prod(shape) * dtype.itemsize
-    fits = 0 < end <= min(LARGEST_ADDRESS + 1 - pointer, border.LARGEST)
-    # DLPack has dtypes of numbers alone. The general way has the errors for all else.
-    if strides is None and imported.has_device and fits and min(shape, default=1) > 0:
-        owner = value, imported.keeper
-        return array_over(
-            stream, pointer, end, shape, dtype, owner, is_read_only=imported.is_read_only
-        )
     if strides is not None:
         first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
     buffer = DeviceBuffer.borrowed(

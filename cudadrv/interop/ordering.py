@@ -45,40 +45,9 @@ def order_after(stream: BaseStream, producers: Iterable[int]) -> None:
 
 
 def _follow(stream: BaseStream, box: StreamHandle, producer: int) -> None:
-    if producer in _LEGACY and box.capture is None and _has_followed_legacy(box, producer):
-        return
     call, code = _waited_for(stream, box, producer)
     if code:
         raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
-
-
-def _has_followed_legacy(box: StreamHandle, producer: int) -> bool:
-    """Wait for the legacy stream at once, as arrays of PyTorch and CuPy need at each launch.
-
-    False where its context is not current, where a capture is under way, and after an error: the
-    general way then does all.
-    """
-    context = box.context
-    api, passes = context._driver.api, context.gate.passes
-    code, now = api.cuCtxGetCurrent()
-    if code or not context.is_primary or int(now) != int(context.raw):
-        return False
-    try:
-        mine = passes.pop()  # as `call_in_legacy_order` does
-    except IndexError:
-        return False
-    event = box.take_event()
-    try:
-        try:
-            if context.captures or api.cuEventRecord(event.raw, _NAMELESS[producer])[0]:
-                return False
-        finally:
-            passes.append(mine)
-        box.wait(event)
-    finally:
-        # The wait is for the event's work of that moment: it may be recorded again at once.
-        box.spare.append(event)
-    return True
 
 
 def _waited_for(stream: BaseStream, box: StreamHandle, producer: int) -> _Answer:

@@ -26,15 +26,7 @@ from .. import border, errors
 from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
 from .array_hints import missing_attribute
-from .buffer import (
-    BufferView,
-    DeviceBuffer,
-    DeviceData,
-    View,
-    alloc,
-    borrowed_memory,
-    owning,
-)
+from .buffer import BufferView, DeviceBuffer, DeviceData, View, alloc, owning
 from .dtypes import NAMED, NUMBERS, AnyDType, TypedDType, checked_dtype
 from .export import Exported
 from .layout import (
@@ -423,25 +415,6 @@ def empty(self: BaseStream, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
     if order is not C_ORDER and is_fortran(order):
         array._shape = extents[::-1]
         return owning(array.T)
-    return array
-
-
-def array_over(
-    stream: BaseStream,
-    address: int,
-    nbytes: int,
-    shape: tuple[int, ...],
-    dtype: np.dtype[_ScalarT],
-    owner: object,
-    *,
-    is_read_only: bool,
-) -> DeviceArray[_ScalarT]:
-    """Return an array over memory that `owner` owns, with elements in C order; all checked."""
-    array: DeviceArray[_ScalarT] = _new(DeviceArray)
-    array._shape, array._dtype = shape, dtype
-    array._hold(
-        stream, borrowed_memory(stream, address, owner, is_read_only=is_read_only), address, nbytes
-    )
     return array
 
 

@@ -628,7 +628,9 @@ class DeviceBuffer(DeviceData):
         nbytes = border.int_in_range(
             "DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer)
         )
-        memory = borrowed_memory(stream, pointer, owner, is_read_only=is_read_only)
+        queue: StreamHandle = stream._handle
+        kind = ReadOnlyMemory if is_read_only else BorrowedMemory
+        memory = kind(queue.context, pointer, first_stream(queue), owner)
         return over(stream, memory, pointer, nbytes)
 
     @staticmethod
@@ -707,15 +709,6 @@ def over(stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> De
     buffer = _new(DeviceBuffer)
     buffer._hold(stream, memory, address, nbytes)
     return buffer
-
-
-def borrowed_memory(
-    stream: BaseStream, address: int, owner: object, *, is_read_only: bool
-) -> BorrowedMemory:
-    """Return memory that `owner` owns; work on `stream` comes after the owner's."""
-    queue: StreamHandle = stream._handle
-    kind = ReadOnlyMemory if is_read_only else BorrowedMemory
-    return kind(queue.context, address, first_stream(queue), owner)
 
 
 def first_stream(queue: StreamHandle) -> StreamHandle:

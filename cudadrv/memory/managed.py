@@ -261,7 +261,6 @@ def attach(stream: BaseStream, array: AnyArray, to: Attachment) -> None:
     if nbytes == 0:
         return
     pointer = CUdeviceptr(address)
-    queue.own.idle = None  # only the end of the stream ends the attachment
     function = queue.api.cuStreamAttachMemAsync
     (code,) = queue.submit(queue.context.call, function, queue.raw, pointer, 0, int(to))
     if code:

@@ -352,19 +352,11 @@ class Context(ContextModules):
         return external
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
-        if priority.__class__ is not int or not -(2**31) <= priority < 2**31:
-            where = "Context.new_stream: priority"
-            priority = border.int_in_range(where, priority, -(2**31), 2**31 - 1)
+        priority = border.int_in_range(
+            "Context.new_stream: priority", priority, -(2**31), 2**31 - 1
+        )
         handle = self._handle
         owned = StreamHandle(handle, None, is_owned=True)
-        if handle.idle_streams is not None and flags == _NON_BLOCKING and not priority:
-            owned.idle = handle.idle_streams
-            try:
-                owned.raw = owned.idle.pop()
-            except IndexError:
-                pass  # the driver makes one
-            else:
-                return Stream(self, owned)
         call = "cuStreamCreateWithPriority"
         if handle.green is None:
             code = owned.make(handle.api.cuStreamCreateWithPriority, flags, priority)

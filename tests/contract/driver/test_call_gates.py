@@ -32,7 +32,6 @@ WITHOUT: Final = {
     "Context.external_stream: cuStreamGetCtx": "a query that is allowed",
     "BaseStream.priority: cuStreamGetPriority": "a query that is allowed",
     "StreamHandle.flags: cuStreamGetFlags": "queried once, by a capture before it begins",
-    "StreamHandle._has_no_work: cuStreamQuery": "no object has the stream any more",
     "_order_consumer.wait: cuStreamWaitEvent": "another library's stream",
     "DefaultStream.synchronize: cuStreamSynchronize": "waits for captures that it concerns",
     "DefaultStream.is_done: cuStreamQuery": "waits for captures that it concerns",

@@ -137,8 +137,6 @@ OF_A_PROCESS = frozenset(
         "cuCheckpointProcessUnlock",
     ]
 )
-# It sets a mode of the calling thread, whichever context is current.
-OF_A_THREAD = frozenset(["cuThreadExchangeStreamCaptureMode"])
 # It is called before a context is chosen: it says of which device.
 OF_OPENGL = frozenset(["cuGLGetDevices"])
 # Called by a variable, or given by one to what calls them on a stream.
@@ -166,4 +164,4 @@ def test_what_is_called_without_its_context_was_seen_with_any() -> None:
         if path.relative_to(ROOT).parts[0] not in ("emulator", "sessions")
     ]
     found = {name for text in sources for pair in DIRECT.findall(text) for name in pair if name}
-    assert found | IN_A_VARIABLE == (SEEN | IN_A_CALL | OF_A_PROCESS | OF_A_THREAD | OF_OPENGL)
+    assert found | IN_A_VARIABLE == SEEN | IN_A_CALL | OF_A_PROCESS | OF_OPENGL
