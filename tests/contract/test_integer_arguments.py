@@ -39,6 +39,7 @@ def values() -> Iterator[tuple[str, Row]]:
             yield f"GpuDispatchPolicy.{field.name}", (5, _field(policy, field.name))
     for name, value in {
         "max_steps": 100, "chunk_threads": 64, "share_from": 9, "stack_bytes": 1024, "threads": 2,
+        "hardware_seed": 3,
     }.items():  # fmt: skip
         yield f"Limits.{name}", (value, _field(limits, name))
     for name in ("sm_count", "clock_khz", "memory_clock_khz", "memory_bus_bits", "l2_bytes",

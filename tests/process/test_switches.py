@@ -532,6 +532,7 @@ COVERED: Final[Mapping[str, str]] = {
     "CUDADRV_DRIVER": HERE, "CUDADRV_CHECK": HERE, "CUDADRV_EMULATOR_ORDER": HERE,
     "CUDADRV_EMULATOR_COMPUTE_CAPABILITY": HERE, "CUDADRV_EMULATOR_TRACE": HERE,
     "CUDADRV_NO_STAND_IN": HERE, "CUDADRV_CHECK_SUPPRESSIONS": "emulator/test_reports.py",
+    "CUDADRV_EMULATOR_LOCK_SECONDS": "process/shared_libraries/test_lock_waits.py",
     "CUDADRV_EMULATOR_STEPS": "emulator/test_sessions.py",
     "CUDADRV_EMULATOR_THREADS": "emulator/test_sessions.py",
     "CUDADRV_EMULATOR_FAULT": "process/shared_libraries/test_emulate.py",
