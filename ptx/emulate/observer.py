@@ -293,5 +293,4 @@ class Watcher:
 
 
 ACCESSES: Final = frozenset(("access", "swap"))
-BOUNDS: Final = frozenset(("spans",))
 ORDER: Final = frozenset([name for name in vars(OrderEvents) if not name.startswith("_")])

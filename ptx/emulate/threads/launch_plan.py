@@ -17,7 +17,7 @@ from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.geometry import ClusterShape, Geometry, GridCall, Value
 from ptx.emulate.model.types import NUMPY
-from ptx.emulate.observer import BOUNDS, ObservedLaunch, Observer, Watcher
+from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import Limits
 from ptx.standard_streams import write_output
@@ -82,8 +82,8 @@ class LaunchPlan:
         output: takes the text that threads print; clock: gives them the time.
         cluster: its division into clusters; is_cluster: whether that was requested, of one block
         at least.
-        observers: of what its threads do, in the order in which they see an access.
-        bounding: observers that bound accesses.
+        observers: of the launch, in the order in which they see an access.
+        bounding: those of them that bound accesses.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
         lacks_workspace: whether a kernel has read the address of a workspace that the launch does
         not have.
@@ -139,7 +139,7 @@ class LaunchPlan:
     @property
     def is_observed(self) -> bool:
         """True if observers, or the check of synchronisation, follow the threads."""
-        return self.limits.check_synchronisation or bool(self.observers or self.bounding)
+        return self.limits.check_synchronisation or bool(self.observers)
 
     def _begin_observers(self, watchers: tuple[Watcher, ...]) -> None:
         launch = ObservedLaunch(
@@ -148,12 +148,10 @@ class LaunchPlan:
         )  # fmt: skip
         for watcher in watchers:
             observer = watcher.begin(launch)
-            if observer is None:
-                continue
-            if "spans" in observer.events:
-                self.bounding += (observer,)
-            if observer.events != BOUNDS:
+            if observer is not None:
                 self.observers += (observer,)
+                if "spans" in observer.events:
+                    self.bounding += (observer,)
         if self.bounding:  # sites may have cached wider bounds in the last launch
             self.memory.version += 1
 
