@@ -82,7 +82,8 @@ class LaunchPlan:
         output: takes the text that threads print; clock: gives them the time.
         cluster: its division into clusters; is_cluster: whether that was requested, of one block
         at least.
-        observers: of the launch, in the order in which they see an access.
+        observers: of the launch, in the order in which they see an access. Code for single threads
+            runs only without any: it reports no access, and checks no bounds of variables.
         bounding: those of them that bound accesses.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
         lacks_workspace: whether a kernel has read the address of a workspace that the launch does

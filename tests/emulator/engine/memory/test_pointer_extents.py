@@ -13,7 +13,7 @@ import pytest
 import ptx
 from ptx.emulate.model.errors import OutOfBounds
 from ptx.emulate.threads.limits import Limits
-from tests.emulator.engine.kernel_runner import KernelRunner
+from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
 from tests.rows import all_rows
 
 SOURCE = pathlib.Path(__file__).with_name("bounds.cu")
@@ -122,3 +122,24 @@ def test_an_array_of_another_launch_is_not_stored() -> None:
         with pytest.raises(OutOfBounds):
             runner.launch("in_a_loop", 2, 32, first, second, c, 128, 64, limits=CHECKED)
     runner.launch("in_a_loop", 2, 32, a, b, c, 128, 64)
+
+
+def test_accesses_of_few_threads_stay_in_their_variable_after_many_repetitions() -> None:
+    # The index grows by one in each 64 steps: after 256 it is beyond `s`, in `t`.
+    body = """.reg .b32 %r<9>; .reg .b64 %rd<3>; .reg .pred %p<2>;
+        ld.param.u64 %rd1, [out]; ld.param.u32 %r5, [steps]; mov.u32 %r1, s; mov.u32 %r6, t;
+        mov.u32 %r2, 0; st.shared.u32 [%r6], %r2;
+        LOOP: shr.u32 %r3, %r2, 6; shl.b32 %r4, %r3, 2; add.u32 %r7, %r4, %r1;
+        st.shared.u32 [%r7], %r2; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r5; @%p1 bra LOOP;
+        st.global.u32 [%rd1], %r2; ret;"""
+    variables = ".shared .align 16 .b32 s[4]; .shared .align 16 .b32 t[4];"
+    code = ptx_text(body, ".param .u64 out, .param .u32 steps", before=variables)
+    for steps, is_wrong in ((256, False), (257, True)):
+        runner = KernelRunner(code, 1 << 20)
+        out = runner.put(np.zeros(1, np.uint32))
+        for _ in range(3):
+            if is_wrong:
+                with pytest.raises(OutOfBounds, match="past the end of the variable s"):
+                    runner.launch("k", 1, 1, out, steps, limits=CHECKED)
+            else:
+                runner.launch("k", 1, 1, out, steps, limits=CHECKED)
