@@ -8,7 +8,9 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
+
+from .call_error import invalid_value
 
 Range: TypeAlias = tuple[int, int]
 """An address and a number of bytes."""
@@ -22,6 +24,13 @@ class _Range(ctypes.Structure):
     """struct iovec."""
 
     _fields_ = (("address", ctypes.c_size_t), ("nbytes", ctypes.c_size_t))
+
+
+# Any type of ctypes; their base is private.
+_Data = TypeVar("_Data", bound=Any)
+_MOST_PAGES: Final = 4096
+_pages: Final[set[int]] = set()
+"""Pages that were found mapped; the oldest may have gone since, as a caller's fault."""
 
 
 class UnreadableError(Exception):
@@ -82,6 +91,54 @@ def read_ranges(ranges: Sequence[Range]) -> bytes:
             raise UnreadableError(first + index)
         parts.append(into.raw)
     return b"".join(parts)
+
+
+def mapped(address: int, nbytes: int) -> int:
+    """Return the address of memory that the caller has mapped.
+
+    Of more than two pages only the first and the last are checked, so that the cost is the same.
+
+    Raises:
+        CallError: CUDA_ERROR_INVALID_VALUE, as some byte is not mapped.
+    """
+    page = mmap.PAGESIZE
+    first, last = address // page, (address + nbytes - 1) // page
+    if nbytes <= 0 or (first in _pages and last in _pages):
+        return address
+    if not is_readable(address, 1) or not is_readable(address + nbytes - 1, 1):
+        raise invalid_value(f"{address:#x} is no address of {nbytes} bytes")
+    if len(_pages) > _MOST_PAGES:
+        _pages.clear()
+    _pages.update((first, last))
+    return address
+
+
+def view_at(kind: type[_Data], address: int) -> _Data:
+    """Return an object of ctypes in the caller's memory.
+
+    Raises:
+        CallError: as `mapped`.
+    """
+    found: _Data = kind.from_address(mapped(address, ctypes.sizeof(kind)))
+    return found
+
+
+def text_at(address: int) -> bytes | None:
+    """Return the caller's text, which a NUL ends; None if its address is null.
+
+    Raises:
+        CallError: as `mapped`.
+    """
+    if not address:
+        return None
+    parts: list[bytes] = []
+    while True:
+        room = mmap.PAGESIZE - address % mmap.PAGESIZE
+        text, end, _ = ctypes.string_at(mapped(address, room), room).partition(b"\0")
+        parts.append(text)
+        if end:
+            return b"".join(parts)
+        address += room
 
 
 def is_readable(address: int, nbytes: int) -> bool:

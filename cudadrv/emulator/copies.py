@@ -27,6 +27,7 @@ from ..driver._api import (
 )
 from .arrays import Array
 from .call_error import invalid_value
+from .caller_memory import mapped
 from .device_state import DeviceState
 from .driver_state import DriverState
 from .host_memory import HostRange
@@ -372,7 +373,7 @@ def host_address_of(
         raise invalid_value(f"{address:#x} is neither device memory nor pinned host memory")
     if not address:
         raise invalid_value("the host pointer is null")
-    return address
+    return mapped(address, nbytes)
 
 
 def _flat(move: ReadyCopy) -> bytes:

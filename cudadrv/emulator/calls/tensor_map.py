@@ -20,6 +20,7 @@ from ptx.emulate.model.tensor_map import TensorLayout
 from ...driver._api import CUdriverProcAddressQueryResult, CUresult, CUtensorMap
 from ...driver.functions import forms
 from ..call_error import OK, SUCCESS, CallError, invalid_value
+from ..caller_memory import mapped, view_at
 from .call import DriverCalls, call
 
 if TYPE_CHECKING:
@@ -149,7 +150,11 @@ class TensorMapCalls(DriverCalls):
             raise invalid_value("the tensor map is null")
         address = tensor_map.getPtr()
         try:
-            TensorLayout.decode(ctypes.string_at(address, TensorLayout.nbytes_of_map))
+            TensorLayout.decode(
+                ctypes.string_at(
+                    mapped(address, TensorLayout.nbytes_of_map), TensorLayout.nbytes_of_map
+                )
+            )
         except ValueError as error:
             raise invalid_value(f"the tensor map {error}") from None
         check_address(int(global_address), 0)
@@ -481,4 +486,4 @@ def _signed(address: int, count: int) -> list[int] | None:
 def _array(kind: Any, address: int, count: int) -> list[int] | None:
     if count <= 0:
         return []
-    return list((kind * count).from_address(address)) if address else None
+    return list(view_at(kind * count, address)) if address else None

@@ -8,17 +8,20 @@ from collections.abc import Callable
 from typing import Final
 
 from ...driver._api import CUgraphNodeParams, CUgraphNodeType
+from ..caller_memory import mapped, view_at
 from ..edge_data import NBYTES, edge_data_at
 from ..emulator import Emulator
 from .handlers import (
     INVALID_VALUE,
     Handler,
     Handlers,
+    bytes_at,
     call,
     passed_on,
     put_bytes,
     put_size,
     sizes_at,
+    structures_at,
 )
 
 GRAPHS: Final = Handlers()
@@ -42,7 +45,7 @@ def add_node_with_edges(
     api: Emulator, result: int, graph: int, dependencies: int, edges: int, count: int, params: int
 ) -> int:
     """Same, with the data of edges."""
-    node_params = CUgraphNodeParams(_ptr=params) if params else None
+    node_params = CUgraphNodeParams(_ptr=mapped(params, _PARAMS_BYTES)) if params else None
     nodes, data = sizes_at(dependencies, count), edge_data_at(edges, count)
     return passed_on(api, "cuGraphAddNode", (graph, nodes, data, count, node_params), result)
 
@@ -50,31 +53,31 @@ def add_node_with_edges(
 @GRAPHS("cuGraphNodeSetParams")
 def change_node(api: Emulator, node: int, params: int) -> int:
     """Change the parameters of a node; its kind stays."""
-    node_params = CUgraphNodeParams(_ptr=params) if params else None
+    node_params = CUgraphNodeParams(_ptr=mapped(params, _PARAMS_BYTES)) if params else None
     return int(call(api, "cuGraphNodeSetParams", node, node_params)[0])
 
 
 @GRAPHS("cuGraphExecNodeSetParams")
 def change_step(api: Emulator, executable: int, node: int, params: int) -> int:
     """Same in an executable."""
-    node_params = CUgraphNodeParams(_ptr=params) if params else None
+    node_params = CUgraphNodeParams(_ptr=mapped(params, _PARAMS_BYTES)) if params else None
     return int(call(api, "cuGraphExecNodeSetParams", executable, node, node_params)[0])
 
 
 def _kernel(params: int) -> bytes:
-    return ctypes.string_at(params, _KERNEL_BYTES)
+    return bytes_at(params, _KERNEL_BYTES)
 
 
 def _copy(params: int, context: int) -> bytes:
-    return struct.pack("<iiQ", 0, 0, context) + ctypes.string_at(params, _COPY_BYTES)
+    return struct.pack("<iiQ", 0, 0, context) + bytes_at(params, _COPY_BYTES)
 
 
 def _fill(params: int, context: int) -> bytes:
-    return ctypes.string_at(params, _FILL_BYTES) + struct.pack("<Q", context)
+    return bytes_at(params, _FILL_BYTES) + struct.pack("<Q", context)
 
 
 def _host(params: int) -> bytes:
-    return ctypes.string_at(params, _HOST_BYTES)
+    return bytes_at(params, _HOST_BYTES)
 
 
 def _handle(value: int) -> bytes:
@@ -166,7 +169,7 @@ def add_allocation(
     """Add a node that allocates; the parameters receive the address."""
     memory = ctypes.create_string_buffer(
         struct.pack("<i12x", int(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC))
-        + ctypes.string_at(params, _ALLOC_BYTES),
+        + bytes_at(params, _ALLOC_BYTES),
         _PARAMS_BYTES,
     )
     code = add_node(api, result, graph, dependencies, count, ctypes.addressof(memory))
@@ -215,12 +218,14 @@ def edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
 @GRAPHS("cuGraphGetEdges_v2")
 def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int, count: int) -> int:
     """Same; the entries after the last edge become zeros (manual)."""
-    capacity = ctypes.c_size_t.from_address(count).value if first or then else 0
+    capacity = _capacity(count, first, then)
     code, sources, targets, _, edge_count = call(api, "cuGraphGetEdges", graph, capacity)
     if not code:
         for target, handles in ((first, sources), (then, targets)):
             padded = [*map(int, handles or ()), *[0] * (capacity - len(handles or ()))]
             put_bytes(target, struct.pack(f"<{len(padded)}Q", *padded))
+        if data:
+            structures_at(data, NBYTES, capacity)
         put_bytes(data, bytes(NBYTES * capacity))
         put_size(count, edge_count)
     return int(code)
@@ -286,11 +291,20 @@ for _symbol, _kind, _first, _nbytes in (
     GRAPHS(_symbol)(_of_kind(_kind, _first, _nbytes))
 
 
+def _capacity(count: int, *results: int) -> int:
+    """Return the caller's number of elements; 0 if there is no array for them."""
+    arrays = [result for result in results if result]
+    capacity = view_at(ctypes.c_size_t, count).value if arrays else 0
+    for result in arrays:
+        structures_at(result, 8, capacity)
+    return capacity
+
+
 def _list(
     query: Callable[[int], tuple[int, int, list[object] | None]], result: int, count: int
 ) -> int:
     """Write nodes to the caller's array; entries after the last become null (manual)."""
-    capacity = ctypes.c_size_t.from_address(count).value if result else 0
+    capacity = _capacity(count, result)
     code, number, nodes = query(capacity)
     if not code:
         for index in range(capacity if result else 0):
@@ -333,7 +347,7 @@ def dependents_with_edges(api: Emulator, node: int, result: int, edges: int, cou
 
 def _with_edges(code: int, edges: int, count: int) -> int:
     if not code and edges:
-        put_bytes(edges, bytes(NBYTES * ctypes.c_size_t.from_address(count).value))
+        put_bytes(edges, bytes(NBYTES * view_at(ctypes.c_size_t, count).value))
     return code
 
 
@@ -351,5 +365,5 @@ def roots(api: Emulator, graph: int, result: int, count: int) -> int:
 @GRAPHS("cuDeviceSetGraphMemAttribute")
 def reset_graph_memory(api: Emulator, device: int, attribute: int, value: int) -> int:
     """Reset a high-water mark."""
-    number = ctypes.c_size_t.from_address(value).value
+    number = view_at(ctypes.c_size_t, value).value
     return int(call(api, "cuDeviceSetGraphMemAttribute", device, attribute, number)[0])

@@ -6,6 +6,7 @@ import ctypes
 from typing import Final
 
 from ...driver._api import CUdevResource, CUdevResourceType
+from ..caller_memory import mapped, view_at
 from ..calls.call import state_of
 from ..calls.green_context import GroupCountCalls
 from ..emulator import Emulator
@@ -39,7 +40,7 @@ class _Group(ctypes.Structure):
 
 def _resource(address: int) -> CUdevResource:
     """Return the bindings' view of a caller's structure; an invalid one if it is no resource."""
-    kind = ctypes.c_int.from_address(address).value
+    kind = view_at(ctypes.c_int, mapped(address, _BYTES)).value
     return CUdevResource(_ptr=address) if kind in _KINDS else CUdevResource()
 
 
@@ -59,7 +60,7 @@ def split(
 ) -> int:
     """Divide multiprocessors; without memory for the parts only return how many are possible."""
     name, arguments = "cuDevSmResourceSplitByCount", (_resource(resource), flags, min_count)
-    capacity = ctypes.c_uint.from_address(count).value if result else 0
+    capacity = view_at(ctypes.c_uint, count).value if result else 0
     code, parts, group_count, remaining = call(api, name, 0, *arguments)
     if not code and capacity:
         code, parts, group_count, remaining = call(
@@ -80,7 +81,7 @@ def split_into_groups(
 ) -> int:
     """Divide multiprocessors into groups; without memory for them only return their counts."""
     addresses = structures_at(params, ctypes.sizeof(_Group), count)
-    group_params = [_Group.from_address(at) for at in addresses]
+    group_params = [view_at(_Group, at) for at in addresses]
     arguments = (count, _resource(resource), flags, group_params)
     if not result:
         return int(GroupCountCalls(state_of(api)).cuDevSmResourceSplit(*arguments)[0])

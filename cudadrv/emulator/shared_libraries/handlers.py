@@ -8,16 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ...driver._api import CUresult
-from ..caller_memory import is_readable
+from ..call_error import invalid_value
+from ..caller_memory import is_readable, mapped
 from ..emulator import Emulator
 
 Handler = Callable[..., int]
 """Takes the emulator and ctypes' arguments; returns the CUresult."""
 INVALID_VALUE: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
-class UnreadableArrayError(Exception):
-    """An array that has elements is null, or goes beyond the memory that can be read."""
 
 
 class Handlers:
@@ -53,31 +50,32 @@ def passed_on(api: Emulator, name: str, arguments: Sequence[object], result: int
 def put_size(address: int, value: Any) -> None:  # a number, or a handle of the bindings
     """Write 8 bytes, unless the address is null."""
     if address:
-        ctypes.c_size_t.from_address(address).value = int(value)
+        ctypes.c_size_t.from_address(mapped(address, 8)).value = int(value)
 
 
 def put_uint(address: int, value: int) -> None:
     """Write 4 bytes, unless the address is null."""
     if address:
-        ctypes.c_uint.from_address(address).value = value
+        ctypes.c_uint.from_address(mapped(address, 4)).value = value
 
 
 def put_bytes(address: int, data: bytes) -> None:
     """Write bytes, unless the address is null."""
     if address:
-        ctypes.memmove(address, data, len(data))
+        ctypes.memmove(mapped(address, len(data)), data, len(data))
 
 
 # Beyond every real count. Such a number of elements may be readable, by chance, and would take all
 # memory.
 _MOST_ELEMENTS: Final = 1 << 24
+_SMALL: Final = 4096
 
 
 def sizes_at(address: int, count: int) -> list[int]:
     """Return an array of 8-byte integers.
 
     Raises:
-        UnreadableArrayError: as `structures_at`.
+        CallError: as `structures_at`.
     """
     return _integers_at(address, count, "Q", 8)
 
@@ -86,7 +84,7 @@ def ints_at(address: int, count: int) -> list[int]:
     """Return an array of 4-byte integers, such as options and attributes.
 
     Raises:
-        UnreadableArrayError: as `structures_at`.
+        CallError: as `structures_at`.
     """
     return _integers_at(address, count, "i", 4)
 
@@ -101,10 +99,11 @@ def structures_at(address: int, nbytes: int, count: int) -> range:
     """Return the addresses of an array of structures, each of so many bytes.
 
     Raises:
-        UnreadableArrayError: its elements cannot be read, or they are more than any call has.
+        CallError: CUDA_ERROR_INVALID_VALUE, as its elements cannot be read, or they are more than
+            any call has.
     """
     if count > _MOST_ELEMENTS or (count and not is_readable(address, nbytes * count)):
-        raise UnreadableArrayError
+        raise invalid_value(f"{address:#x} is no array of {count} elements")
     return range(address, address + nbytes * count, nbytes)
 
 
@@ -112,11 +111,11 @@ def bytes_at(address: int, nbytes: int) -> bytes:
     """Return bytes of the caller.
 
     Raises:
-        UnreadableArrayError: they cannot be read.
+        CallError: CUDA_ERROR_INVALID_VALUE, as they cannot be read.
     """
-    if not address or not is_readable(address, nbytes):
-        raise UnreadableArrayError
-    return ctypes.string_at(address, nbytes)
+    if not address or (nbytes > _SMALL and not is_readable(address, nbytes)):
+        raise invalid_value(f"{address:#x} is no address of {nbytes} bytes")
+    return ctypes.string_at(mapped(address, nbytes), nbytes)
 
 
 class Texts:

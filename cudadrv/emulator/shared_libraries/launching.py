@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Final
 
 from ...driver._api import CUgraph, CUgraphExec, CUlaunchAttribute, CUresult
+from ..caller_memory import view_at
 from ..calls.call import state_of
 from ..emulator import Emulator
 from .handlers import Handlers, bytes_at, call, passed_on, put_size, put_uint, structures_at
@@ -35,7 +36,7 @@ class _LaunchConfig(ctypes.Structure):
 
 def _configuration(api: Emulator, address: int) -> SimpleNamespace:
     """Return a CUlaunchConfig; the bindings' view of it would have an unknown attribute count."""
-    config = _LaunchConfig.from_address(address)
+    config = view_at(_LaunchConfig, address)
     stream = config.stream or state_of(api).thread.default_stream
     return SimpleNamespace(
         gridDimX=config.grid[0], gridDimY=config.grid[1], gridDimZ=config.grid[2],
@@ -174,7 +175,7 @@ def capture_info_with_edges(
 @LAUNCHING("cuThreadExchangeStreamCaptureMode")
 def exchange_capture_mode(api: Emulator, mode: int) -> int:
     """Set which captures restrict a thread, and return the former value."""
-    mode_field = ctypes.c_int.from_address(mode)
+    mode_field = view_at(ctypes.c_int, mode)
     code, former = call(api, "cuThreadExchangeStreamCaptureMode", mode_field.value)
     if not code:
         mode_field.value = int(former)

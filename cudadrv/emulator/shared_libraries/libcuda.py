@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from ptx.standard_streams import write_error
 from ...driver._api import CUresult, CUstream
 from ...driver.deferred_start import register_at_exit
 from ...driver.functions import forms, without_version
+from ..call_error import CallError, Failure
 from ..calls.call import state_of
 from ..calls.tensor_map import FUNCTIONS
 from ..command_events import Event
@@ -20,7 +22,7 @@ from ..emulator import Emulator
 from ..streams import PER_THREAD_HANDLE
 from .graphs import GRAPHS
 from .green_contexts import GREEN_CONTEXTS
-from .handlers import INVALID_VALUE, Handler, UnreadableArrayError, put_size, put_uint
+from .handlers import INVALID_VALUE, Handler, put_size, put_uint
 from .kept_modules import keep_modules
 from .launching import LAUNCHING
 from .library_files import LIBCUDA, library_images
@@ -38,6 +40,8 @@ _DEINITIALIZED: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _PER_THREAD: Final = CUstream(PER_THREAD_HANDLE)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
+# The bindings' error for a field of a caller's structure.
+_UNKNOWN_NUMBER: Final = re.compile(r"\d is not a valid CU\w+$")
 HANDLERS: Final[dict[str, Handler]] = {**FUNCTIONS}
 """By symbol; the other functions of the table only pass their arguments on."""
 for _table in (QUERIES, LOADING, LAUNCHING, MEMORY, GRAPHS, GREEN_CONTEXTS, OLD_FORMS):
@@ -105,8 +109,16 @@ class Libcuda:
             if form.has_null(arguments):
                 return INVALID_VALUE
             try:
-                code = function(*arguments)
-            except UnreadableArrayError:
+                code = function(*form.read(arguments))
+            except CallError as error:
+                state_of(api).thread.failure = Failure(form.name, error.code, error.text, None)
+                return int(error.code)
+            except ValueError as error:
+                if not _UNKNOWN_NUMBER.search(str(error)):
+                    raise
+                state_of(api).thread.failure = Failure(
+                    form.name, CUresult.CUDA_ERROR_INVALID_VALUE, str(error), None
+                )
                 return INVALID_VALUE
             if code:
                 self._report(form.name, api.last_fault)

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from ptx.standard_streams import write_error
 
+from ..call_error import CallError
+from ..caller_memory import view_at
 from ..calls.call import state_of
 from ..calls.device import pci_address
 from ..device_state import DeviceState
@@ -107,7 +109,12 @@ class LibnvidiaMl:
         def wrapper(*arguments: Argument) -> int:
             if not is_early and not self._initialized:
                 return _UNINITIALIZED
-            return _INVALID_ARGUMENT if form.has_null(arguments) else function(*arguments)
+            if form.has_null(arguments):
+                return _INVALID_ARGUMENT
+            try:
+                return function(*form.read(arguments))
+            except CallError:
+                return _INVALID_ARGUMENT
 
         return wrapper
 
@@ -234,7 +241,7 @@ class LibnvidiaMl:
         device = self._device(handle)
         if device is None:
             return _INVALID_ARGUMENT
-        if ctypes.c_uint.from_address(result).value != _MEMORY_V2:
+        if view_at(ctypes.c_uint, result).value != _MEMORY_V2:
             return _VERSION_MISMATCH
         total, free = _memory_of(device)
         put_bytes(result + 8, struct.pack("<4Q", total, 0, free, total - free))

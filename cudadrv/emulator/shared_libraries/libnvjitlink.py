@@ -29,9 +29,11 @@ from ptx.standard_streams import write_error
 
 from ...driver.deferred_start import register_at_exit
 from ...driver.functions import read_table
+from ..call_error import CallError, invalid_value
+from ..caller_memory import text_at, view_at
 from ..profiles import ARCHITECTURES
 from .elf_file import elf_image
-from .handlers import UnreadableArrayError, bytes_at, put_bytes, put_size, put_uint, sizes_at
+from .handlers import bytes_at, put_bytes, put_size, put_uint, sizes_at
 from .library_files import this_machine
 from .shared_object import SharedObject, guarded
 from .signature import Argument, Signature, signature
@@ -93,7 +95,7 @@ _PTX, _LTOIR, _FATBIN, _LIBRARY, _ANY = 2, 3, 4, 6, 10  # nvJitLinkInputType
 _KINDS: Final = {1: "a cubin", 4: "a fatbin without PTX", 5: "an object file", 6: "a library"}
 _LTO_MAGIC: Final = b"\xed\x43\x4e\x7f"
 _MINORS: Final = 10  # more than a major version of CUDA has had
-_FUNCTIONS: Final = read_table("""
+LINKER_FUNCTIONS: Final = read_table("""
 nvJitLinkVersion 12000 >uint >uint
 nvJitLinkCreate 12000 >size uint size
 nvJitLinkDestroy 12000 &size
@@ -300,7 +302,7 @@ def _symbols(major: int) -> dict[str, str]:
 
     Compiled callers refer to the names of the version that they were built with.
     """
-    names = [form.symbol for form in _FUNCTIONS]
+    names = [form.symbol for form in LINKER_FUNCTIONS]
     return {name: name for name in names} | {
         f"__{name}_{major}_{minor}": name for name in names for minor in range(_MINORS)
     }
@@ -320,7 +322,7 @@ class LibnvJitLink:
         soname = linker_name(major)
         functions = {
             form.symbol: form.c_function(guarded(self._wrapped(form), _INTERNAL))
-            for form in map(signature, _FUNCTIONS)
+            for form in map(signature, LINKER_FUNCTIONS)
         }
         self._callbacks: Final = {
             symbol: functions[name] for symbol, name in _symbols(major).items()
@@ -337,8 +339,8 @@ class LibnvJitLink:
             if form.has_null(arguments):
                 return _NULL_INPUT
             try:
-                return function(*arguments)
-            except UnreadableArrayError:
+                return function(*form.read(arguments))
+            except CallError:
                 return _INVALID_INPUT
 
         return wrapper
@@ -351,6 +353,12 @@ class LibnvJitLink:
         """Disable linking."""
         self._library.disconnect()
 
+    def _link(self, handle: int) -> Link:
+        found = self._links.get(handle)
+        if found is None:
+            raise invalid_value(f"{handle:#x} is no link")
+        return found
+
     def Version(self, major: int, minor: int) -> int:
         """Return the version of the installed nvJitLink."""
         version = _installed_version()
@@ -361,7 +369,7 @@ class LibnvJitLink:
     def Create(self, result: int, count: int, options: int) -> int:
         """Begin a link."""
         texts = tuple(
-            ctypes.string_at(address).decode(errors="replace")
+            (text_at(address) or b"").decode(errors="replace")
             for address in sizes_at(options, count)
         )
         if not all(map(_OPTION.fullmatch, texts)):
@@ -381,7 +389,7 @@ class LibnvJitLink:
 
     def Destroy(self, handle: int) -> int:
         """Forget a link, given the address of its handle."""
-        handle_field = ctypes.c_size_t.from_address(handle)
+        handle_field = view_at(ctypes.c_size_t, handle)
         self._links.pop(handle_field.value, None)
         handle_field.value = 0
         return 0
@@ -389,7 +397,7 @@ class LibnvJitLink:
     def AddData(self, handle: int, kind: int, data: int, nbytes: int, name: bytes | None) -> int:
         """Add an input."""
         text = (name or b"an input").decode(errors="replace")
-        return self._links[handle].add(kind, bytes_at(data, nbytes), text)
+        return self._link(handle).add(kind, bytes_at(data, nbytes), text)
 
     def AddFile(self, handle: int, kind: int, name: bytes) -> int:
         """Add a file."""
@@ -397,48 +405,48 @@ class LibnvJitLink:
         try:
             data = Path(path).read_bytes()
         except OSError as error:
-            self._links[handle].errors += f"error   : {error}\n"
+            self._link(handle).errors += f"error   : {error}\n"
             return _INVALID_INPUT
-        return self._links[handle].add(kind, data, path)
+        return self._link(handle).add(kind, data, path)
 
     def Complete(self, handle: int) -> int:
         """Link."""
-        return self._links[handle].complete()
+        return self._link(handle).complete()
 
     def GetLinkedCubinSize(self, handle: int, result: int) -> int:
         """Return the size of the image."""
-        return _put_length(result, self._links[handle].image)
+        return _put_length(result, self._link(handle).image)
 
     def GetLinkedCubin(self, handle: int, result: int) -> int:
         """Return the image."""
-        put_bytes(result, self._links[handle].image)
+        put_bytes(result, self._link(handle).image)
         return 0
 
     def GetLinkedPtxSize(self, handle: int, result: int) -> int:
         """Return the size of the LTO-IR's PTX."""
-        return _put_length(result, self._links[handle].lto_text)
+        return _put_length(result, self._link(handle).lto_text)
 
     def GetLinkedPtx(self, handle: int, result: int) -> int:
         """Return the PTX of the LTO-IR."""
-        put_bytes(result, self._links[handle].lto_text)
+        put_bytes(result, self._link(handle).lto_text)
         return 0
 
     def GetErrorLogSize(self, handle: int, result: int) -> int:
         """Return the size of the error log."""
-        return _put_length(result, _log(self._links[handle].errors))
+        return _put_length(result, _log(self._link(handle).errors))
 
     def GetErrorLog(self, handle: int, result: int) -> int:
         """Return the error log."""
-        put_bytes(result, _log(self._links[handle].errors))
+        put_bytes(result, _log(self._link(handle).errors))
         return 0
 
     def GetInfoLogSize(self, handle: int, result: int) -> int:
         """Return the size of the info log."""
-        return _put_length(result, _log(self._links[handle].info))
+        return _put_length(result, _log(self._link(handle).info))
 
     def GetInfoLog(self, handle: int, result: int) -> int:
         """Return the info log."""
-        put_bytes(result, _log(self._links[handle].info))
+        put_bytes(result, _log(self._link(handle).info))
         return 0
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from ptx import _nvrtc
 
+from ..caller_memory import view_at
 from .early_libraries import REPLACED, address_of, real_addresses
 from .elf_file import elf_image
 from .library_files import early_folder_here, this_machine
@@ -92,7 +93,7 @@ class _Nvrtc:
     def _size(self, program: int, result: int) -> int:
         """Return the size of the PTX, if a cubin was made."""
         code: int = self._real_size(program, result)
-        if code or not self._is_ptx or not ctypes.c_size_t.from_address(result).value:
+        if code or not self._is_ptx or not view_at(ctypes.c_size_t, result).value:
             return code
         return int(self._library.nvrtcGetPTXSize(_Address(program), _Address(result)))
 

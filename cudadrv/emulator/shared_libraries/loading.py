@@ -10,6 +10,7 @@ from typing import Final
 from ptx.isa.fatbin import HEADER as FATBIN_HEADER, MAGIC as FATBIN_MAGIC
 
 from ...driver._api import CUDA_GRAPH_INSTANTIATE_PARAMS, CUresult
+from ..caller_memory import mapped, text_at, view_at
 from ..emulator import Emulator
 from .handlers import (
     Handlers,
@@ -32,13 +33,13 @@ _WRAPPED: Final = b"\xb1\x43\x62\x46"  # __fatBinC_Wrapper_t, whose third field 
 
 def image_at(address: int) -> bytes:
     """Return the image at a caller's address; of a cubin only enough to identify it."""
-    head = ctypes.string_at(address, 4)
+    head = bytes_at(address, 4)
     if head == _WRAPPED:
-        return image_at(ctypes.c_size_t.from_address(address + 8).value)
+        return image_at(view_at(ctypes.c_size_t, address + 8).value)
     if head == FATBIN_MAGIC:
-        _, _, header, nbytes = FATBIN_HEADER.unpack(ctypes.string_at(address, FATBIN_HEADER.size))
-        return ctypes.string_at(address, header + nbytes)
-    return head if head == _ELF else ctypes.string_at(address)
+        _, _, header, nbytes = FATBIN_HEADER.unpack(bytes_at(address, FATBIN_HEADER.size))
+        return bytes_at(address, header + nbytes)
+    return head if head == _ELF else text_at(address) or b""
 
 
 @LOADING("cuModuleLoadData")
@@ -168,7 +169,7 @@ def link_complete(api: Emulator, link: int, image: int, nbytes: int) -> int:
 @LOADING("cuGraphGetNodes")
 def graph_nodes(api: Emulator, graph: int, results: int, count: int) -> int:
     """Return the nodes of a graph, or how many there are."""
-    capacity = ctypes.c_size_t.from_address(count).value if results else 0
+    capacity = view_at(ctypes.c_size_t, count).value if results else 0
     code, nodes, node_count = call(api, "cuGraphGetNodes", graph, capacity)
     if not code:
         for index, node in enumerate(nodes or ()):
@@ -192,5 +193,5 @@ def instantiate_of_old(
 @LOADING("cuGraphInstantiateWithParams")
 def instantiate_with_parameters(api: Emulator, result: int, graph: int, params: int) -> int:
     """Instantiate a graph by CUDA_GRAPH_INSTANTIATE_PARAMS, which receives the outcome."""
-    native = CUDA_GRAPH_INSTANTIATE_PARAMS(_ptr=params) if params else None
+    native = CUDA_GRAPH_INSTANTIATE_PARAMS(_ptr=mapped(params, 32)) if params else None
     return passed_on(api, "cuGraphInstantiateWithParams", (graph, native), result)

@@ -18,12 +18,14 @@ from ...driver._api import (
     CUstreamBatchMemOpParams,
     cuuint64_t,
 )
+from ..call_error import invalid_value
+from ..caller_memory import mapped, view_at
 from ..emulator import Emulator
 from ..physical_memory import FABRIC
 from .handlers import (
     INVALID_VALUE,
     Handlers,
-    UnreadableArrayError,
+    bytes_at,
     call,
     ints_at,
     passed_on,
@@ -76,7 +78,7 @@ def _copied(api: Emulator, name: str, copy: int, *stream: int) -> int:
     """Run a CUDA_MEMCPY2D as a copy of one slice."""
     if not copy:
         return INVALID_VALUE
-    fields = _COPY_2D.unpack(ctypes.string_at(copy, _COPY_2D.size))
+    fields = _COPY_2D.unpack(bytes_at(copy, _COPY_2D.size))
     sides: list[int] = []
     for x, y, kind, host, device, array, pitch in (fields[:7], fields[7:14]):
         sides += (x, y, 0, 0, kind, host, device, array, 0, pitch, 0)
@@ -88,7 +90,9 @@ def _copied(api: Emulator, name: str, copy: int, *stream: int) -> int:
 @MEMORY("cuArrayCreate_v2")
 def create_flat_array(api: Emulator, result: int, descriptor: int) -> int:
     """Create an array of one or two dimensions."""
-    return passed_on(api, "cuArrayCreate", (CUDA_ARRAY_DESCRIPTOR(_ptr=descriptor),), result)
+    return passed_on(
+        api, "cuArrayCreate", (CUDA_ARRAY_DESCRIPTOR(_ptr=mapped(descriptor, 24)),), result
+    )
 
 
 @MEMORY("cuStreamBatchMemOp")
@@ -221,7 +225,7 @@ def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int
 def set_pool_attribute(api: Emulator, pool: int, attribute: int, value: int) -> int:
     """Set a switch of 4 bytes, or a number of 8."""
     c_type = ctypes.c_uint if _is_switch(attribute) else ctypes.c_size_t
-    number = c_type.from_address(value).value
+    number = view_at(c_type, value).value
     return int(call(api, "cuMemPoolSetAttribute", pool, attribute, cuuint64_t(number))[0])
 
 
@@ -240,10 +244,10 @@ def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> 
 def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
     """Return an array of CUmemAccessDesc, as the emulator reads it."""
     if count > _MOST_DESCRIPTIONS:
-        raise UnreadableArrayError
+        raise invalid_value(f"{count} descriptions of accesses are too many")
     native = []
     for at in structures_at(address, _ACCESS_BYTES, count):
-        kind, number, flags = (ctypes.c_int * 3).from_address(at)
+        kind, number, flags = view_at(ctypes.c_int * 3, at)
         location = SimpleNamespace(type=kind, id=number)
         native.append(SimpleNamespace(location=location, flags=flags))
     return native
@@ -280,7 +284,7 @@ def location_at(address: int) -> SimpleNamespace | None:
     """Return a CUmemLocation, which is two numbers; None for null."""
     if not address:
         return None
-    kind, number = (ctypes.c_int * 2).from_address(address)
+    kind, number = view_at(ctypes.c_int * 2, address)
     return SimpleNamespace(type=kind, id=number)
 
 

@@ -7,7 +7,6 @@ to zero and returns CUDA_ERROR_INVALID_CONTEXT (measured on an H200).
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Final
 
@@ -17,7 +16,7 @@ from ...driver._api import CUgraphNodeType, CUresult, CUstreamCaptureMode
 from ...driver.functions import FunctionForm, forms
 from ..emulator import Emulator
 from .graphs import NodeKind
-from .handlers import Handler, Handlers, call, put_size, put_uint
+from .handlers import Handler, Handlers, bytes_at, call, put_size, put_uint
 from .launching import capture_info, update_result
 from .loading import link_add_data, link_add_file, link_create
 
@@ -160,7 +159,7 @@ for _symbol, _function in (
 
 def _old_kernel(params: int) -> bytes:
     """Return the parameters with neither a kernel of a library nor a context."""
-    return ctypes.string_at(params, _KERNEL_BYTES)
+    return bytes_at(params, _KERNEL_BYTES)
 
 
 _KERNEL: Final = NodeKind(CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL, _old_kernel)

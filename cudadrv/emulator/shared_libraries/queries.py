@@ -11,11 +11,13 @@ from ptx.standard_streams import write_error
 
 from ...driver._api import CUpointer_attribute, CUresult
 from ..call_error import result_text
+from ..caller_memory import view_at
 from ..emulator import Emulator
 from .handlers import (
     INVALID_VALUE,
     Handlers,
     Texts,
+    bytes_at,
     call,
     ints_at,
     put_bytes,
@@ -118,7 +120,7 @@ def export_table(api: Emulator, result: int, uuid: int) -> int:
     So its user receives advice. Each table is reported once.
     """
     put_size(result, 0)
-    name = UUID(bytes=ctypes.string_at(uuid, 16))
+    name = UUID(bytes=bytes_at(uuid, 16))
     if name not in _REPORTED:
         _REPORTED.add(name)
         write_error(f"{_NO_RUNTIME if name == _OF_RUNTIME else _NO_TABLE.format(name)}\n")
@@ -141,7 +143,7 @@ def _put_setting(api: Emulator, name: str, attribute: int, result: int, size: in
     code, value = call(api, name, attribute)
     if code:
         return int(code)
-    room = ctypes.c_size_t.from_address(size)
+    room = view_at(ctypes.c_size_t, size)
     data = value + b"\0" if isinstance(value, bytes) else _SETTING[type(value)].pack(value)
     if not result:
         room.value = _TEXT_BYTES if isinstance(value, bytes) else len(data)
@@ -170,7 +172,7 @@ def _set_setting(api: Emulator, name: str, attribute: int, value: int, size: int
     code, present = call(api, "cuCoredumpGetAttributeGlobal", attribute)
     if code:
         return int(code)
-    data = ctypes.string_at(value, ctypes.c_size_t.from_address(size).value)
+    data = bytes_at(value, view_at(ctypes.c_size_t, size).value)
     if isinstance(present, bytes):
         return int(call(api, name, attribute, data.partition(b"\0")[0])[0])
     form = _SETTING[type(present)]
@@ -191,7 +193,7 @@ def dump_log_to_file(api: Emulator, iterator: int, path: bytes, flags: int) -> i
 @QUERIES("cuLogsDumpToMemory")
 def dump_log_to_memory(api: Emulator, iterator: int, buffer: int, size: int, flags: int) -> int:
     """Same to memory; the size becomes that of the messages."""
-    arguments = _iterator_at(iterator), buffer, ctypes.c_size_t.from_address(size).value, flags
+    arguments = _iterator_at(iterator), buffer, view_at(ctypes.c_size_t, size).value, flags
     code, end, nbytes = call(api, "cuLogsDumpToMemory", *arguments)
     if not code:
         put_uint(iterator, int(end))
@@ -200,7 +202,7 @@ def dump_log_to_memory(api: Emulator, iterator: int, buffer: int, size: int, fla
 
 
 def _iterator_at(address: int) -> int | None:
-    return ctypes.c_uint.from_address(address).value if address else None
+    return view_at(ctypes.c_uint, address).value if address else None
 
 
 @QUERIES("cuDeviceGetName")
@@ -251,7 +253,7 @@ def pointer_attributes(
 @QUERIES("cuPointerSetAttribute")
 def set_pointer_attribute(api: Emulator, value: int, attribute: int, address: int) -> int:
     """Set an attribute; that one that can be set is a boolean."""
-    is_set = bool(ctypes.c_ubyte.from_address(value).value)
+    is_set = bool(view_at(ctypes.c_ubyte, value).value)
     return int(call(api, "cuPointerSetAttribute", is_set, attribute, address)[0])
 
 
@@ -262,7 +264,7 @@ def _put_attribute(result: int, attribute: int, value: Any) -> None:  # a number
     if narrow is None:
         put_size(result, value)
     else:
-        narrow.from_address(result).value = int(value)
+        view_at(narrow, result).value = int(value)
 
 
 @QUERIES("cuCtxGetDevice_v2")
@@ -276,7 +278,7 @@ def context_device(api: Emulator, result: int, context: int) -> int:
     if context:
         api.cuCtxPopCurrent()
     if not code:
-        ctypes.c_int.from_address(result).value = int(device)
+        view_at(ctypes.c_int, result).value = int(device)
     return int(code)
 
 

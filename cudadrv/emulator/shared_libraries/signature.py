@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...driver._api import OPAQUE_BYTES, driver, of_opaque_bytes
 from ...driver.functions import FunctionForm
+from ..caller_memory import mapped, text_at
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -21,7 +22,6 @@ Simple = (
     | type[ctypes.c_float]
     | type[ctypes.c_ushort]
     | type[ctypes.c_ubyte]
-    | type[ctypes.c_char_p]
     | type[ctypes.Structure]
 )
 _TYPES: Final[dict[str, Simple]] = {
@@ -33,7 +33,7 @@ _TYPES: Final[dict[str, Simple]] = {
     "float": ctypes.c_float,
     "short": ctypes.c_ushort,
     "byte": ctypes.c_ubyte,
-    "text": ctypes.c_char_p,
+    "text": ctypes.c_size_t,
 }
 
 
@@ -45,7 +45,7 @@ class _Opaque(ctypes.Structure):
 
 _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
 Argument = int | bytes | None
-"""An argument from ctypes: an integer, a text, or None for the null text."""
+"""An argument: an integer, a text, or None for the null text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,13 @@ class CParameter:
         if self.mark or self.word.startswith("*"):
             return ctypes.c_size_t
         return _Opaque if self.word.startswith("@") else _TYPES[self.word]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that are surely used at an address; of a structure that is read, the first."""
+        if self.word.startswith("="):
+            return int(self.word[1:])
+        return 8 if self.word.startswith("*") else ctypes.sizeof(_TYPES[self.word])
 
     def read(self, argument: Argument | ctypes.Structure, per_thread: bool) -> object:
         """Return the value that the emulator expects for the argument."""
@@ -130,9 +137,37 @@ class Signature:
         """The positions of the addresses that must not be null."""
         return tuple(at for at, parameter in enumerate(self.parameters) if parameter.is_needed)
 
+    @cached_property
+    def addresses(self) -> tuple[tuple[int, int], ...]:
+        """The positions of addresses with a mark, each with the least number of bytes there."""
+        marked = ((at, p) for at, p in enumerate(self.parameters) if p.mark or p.word[0] == "*")
+        return tuple((at, parameter.nbytes) for at, parameter in marked)
+
+    @cached_property
+    def texts(self) -> tuple[int, ...]:
+        """The positions of texts."""
+        return tuple(at for at, p in enumerate(self.parameters) if p.word == "text")
+
+    def read(self, arguments: Sequence[Any]) -> Sequence[Any]:  # numbers and opaque bytes
+        """Return the arguments, with texts in place of their addresses.
+
+        Raises:
+            CallError: CUDA_ERROR_INVALID_VALUE, as an address is not mapped.
+        """
+        for index, nbytes in self.addresses:
+            address = arguments[index]
+            if address:
+                mapped(address, nbytes)
+        if not self.texts:
+            return arguments
+        read = list(arguments)
+        for index in self.texts:
+            read[index] = text_at(read[index])
+        return read
+
     def has_null(self, arguments: Sequence[Argument]) -> bool:
-        """Return whether an address is null that must not be; an empty text is not null."""
-        return any(arguments[index] in (None, 0) for index in self.needed)
+        """Return whether an address is null that must not be."""
+        return any(arguments[index] == 0 for index in self.needed)
 
 
 def signature(form: FunctionForm) -> Signature:

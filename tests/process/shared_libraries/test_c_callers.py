@@ -380,7 +380,7 @@ def test_null_where_an_address_belongs_is_an_invalid_value_in_every_function() -
                     function.argtypes = [each.c_type for each in form.parameters]
                     given = [
                         each.c_type() if each.word.startswith("@") and not each.mark
-                        else None if each.word == "text" and not each.mark
+                        else 0 if each.word == "text" and not each.mark
                         else 0 if each.mark or "*" in each.word
                         else 0 if each.word in ("size", "bytes", "stream")
                         else number
@@ -413,7 +413,7 @@ def test_no_null_ends_the_process_whatever_else_is_given() -> None:
         with stand_in(2):
             for form in map(signature, forms()):
                 cuda = library()
-                types = [each.c_type for each in form.parameters]
+                types = [c.c_char_p if p.word == "text" else p.c_type for p in form.parameters]
                 function = c.CFUNCTYPE(c.c_int, *types)((form.symbol, cuda))
                 print(form.symbol, file=sys.stderr, flush=True)  # shown if the process ends
                 for _ in range(2):
