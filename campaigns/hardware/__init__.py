@@ -26,7 +26,7 @@ from .running import run_case
 from .stored import FORMS, KERNELS, PROGRAMS, Measured
 from .warpgroup import warpgroup_case
 
-_ORDERS: Final = 8
+_ORDERS: Final = 16
 _CHECKS: Final[tuple[CheckName, ...]] = ("race", "init", "bounds")
 
 

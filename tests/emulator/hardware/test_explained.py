@@ -1,6 +1,6 @@
 """Programs that an H200 runs otherwise are explained by what its assembler made of them.
 
-`differing.npz` has the text of ten random programs, the first contents of three buffers, the
+`differing.npz` has the text of twelve random programs, the first contents of three buffers, the
 results of an H200 (driver 580), and the kinds of changes that explain the difference.
 """
 
@@ -82,7 +82,7 @@ def test_each_program_is_explained_by_the_kinds_that_were_found(most: int) -> No
             wrong.append(f"{expected}: {found}")
     assert not wrong, "\n".join(wrong)
     if most == 20_000:
-        assert kinds == {*KINDS, OPEN} - {"max(x, x)", "half sum", "carry as float"}
+        assert kinds == {*KINDS, OPEN} - {"max(x, x)"}
 
 
 def test_a_wrong_value_has_no_explanation() -> None:

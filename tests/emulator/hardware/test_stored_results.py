@@ -195,7 +195,7 @@ def test_atomic_operations_on_one_cell_give_what_some_order_gives_or_lie_in_the_
         str(difference)
         for case, gpu in zip(stored.cases, stored.results, strict=True)
         if case.name.startswith("contended")
-        for orders in [in_orders(case, range(8))]
+        for orders in [in_orders(case, range(16))]
         for difference in differences(case, orders[0], gpu, orders[1:])
     ]
     assert found == []
