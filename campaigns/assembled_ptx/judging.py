@@ -25,7 +25,8 @@ from ptx.isa.directives import version_of
 
 _HEADER: Final = ".version {}\n.target {}\n.address_size 64\n"
 _GLOBALS: Final = ".global .align 16 .b8 gmem[64]; .const .align 16 .b8 cmem[64]; "
-_LOCALS: Final = ".shared .align 128 .b8 mem[1024]; .local .align 16 .b8 lmem[64]; L: "
+_LOCALS: Final = ".shared .align 128 .b8 mem[1024]; .local .align 16 .b8 lmem[64]; "
+_ARGUMENT: Final = ".param .align 16 .b8 argument[16]; L: "
 _PLANTED: Final = "add.planted;"
 _WIDE: Final = (8, 3)  # has registers of 128 bits
 _WRONG: Final = re.compile(r"line (\d+); (error|fatal)\s*: (.*)")
@@ -53,7 +54,7 @@ def kernel_of(lines: Sequence[str], opening: Opening) -> str:
     kinds = [kind for kind in REGISTERS if kind != "b128" or has_wide]
     declared = " ".join(f".reg .{kind} %{kind}_<10>;" for kind in kinds)
     kernel = ".visible .entry k(.param .align 16 .b8 parameter[16])"
-    first = f"{head}{_GLOBALS}{kernel} {{ {declared} {_LOCALS}"
+    first = f"{head}{_GLOBALS}{kernel} {{ {declared} {_LOCALS}{_ARGUMENT}"
     return "\n".join((first, *lines, "ret; }\n"))
 
 

@@ -104,6 +104,14 @@ def _wrong_operand(text: str, error: str) -> str:
     return operands[int(place[1]) - 1] if place else ""
 
 
+def _mixes_sizes(text: str, error: str) -> bool:
+    """Whether the wrong operand is a vector of numbers and of registers of another size."""
+    wrong = _wrong_operand(text, error)
+    sizes = set(re.findall(r"%[usb](\d+)_", wrong))
+    of_types = set(re.findall(r"\.[usb](\d+)\b", text.partition(" ")[0]))
+    return _HAS_NUMBER.match(wrong) is not None and not sizes <= of_types
+
+
 KNOWN: Final = (
     KnownDifference(
         "a name of another module rejects the kernels that use it, when they are taken",
@@ -167,6 +175,9 @@ KNOWN: Final = (
         True,
         lambda text, error: _HAS_NUMBER.match(_wrong_operand(text, error)) is not None
         and re.match(r"\S*\.[us]\d+\b.*\{.*%f|\S*\.b?f16.*\{.*%(?:[us]|f)", text) is not None,
+    ),
+    KnownDifference(
+        "ptxas takes integers of any size beside a number in a vector", True, _mixes_sizes,
     ),
     KnownDifference(
         "ptxas takes a number as the last element of halves, and not as the first",

@@ -37,8 +37,9 @@ _SIMPLE_Y: Final = {"": "gmem", "shared": "mem", "local": "lmem", "const": "cmem
 _PLACES: Final = {
     "": ("[gmem]", "[%b64_1]", "[%u64_1+8]", "[mem]", "[lmem]"),
     "global": ("[gmem]", "[%b64_1]", "[gmem+8]"), "shared": ("[mem]", "[%b32_1]", "[%u64_1]"),
-    "local": ("[lmem]", "[%b32_1]"), "const": ("[cmem]",), "param": ("[parameter]",),
-    "argument": ("[parameter]",), "none": ("[%b64_1]",), "generic": ("[gmem]", "[mem]"),
+    "local": ("[lmem]", "[%b32_1]"), "const": ("[cmem]",), "none": ("[%b64_1]",),
+    **dict.fromkeys(("param", "argument"), ("[parameter]", "[argument]")),
+    "generic": ("[gmem]", "[mem]"),
     "source": ("[gmem]", "[%b64_1]"), "policy": ("[gmem]", "[mem]", "[%b64_1]"),
     "bulk": ("[gmem]", "[%b64_1]", "[%u32_1]"),
     "multimem": ("[gmem]", "[%b64_1]"), "matrix": ("[mem]", "[%u64_1]"),

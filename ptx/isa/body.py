@@ -112,7 +112,8 @@ class _BodyReader(BodyContent):
                     operands = self._operands(operands_text)
             if predicate is not None:
                 register = self.names.register(predicate)
-                guard = None if register is None else Guard(register, negated == "!")
+                if register is not None and register.ptx_type == "pred":
+                    guard = Guard(register, negated == "!")
             if operands is None or (predicate is not None and guard is None):
                 break
             opcode, modifiers = opcodes.get(word) or self.opcode(word)

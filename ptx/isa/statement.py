@@ -236,7 +236,11 @@ class Statement:
         guard = None
         if cursor.accept("@"):
             negated = cursor.accept("!")
-            guard = Guard(OperandReader(cursor, self._names).register(), negated)
+            place = cursor.index
+            register = OperandReader(cursor, self._names).register()
+            if register.ptx_type != "pred":
+                raise cursor.error(f"{register.name} guards an instruction and is no .pred", place)
+            guard = Guard(register, negated)
         word = cursor.expect_kind("word")
         while cursor.kind == "directive":
             # Inline assembly may have blanks before a modifier: `prmt .b32`.

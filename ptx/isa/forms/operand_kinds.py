@@ -170,7 +170,7 @@ def _predicate_or_constant(shape: Shape) -> bool:
     return _is_integer(shape) or _is_predicate(shape)
 
 
-_NEGATED: Final[frozenset[Shape]] = frozenset({("!", "pred"), ("!", "f16x2")})
+_NEGATED: Final[frozenset[Shape]] = frozenset({("!", "pred")})
 _ADDRESSABLE: Final = frozenset({
     "global", "shared", "local", "const", "kparam", "code", "entry", "texref", "surfref",
     "samplerref",

@@ -31,7 +31,12 @@ needs bulk | sm_90 8.0
 needs bulk shared::cta.global | sm_90 8.6
 needs bulk cp_mask | sm_100 8.6
 needs bulk cta_group::1/cta_group::2 | sm_100f sm_110f 8.6
-needs bulk tile::gather4/tile::scatter4 | sm_100f sm_110f 8.6
+needs bulk tile::gather4 | sm_100 8.6
+needs bulk tile::gather4 !shared::cta.global | sm_100f sm_110f 8.6
+needs bulk tile::scatter4 | sm_100f sm_110f 8.6
+needs bulk im2col::w | sm_100 8.6
+needs bulk im2col::w !shared::cta.global | sm_100f sm_110f 8.6
+needs bulk im2col::w::128 | sm_100f sm_110f 8.6
 cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:source {_SIZES}
 cp.async | ca {_PREFETCH} | shared.global shared::cta.global | m:shared m:source =4 N/P/=0..4 ; m:shared m:source =8 N/P/=0..8 ; m:shared m:source =16 N/P/=0..16
 cp.async | ca {_PREFETCH} {_HINT} | shared.global shared::cta.global | m:shared m:source {_SIZES} h

@@ -88,6 +88,7 @@ ACCEPTED = (
     "ld.weak.param::entry.b64 %b641, [%b642];", "st.weak.param.b32 [%b641], %b321;",
     "st.param::func.wt.b32 [a], %b321;", "st.cs.param.v2.b32 [a], {%b321, %b322};",
     "ld.param::func.weak.lu.u8 %u321, [a];",
+    "not.pred %pred1, %f16x21;", "and.pred %pred1, !%pred2, %f16x21;", "@!%pred1 ret;",
     "tensormap.replace.tile.elemtype.global.b1024.b32 [%u321+128], 1;",
 )  # fmt: skip
 REJECTED = (
@@ -118,6 +119,8 @@ REJECTED = (
     "multimem.st.relaxed.gpu.v4.e4m3 [g], {%f161, %f161, %f161, %f161};",
     "cp.async.ca.shared.global [s], [s], 4;", "cp.async.cg.shared.global [s], [s], 16, %u321;",
     "ld.param.volatile.u32 %u321, [%u641];", "st.param.relaxed.cta.u32 [%u641], %u321;",
+    "not.pred %pred1, !%f16x21;", "and.pred %pred1, !%f16x21, %pred2;",
+    "@%b321 ret;", "@!%f16x21 ret;", "@%u81 ret;",
     "st.weak.const.u32 [%u641], %u321;", "ld.param::func.u32 %u321, [%u641];",
     "st.param::func.u32 [%u641], %u321;",
     "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%s321, %s322}, {%f321}, {%b321},"
@@ -137,9 +140,8 @@ REJECTED = (
 
 def fault_of(instruction: str, version: str = "9.0") -> str:
     body = f"{{ {REGISTERS} .param .align 8 .b8 a[8];\n{instruction}\nL: ret; }}"
-    module = parse(HEADER.format(version) + f".visible .entry k()\n{body}\n")
     try:
-        check_forms(module)
+        check_forms(parse(HEADER.format(version) + f".visible .entry k()\n{body}\n"))
     except PtxSyntaxError as error:
         return error.reason
     return ""
