@@ -17,6 +17,9 @@ from typing import Final
 from ...driver.deferred_start import defer
 from .early_runtime import EarlyRuntime
 from .lock_wait import lock_functions
+
+# Loaded now: the first call may need it at once.
+from .native_beginning import let_native_thread_begin as let_native_thread_begin
 from .nvrtc_files import MAJORS, nvrtc_files, opened, replacing_name
 from .symbol_table import ENSURE, RELEASE, TABLE, redirect
 

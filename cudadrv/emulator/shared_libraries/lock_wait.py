@@ -31,6 +31,7 @@ _TABLES: Final = 8
 _REMEDY: Final = "release the lock there (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL, not PyDLL)"
 _SIGNAL_BYTES, _ATTRIBUTE_BYTES = 152, 256  # sizeof(struct sigaction), more than pthread_attr_t
 _FLAGS: Final = 0x10000004  # SA_RESTART, SA_SIGINFO
+_OFFSET_ACQUIRED: Final = 12  # of `acquired` in `now`
 _OFFSET_FLAGS: Final = 136  # of sa_flags
 _STACK_BYTES: Final = 256 << 10
 _DETACHED: Final = 1  # PTHREAD_CREATE_DETACHED
@@ -80,12 +81,14 @@ class LockFunctions(NamedTuple):
         acquire_at_start: the first, for the call that starts the emulator.
         release: the second.
         given: what the code reads.
+        calls: counts the calls that have got the lock.
     """
 
     acquire: int
     acquire_at_start: int
     release: int
     given: _Given
+    calls: ctypes.c_int
 
     def name(self, names: Mapping[int, str]) -> None:
         """Let reports name functions, each by its address; the addresses stay valid."""
@@ -144,7 +147,8 @@ def _made() -> LockFunctions:
     acquire, acquire_at_start, release = (
         start + OFFSETS[name] for name in ("acquire", "acquire_at_start", "release")
     )
-    return LockFunctions(acquire, acquire_at_start, release, given)
+    calls = ctypes.c_int.from_buffer(memory, OFFSETS["now"] + _OFFSET_ACQUIRED)
+    return LockFunctions(acquire, acquire_at_start, release, given, calls)
 
 
 def _set(given: _Given, libc: ctypes.CDLL, number: int) -> None:
