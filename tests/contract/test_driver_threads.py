@@ -65,7 +65,7 @@ def expected(stream: cudadrv.Stream) -> None:
 
 
 MAKERS: dict[str, tuple[str, Callable[[cudadrv.Stream], object]]] = {
-    "stream": ("cuStreamDestroy", lambda stream: stream.context.new_stream(priority=-1)),
+    "stream": ("cuStreamDestroy", lambda stream: stream.context.new_stream()),
     "event": ("cuEventDestroy", lambda stream: Event(stream.context)),
     "array": ("cuMemFreeAsync", lambda stream: stream.zeros(3 << 20, np.uint8)),
     "texture": ("cuTexObjectDestroy", lambda stream: Texture(stream.zeros(64, np.float32))),
@@ -109,7 +109,7 @@ def test_an_object_that_goes_there_is_destroyed_by_a_later_call(
 
 def test_memory_on_a_stream_that_goes_with_it_is_freed_in_order(stream: cudadrv.Stream) -> None:
     with watched() as calls:
-        held: list[object] = [stream.context.new_stream(priority=-1).zeros(3 << 20, np.uint8)]
+        held: list[object] = [stream.context.new_stream().zeros(3 << 20, np.uint8)]
         del calls[:]
         in_thread_of_c(held.clear)
         assert FREE_THREADED or calls == []
