@@ -120,6 +120,11 @@ class EmulatedKernel:
         return self._program.module.functions[self.name].directives
 
     @cached_property
+    def _own_cluster(self) -> Dim3 | None:
+        """The blocks of each cluster, by the kernel's directives."""
+        return required_cluster(self._directives)
+
+    @cached_property
     def _ordered_code(self) -> KernelCode:
         """The code for launches in another order, the same where nothing in it can be late."""
         late = self._code.may_be_late
@@ -219,10 +224,13 @@ class EmulatedKernel:
         Raises:
             LaunchError: the launch cannot start.
         """
-        grid = blocks_of_grid(self._directives, call.grid)
+        grid, cluster = call.grid, call.cluster or self._own_cluster
+        if self._own_cluster is not None:
+            grid = blocks_of_grid(self._directives, grid)
         self._check(grid, call.block, call.params, call.shared_bytes)
-        cluster = call.cluster or required_cluster(self._directives)
-        if cluster and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
+        if cluster is None:
+            return call
+        if any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
             raise LaunchError(
                 f"kernel {self.shown}: the grid {grid} is no multiple of the cluster {cluster}"
             )
