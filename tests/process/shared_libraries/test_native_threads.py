@@ -134,7 +134,7 @@ library.begin(int(sys.argv[1]))
 total = 0
 for number in range(2_000_000):  # until the thread has made its first call
     total += number
-print(library.end())
+print(library.end(int(sys.argv[1]) > 0))
 """
 
 
