@@ -223,7 +223,7 @@ def test_threads_on_one_arena_double_nothing_and_lose_nothing(context: cudadrv.C
     def work(number: int) -> None:
         try:
             with context.new_stream() as stream:
-                while not stop.is_set():
+                while not (turns[number] and stop.is_set()):
                     turns[number] += 1
                     bucket, slab = arena.alloc(stream, 1 + (turns[number] * 7 + number) % 300)
                     stream.fill(slab, number)

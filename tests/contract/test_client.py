@@ -273,7 +273,7 @@ def test_threads_on_one_client_double_nothing_and_lose_nothing(client: CudaClien
 
     def work(number: int) -> None:
         try:
-            while not stop.is_set():
+            while not (turns[number] and stop.is_set()):
                 turns[number] += 1
                 if CudaClient(0) is not client:
                     faults.append("another client")
