@@ -27,7 +27,7 @@ def start() -> None:
     would go on with the machine's own driver.
     """
     # `emulate` sets the first. The second is set for the helper that runs the real nvJitLink:
-    # emulator/shared_libraries/libnvjitlink.
+    # emulator/shared_libraries/link.
     if not os.environ.get("CUDADRV_PYTHON") or os.environ.get("CUDADRV_NO_STAND_IN"):
         return
     with settled():  # several threads may make the first call

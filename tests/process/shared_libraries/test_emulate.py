@@ -324,15 +324,19 @@ def test_a_python_that_cannot_import_this_library_reports_it_and_runs(tmp_path: 
     assert ended.err == f"cudadrv: no emulator in {sys.executable}: too old\n"
 
 
-def test_a_process_that_calls_no_driver_has_the_libraries_and_no_emulator() -> None:
+def test_a_process_imports_the_emulator_at_its_first_driver_call_and_the_parser_later() -> None:
     program = """
-import os, sys
+import ctypes, os, sys
+def found(*names):
+    print([each for each in sys.modules if each.startswith(names)])
 folder = os.environ["CUDADRV_EMULATE_LIBRARIES"]
 print(sorted(each for each in os.listdir(folder) if each.endswith((".so.1", ".so"))) != [])
-print([each for each in sys.modules if each.startswith("ptx.emulate") or each == "numpy"])
+found("ptx.emulate", "numpy")
+print(ctypes.CDLL("libcuda.so.1").cuInit(0), "ptx.emulate" in sys.modules)
+found("ptx.isa.module", "ptx.isa.opcodes", "ptx.image", "email.")
 """
     ended = run(*EMULATE, "python", "-c", program)
-    assert (ended.status, ended.out) == (0, "True\n[]\n"), ended.err
+    assert (ended.status, ended.out) == (0, "True\n[]\n0 True\n[]\n"), ended.err
 
 
 FIRST_USES = """
