@@ -86,6 +86,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("image", "ptx.image"),
         ("emulate", "ptx.emulate/ ptx.emulate.program ptx.emulate.watchers"),
         ("emulate/check", "ptx.emulate.check"),
+        ("emulate/debug", "ptx.emulate.debug"),
         ("emulate/count", "ptx.emulate.count"),
         ("emulate/history", "ptx.emulate.history"),
         ("emulate/requirements", "ptx.emulate.requirements"),

@@ -225,6 +225,9 @@ class Observer(OrderEvents):
     def end(self) -> None:
         """The launch has ended without a fault."""
 
+    def fail(self, error: BaseException) -> None:
+        """The launch ends by an error; its threads are as they were when it was raised."""
+
     def access(self, access: Access) -> None:
         """Threads are about to access memory."""
 

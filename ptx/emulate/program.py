@@ -198,8 +198,11 @@ class EmulatedKernel:
             self._code_for(watchers, ordered=False), self._program.device, call, limits,
             self._reserved_shared, watchers,
         )  # fmt: skip
-        launch.run(cooperative=call.cooperative)
-        launch.end()
+        if not launch.observers:
+            launch.run(cooperative=call.cooperative)
+            return 0
+        with launch.ended():
+            launch.run(cooperative=call.cooperative)
         return 0
 
     def launch_in_turns(self, call: GridCall, *, limits: Limits, order: LaunchOrder) -> Turns:

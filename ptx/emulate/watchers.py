@@ -76,6 +76,10 @@ LAUNCH_CHECKS: Final = {
 """By the names in `Limits.checks`, in the order in which they see an access."""
 
 
+process_watchers: Final[list[Watcher]] = []
+"""Observers of each launch of this process whose limits are new, such as a debugger's."""
+
+
 def watchers_of(limits: Limits, counts: LaunchCounts | None) -> tuple[Watcher, ...]:
     """Return what observes a launch, in the order in which they see an access.
 
@@ -86,7 +90,7 @@ def watchers_of(limits: Limits, counts: LaunchCounts | None) -> tuple[Watcher, .
     if unknown:
         names = ", ".join(LAUNCH_CHECKS)
         raise PtxArgumentValueError(f"Limits: {min(unknown)!r} is no check: one of {names}")
-    return (*_watchers_of(limits, counts), *limits.watchers)
+    return (*_watchers_of(limits, counts), *limits.watchers, *process_watchers)
 
 
 def _watchers_of(limits: Limits, counts: LaunchCounts | None) -> Iterator[Watcher]:

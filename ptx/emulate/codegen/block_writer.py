@@ -28,14 +28,18 @@ class Unit:
     Attributes:
         first: the number of its first block.
         functions: number of each function of the kernel that is called by its name.
+        kept: bit mask of the registers that stay live although nothing reads them.
         sites: the accesses of its code; lane_sites: those of the code for single threads so far.
     """
 
-    def __init__(self, layout: ModuleLayout, blocks: list[Block], scope: FunctionScope) -> None:
+    def __init__(
+        self, layout: ModuleLayout, blocks: list[Block], scope: FunctionScope, kept: int
+    ) -> None:
         self.layout = layout
         self.function: Function = scope.function
         self.blocks = blocks
         self.scope = scope
+        self.kept = kept
         self.first = 0
         self.sites: list[Site] = []
         self.lane_sites: list[Site] = []
@@ -49,7 +53,7 @@ class Unit:
 
     def live_after(self, block: Block) -> int:
         """Bit mask of the registers that are read after a block."""
-        live = 0
+        live = self.kept
         for successor in block.successors:
             live |= self.blocks[successor].live
         return live

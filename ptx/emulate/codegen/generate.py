@@ -333,11 +333,16 @@ class _KernelWriter:
                 self._shown, ".reg", function.line, f"the type {missing} is not executed"
             ) from None
         find_live_registers(blocks, scope.numbers)
+        kept = 0
+        if any(instrument.keeps_registers for instrument in self._instruments):
+            kept = (1 << len(scope.numbers)) - 1
+            for block in blocks:
+                block.live = kept
         if function.is_entry:
             definitions = sorted(invariant_definitions(blocks, scope.kernel_parameters))
             steps = [blocks[block].steps[position] for block, position in definitions]
             scope.invariants = {id(step.instruction): slot for slot, step in enumerate(steps)}
-        return Unit(layout, blocks, scope)
+        return Unit(layout, blocks, scope, kept)
 
     def _written(self, unit: Unit, functions: dict[str, int]) -> list[list[str]]:
         """The lines of each block."""

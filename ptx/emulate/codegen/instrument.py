@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.emitter import Emitter, OperationInstrument
 
@@ -10,7 +12,12 @@ class BlockInstrument(OperationInstrument):
     """Writes code for an observer into the code of one kernel; each method may write nothing.
 
     `Watcher` has it beside the observer, so that only observed launches execute that code.
+
+    Attributes:
+        keeps_registers: whether registers keep their values after they are read for the last time.
     """
+
+    keeps_registers: ClassVar[bool] = False
 
     def begin_block(self, e: Emitter, block: Block) -> None:
         """The code of a basic block begins."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any, Self
 
@@ -177,8 +179,15 @@ class LaunchPlan:
                 return spans
         return ()
 
-    def end(self) -> None:
-        """Let the observers know that the launch has ended without a fault."""
+    @contextmanager
+    def ended(self) -> Iterator[None]:
+        """Let the observers know how the launch, which runs in the block, has ended."""
+        try:
+            yield
+        except BaseException as error:
+            for observer in self.observers:
+                observer.fail(error)
+            raise
         for observer in self.observers:
             observer.end()
 

@@ -246,11 +246,11 @@ class OrderedLaunch(Launch):
             self.code.may_be_late.stores, self.decisions,
         )  # fmt: skip
         with ExitStack() as after:
+            after.enter_context(self.ended())
             after.callback(self.output.flush)
             if cooperative:
                 self._make_workspace(after)
             yield from self._run_chunks(chunks)
-        self.end()
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
         """Shared memory for the next chunk: a pattern, and zeros where the system has variables."""

@@ -38,13 +38,14 @@ class WaitingFibres:
         return self._cluster_barriers
 
     @property
-    def _at_clusters(self) -> list[ClusterWait]:
+    def cluster_waits(self) -> list[ClusterWait]:
+        """The fibres that wait at barriers of clusters."""
         return [] if self._cluster_barriers is None else self._cluster_barriers.waiting
 
     @property
     def anyone(self) -> bool:
         """True if a fibre waits."""
-        for_others = self.warp_sync.waiting or self.block_barriers.waiting or self._at_clusters
+        for_others = self.warp_sync.waiting or self.block_barriers.waiting or self.cluster_waits
         return bool(for_others or self.timed_waits.waits)
 
     def resolve(self) -> bool:
@@ -82,7 +83,7 @@ class WaitingFibres:
                 f" {self._whereabouts()}",
                 entry.fibre.where(0, entry.instruction),
             )
-        for cluster in self._at_clusters:
+        for cluster in self.cluster_waits:
             return BarrierDivergence(
                 "threads wait at the cluster's barrier for threads that will never arrive:"
                 f" {self._whereabouts()}",
@@ -123,7 +124,7 @@ class WaitingFibres:
         for number, waiting in self.block_barriers.waiting.items():
             for entry in waiting:
                 yield f"at barrier {number}{self._line(entry.instruction)}", entry.fibre.count
-        for cluster in self._at_clusters:
+        for cluster in self.cluster_waits:
             yield f"at the cluster's barrier{self._line(cluster.instruction)}", cluster.fibre.count
         for phase in self.timed_waits.phase_waits:
             line = self._line(phase.instruction)

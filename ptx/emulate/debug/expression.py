@@ -1,0 +1,322 @@
+"""Expressions over the variables, registers and memory of stopped threads.
+
+They have the operators that Python and C share, `name[index]`, `name[first:last]`, `name.member`,
+`isnan(x)`, `isinf(x)`, `abs(x)`, and `f32(x)` to read bits as another type.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.findings import demangled
+from ptx.emulate.debug.debug_info import CudaType, DebugInfo
+from ptx.emulate.debug.frames import Frame
+from ptx.emulate.memory.generic_addresses import WINDOW_BYTES, WINDOWS
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.types import NUMPY, kind_of
+from ptx.errors import PtxError
+from ptx.isa.signature import shared_variables
+
+_MOST_SHOWN: Final = 32
+_REGISTER: Final = re.compile(r"(?<![\w)\]])(?<![\w)\]] )%([\w$.]+)")
+_NOT: Final = re.compile(r"!(?!=)")
+_OPERATORS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {  # of numbers and arrays of them
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: np.remainder, ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift, ast.USub: operator.neg, ast.UAdd: operator.pos,
+    ast.Invert: operator.invert, ast.Not: np.logical_not, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "isnan": np.isnan, "isinf": np.isinf, "abs": np.abs,
+}  # fmt: skip
+_BUILTINS: Final = {
+    "threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid",
+}  # fmt: skip
+
+
+class ExpressionError(PtxError):
+    """An expression that has no value here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Memory of each thread: addresses in a space, and the type of what is there."""
+
+    space: str
+    addresses: NDArray[np.int64]
+    type: CudaType
+
+
+Result = Place | NDArray[Any]  # numbers of each thread, of any type
+
+
+class Evaluator:
+    """Evaluates expressions for the threads of a frame."""
+
+    def __init__(self, frame: Frame, info: DebugInfo) -> None:
+        self._frame = frame
+        self._fibre = frame.fibre
+        self._info = info
+
+    def variables(self) -> dict[str, bool]:
+        """Return the names of the variables that have a value here, and which are parameters."""
+        visible = self._info.visible(self._frame.scope.function.name, self._frame.ptx_line)
+        if visible or not self._frame.scope.function.is_entry:
+            return {name: variable.is_parameter for name, (variable, _) in visible.items()}
+        return dict.fromkeys(self._frame.scope.frame.params, True)
+
+    def shared(self) -> list[str]:
+        """Return the names of the shared variables."""
+        return [demangled(name) for name in self._fibre.blocks.code.shared_offsets]
+
+    def registers(self) -> Iterator[tuple[str, str]]:
+        """Yield the names and values of the registers."""
+        for name, number in self._frame.scope.numbers.items():
+            if name.startswith("%"):
+                yield name, number_text(self._lanes_of(self._frame.registers[number])[0])
+
+    def evaluate(self, text: str) -> Result:
+        """Return the value of an expression for each thread.
+
+        Raises:
+            ExpressionError: it has none.
+        """
+        source = _REGISTER.sub(lambda match: f"reg_{match[1].replace('.', '__')}", text)
+        source = source.replace("&&", " and ").replace("||", " or ").replace("->", ".")
+        try:
+            tree = ast.parse(_NOT.sub(" not ", source).strip(), mode="eval")
+            return self._value(tree.body)
+        except (SyntaxError, TypeError, ValueError, RecursionError, ZeroDivisionError) as error:
+            raise ExpressionError(f"{text!r} is no expression: {error}") from None
+
+    def holds(self, text: str) -> NDArray[np.bool_]:
+        """Return for which threads an expression holds."""
+        value = np.asarray(self._number(self.evaluate(text)), dtype=np.bool_)
+        return np.broadcast_to(value, (len(self._frame.positions),))
+
+    def shown(self, result: Result) -> str:
+        """Return the value of the first thread in words."""
+        if not isinstance(result, Place):
+            return number_text(np.asarray(result).reshape(-1)[0])
+        kind = result.type
+        if kind.count:
+            parts = [self.shown(each) for _, each in self.children(result, 0, _MOST_SHOWN)]
+            return f"{{{', '.join(parts)}{', …' * (kind.count > len(parts))}}}"
+        if kind.fields:
+            parts = [f"{name[1:]} = {self.shown(e)}" for name, e in self.children(result, 0, 99)]
+            return f"{{{', '.join(parts)}}}"
+        try:
+            text = number_text(self._load(result)[0])
+        except ExpressionError as error:
+            return f"<{error}>"
+        return f"{int(text):#x}" if kind.element is not None else text
+
+    def children(self, result: Result, first: int, count: int) -> Iterator[tuple[str, Result]]:
+        """Yield the elements of an array from a first one on, or the members of a class."""
+        if not isinstance(result, Place):
+            return
+        if result.type.element is not None and result.type.count:
+            for index in range(first, min(first + count, result.type.count)):
+                yield f"[{index}]", self._element(result, index)
+        for name, offset, kind in result.type.fields[first : first + count]:
+            yield f".{name}", Place(result.space, result.addresses + offset, kind)
+
+    def watched(self, text: str) -> Place:
+        """Return the memory of an expression such as `x[17]`.
+
+        Raises:
+            ExpressionError: it has none.
+        """
+        value = self.evaluate(text)
+        if not isinstance(value, Place):
+            address = np.asarray(value, dtype=np.int64).reshape(-1)
+            return Place("global", address, CudaType("int", "u32", 4))
+        return self._in_space(value)
+
+    def _value(self, node: ast.expr) -> Result:
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return np.asarray(node.value)
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.Attribute):
+            return self._member(node)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(self._value(node.value), node.slice)
+        if isinstance(node, ast.UnaryOp):
+            return np.asarray(_OPERATORS[type(node.op)](self._number(self._value(node.operand))))
+        if isinstance(node, ast.BinOp):
+            left, right = self._value(node.left), self._value(node.right)
+            return np.asarray(_OPERATORS[type(node.op)](self._number(left), self._number(right)))
+        if isinstance(node, ast.BoolOp):
+            combine = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+            values = [self._number(self._value(each)) for each in node.values]
+            return np.asarray(combine.reduce(values))
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            left, right = self._value(node.left), self._value(node.comparators[0])
+            compare = _OPERATORS[type(node.ops[0])]
+            return np.asarray(compare(self._number(left), self._number(right)))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+            return self._call(node.func.id, self._value(node.args[0]))
+        raise ValueError("only names, numbers, operators and [ ] are allowed")
+
+    def _call(self, name: str, argument: Result) -> Result:
+        if name in _FUNCTIONS:
+            return np.asarray(_FUNCTIONS[name](self._number(argument)))
+        if name not in NUMPY:
+            raise ValueError(f"there is no function {name}")
+        nbytes = np.dtype(NUMPY[name]).itemsize
+        kind = CudaType(name, name, nbytes)
+        if not isinstance(argument, Place):
+            return np.asarray(argument).view(NUMPY[name])
+        count = argument.type.count * argument.type.nbytes // max(argument.type.count, 1) // nbytes
+        if argument.type.count:
+            kind = CudaType(f"{name}[{count}]", "", argument.type.nbytes, kind, count)
+        elif argument.type.element is not None:
+            kind = replace(argument.type, element=kind)
+        return Place(argument.space, argument.addresses, kind)
+
+    def _name(self, name: str) -> Result:
+        frame, scope = self._frame, self._frame.scope
+        if name.startswith("reg_"):
+            register = f"%{name.removeprefix('reg_').replace('__', '.')}"
+            if register in scope.numbers:
+                return self._lanes_of(frame.registers[scope.numbers[register]])
+            if register[1:].partition(".")[0] in (*_BUILTINS.values(), "laneid", "warpid"):
+                return self._lanes_of(self._fibre.special(register[1:]))
+            raise ExpressionError(f"there is no register {register} in {scope.function.name}")
+        visible = self._info.visible(scope.function.name, frame.ptx_line)
+        if name in visible:
+            variable, place = visible[name]
+            if place is not None and place.register in scope.numbers:
+                bits = self._lanes_of(frame.registers[scope.numbers[place.register]])
+                return self._of_register(bits, variable.type)
+            if place is None or place.symbol not in scope.frame.offsets:
+                raise ExpressionError(f"{name} has no value at this line")
+            offset = frame.stack_pointer + scope.frame.offsets[place.symbol] + place.offset
+            return Place("local", self._all(offset), variable.type)
+        module = scope.layout.module
+        for each in shared_variables(module, self._fibre.blocks.code.functions[0].name):
+            if name in (each.name, demangled(each.name)):
+                offset = self._fibre.blocks.code.shared_offsets[each.name]
+                return Place("shared", self._all(offset), _array_of(each.nbytes))
+        for symbol, (address, nbytes) in scope.layout.globals.items():
+            if name in (symbol, demangled(symbol)):
+                return Place("global", self._all(address), _array_of(nbytes))
+        if name in scope.frame.params:
+            offset = scope.frame.params[name]
+            kind = next(kind_of(e.ptx_type) for e in scope.function.params if e.name == name)
+            number = self._fibre.blocks.launch.params[kind, offset]
+            element = CudaType("float", "f32", 4) if kind == "u64" else None
+            return self._of_register(np.asarray([number]), CudaType(kind, kind, 8, element))
+        raise ExpressionError(f"there is no {name} here")
+
+    def _member(self, node: ast.Attribute) -> Result:
+        if isinstance(node.value, ast.Name) and node.value.id in _BUILTINS:
+            return self._lanes_of(self._fibre.special(f"{_BUILTINS[node.value.id]}.{node.attr}"))
+        place = self._value(node.value)
+        if isinstance(place, Place):
+            for name, offset, kind in place.type.fields:
+                if name == node.attr:
+                    return Place(place.space, place.addresses + offset, kind)
+        raise ValueError(f"there is no member {node.attr}")
+
+    def _subscript(self, value: Result, index: ast.expr) -> Result:
+        if not isinstance(value, Place):
+            raise ValueError("only arrays and pointers have elements")
+        if isinstance(index, ast.Slice):
+            first, last = (
+                0 if each is None else int(np.asarray(self._number(self._value(each))).flat[0])
+                for each in (index.lower, index.upper)
+            )
+            start, count = self._element(value, first), max(last - first, 0)
+            name, nbytes = f"{start.type.name}[{count}]", start.type.nbytes * count
+            return replace(start, type=CudaType(name, "", nbytes, start.type, count))
+        return self._element(value, np.asarray(self._number(self._value(index))))
+
+    def _element(self, place: Place, index: int | NDArray[Any]) -> Place:
+        element = place.type.element
+        if element is None:
+            raise ValueError("only arrays and pointers have elements")
+        addresses = place.addresses
+        if not place.type.count and place.space != "value":  # a pointer in memory
+            addresses = self._load(place).astype(np.int64)
+        space = "global" if place.space == "value" or not place.type.count else place.space
+        offsets = np.asarray(index).astype(np.int64) * element.nbytes
+        return Place(space, addresses + offsets, element)
+
+    def _of_register(self, bits: NDArray[Any], kind: CudaType) -> Result:
+        if kind.element is not None:
+            return Place("value", bits.astype(np.int64), kind)
+        if not kind.kind or bits.dtype == np.bool_:
+            return bits
+        wanted = np.dtype(NUMPY[kind.kind])
+        if wanted.itemsize < bits.dtype.itemsize:
+            bits = bits.astype(f"u{wanted.itemsize}")
+        return bits.view(wanted) if wanted.itemsize == bits.dtype.itemsize else bits
+
+    def _number(self, value: Result) -> NDArray[Any]:
+        return self._load(value) if isinstance(value, Place) else value
+
+    def _load(self, place: Place) -> NDArray[Any]:
+        if place.space == "value":
+            return place.addresses
+        if not place.type.kind:
+            raise ExpressionError(f"{place.type.name} is no number: give an element or a member")
+        place, blocks = self._in_space(place), self._fibre.blocks
+        starts, memory = place.addresses, blocks.launch.memory
+        if place.space == "global":
+            for address in starts[:1].tolist():
+                if memory.find(address) is None:
+                    raise ExpressionError(f"no memory at {address:#x}")
+            data, starts = memory.data, np.clip(starts - memory.base, 0, memory.nbytes - 16)
+        else:
+            lanes = self._fibre.lane_numbers()[self._frame.positions]
+            slots = lanes // blocks.geometry.threads_per_block
+            stride = blocks.shared_stride if place.space == "shared" else blocks.local_stride
+            data = blocks.shared if place.space == "shared" else blocks.local
+            if not (starts + place.type.nbytes <= stride).all():
+                raise ExpressionError(f"past the end of {place.space} memory")
+            starts = starts + (slots if place.space == "shared" else lanes) * stride
+        return np.stack([data[starts + byte] for byte in range(place.type.nbytes)], axis=1).view(
+            NUMPY[place.type.kind]
+        )[:, 0]
+
+    def _in_space(self, place: Place) -> Place:
+        """Return memory in its own space if its address is generic."""
+        if place.space == "global":
+            for space, start in WINDOWS:
+                if start <= int(place.addresses[0]) < start + WINDOW_BYTES:
+                    return replace(place, space=space, addresses=place.addresses - start)
+        return place
+
+    def _lanes_of(self, value: Value) -> NDArray[Any]:
+        values = np.asarray(value)
+        return values[self._frame.positions] if values.ndim else self._all(values)
+
+    def _all(self, value: Any) -> NDArray[Any]:
+        return np.full(len(self._frame.positions), value)
+
+
+def _array_of(nbytes: int) -> CudaType:
+    """Return the type of a variable of which PTX has the size alone."""
+    kind = CudaType("float", "f32", 4) if nbytes % 4 == 0 else CudaType("char", "u8", 1)
+    count = nbytes // kind.nbytes
+    return CudaType(f"{kind.name}[{count}]", "", nbytes, kind, count) if count > 1 else kind
+
+
+def number_text(value: Any) -> str:
+    """Return a number in words; truth values as C has them."""
+    if isinstance(value, np.bool_):
+        return str(bool(value)).lower()
+    return str(value)

@@ -1,0 +1,537 @@
+"""Stops of launches: at breakpoints, steps, watched memory and faults, before an instruction.
+
+Generated code reports each instruction before the threads of a fibre execute it. These reports are
+numbered through: the number is a time, at which a repeated run has the same state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.findings import Finding, demangled
+from ptx.emulate.codegen.cfg import Block, BlockStep
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.instrument import BlockInstrument
+from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.kernel_facts import Instrument
+from ptx.emulate.memory.generic_addresses import by_space
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.errors import EmulationFault
+from ptx.emulate.model.geometry import Dim3, Value
+from ptx.emulate.model.threads import ThreadBlocks
+from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
+from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
+from ptx.isa.model import Instruction, source_place
+
+NEVER: Final = 1 << 62
+ANY: Final = "*"
+
+
+@dataclass(slots=True, eq=False)
+class CodePoint:
+    """An instruction in generated code.
+
+    Attributes:
+        file, line: of the CUDA source; None if they are unknown.
+        begins_line: whether the one before it in the text is of another line; is_start: whether
+            there is none in its function.
+        is_prologue: whether its function's parameters are not loaded yet.
+        breakpoints: those that may stop here.
+    """
+
+    instruction: Instruction
+    scope: FunctionScope
+    file: str | None
+    line: int | None
+    begins_line: bool = True
+    is_start: bool = True
+    is_prologue: bool = False
+    breakpoints: tuple[Breakpoint, ...] = ()
+
+
+class StopWriter(BlockInstrument):
+    """Writes a call of `LaunchStops.at` before each instruction, and of `touch` at each access.
+
+    Attributes:
+        points: the instructions in the order in which they were written.
+        scopes: the function of each basic block.
+    """
+
+    keeps_registers = True
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.points: list[CodePoint] = []
+        self.scopes: dict[int, FunctionScope] = {}
+        self._written: tuple[int, ...] = ()
+
+    def begin_block(self, e: Emitter, block: Block) -> None:
+        """Write code that finds the observer."""
+        self.scopes[e.here] = e.scope
+        self._written = ()
+        e.line(f"debug = {self.follower}")
+
+    def execute(self, e: Emitter, step: BlockStep, *, is_skipped: bool) -> None:
+        """Write code that reports an instruction."""
+        self._report(e, step.instruction)
+        self._written = step.writes
+
+    def end_block(self, e: Emitter, block: Block) -> None:
+        """Write code that reports a branch."""
+        if block.branch is not None:
+            self._report(e, block.branch)
+
+    def access(self, e: Emitter, addresses: str, offset: int, site: str) -> None:
+        """Write code that reports an access."""
+        e.line(f"debug.touch(f, {addresses}, {offset}, {site})")
+
+    def _report(self, e: Emitter, i: Instruction) -> None:
+        e.flush(sum(1 << number for number in self._written))
+        self._written = ()
+        file, line = source_place(i.location, e.scope.layout.module.files)
+        point = CodePoint(i, e.scope, file, line or None)
+        if self.points and self.points[-1].scope is e.scope:
+            last, point.is_start = self.points[-1], False
+            point.begins_line = (file, line) != (last.file, last.line)
+        self.points.append(point)
+        guard = "None"
+        if i.guard is not None:
+            guard = e.value(i.guard.register, "pred")
+            guard = f"~{guard}" if i.guard.negated else guard
+        e.line(f"debug.at(f, {e.scope.bind(point, 'point')}, {guard})")
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread by numbers: of its launch, of its block in the grid, and of itself in the block."""
+
+    launch: int
+    block: int
+    number: int
+
+    def lane_in(self, fibre: Fibre, launch: int) -> int | None:
+        """Return its number in the chunk of a fibre; None if it is in another one."""
+        geometry = fibre.blocks.geometry
+        slot = self.block - fibre.blocks.first
+        if launch != self.launch or not 0 <= slot < geometry.blocks:
+            return None
+        return slot * geometry.threads_per_block + self.number
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """Where to stop.
+
+    Attributes:
+        number: counts breakpoints.
+        file, line: of the CUDA source; of PTX if the file is "".
+        kernel: the only kernel or function, or `ANY` kernel; stops at its first instruction if
+            there is no line.
+        block, thread: the only coordinates.
+        condition: an expression that must hold, or "".
+    """
+
+    number: int
+    file: str = ""
+    line: int = 0
+    kernel: str = ""
+    block: tuple[int, ...] = ()
+    thread: tuple[int, ...] = ()
+    condition: str = ""
+
+    def may_stop(self, point: CodePoint, *, is_first: bool) -> bool:
+        """Return whether it may stop at an instruction; `is_first`: of its function."""
+        scope = point.scope
+        if self.kernel == ANY:
+            return is_first and scope.function.is_entry
+        names = (scope.function.name, demangled(scope.function.name))
+        if not self.line:
+            return is_first and self.kernel in names
+        if self.kernel and self.kernel not in (*names, scope.kernel):
+            return False
+        if not self.file:
+            return point.instruction.line == self.line
+        if point.line != self.line or point.file is None or not point.begins_line:
+            return False
+        return point.file == self.file or point.file.endswith(f"/{self.file.lstrip('/')}")
+
+
+@dataclass(frozen=True, slots=True)
+class Watchpoint:
+    """Bytes whose accesses stop.
+
+    Attributes:
+        number: counts watchpoints.
+        name: what the user wrote.
+        space: "global", or "shared" of the block of that number.
+        first, end: addresses there.
+        reads: whether reads stop, too.
+    """
+
+    number: int
+    name: str
+    space: str
+    first: int
+    end: int
+    block: int = 0
+    reads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How threads go on from a stop.
+
+    Attributes:
+        kind: "go" to a breakpoint, or a step: "line" or "instruction".
+        depth: a step does not end in calls "over" this depth, may end in them ("in"), or ends in
+            the caller ("out").
+        thread: that steps; until_depth: how many calls it is in.
+        until: the time to stop at anyway.
+        is_search: whether to note stops without stopping, and to stop at `until` alone.
+    """
+
+    kind: Literal["go", "line", "instruction"] = "go"
+    depth: Literal["in", "over", "out"] = "in"
+    thread: Thread | None = None
+    until_depth: int = 0
+    until: int = NEVER
+    is_search: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why threads stopped: `kind` as the Debug Adapter Protocol names it, `text`, and where."""
+
+    kind: str
+    text: str
+    time: int
+    thread: Thread
+
+
+@dataclass(slots=True)
+class Orders:
+    """What a user has asked for: where to stop, and how to go on."""
+
+    breakpoints: tuple[Breakpoint, ...] = ()
+    watchpoints: tuple[Watchpoint, ...] = ()
+    faults: bool = True
+    findings: bool = True
+    plan: Plan = field(default_factory=Plan)
+
+
+class StopHandler:
+    """What a debugger does; each method does nothing unless it is overridden."""
+
+    def stopped(self, stop: Stop) -> None:
+        """Threads have stopped; they go on by `Stops.orders` when this returns."""
+
+    def on_time(self) -> None:
+        """`Stops.timer` is over."""
+
+    def launch_ended(self) -> None:
+        """A launch has ended."""
+
+    def holds(self, fibre: Fibre, positions: Index, condition: str) -> NDArray[np.bool_]:
+        """Return for which of some threads a condition holds."""
+        return np.ones(len(positions), np.bool_)
+
+
+class Stops:
+    """The stops of all launches of `watcher`.
+
+    Attributes:
+        handler: what is called at stops.
+        orders: what to stop at; call `resume` after a change.
+        time: counts reported instructions.
+        timer: a time at which `handler.on_time` is called.
+        fibre, point: what was reported last; None before the first launch.
+        current: the launch of that.
+        found: the last stop of a search.
+    """
+
+    def __init__(self, handler: StopHandler) -> None:
+        self.handler = handler
+        self.orders: Orders = Orders()
+        self.time: int = 0
+        self.timer: int = NEVER
+        self.look_from: int = NEVER  # from this time on each instruction is looked at
+        self.fibre: Fibre | None = None
+        self.point: CodePoint | None = None
+        self.current: LaunchStops | None = None
+        self.found: Stop | None = None
+        self.resumed_at: int = -1
+        self.watcher: Watcher = Watcher(self._begin_launch, StopWriter)
+        self._launches = 0
+        self._writers: dict[int, StopWriter] = {}
+        self._last_line: object = None
+        self._exited = 0
+
+    @property
+    def writers(self) -> tuple[StopWriter, ...]:
+        """What wrote the code of the kernels that have been launched."""
+        return tuple(self._writers.values())
+
+    def _begin_launch(self, launch: ObservedLaunch) -> Observer:
+        self._launches += 1
+        (writer,) = [e for e in launch.code.instruments if isinstance(e, StopWriter)]
+        if id(writer) not in self._writers:
+            self._writers[id(writer)] = writer
+            self._arm(writer)
+        return LaunchStops(self, self._launches, writer)
+
+    def resume(self) -> None:
+        """Go on by `orders`, which have changed."""
+        for writer in self._writers.values():
+            self._arm(writer)
+        plan = self.orders.plan
+        is_step = plan.kind != "go"
+        self.look_from = self.time if is_step else min(self.timer, plan.until)
+        self.resumed_at, self._last_line = self.time, None
+        if is_step and self.fibre is not None and self.point is not None and not plan.is_search:
+            self._last_line = self._line(self.fibre, self.point)
+        self._exited = 0 if self.fibre is None else len(self.fibre.scheduler.exited)
+
+    def _arm(self, writer: StopWriter) -> None:
+        entries: dict[int, CodePoint] = {}  # by function: after its parameters are loaded
+        for point in reversed(writer.points):
+            if point.begins_line or id(point.scope) not in entries:
+                former = entries.get(id(point.scope))
+                entries[id(point.scope)] = former if former and point.is_start else point
+        is_prologue, scope = True, None
+        for point in writer.points:
+            is_first = entries[id(point.scope)] is point
+            is_prologue = not is_first and (is_prologue or point.scope is not scope)
+            point.is_prologue, scope = is_prologue, point.scope
+            point.breakpoints = tuple(
+                e for e in self.orders.breakpoints if e.may_stop(point, is_first=is_first)
+            )
+
+    def look(
+        self, launch: LaunchStops, fibre: Fibre, point: CodePoint, guard: Value | None
+    ) -> None:
+        """Stop before an instruction if there is a reason."""
+        if fibre.released:  # after a wait the code of the instruction runs again
+            return
+        plan = self.orders.plan
+        reason = self._reason(launch, fibre, point, guard)
+        if reason is not None:
+            self.stop(*reason)
+        elif self.time >= plan.until:
+            self.stop("arrived", "", launch.thread_of(fibre, first_of(fibre)))
+        elif self.time >= self.timer:
+            self.handler.on_time()
+            if self.orders.plan.kind == "go":
+                self.look_from = min(self.timer, self.orders.plan.until)
+
+    def stop(self, kind: str, text: str, thread: Thread) -> None:
+        """Let the handler have a stop, or note it in a search."""
+        stop = Stop(kind, text, self.time, thread)
+        if self.orders.plan.is_search and self.time < self.orders.plan.until:
+            self.found = stop
+            return
+        self.handler.stopped(stop)
+        self.resume()
+
+    def _reason(
+        self, launch: LaunchStops, fibre: Fibre, point: CodePoint, guard: Value | None
+    ) -> tuple[str, str, Thread] | None:
+        finding = launch.new_finding()
+        if finding is not None and self.orders.findings:
+            where = finding.first.where
+            return "finding", str(finding), launch.thread_at(fibre, where.block, where.thread)
+        plan = self.orders.plan
+        thread, lane = plan.thread, None
+        if plan.kind != "go" and thread is not None:
+            lane = thread.lane_in(fibre, launch.number)
+            lane = None if lane is None or position_of(fibre, lane) is None else lane
+        for breakpoint in point.breakpoints:
+            hit = self._hit(breakpoint, fibre, guard, lane)
+            if hit is not None and (plan.kind == "go" or hit == lane):
+                return "breakpoint", str(breakpoint.number), launch.thread_of(fibre, hit)
+        if plan.kind == "go" or thread is None:
+            return None
+        if lane is not None:
+            return ("step", "", thread) if self._ends_step(fibre, point) else None
+        if len(fibre.scheduler.exited) > self._exited:
+            self._exited = len(fibre.scheduler.exited)
+            lane = thread.lane_in(fibre, launch.number)
+            if lane is not None and any(lane in lanes for lanes in fibre.scheduler.exited):
+                self.orders.plan = Plan(until=plan.until, is_search=plan.is_search)
+        return None
+
+    def _hit(
+        self, breakpoint: Breakpoint, fibre: Fibre, guard: Value | None, only: int | None
+    ) -> int | None:
+        """Return the first lane at which a breakpoint stops; `only`: of no other lane."""
+        chosen = np.ones(fibre.n, np.bool_) if fibre.present is None else fibre.present
+        positions: Index = (chosen if guard is None else chosen & guard).nonzero()[0]
+        geometry = fibre.blocks.geometry
+        if only is not None:
+            positions = positions[fibre.lane_numbers()[positions] == only]
+        lanes = fibre.lane_numbers()[positions]
+        if breakpoint.thread:
+            number = linear(breakpoint.thread, geometry.block)
+            positions = positions[lanes % geometry.threads_per_block == number]
+        if breakpoint.block:
+            slots = [
+                slot
+                for slot in range(geometry.blocks)
+                if matches(
+                    fibre.blocks.block_of(slot * geometry.threads_per_block), breakpoint.block
+                )
+            ]
+            lanes = fibre.lane_numbers()[positions] // geometry.threads_per_block
+            positions = positions[np.isin(lanes, slots)]
+        if breakpoint.condition and len(positions):
+            positions = positions[self.handler.holds(fibre, positions, breakpoint.condition)]
+        return int(fibre.lane_numbers()[positions[0]]) if len(positions) else None
+
+    @staticmethod
+    def _line(fibre: Fibre, point: CodePoint) -> object:
+        """Return what differs between two lines: the depth of calls, and the line."""
+        line = point.instruction.line if point.file is None else point.line
+        return len(fibre.calls), point.file, line
+
+    def _ends_step(self, fibre: Fibre, point: CodePoint) -> bool:
+        """Return whether the thread that steps is where its step ends."""
+        plan, depth = self.orders.plan, len(fibre.calls)
+        limit = NEVER if plan.depth == "in" else plan.until_depth - (plan.depth == "out")
+        if depth > limit:
+            return False
+        if plan.kind == "instruction" or plan.depth == "out":
+            return True
+        if point.is_prologue or (point.file is not None and point.line is None):
+            return False
+        former, self._last_line = self._last_line, self._line(fibre, point)
+        return former is not None and former != self._last_line
+
+    def watch(
+        self, launch: LaunchStops, fibre: Fibre, site: Site, space: str, chosen: Index | None,
+        places: Index,
+    ) -> None:  # fmt: skip
+        """Stop at an access to watched bytes."""
+        for watchpoint in self.orders.watchpoints:
+            if watchpoint.space != space or not (
+                site.writes or site.facts.is_atomic or watchpoint.reads
+            ):
+                continue
+            hits = (places < watchpoint.end) & (places + site.total > watchpoint.first)
+            positions = np.arange(fibre.n) if chosen is None else chosen
+            if fibre.present is not None:
+                hits &= fibre.present[positions]
+            lanes = fibre.lane_numbers()[positions[hits]]
+            if space == "shared":
+                slots = lanes // fibre.blocks.geometry.threads_per_block
+                lanes = lanes[slots + fibre.blocks.first == watchpoint.block]
+            if len(lanes):
+                kind = "atomic" if site.facts.is_atomic else "write" if site.writes else "read"
+                thread = launch.thread_of(fibre, int(lanes[0]))
+                self.stop("watchpoint", f"{kind} of {watchpoint.name}", thread)
+                return
+
+
+class LaunchStops(Observer):
+    """The stops of one launch, which generated code calls.
+
+    Attributes:
+        number: counts launches; writer: what wrote its code.
+    """
+
+    def __init__(self, stops: Stops, number: int, writer: StopWriter) -> None:
+        self.number = number
+        self.writer = writer
+        self._stops = stops
+        self._findings: list[Finding] = []
+        self._known = 0
+
+    def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
+        """Find the list of findings."""
+        assert isinstance(blocks, ResidentBlocks)
+        findings = blocks.launch.limits.findings
+        if findings is not None and findings.found is not self._findings:
+            self._findings, self._known = findings.found, len(findings.found)
+        return self
+
+    def follow(self, instrument: Instrument) -> object | None:
+        """Return what generated code calls."""
+        return self if isinstance(instrument, StopWriter) else None
+
+    def at(self, fibre: Fibre, point: CodePoint, guard: Value | None) -> None:
+        """Threads are about to execute an instruction; called by generated code."""
+        stops = self._stops
+        stops.fibre, stops.point, stops.current = fibre, point, self
+        stops.time = time = stops.time + 1
+        if point.breakpoints or time >= stops.look_from or len(self._findings) != self._known:
+            stops.look(self, fibre, point, guard)
+
+    def touch(self, fibre: Fibre, addresses: Addresses, offset: int, site: Site) -> None:
+        """Threads are about to access memory; called by generated code."""
+        stops = self._stops
+        if stops.orders.watchpoints and stops.time != stops.resumed_at:
+            for space, chosen, places in by_space(addresses.every(fibre.n) + offset, site):
+                stops.watch(self, fibre, site, space, chosen, places)
+
+    def new_finding(self) -> Finding | None:
+        """Return the last finding since the last call."""
+        if len(self._findings) == self._known:
+            return None
+        self._known = len(self._findings)
+        return self._findings[-1]
+
+    def end(self) -> None:
+        """The launch has ended without a fault."""
+        self._stops.handler.launch_ended()
+
+    def fail(self, error: BaseException) -> None:
+        """Stop at a fault."""
+        stops, fibre = self._stops, self._stops.fibre
+        if isinstance(error, EmulationFault) and fibre is not None and stops.orders.faults:
+            thread = self.thread_at(fibre, error.where.block, error.where.thread)
+            stops.stop("exception", str(error), thread)
+        if not isinstance(error, GeneratorExit):
+            stops.handler.launch_ended()
+
+    def thread_of(self, fibre: Fibre, lane: int) -> Thread:
+        """Return the thread of a lane of its chunk."""
+        slot, number = divmod(lane, fibre.blocks.geometry.threads_per_block)
+        return Thread(self.number, fibre.blocks.first + slot, number)
+
+    def thread_at(self, fibre: Fibre, block: Dim3 | None, thread: Dim3 | None) -> Thread:
+        """Return the thread with these coordinates in a fibre's chunk; else its first one."""
+        size = fibre.blocks.geometry.threads_per_block
+        for slot in range(fibre.blocks.geometry.blocks):
+            if thread is not None and fibre.blocks.block_of(slot * size) == block:
+                lane = slot * size + linear(thread, fibre.blocks.geometry.block)
+                return self.thread_of(fibre, lane)
+        return self.thread_of(fibre, first_of(fibre))
+
+
+def linear(coordinates: tuple[int, ...], extents: Dim3) -> int:
+    """Return the number of a thread in its block; missing coordinates are 0."""
+    x, y, z = (*coordinates, 0, 0)[:3]
+    return x + extents[0] * (y + extents[1] * z)
+
+
+def matches(coordinates: Dim3, wanted: tuple[int, ...]) -> bool:
+    """Return whether coordinates are those wanted, whose missing ones are 0."""
+    return coordinates == (*wanted, 0, 0)[:3]
+
+
+def first_of(fibre: Fibre) -> int:
+    """Return the lane of the first thread of a fibre."""
+    position = 0 if fibre.present is None else int(np.argmax(fibre.present))
+    return int(fibre.lane_numbers()[position])
+
+
+def position_of(fibre: Fibre, lane: int) -> int | None:
+    """Return where a lane is among the threads of a fibre; None if it is not."""
+    position = lane if fibre.lanes is None else int(np.searchsorted(fibre.lanes, lane))
+    if fibre.lanes is not None and (position >= fibre.n or fibre.lanes[position] != lane):
+        return None
+    return None if fibre.present is not None and not fibre.present[position] else position

@@ -1,0 +1,1 @@
+"""Stops of launches, and the state of their threads at a stop."""

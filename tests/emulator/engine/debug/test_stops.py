@@ -1,0 +1,280 @@
+"""Stops at breakpoints, steps, watched memory and faults; threads, frames and variables there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudadrv
+import ptx
+from cudadrv import emulator
+from ptx.emulate.debug.debug_info import DebugInfo
+from ptx.emulate.debug.expression import Evaluator, ExpressionError
+from ptx.emulate.debug.frames import Frame, StoppedLaunch
+from ptx.emulate.debug.stops import (
+    ANY,
+    Breakpoint,
+    Orders,
+    Plan,
+    Stop,
+    StopHandler,
+    Stops,
+    Thread,
+    Watchpoint,
+)
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.threads.fibre import Fibre
+
+SOURCE = """struct Pair { int first; float second; };
+__device__ __noinline__ float twice(float v) {
+    float w = v * 2;
+    return w;
+}
+extern "C" __global__ void k(const float *x, float *y, int n) {
+    __shared__ float tile[64];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    tile[threadIdx.x] = i < n ? x[i] : 0.f;
+    __syncthreads();
+    float sum = 0;
+    for (int j = 0; j < 4; j++) {
+        float t = tile[(threadIdx.x + j) % blockDim.x];
+        sum += twice(t);
+    }
+    float own[3];
+    own[i % 3] = sum;
+    if (threadIdx.x < 7)
+        sum += 1;
+    Pair pair = {i, sum};
+    y[i] = pair.second + own[i % 3] - own[i % 3] + pair.first - i;
+}
+"""
+LINES = {text.strip(): number for number, text in enumerate(SOURCE.splitlines(), 1)}
+
+
+class Debugger(StopHandler):
+    """Collects stops; `script` decides at each how to go on."""
+
+    def __init__(self, orders: Orders, script: Callable[[Debugger, Stop], Plan | None]) -> None:
+        self.stops = Stops(self)
+        self.stops.orders = orders
+        self.script = script
+        self.log: list[Stop] = []
+        self.info: dict[int, DebugInfo] = {}
+
+    def stopped(self, stop: Stop) -> None:
+        self.log.append(stop)
+        self.stops.orders.plan = self.script(self, stop) or Plan()
+
+    def holds(self, fibre: Fibre, positions: Index, condition: str) -> NDArray[np.bool_]:
+        point = self.stops.point
+        assert point is not None
+        frame = Frame(fibre, positions, fibre.regs, point.scope, 0, point.instruction)
+        return self.evaluator(frame).holds(condition)
+
+    def evaluator(self, frame: Frame) -> Evaluator:
+        module = frame.scope.layout.module
+        if id(module) not in self.info:
+            self.info[id(module)] = DebugInfo(module.text)
+        return Evaluator(frame, self.info[id(module)])
+
+    def value(self, stop: Stop, text: str, depth: int = 0) -> str:
+        frame = StoppedLaunch(self.stops).frames(stop.thread)[depth]
+        evaluator = self.evaluator(frame)
+        return evaluator.shown(evaluator.evaluate(text))
+
+    def line(self, stop: Stop) -> int | None:
+        return StoppedLaunch(self.stops).frames(stop.thread)[0].source[1]
+
+
+def run(
+    orders: Orders, script: Callable[[Debugger, Stop], Plan | None], *,
+    n: int = 64, y: int = 64, debug: bool = True, check: tuple[emulator.CheckName, ...] = (),
+) -> tuple[Debugger, NDArray[np.float32]]:  # fmt: skip
+    debugger = Debugger(orders, script)
+    limits = emulator.Limits(watchers=(debugger.stops.watcher,))
+    result = np.zeros(y, np.float32)
+    with emulator.session(order="immediate", limits=limits, check=check, raise_findings=False):
+        context = cudadrv.cuda_context_for(0)
+        options = ptx.CompileOptions(debug=debug)
+        kernel = context.compile(SOURCE, options, name="sums.cu").kernel("k")
+        stream = context.default_stream
+        x, out = stream.to_device(np.arange(64, dtype=np.float32)), stream.zeros(y, np.float32)
+        with suppress(cudadrv.CudaError):
+            kernel.launch(stream, cudadrv.LaunchConfig(2, 32), x, out, n)
+            result = stream.to_host(out)
+    return debugger, result
+
+
+def test_observed_threads_have_the_results_of_others() -> None:
+    _, plain = run(Orders(faults=False), lambda _, __: None)
+    stopped, result = run(
+        Orders((Breakpoint(1, "sums.cu", LINES["sum += twice(t);"]),)), lambda _, __: None
+    )
+    np.testing.assert_array_equal(result, plain)
+    assert len(stopped.log) == 4  # all threads are together, and stop in each round
+
+
+def test_breakpoints_stop_where_they_say() -> None:
+    line = LINES["sum += twice(t);"]
+    cases = {
+        "line": (Breakpoint(1, "sums.cu", line), 4),
+        "path": (Breakpoint(1, "elsewhere/sums.cu", line), 0),
+        "kernel": (Breakpoint(1, kernel="k"), 1),
+        "any kernel": (Breakpoint(1, kernel=ANY), 1),
+        "function": (Breakpoint(1, kernel="twice"), 4),
+        "other kernel": (Breakpoint(1, kernel="nothing"), 0),
+        "block": (Breakpoint(1, "sums.cu", line, block=(1,)), 4),
+        "absent block": (Breakpoint(1, "sums.cu", line, block=(2,)), 0),
+        "thread": (Breakpoint(1, "sums.cu", line, thread=(5,)), 4),
+        "diverged thread": (Breakpoint(1, "sums.cu", LINES["sum += 1;"], thread=(7,)), 0),
+        "condition": (Breakpoint(1, "sums.cu", line, condition="j == 2 && threadIdx.x == 3"), 1),
+        "condition of memory": (Breakpoint(1, "sums.cu", line, condition="x[i] > 62"), 4),
+        "condition that never holds": (Breakpoint(1, "sums.cu", line, condition="isnan(sum)"), 0),
+    }
+    wrong = {}
+    for name, (breakpoint, count) in cases.items():
+        found = len(run(Orders((breakpoint,)), lambda _, __: None)[0].log)
+        if found != count:
+            wrong[name] = found, count
+    assert not wrong
+
+
+def test_a_breakpoint_of_a_thread_stops_in_that_thread() -> None:
+    line = LINES["sum += twice(t);"]
+    orders = Orders((Breakpoint(1, "sums.cu", line, block=(1,), thread=(5,)),))
+    debugger, _ = run(orders, lambda _, __: None)
+    assert {stop.thread for stop in debugger.log} == {Thread(1, 1, 5)}
+
+
+def test_variables_have_their_names_in_cuda() -> None:
+    seen: dict[str, str] = {}
+
+    def script(debugger: Debugger, stop: Stop) -> None:
+        for text in (
+            "i", "sum", "n", "tile[5]", "tile[4:7]", "own[i % 3]", "x[37]", "x[0:3]", "pair",
+            "pair.second", "threadIdx.x", "blockIdx.x", "sum * 2 + 1", "sum > 3 && i == 37",
+        ):  # fmt: skip
+            seen[text] = debugger.value(stop, text)
+
+    line = LINES["y[i] = pair.second + own[i % 3] - own[i % 3] + pair.first - i;"]
+    run(Orders((Breakpoint(1, "sums.cu", line, block=(1,), thread=(5,)),)), script)
+    total = float(2 * (37 + 38 + 39 + 40) + 1)
+    assert seen == {
+        "i": "37", "sum": str(total), "n": "64", "tile[5]": "37.0",
+        "tile[4:7]": "{36.0, 37.0, 38.0}", "own[i % 3]": str(total - 1), "x[37]": "37.0",
+        "x[0:3]": "{0.0, 1.0, 2.0}", "pair": f"{{first = 37, second = {total}}}",
+        "pair.second": str(total), "threadIdx.x": "5", "blockIdx.x": "1",
+        "sum * 2 + 1": str(2 * total + 1), "sum > 3 && i == 37": "true",
+    }  # fmt: skip
+
+
+def test_steps_end_at_lines_instructions_and_calls() -> None:
+    line = LINES["sum += twice(t);"]
+    orders = Orders((Breakpoint(1, "sums.cu", line, thread=(3,), condition="j == 1"),))
+    cases = {
+        ("line", "over"): LINES["for (int j = 0; j < 4; j++) {"],
+        ("line", "in"): LINES["float w = v * 2;"],
+        ("line", "out"): None,
+        ("instruction", "in"): line,
+    }
+    for (kind, depth), expected in cases.items():
+        lines: list[int | None] = []
+
+        def script(
+            debugger: Debugger, stop: Stop, kind: str = kind, depth: str = depth,
+            lines: list[int | None] = lines,
+        ) -> Plan | None:  # fmt: skip
+            lines.append(debugger.line(stop))
+            frames = StoppedLaunch(debugger.stops).frames(stop.thread)
+            return Plan(kind, depth, stop.thread, len(frames) - 1) if len(lines) == 1 else None  # type: ignore[arg-type]  # of the table
+
+        run(orders, script)
+        assert lines == [line] + ([] if expected is None else [expected]), (kind, depth)
+
+
+def test_frames_name_the_callers() -> None:
+    seen: list[tuple[str, int | None, str]] = []
+
+    def script(debugger: Debugger, stop: Stop) -> None:
+        frames = StoppedLaunch(debugger.stops).frames(stop.thread)
+        for depth, (frame, name) in enumerate(zip(frames, ("v", "t"), strict=True)):
+            function = frame.scope.function.name
+            seen.append((function, frame.source[1], debugger.value(stop, name, depth)))
+
+    line = LINES["float w = v * 2;"]
+    orders = Orders((Breakpoint(1, "sums.cu", line, block=(0,), thread=(3,)),))
+    run(orders, script)
+    assert [each[1:] for each in seen[:4]] == [
+        (line, "3.0"), (LINES["sum += twice(t);"], "3.0"),
+        (line, "4.0"), (LINES["sum += twice(t);"], "4.0"),
+    ]  # fmt: skip
+
+
+def test_lanes_of_a_warp_have_states() -> None:
+    states: list[str] = []
+
+    def script(debugger: Debugger, stop: Stop) -> None:
+        states.extend(lane.state for lane in StoppedLaunch(debugger.stops).warp_of(stop.thread))
+
+    run(Orders((Breakpoint(1, "sums.cu", LINES["sum += 1;"], block=(1,)),)), script)
+    assert states == ["stopped"] * 7 + ["ready to run"] * 25
+
+
+def test_a_watchpoint_finds_the_writer() -> None:
+    threads: list[Thread] = []
+
+    def script(debugger: Debugger, stop: Stop) -> None:
+        if stop.kind == "breakpoint":
+            frame = StoppedLaunch(debugger.stops).frames(stop.thread)[0]
+            place = debugger.evaluator(frame).watched("y[37]")
+            first = int(place.addresses[0])
+            shared = debugger.evaluator(frame).watched("tile[9]")
+            start = int(shared.addresses[0])
+            debugger.stops.orders.watchpoints = (
+                Watchpoint(1, "y[37]", "global", first, first + 4),
+                Watchpoint(2, "tile[9]", "shared", start, start + 4, block=0),
+            )
+        else:
+            threads.append(stop.thread)
+
+    debugger, _ = run(Orders((Breakpoint(1, kernel="k"),)), script)
+    assert threads == [Thread(1, 0, 9), Thread(1, 1, 5)]
+    assert [stop.text for stop in debugger.log[1:]] == ["write of tile[9]", "write of y[37]"]
+
+
+def test_a_fault_stops_with_its_threads_as_they_were() -> None:
+    seen: list[str] = []
+
+    def script(debugger: Debugger, stop: Stop) -> None:
+        seen.append(debugger.value(stop, "i"))
+
+    debugger, _ = run(Orders(), script, y=40)
+    (stop,) = debugger.log
+    assert stop.kind == "exception"
+    assert stop.thread == Thread(1, 1, 8)
+    assert seen == ["40"]
+    assert stop.text.startswith("out-of-bounds write of 4 bytes")
+
+
+def test_code_without_debug_information_shows_registers_and_arguments() -> None:
+    seen: list[str] = []
+
+    def script(debugger: Debugger, stop: Stop) -> None:
+        frame = StoppedLaunch(debugger.stops).frames(stop.thread)[0]
+        evaluator = debugger.evaluator(frame)
+        seen.append(evaluator.shown(evaluator.evaluate("k_param_0[7]")))
+        assert list(evaluator.variables()) == ["k_param_0", "k_param_1", "k_param_2"]
+        assert any(name.startswith("%r") for name, _ in evaluator.registers())
+        try:
+            evaluator.evaluate("sum")
+        except ExpressionError as error:
+            seen.append(str(error))
+
+    line = LINES["sum += twice(t);"]
+    run(
+        Orders((Breakpoint(1, "sums.cu", line, condition="%tid.x == %tid.x"),)), script, debug=False
+    )
+    assert seen[:2] == ["7.0", "there is no sum here"]
