@@ -6,10 +6,12 @@
 
    C code may hold the lock while it waits for its own thread, which calls the driver. The driver
    itself needs no Python; the emulator does, and would hang. So a thread of this code, the watch,
-   looks at the calls that do not go on. It sends a signal to the thread that holds the lock. If that
-   one sleeps in a call of the system, twice in the same one, the handler of the signal lets go of the
-   lock until the calls have ended, as the C code could have done around its wait. Otherwise the
-   watch reports the wait, and ends the process after `given.last` steps. */
+   looks at the calls that do not go on. If none of them waits for the lock to begin, another thread,
+   the probe, acquires the lock once: in a long kernel it can. Otherwise the watch sends a signal to
+   the thread that holds the lock. If that one sleeps in a call of the system, twice in the same one,
+   the handler of the signal lets go of the lock until the calls have ended, as the C code could have
+   done around its wait. Otherwise the watch reports the wait, and ends the process after
+   `given.last` steps. */
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -20,10 +22,10 @@ enum { READ_SIZE = 4096, CALLERS = 16, PLACE_SHIFT = 8, TABLES = 8 };
 enum { /* of Linux on x86-64 */
   READ = 0, WRITE = 1, CLOSE = 3, SIGPROCMASK = 14, NANOSLEEP = 35, GETPID = 39, ACCEPT = 43,
   RECEIVE = 45, RECEIVE_MESSAGE = 47, WAIT4 = 61, GETTID = 186, FUTEX = 202, GETDENTS = 217,
-  CLOCK = 228, EXIT_GROUP = 231, TGKILL = 234, WAITID = 247, OPENAT = 257,
+  EXIT_GROUP = 231, TGKILL = 234, WAITID = 247, OPENAT = 257,
 };
 enum { STEP_MS = 20, QUIET_MS = 100, LONGEST_MS = 1000, FIRST_STEPS = 12, IDLE_STEPS = 50 };
-enum { CPU_STEPS = 12, BUSY_NS = CPU_STEPS * STEP_MS * 100000 }; /* a tenth of the time */
+enum { PROBE_STEPS = 2 };
 
 struct name {
   uint64_t function;
@@ -57,6 +59,8 @@ static struct {
 /* A page of its own, which is zero in a forked child: that has no other thread. */
 static struct {
   atomic_int started, waiting, within, acquired, released, asleep, let_go, reported;
+  atomic_int probing;  /* whether a probe has not yet acquired the lock */
+  atomic_int probed;   /* how many have */
   atomic_int holder; /* the thread that had the lock at the last signal */
   atomic_int sleeps; /* whether it slept then */
   atomic_ulong place;
@@ -77,12 +81,6 @@ static long call(long number, long a, long b, long c, long d) {
 static void sleep_ms(long ms) {
   long time[2] = {0, ms * 1000000};
   call(NANOSLEEP, (long)time, 0, 0, 0);
-}
-
-static long cpu_ns(void) {
-  long time[2] = {0, 0};
-  call(CLOCK, 2 /* CLOCK_PROCESS_CPUTIME_ID */, (long)time, 0, 0);
-  return time[0] * 1000000000 + time[1];
 }
 
 static uint64_t self(void) {
@@ -266,7 +264,8 @@ static void report(const char *const *parts) {
 }
 
 static int progress(void) {
-  return atomic_load(&now.acquired) + atomic_load(&now.released) + atomic_load(&now.let_go);
+  return atomic_load(&now.acquired) + atomic_load(&now.released) + atomic_load(&now.let_go) +
+         atomic_load(&now.probed);
 }
 
 /* Wait until a thread calls. */
@@ -277,22 +276,33 @@ static void rest(int seen) {
   atomic_store(&now.asleep, 0);
 }
 
-/* A call that goes on, though slowly, uses the processor. */
-static int is_stuck(uint64_t steps, long *cpu) {
-  if (steps % CPU_STEPS)
+static void *probe(void *unused) {
+  if (given.is_initialized()) {
+    given.release(given.ensure());
+    atomic_fetch_add(&now.probed, 1);
+  }
+  atomic_store(&now.probing, 0);
+  return unused;
+}
+
+/* Whether a thread waits for the lock; if none does, begin a probe before the next signal is due. */
+static int is_waited_for(uint64_t steps, uint64_t next) {
+  uint64_t thread;
+  if (atomic_load(&now.waiting) > 0 || atomic_load(&now.probing))
     return 1;
-  long used = cpu_ns() - *cpu;
-  *cpu += used;
-  return atomic_load(&now.waiting) > 0 || used < BUSY_NS;
+  if (steps + PROBE_STEPS >= next && !atomic_exchange(&now.probing, 1) &&
+      given.create_thread(&thread, given.thread_attributes, probe, NULL))
+    atomic_store(&now.probing, 0);
+  return 0;
 }
 
 static void act(uint64_t steps, uint64_t *next) {
+  if (!is_waited_for(steps, *next))
+    return;
   if (steps >= *next) {
     ask();
     *next = 2 * steps;
   }
-  if (atomic_load(&now.waiting) <= 0 && !atomic_load(&now.holder))
-    return; /* no thread has the lock: the call waits for something else */
   if (steps >= given.report && !atomic_exchange(&now.reported, 1))
     report(given.reported);
   if (given.last && steps >= given.last) {
@@ -304,23 +314,19 @@ static void act(uint64_t steps, uint64_t *next) {
 static void *watch(void *unused) {
   uint64_t all = ~(3ul << 31), steps = 0, next = FIRST_STEPS, idle = 0; /* signals 32 and 33 are of libc */
   call(SIGPROCMASK, 2 /* SIG_SETMASK */, (long)&all, 0, sizeof all);
-  long cpu = cpu_ns();
   int seen = progress();
   while (given.is_initialized()) {
     sleep_ms(STEP_MS);
-    int is_going_on = atomic_load(&now.within) <= 0 || seen != progress();
-    if (is_going_on || !is_stuck(++steps, &cpu)) {
+    if (atomic_load(&now.within) <= 0 || seen != progress()) {
       idle = seen == progress() ? idle + 1 : 0;
       seen = progress();
       steps = 0;
-      if (is_going_on)
-        cpu = cpu_ns();
       /* After the first time the next wait is the same one. */
       next = atomic_load(&now.let_go) ? 1 : FIRST_STEPS;
       if (idle > IDLE_STEPS && atomic_load(&now.within) <= 0)
         rest(seen), idle = 0;
     } else {
-      act(steps, &next);
+      act(++steps, &next);
     }
   }
   return unused;

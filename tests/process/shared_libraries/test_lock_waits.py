@@ -82,6 +82,14 @@ waited(WAYS["spin"], (cuda.cuCtxGetCurrent, at(current)))
 print("not reached")
 """
 )
+ENDS_WITHIN_A_CALL: Final = (
+    PROGRAM
+    + """
+print("begins", flush=True)
+waited(WAYS["spin"], *CALLS * 3000, count=1_000_000)
+print("not reached")
+"""
+)
 
 
 def _run(folder: Path, program: str, names: dict[str, str] | None = None) -> tuple[int, str, str]:
@@ -104,6 +112,15 @@ def test_a_process_that_holds_the_lock_without_sleeping_ends_with_a_status(tmp_p
     assert (status, out) == (68, "begins\n")
     line = r"cudadrv: thread \d+ has waited 1 s for Python's interpreter lock, to call "
     assert re.match(line + r"cuCtxGetCurrent: the process ends with status 68\n", err), err
+
+
+def test_a_process_that_spins_with_the_lock_within_a_call_ends_with_a_status(
+    tmp_path: Path,
+) -> None:
+    status, out, err = _run(tmp_path, ENDS_WITHIN_A_CALL, {"CUDADRV_EMULATOR_LOCK_SECONDS": "2"})
+    assert (status, out) == (68, "begins\n")
+    line = r"cudadrv: thread \d+ has waited 2 s for Python's interpreter lock, to call "
+    assert re.match(line + r"cu\w+: the process ends with status 68\n", err), err
 
 
 def test_the_code_is_that_of_its_source() -> None:
