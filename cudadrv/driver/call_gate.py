@@ -152,6 +152,25 @@ class CapturePeriod:
         finally:
             waits.pop(number, None)
 
+    def wait_for_calls(self, are_done: Callable[[], bool]) -> None:
+        """Wait for calls of other threads that are under way, which takes microseconds for most.
+
+        Raises:
+            StreamCaptureIsolationError: they have not ended within the limit.
+        """
+        pause, end = 0.0, time.monotonic() + self._wait_limit_s
+        while not are_done():
+            if time.monotonic() >= end:
+                raise StreamCaptureIsolationError(
+                    "beginning a capture of a stream that other threads use",
+                    text=f"their calls have not ended within {self._wait_limit_s:g} s: does one of "
+                    "them wait for this thread?\n  end them before the capture, or capture with "
+                    "a larger wait_limit_s",
+                    explained=True,
+                )
+            time.sleep(pause)
+            pause = min(pause + 0.00002, 0.001)
+
     def _require_end(self, number: int) -> None:
         """Raise if the capture cannot end while the calling thread waits."""
         if self.is_own:
@@ -238,16 +257,12 @@ class CallGate:
         self._issued.add(mine)  # before the test: `close` sets the period before it counts
         return mine if self.period is None else None
 
-    def close(self, period: CapturePeriod, hold_back: Callable[[], object] = lambda: None) -> None:
-        """Take all passes for a capture, once no call of another thread is under way.
-
-        Args:
-            period: the capture.
-            hold_back: makes later calls take a pass that would not need one.
+    def close(self, period: CapturePeriod) -> None:
+        """Take all passes for a capture, once no call that has one is under way.
 
         Raises:
             StreamCaptureIsolationError: another capture has the stream, and cannot end or exceeds
-                its limit.
+                its limit; or such a call does not end within the limit of this one.
         """
         while True:
             with _closing:
@@ -261,8 +276,7 @@ class CallGate:
             self.passes, self._other = self._other, self.passes
             for handle in self._sharing.alive():
                 handle.passes = self.passes
-            hold_back()
-            wait_until(self._has_all)
+            period.wait_for_calls(self._has_all)
         except BaseException:
             self.open(period)
             raise
@@ -292,11 +306,3 @@ def room_for_one() -> list[Any]:
     items: list[Any] = [None]
     items.pop()
     return items
-
-
-def wait_until(is_done: Callable[[], bool]) -> None:
-    """Wait for calls of other threads that are under way, which takes microseconds for most."""
-    pause = 0.0
-    while not is_done():
-        time.sleep(pause)
-        pause = min(pause + 0.00002, 0.001)

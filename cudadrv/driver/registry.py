@@ -31,6 +31,10 @@ class Registry(Generic[_T]):
         # the default value of `pop`.
         references[key] = weakref.ref(item, partial(references.pop, key))
 
+    def discard(self, item: _T) -> None:
+        """Remove an object, if it is registered."""
+        self._references.pop(id(item), None)
+
     def alive(self) -> tuple[_T, ...]:
         """Return the objects that exist now."""
         items = (reference() for reference in list(self._references.values()))

@@ -23,7 +23,7 @@ from ._api import (
     CUstream_flags,
     CUstreamCaptureStatus,
 )
-from .call_gate import CallGate, CallPass, CapturePeriod, wait_until
+from .call_gate import CallGate, CallPass, CapturePeriod
 from .context_handle import ChildHandle, ContextHandle
 from .driver_selection import Driver, failure
 from .handle import FREE_THREADED, AnyHandle, check
@@ -672,15 +672,17 @@ class CaptureState(CapturePeriod):
         Args:
             own: a handle of the stream.
             hold_back: makes launches take a pass that would not need one, and returns whether
-                those under way are done, as a function.
+                those under way are done, as a function. It is called once no call has a pass, as
+                such a call lets later launches take none.
 
         Raises:
             StreamCaptureIsolationError: another thread's capture of it cannot end, or exceeds its
-                limit.
+                limit; or other threads' calls have not ended within the limit of this one.
         """
         context, api = own.context, own.api
         self._gates[own.gate] = own  # first: an interrupt may come before the next line ends
-        own.gate.close(self, hold_back)
+        own.gate.close(self)
+        self.wait_for_calls(hold_back())
         code, flags = own.flags()  # not before: it would invalidate another thread's capture
         if not code and not flags & _NON_BLOCKING:
             self.become_blocking()
@@ -690,8 +692,6 @@ class CaptureState(CapturePeriod):
                 context.captures.append(self)
             finally:
                 context.gate.open(self)
-        # Again: a call that had a pass may have let later launches take none.
-        wait_until(hold_back())
         event = own.take_event()
         event._recorded(own, api.cuEventRecord(event.raw, own.raw)[0])
         self.before[own.gate] = event

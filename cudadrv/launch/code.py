@@ -56,9 +56,10 @@ def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
     if isinstance(kind, ByInterface):
         # Another type may have a reader, or be our own: its interface tells less of its elements.
         address = f"interface_address(a{i}, own_stream, producers, taken_{i})"
-        return address, [f"a{i}.__class__ is type_{version}_{i}"]
+        is_read = f"(f{i} := {address}) is not None"
+        return f"f{i}", [f"a{i}.__class__ is type_{version}_{i}", is_read]
     if kind == "raw":
-        return f"(c{i} := convert{i}(a{i}))[0]", []
+        return f"c{i}[0]", [f"(c{i} := convert{i}(a{i}))"]
     return f"a{i}", [number_check(i, kind)]
 
 
@@ -254,20 +255,22 @@ def closure(kept):
 # version finds its own.
 #
 # A launch under way has a slot, which a capture waits for before it begins. So a slot that is taken
-# is returned, in an interrupt too.
+# is returned, in an interrupt too; once, so the name is cleared first. While it has the slot, a
+# launch runs nothing that may wait for that capture: no code of users, no order after streams.
 _LAUNCH: Final = """
 slot = None
 try:
-    try:{collect}
+    try:{order}
         # A failed condition gives False, which has no `last_values`: an AttributeError.
         slot = {ready} and pop_{version}()
         {fill}
     except {errors}:
         if slot:
             slot.last_values = None
-            push_{version}(slot)
+            unused, slot = slot, None
+            push_{version}(unused)
         slot = None
-    if slot is not None:{order}
+    if slot is not None:
         # Not as a method, which the interpreter would look for in the class.
         call = slot.call
         code = call()[0]
@@ -307,7 +310,14 @@ if (last := slot.last_values) is not None:
         slot.last_values = last = None
         slot.retry_in = 16
 if last is None:
-    if not ({homes} and {checks}):
+    if not ({held_at_home}):
+        unused, slot = slot, None
+        push_{version}(unused)
+        if not ({homes}):
+            raise WRONG
+        slot = pop_{version}()
+        slot.last_values = None
+    if not ({checks}):
         raise WRONG
     pack_{version}(slot.buffer, 0{values})
     if a{first}._address is not slot.first_address:
@@ -370,17 +380,19 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     `foreign_names`; names that end in the version come from `LauncherState._generate`.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
-    ready, fill = _filling(kinds, version)
+    conditions, fill = _filling(kinds, version)
     by_interface = _has_interface(kinds)
     has_foreign = any(isinstance(kind, Foreign) for kind in kinds)
+    ready, order = _all(["not rest", *conditions]), _ordering(kinds, version)
+    if order:
+        ready, order = "True", f"\n        if not ({ready}):\n            raise WRONG{order}"
     launch = _LAUNCH.strip().format(
         version=version,
-        ready=" and ".join(["not rest", *ready]),
+        ready=ready,
         fill=fill.strip().replace("\n", "\n        "),
         names=names,
         # A launch waits once for each stream that its memory comes from.
-        collect="\n        producers = []" if by_interface else "",
-        order=_ordering(kinds, version),
+        order=("\n        producers = []" if by_interface else "") + order,
         # Other libraries' objects may raise anything.
         errors="Exception" if by_interface or has_foreign else "ARGUMENT_ERRORS",
     )
@@ -460,6 +472,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         # Checked again, as one may have been closed before `home_version` was read. Memory of a
         # peer is not ordered on the stream, and if a launch orders nothing, no memory has to be.
         "at_home": _all([f"a{i}._handle.ordered_on is home" for i in arrays]),
+        "held_at_home": _all([f"(m{i} := a{i}._handle).ordered_on is home" for i in arrays]),
         "found": f"({_for_each_argument(kinds, 'a{}._address or None, ', 'a{}, ')})",
     }
     if numbers:

@@ -100,7 +100,12 @@ class _PreparedPartial(partial[None]):
     """
 
     def __del__(self) -> None:
-        self.__globals__.clear()
+        scope = self.__globals__
+        # No launch runs it. Freed by another thread than their own, they exist for a while.
+        issued, calls = scope["issued"], list(scope["calls"])
+        scope.clear()
+        for call in calls:
+            issued.discard(call)
 
     @property
     def __globals__(self) -> dict[str, Any]:
@@ -159,6 +164,10 @@ class LauncherState:
         self._slots: list[LaunchSlot] = room_for_one()
         # These, and calls of prepared launches, as long as they exist.
         self._issued: Registry[object] = Registry()
+        # While a capture waits for launches under way: the lists that they were taken from, and
+        # those that were returned.
+        self._held_back: list[list[Any]] = []
+        self._returned: list[object] = []
         self._kinds: tuple[Kind, ...] | None = None
         # Names in the globals end in the number of their kinds.
         self._versions: dict[tuple[Kind, ...], int] = {}
@@ -171,6 +180,7 @@ class LauncherState:
         self._prepared_names: dict[str, object] = {
             **follow_names, "__builtins__": {}, "fail": self._fail, "NO_CALL": IndexError,
             "INTERRUPTS": BaseException, "calls": _NO_CALLS, "pop": _NO_CALLS.pop, "push": bool,
+            "issued": self._issued,
         }  # fmt: skip
         # They take arguments of any kind until code for the kinds in use is generated.
         slow, kernel_slow = [
@@ -229,31 +239,40 @@ class LauncherState:
         A call under way continues with the former code, and holds the objects it uses.
         """
         # A slot that a call under way returns is dropped; it would hold stream and module.
-        for calls in self._use_slow_code(bool):
-            calls.clear()
+        for calls in (*self._use_slow_code(bool), *self._held_back, self._returned):
+            self._drop(calls)
 
     def hold_back(self) -> Callable[[], bool]:
         """Let later launches take the slow path, which waits for a capture of the stream.
 
+        Call it while a capture has all passes of the stream, so that no launch becomes quick again.
         Return whether the launches under way are done, as a function.
         """
-        issued, self._issued = self._issued, Registry()
-        returned: list[object] = []
-        former = self._use_slow_code(returned.append)
+        # After a wait that failed, launches of that time may still be under way.
+        self._held_back += self._use_slow_code(self._returned.append)
+        return self._are_done
 
-        def are_done() -> bool:
-            # A thread may have read a former function just before, and return its slot there.
-            for calls in former:
-                with suppress(IndexError):
-                    while True:
-                        returned.append(calls.pop())
-            # One that an interrupt loses is freed.
-            is_done = len(returned) >= len(issued)
-            if is_done:
-                returned.clear()  # the names of the former code refer to it
-            return is_done
+    def _are_done(self) -> bool:
+        self._collect()
+        # One that an interrupt loses is freed.
+        if len(self._returned) < len(self._issued):
+            return False
+        self._held_back.clear()
+        self._drop(self._returned)
+        return True
 
-        return are_done
+    def _collect(self) -> None:
+        # A thread may have read a former function just before, and return its slot there.
+        for calls in self._held_back:
+            with suppress(IndexError):
+                while True:
+                    self._returned.append(calls.pop())
+
+    def _drop(self, calls: list[object]) -> None:
+        """Forget those that no launch uses."""
+        with suppress(IndexError):
+            while True:
+                self._issued.discard(calls.pop())
 
     def _use_slow_code(self, push: Callable[[object], object]) -> list[list[Any]]:
         """Let generated code find no slot and no call, and pass those that it returns to `push`.

@@ -126,7 +126,8 @@ class Stream(StreamMemory):
                 None is a new one.
             after: the nodes of `into` that the recorded work comes after.
             wait_limit_s: the seconds that work of another thread on the stream waits for the end of
-                the capture before it raises StreamCaptureIsolationError.
+                the capture before it raises StreamCaptureIsolationError, and that the capture waits
+                for their calls under way before it begins, or raises.
         """
         from ..graph.capture import Capture
 
