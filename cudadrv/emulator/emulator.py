@@ -225,8 +225,12 @@ class Emulator(
         return None if failure is None else failure.cause
 
     def end(self, cause: str) -> None:
-        """Raise `ClosedError` for every call from now on; `cause` ends its text."""
-        self._state.process.end(cause)
+        """Raise `ClosedError` for every call from now on; `cause` ends its text.
+
+        Raises:
+            ArgumentTypeError: `cause` is no text.
+        """
+        self._state.process.end(border.text("Emulator.end: cause", cause))
 
     def reject_if_ended(self, name: str) -> None:
         """Raise `ClosedError` if the session of the emulator has ended."""

@@ -51,8 +51,8 @@ class ProcessSettings:
         self.reporter: Callable[[], object] | None = None
         self.faults: dict[str, list[ScheduledFault]] = {}
         self.actions: dict[str, list[ScheduledAction]] = {}
-        # The reason why every call raises; "" while none does.
-        self._ended = ""
+        # The reason why every call raises; None while none does.
+        self._ended: str | None = None
 
     def end(self, cause: str) -> None:
         """Raise `ClosedError` for every call from now on; `cause` ends its text."""
@@ -61,7 +61,7 @@ class ProcessSettings:
 
     def reject_if_ended(self, name: str) -> None:
         """Raise `ClosedError` if the session of the emulator has ended."""
-        if self._ended:
+        if self._ended is not None:
             raise ClosedError(f"{name}: the emulator was closed{self._ended}")
 
     def enter(self, name: str, always: bool) -> None:

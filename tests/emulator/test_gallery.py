@@ -89,7 +89,11 @@ def is_same(name: str, committed: bytes, new: bytes) -> bool:
 def computing(example: ModuleType) -> list[FunctionType]:
     """Return the functions of an example that use its kernels."""
     functions = [value for value in vars(example).values() if isinstance(value, FunctionType)]
-    return [function for function in functions if "SOURCE" in function.__code__.co_names]
+    return [
+        function
+        for function in functions
+        if not {"SOURCE", "KERNELS"}.isdisjoint(function.__code__.co_names)
+    ]
 
 
 def test_each_section_has_a_picture_that_is_drawn_of_the_example_beside_it() -> None:

@@ -519,7 +519,11 @@ def test_a_trace_of_operations_and_the_real_libraries_are_chosen_by_a_variable(
     variables = {"CUDADRV_DRIVER": "emulator", "CUDADRV_EMULATOR_ORDER": "late"}
     output({**variables, "CUDADRV_EMULATOR_TRACE": str(file)}, "-c", text)
     assert "set" in file.read_text()
-    is_emulated = "from cudadrv.sessions.stand_in import is_standing; print(is_standing())"
+    is_emulated = (
+        "import contextlib, cuda.bindings.driver as driver\n"
+        "with contextlib.suppress(Exception): driver.cuInit(0)\n"  # the first that needs one
+        "from cudadrv.sessions.stand_in import is_standing; print(is_standing())"
+    )
     emulate = ("-m", "cudadrv", "emulate", sys.executable, "-c", is_emulated)
     assert output({}, *emulate) == "True\n"
     assert output({"CUDADRV_NO_STAND_IN": "1"}, *emulate) == "False\n"

@@ -46,10 +46,10 @@ _NO_TABLE: Final = (
     "library that asked for it may not run on the emulator"
 )
 _NO_RUNTIME: Final = (
-    "cudadrv: the emulator has the functions of the CUDA driver, and the CUDA runtime (libcudart, "
-    "cuda.bindings.runtime) does not run on it, as it needs functions of the driver that are in no "
-    "manual: call the driver instead, as cuda.core and cuda.bindings.driver do (of "
-    "cuda.bindings.runtime there is what cuda.core calls: cudaDeviceSynchronize and the like)"
+    "cudadrv: the emulator has the functions of the CUDA driver, and the CUDA runtime (libcudart) "
+    "does not run on it, as it needs functions of the driver that are in no manual: call the "
+    "driver instead, as cuda.core does; in Python also cuda.bindings.runtime, whose usual "
+    "functions are there"
 )
 
 # The C types of settings of core dumps that are no texts.

@@ -190,24 +190,6 @@ def test_graphs_are_read_and_their_nodes_updated(order: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_error_about_the_runtime_has_the_alternative() -> None:
-    out = run_program("""
-        from cuda.bindings import runtime
-        import os
-        told, writing = os.pipe()
-        os.dup2(writing, 2)
-        stand_in()
-        print([int(runtime.cudaMallocPitch(64, 2)[0]) for _ in range(2)])
-        sys.stderr.flush()
-        text = os.read(told, 10000).decode()
-        lines = [line for line in text.splitlines() if line.startswith("cudadrv:")]
-        print(len(lines) == len(set(lines)), text.count("call the driver instead"))
-    """)
-    # Other tables that the runtime requests have a line of their own, once each.
-    assert out.splitlines() == ["[500, 500]", "True 1"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("first", ["stand_in(2)", "from cuda.bindings import runtime"])
 def test_what_cuda_core_needs_of_the_runtime_exists(first: str) -> None:
     then = "stand_in(2)" if first != "stand_in(2)" else "from cuda.bindings import runtime"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.patience import SECONDS
-
 from .native import compiled
-from .process import BINDINGS, environment, run
+from .process import BINDINGS, run
 
 EMULATE: Final = ("-m", "cudadrv", "emulate")
 LAUNCHES: Final = (
@@ -132,38 +129,3 @@ def test_a_process_without_python_prints_one_line_and_has_the_names_of_results(
             ("libnvidia-ml.so.1", "NVML_ERROR_DRIVER_NOT_LOADED"),
         )
     ]
-
-
-_WAITS: Final = """
-#include <pthread.h>
-static void *body(void *init) { ((int (*)(unsigned))init)(0); return 0; }
-int wait(void *init) {
-  pthread_t thread; pthread_create(&thread, 0, body, init); return pthread_join(thread, 0);
-}
-"""
-
-
-@pytest.mark.slow
-def test_a_thread_that_waits_for_the_interpreter_lock_is_reported(tmp_path: Path) -> None:
-    """The caller holds the lock, and waits for the thread: neither goes on."""
-    library = compiled(tmp_path, _WAITS)
-    program = f"""
-import ctypes
-cuda = ctypes.CDLL("libcuda.so.1")
-init = ctypes.cast(cuda.cuInit, ctypes.c_void_p)
-print(ctypes.CDLL({str(library)!r}).wait(init), flush=True)
-ctypes.PyDLL({str(library)!r}).wait(init)
-"""
-    command = [sys.executable, *EMULATE, "python", "-c", program]
-    with subprocess.Popen(
-        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            assert process.stdout.readline() == "0\n"
-            line = process.stderr.readline()  # the process hangs then
-        finally:
-            process.kill()
-        assert process.wait(timeout=SECONDS) < 0
-    assert line.startswith("cudadrv: a thread has waited 5 s for Python's interpreter lock")
