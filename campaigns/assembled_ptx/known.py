@@ -107,8 +107,8 @@ def _wrong_operand(text: str, error: str) -> str:
 def _mixes_sizes(text: str, error: str) -> bool:
     """Whether the wrong operand is a vector of numbers and of registers of another size."""
     wrong = _wrong_operand(text, error)
-    sizes = set(re.findall(r"%[usb](\d+)_", wrong))
-    of_types = set(re.findall(r"\.[usb](\d+)\b", text.partition(" ")[0]))
+    sizes = set(re.findall(r"%[usbf](\d+)_", wrong))
+    of_types = set(re.findall(r"\.[usbf](\d+)\b", text.partition(" ")[0]))
     return _HAS_NUMBER.match(wrong) is not None and not sizes <= of_types
 
 
@@ -177,7 +177,7 @@ KNOWN: Final = (
         and re.match(r"\S*\.[us]\d+\b.*\{.*%f|\S*\.b?f16.*\{.*%(?:[us]|f)", text) is not None,
     ),
     KnownDifference(
-        "ptxas takes integers of any size beside a number in a vector", True, _mixes_sizes,
+        "ptxas takes registers of any size beside a number in a vector", True, _mixes_sizes,
     ),
     KnownDifference(
         "ptxas takes a number as the last element of halves, and not as the first",

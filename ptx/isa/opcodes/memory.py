@@ -103,6 +103,8 @@ st | [weak] {_GLOBAL} [{_IN_STORE}] {_L2} v8 | b32 u32 s32 f32 | m *A
 st | [weak] {_GLOBAL} [{_IN_STORE}] {_L2} L2::cache_hint v8 | b32 u32 s32 f32 | m *A h
 st | [weak] {_GLOBAL} [{_IN_STORE}] L2::cache_hint {_VECTOR} | {_ACCESSED} | m *A h
 st | volatile [{_SPACES}] {_VECTOR} | {_ACCESSED} | m *A
+st | volatile {_GLOBAL} {_L2} v4 | b64 u64 s64 f64 | m *A
+st | volatile {_GLOBAL} {_L2} v8 | b32 u32 s32 f32 | m *A
 st | relaxed/release {_SCOPE} {_STRONG} {_VECTOR} | {_ACCESSED} | m *A
 st | relaxed/release {_SCOPE} {_GLOBAL} [{_L1}] {_VECTOR} | {_ACCESSED} | m *A
 st | relaxed/release {_SCOPE} {_GLOBAL} [{_L1}] {_L2} v4 | b64 u64 s64 f64 | m *A
@@ -199,6 +201,8 @@ ld | [weak] {_GLOBAL} [{_IN_LOAD}] {_L2} L2::cache_hint [{_PREFETCH}] v8 | b32 u
 ld | [weak] {_GLOBAL} [{_IN_LOAD}] [{_PREFETCH}] L2::cache_hint {_VECTOR} | {_ACCESSED} | *D_ m h
 ld | volatile [{_SPACES}] {_VECTOR} | {_ACCESSED} | *D_ m
 ld | volatile {_GLOBAL} {_PREFETCH} {_VECTOR} | {_ACCESSED} | *D_ m
+ld | volatile {_GLOBAL} {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m
+ld | volatile {_GLOBAL} {_L2} [{_PREFETCH}] v8 | b32 u32 s32 f32 | *D_ m
 ld | relaxed/acquire {_SCOPE} {_STRONG} {_VECTOR} | {_ACCESSED} | *D_ m
 ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] [{_PREFETCH}] {_VECTOR} | {_ACCESSED} | *D_ m
 ld | relaxed/acquire {_SCOPE} {_GLOBAL} [{_L1}] {_L2} [{_PREFETCH}] v4 | b64 u64 s64 f64 | *D_ m

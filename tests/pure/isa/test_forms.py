@@ -46,6 +46,8 @@ ACCEPTED = (
     "multimem.ld_reduce.min.f16x2 %b321, [g];",
     "multimem.ld_reduce.add.acc::f32.bf16x2 %b321, [g];",
     "st.global.L2::evict_first.v4.b64 [g], {%b641, %b642, %b641, %b642};",
+    "st.volatile.v4.L2::evict_last.b64 [g], {%b641, %b642, %b641, %b642};",
+    "ld.volatile.L2::64B.v4.L2::evict_first.f64 {%f641, %f642, %f641, %b641}, [g];",
     "ld.global.v2.b32 {_, %b321}, [g];", "ld.v4.b32 {%f321, %b321, %b322, %s321}, [g];",
     "vadd2.add.u32.u32.s32 %u321.h1, %u322.h10, %s321, %u323;",
     "vadd.u32.u32.s32 %u321.b0, %u322.h1, %s321, %u323;", "bra L;", "red.shared.add.u32 [s], 1;",
