@@ -43,6 +43,10 @@ if typing.TYPE_CHECKING:
         LinearAlgebra as LinearAlgebra,
         NotPositiveDefiniteError as NotPositiveDefiniteError,
     )
+    from .checkpoint import (
+        ProcessCheckpoint as ProcessCheckpoint,
+        ProcessState as ProcessState,
+    )
     from .client import (
         CapturedGraph as CapturedGraph,
         CudaClient as CudaClient,
@@ -73,15 +77,6 @@ if typing.TYPE_CHECKING:
         list_devices as list_devices,
     )
     from .driver.event import Event as Event, IpcEventHandle as IpcEventHandle
-    from .driver.nvml import (
-        ClockRates as ClockRates,
-        DeviceConnection as DeviceConnection,
-        EccErrors as EccErrors,
-        NvLink as NvLink,
-        NvmlDevice as NvmlDevice,
-        PciPath as PciPath,
-        PendingMode as PendingMode,
-    )
     from .driver.sm_resource import SmResource as SmResource
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
     from .errors import (
@@ -117,6 +112,7 @@ if typing.TYPE_CHECKING:
         ExternalMemory as ExternalMemory,
         ExternalSemaphore as ExternalSemaphore,
     )
+    from .ipc import IpcMemoryHandle as IpcMemoryHandle
     from .launch.config import (
         AccessWindow as AccessWindow,
         LaunchAttributes as LaunchAttributes,
@@ -140,7 +136,6 @@ if typing.TYPE_CHECKING:
         trim_pool as trim_pool,
     )
     from .memory.growing_buffer import GrowingBuffer as GrowingBuffer
-    from .memory.ipc import IpcMemoryHandle as IpcMemoryHandle
     from .memory.managed import (
         Advice as Advice,
         Attachment as Attachment,
@@ -178,6 +173,15 @@ if typing.TYPE_CHECKING:
     from .memory.unpooled import UnpooledMemory as UnpooledMemory
     from .memory.virtual_memory_resource import (
         VirtualMemoryResource as VirtualMemoryResource,
+    )
+    from .nvml import (
+        ClockRates as ClockRates,
+        DeviceConnection as DeviceConnection,
+        EccErrors as EccErrors,
+        NvLink as NvLink,
+        NvmlDevice as NvmlDevice,
+        PciPath as PciPath,
+        PendingMode as PendingMode,
     )
     from .opengl import (
         OpenGLBuffer as OpenGLBuffer,
@@ -233,10 +237,6 @@ if typing.TYPE_CHECKING:
         StreamPool as StreamPool,
         cuda_context_for as cuda_context_for,
     )
-    from .stream.checkpoint import (
-        ProcessCheckpoint as ProcessCheckpoint,
-        ProcessState as ProcessState,
-    )
     from .tensor_map import (
         L2Promotion as L2Promotion,
         TensorElement as TensorElement,
@@ -270,9 +270,7 @@ else:
             "Device DeviceProperties best_device can_access_peer driver_version init list_devices"
         ),
         "driver.event": "Event IpcEventHandle",
-        "driver.nvml": (
-            "ClockRates DeviceConnection EccErrors NvLink NvmlDevice PciPath PendingMode"
-        ),
+        "nvml": ("ClockRates DeviceConnection EccErrors NvLink NvmlDevice PciPath PendingMode"),
         "driver.sm_resource": "SmResource",
         "driver.types": "ContextFlags MemoryInfo",
         "errors": (
@@ -297,7 +295,7 @@ else:
         "memory.physical_memory": "MappedBuffer PhysicalMemory",
         "memory.pinned": "pinned_empty",
         "memory.registered": "RegisteredArray",
-        "memory.ipc": "IpcMemoryHandle",
+        "ipc": "IpcMemoryHandle",
         "memory.growing_buffer": "GrowingBuffer",
         "memory.resource_adaptors": "CountedMemory HookedMemory MemoryStatistics",
         "memory.memory_pool": "MemoryPool PoolStatistics",
@@ -323,7 +321,7 @@ else:
             "AbsenceReason GpuAbsent GpuAvailability GpuAvailable GpuBroken GpuPolicy GpuRuntime"
         ),
         "stream": "Context Stream StreamPool cuda_context_for",
-        "stream.checkpoint": "ProcessCheckpoint ProcessState",
+        "checkpoint": "ProcessCheckpoint ProcessState",
         "tensor_map": (
             "L2Promotion TensorElement TensorFill TensorInterleave TensorMap TensorSwizzle"
         ),

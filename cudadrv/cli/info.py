@@ -17,8 +17,8 @@ from ptx.cache.folder import folder_from_environment
 from ptx.headers import BUNDLED, install_command, is_unpacked, package_of
 
 from ..driver.device import driver_version, list_devices
-from ..driver.nvml import PciPath
 from ..errors import CudadrvError, DriverNotFoundError
+from ..nvml import PciPath
 from ..version import VERSION
 from .command_line import Commands, add_command, program_name
 from .output import print_error, print_table, print_text

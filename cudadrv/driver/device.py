@@ -19,9 +19,9 @@ from .types import MemoryInfo
 if TYPE_CHECKING:
     import uuid
 
+    from ..nvml import NvmlDevice
     from .attributes import DeviceAttribute
     from .capability import GpuDeviceInfo
-    from .nvml import NvmlDevice
 
 
 class DeviceProperties:
@@ -253,7 +253,7 @@ class Device(Guarded):
             NvmlNotFoundError: nvidia-ml-py or NVML's library is missing; the text has the remedy.
             UnsupportedError: NVML does not list the device, as it is emulated.
         """
-        from .nvml import nvml
+        from ..nvml import nvml
 
         pci_bus_id = None if self.is_emulated else self.pci_bus_id  # a GPU may have the same
         nvml_device = nvml().device(f"GPU-{self.uuid}", pci_bus_id)

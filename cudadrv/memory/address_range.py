@@ -24,8 +24,8 @@ from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import check
 from ..driver.stream_handle import StreamHandle
+from ..ipc import BY_DESCRIPTOR
 from .buffer import first_stream
-from .ipc import BY_DESCRIPTOR
 from .order import Memory
 from .pinned import wait_for_contexts
 

@@ -18,10 +18,10 @@ from ..driver.driver_selection import failure
 from ..driver.pickling import Reduced, register_reduction, require_descriptors, unshared
 from ..driver.stream import BaseStream, require_stream
 from ..errors import InvalidValueError, NotPermittedError
+from ..ipc import BY_DESCRIPTOR, SharedMemory, finish, register_memory_reductions, stream_for
 from .address_range import ReservedRange, device_memory, granularity
 from .buffer import DeviceBuffer
 from .driver_pool import out_of_memory
-from .ipc import BY_DESCRIPTOR, SharedMemory, finish, register_memory_reductions, stream_for
 
 
 class GrowingBuffer(DeviceBuffer):

@@ -29,8 +29,8 @@ from ..driver.driver_selection import failure
 from ..driver.handle import Closeable
 from ..driver.pickling import Reduced, register_reduction, require_descriptors, unshared
 from ..errors import PeerAccessUnsupportedError
+from ..ipc import BY_DESCRIPTOR, PoolHandle, register_memory_reductions
 from .driver_pool import grant, pool_attribute
-from .ipc import BY_DESCRIPTOR, PoolHandle, register_memory_reductions
 from .resource import MemoryStream, given_stream
 
 _LARGEST = 2**64 - 1

@@ -7,8 +7,8 @@ from typing import Final
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.driver_selection import failure
 from ..errors import NotPermittedError, OutOfMemoryError
+from ..ipc import register_memory_reductions
 from .driver_pool import out_of_memory
-from .ipc import register_memory_reductions
 from .resource import MemoryStream, given_stream
 
 _BLOCK_BYTES: Final = 2 << 20

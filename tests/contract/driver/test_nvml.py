@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 import cudadrv
-from cudadrv import emulator
-from cudadrv.driver import nvml
-from cudadrv.driver.nvml import ClockRates, DeviceConnection, EccErrors, NvLink, Nvml, PciPath
+from cudadrv import emulator, nvml
 from cudadrv.errors import NvmlError, NvmlNotFoundError, UnsupportedError
+from cudadrv.nvml import ClockRates, DeviceConnection, EccErrors, NvLink, Nvml, PciPath
 
 
 class BindingError(Exception):

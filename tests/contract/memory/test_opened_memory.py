@@ -10,7 +10,7 @@ import cudadrv
 from cudadrv import emulator
 from cudadrv.driver._api import CUdeviceptr
 from cudadrv.errors import CudaError
-from cudadrv.memory.ipc import OpenedMemory
+from cudadrv.ipc import OpenedMemory
 
 
 def test_a_rejection_to_close_it_reaches_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 import cudadrv
 import ptx
+from cudadrv import nvml
 from cudadrv.__main__ import main
-from cudadrv.driver import nvml
-from cudadrv.driver.nvml import DeviceConnection, NvLink, PciPath
+from cudadrv.nvml import DeviceConnection, NvLink, PciPath
 from tests.patience import SECONDS
 from tests.pure.compile.fake_headers import environment_without_headers, write_toolkit
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from .. import border
-from ..driver._api import (
+from . import border
+from .driver._api import (
     OPAQUE_BYTES,
     CUdeviceptr,
     CUipcMemHandle,
@@ -25,22 +25,22 @@ from ..driver._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
-from ..driver.context import BaseContext
-from ..driver.context_handle import ChildHandle, ContextHandle, known_at
-from ..driver.device import Device
-from ..driver.driver_selection import Driver, failure
-from ..driver.handle import Closeable, ClosedHandle, check
-from ..driver.pickling import Reduced, device_named, register_reduction, unshared
-from ..driver.stream import BaseStream, require_stream
-from ..driver.stream_handle import StreamHandle
-from ..errors import (
+from .driver.context import BaseContext
+from .driver.context_handle import ChildHandle, ContextHandle, known_at
+from .driver.device import Device
+from .driver.driver_selection import Driver, failure
+from .driver.handle import Closeable, ClosedHandle, check
+from .driver.pickling import Reduced, device_named, register_reduction, unshared
+from .driver.stream import BaseStream, require_stream
+from .driver.stream_handle import StreamHandle
+from .errors import (
     ArgumentValueError,
     InvalidValueError,
     StreamCaptureUnsupportedError,
     WrongDeviceError,
 )
-from .array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
-from .buffer import (
+from .memory.array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
+from .memory.buffer import (
     BufferView,
     DeviceBuffer,
     DeviceData,
@@ -50,11 +50,11 @@ from .buffer import (
     over,
     owning,
 )
-from .dtypes import AnyDType
-from .layout import Shape
-from .order import AnyMemory, Memory
-from .pinned import wait_for_contexts
-from .resource import MemoryResource, ResourceMemory
+from .memory.dtypes import AnyDType
+from .memory.layout import Shape
+from .memory.order import AnyMemory, Memory
+from .memory.pinned import wait_for_contexts
+from .memory.resource import MemoryResource, ResourceMemory
 
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 _LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which is required

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from ..errors import NvmlError, NvmlNotFoundError, UnsupportedError
+from .errors import NvmlError, NvmlNotFoundError, UnsupportedError
 
 _INSTALL: Final = 'pip install "cudadrv[cli]"'
 # nvmlReturn_t

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from ptx.read_only import ReadOnly
 
-from .. import border
-from ..driver._api import CUcheckpointLockArgs, CUprocessState, restore_arguments
-from ..driver.device import list_devices, needs_version
-from ..driver.driver_selection import checked, current
-from ..driver.handle import living
-from ..driver.stream import BaseStream
-from ..errors import CheckpointRejectedError, UnsupportedError
-from ..memory.ipc import SharedMemory
-from ..memory.managed import ManagedHandle
-from ..memory.physical_memory import PhysicalMemory
+from . import border
+from .driver._api import CUcheckpointLockArgs, CUprocessState, restore_arguments
+from .driver.device import list_devices, needs_version
+from .driver.driver_selection import checked, current
+from .driver.handle import living
+from .driver.stream import BaseStream
+from .errors import CheckpointRejectedError, UnsupportedError
+from .ipc import SharedMemory
+from .memory.managed import ManagedHandle
+from .memory.physical_memory import PhysicalMemory
 
 if TYPE_CHECKING:
     from uuid import UUID
