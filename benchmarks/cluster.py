@@ -29,19 +29,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv import (
-    GpuDispatchPolicy,
-    GpuExecutor,
-    GpuPolicy,
-    GpuRuntime,
-    TilePolicy,
-    scatter_batched,
-    scatter_map,
-)
+from cudadrv import GpuExecutor, GpuPolicy, GpuRuntime, scatter_batched, scatter_map
+from cudadrv.cluster import TilePolicy
 from cudadrv.cluster.call import Call, Reply
 from cudadrv.cluster.local_pool import LocalPool, WorkerProcess, WorkerSpec
 from cudadrv.cluster.worker import RequestHandler
 from cudadrv.cluster.worker_report import report_of
+from cudadrv.runtime import GpuDispatchPolicy
 
 from .scatter import logistic
 

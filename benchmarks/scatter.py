@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from cudadrv import (
     Context,
-    GpuDispatchPolicy,
     GpuPolicy,
     GpuRuntime,
     Kernel,
@@ -28,8 +27,9 @@ from cudadrv import (
     current_tile,
     list_devices,
     scatter_batched,
-    set_release_threshold,
 )
+from cudadrv.memory import set_release_threshold
+from cudadrv.runtime import GpuDispatchPolicy
 
 SOURCE = """
 extern "C" __global__ void logistic(double* x, int n, int steps)

@@ -16,9 +16,10 @@ from typing import Final
 import numpy as np
 
 import cudadrv
-from cudadrv import CudaArray, CudaError, Texture, emulator
+from cudadrv import CudaError, emulator
 from cudadrv.emulator.calls.call import state_of
 from cudadrv.pool.workers import IDLE_SECONDS
+from cudadrv.texture import CudaArray, Texture
 
 from .faults.scenarios import ONE, PTX, SCENARIOS
 from .faults.world import World, leftovers

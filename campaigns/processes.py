@@ -19,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 import cudadrv
-from cudadrv import DeviceArray, GrowingBuffer, IpcMemoryHandle, MemoryPool, UnpooledMemory
+from cudadrv import DeviceArray, MemoryPool
+from cudadrv.ipc import IpcMemoryHandle
+from cudadrv.memory import GrowingBuffer, UnpooledMemory
 from tests.contract.peer import KEPT, Peer
 
 from .report import Report
@@ -207,7 +209,7 @@ def run_campaign(seconds: float, seed: int) -> Report:
         IpcMemoryHandle.of(first)  # an emulated device has a file for all such memory
     Peer().end()  # the first one brings what multiprocessing keeps
     context.synchronize()
-    cudadrv.trim_pool(context.device)
+    cudadrv.memory.trim_pool(context.device)
     gc.collect()
     gc.collect()  # of campaigns before this one
     before = context.memory_info().free, len(os.listdir("/proc/self/fd"))
@@ -221,7 +223,7 @@ def run_campaign(seconds: float, seed: int) -> Report:
     outcome = campaign.outcome
     del campaign
     gc.collect()
-    cudadrv.trim_pool(context.device)
+    cudadrv.memory.trim_pool(context.device)
     after = context.memory_info().free, len(os.listdir("/proc/self/fd"))
     if after[0] != before[0] or after[1] > before[1]:
         outcome.failures.append(f"(free bytes, descriptors) {before}, then {after} (seed {seed})")

@@ -16,8 +16,9 @@ from typing import Final
 import numpy as np
 
 import cudadrv
-from cudadrv import CudaArray, DeviceArena, Event, Surface, Texture
+from cudadrv import DeviceArena, Event
 from cudadrv.errors import ClosedError, CudadrvError
+from cudadrv.texture import CudaArray, Surface, Texture
 from tests.contract.order.lab import POOL_SLACK, Lab
 from tests.contract.order.late_kernels import WIDTH, Ints, LateKernels, count_from
 
@@ -208,7 +209,7 @@ class Worker:
         """Raw blocks are reused in one stream's order."""
         context, kernels = self.lab.contexts[device], self.lab.kernels[device]
         stream = context.new_stream()
-        allocator, out = cudadrv.CudaAllocator(stream), stream.zeros(N, np.int32)
+        allocator, out = cudadrv.memory.CudaAllocator(stream), stream.zeros(N, np.int32)
         address = allocator.allocate(4 * N)
         kernels.write_at(stream, address, N, 3)
         kernels.read(stream, out, address)

@@ -25,9 +25,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from cudadrv import GpuExecutor, Progress, ScatterError, TilePolicy, scatter_batched
-from cudadrv.cluster import WorkerReport
+from cudadrv import GpuExecutor, scatter_batched
+from cudadrv.cluster import Progress, TilePolicy, WorkerReport
 from cudadrv.errors import OutOfMemoryError
+from cudadrv.pool import ScatterError
 from tests.process.cluster import jobs
 
 from .report import Report

@@ -23,6 +23,10 @@ from .ipc import SharedMemory
 from .memory.managed import ManagedHandle
 from .memory.physical_memory import PhysicalMemory
 
+__all__ = [
+    "ProcessCheckpoint", "ProcessState",
+]  # fmt: skip
+
 if TYPE_CHECKING:
     from uuid import UUID
 

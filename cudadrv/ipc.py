@@ -29,6 +29,7 @@ from .driver.context import BaseContext
 from .driver.context_handle import ChildHandle, ContextHandle, known_at
 from .driver.device import Device
 from .driver.driver_selection import Driver, failure
+from .driver.event import IpcEventHandle as IpcEventHandle
 from .driver.handle import Closeable, ClosedHandle, check
 from .driver.pickling import Reduced, device_named, register_reduction, unshared
 from .driver.stream import BaseStream, require_stream
@@ -55,6 +56,10 @@ from .memory.layout import Shape
 from .memory.order import AnyMemory, Memory
 from .memory.pinned import wait_for_contexts
 from .memory.resource import MemoryResource, ResourceMemory
+
+__all__ = [
+    "IpcEventHandle", "IpcMemoryHandle",
+]  # fmt: skip
 
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 _LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which is required

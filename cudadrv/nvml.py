@@ -13,6 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from .errors import NvmlError, NvmlNotFoundError, UnsupportedError
 
+__all__ = [
+    "ClockRates", "DeviceConnection", "EccErrors", "NvLink", "NvmlDevice", "PciPath", "PendingMode",
+]  # fmt: skip
+
 _INSTALL: Final = 'pip install "cudadrv[cli]"'
 # nvmlReturn_t
 _UNKNOWN_VALUES: Final = frozenset({3, 4, 6})  # not supported, no permission, not found

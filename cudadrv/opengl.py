@@ -42,6 +42,10 @@ from .memory.order import Memory, memory_moves
 from .texture.array_layout import layout_of
 from .texture.cuda_array import CudaArray
 
+__all__ = [
+    "OpenGLBuffer", "OpenGLImage", "opengl_devices",
+]  # fmt: skip
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Final
 
-OWN_FILES: Final = frozenset((
+OWN_FILES = frozenset((
     "__init__.py", "_nvrtc.py", "argument_checks.py", "assembler.py", "base_errors.py", "cache",
     "compile_report.py", "compiling.py", "diagnostics.py", "disassembler.py", "emulate",
     "errors.py", "fatbin.py", "headers.py", "image.py", "image_cache.py", "isa", "kernel_types.py",
@@ -17,7 +16,7 @@ OWN_FILES: Final = frozenset((
     "prewarming.py", "py.typed", "read_only.py", "signature.py", "source_text.py",
     "standard_streams.py", "target.py", "visible_text.py",
 ))  # fmt: skip
-_MODULES: Final = (".py", ".so", ".pyd")
+_MODULES = (".py", ".so", ".pyd")
 
 
 def reject_other_ptx() -> None:

@@ -30,6 +30,10 @@ from .memory.array import AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceData
 from .memory.order import AnyMemory
 
+__all__ = [
+    "L2Promotion", "TensorElement", "TensorFill", "TensorInterleave", "TensorMap", "TensorSwizzle",
+]  # fmt: skip
+
 
 class TensorElement(IntEnum):
     """The type of a tensor's elements; numbered as CUtensorMapDataType.

@@ -8,7 +8,7 @@ from cudadrv.memory.reuse.allocator import DeallocationError
 
 def main() -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
-    allocator = cudadrv.CudaAllocator(stream, cap_bytes=16 << 20)
+    allocator = cudadrv.memory.CudaAllocator(stream, cap_bytes=16 << 20)
 
     address = allocator.allocate(4096)
     allocator.deallocate(address, 4096)

@@ -15,7 +15,7 @@ def main() -> None:
     w, y = rng.uniform(0.5, 2.0, n), x @ beta
 
     stream = cudadrv.cuda_context_for(0).new_stream()
-    algebra = cudadrv.LinearAlgebra.for_stream(stream)
+    algebra = cudadrv.blas.LinearAlgebra.for_stream(stream)
     design, weights = stream.to_device(x), stream.to_device(w)
     gram, solution = stream.empty((p, p), np.float64), stream.empty(p, np.float64)
     try:
@@ -30,7 +30,7 @@ def main() -> None:
 
     try:
         algebra.potrf(stream.to_device(np.diag([1.0, -1.0])))
-    except cudadrv.NotPositiveDefiniteError as error:
+    except cudadrv.blas.NotPositiveDefiniteError as error:
         print(error)
 
 

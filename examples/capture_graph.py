@@ -16,7 +16,7 @@ extern "C" __global__ void step(const float* x, float* y, int n)
 
 
 def main() -> None:
-    cudadrv.register_module("example_step", SOURCE)
+    cudadrv.client.register_module("example_step", SOURCE)
     client = cudadrv.CudaClient(0)
     stream, n = client.stream, 1024
     client.preload_modules(["example_step"])

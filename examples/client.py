@@ -16,7 +16,7 @@ extern "C" __global__ void square(const float* x, float* y, int n)
 
 
 def main() -> None:
-    cudadrv.register_module("example_square", SOURCE)
+    cudadrv.client.register_module("example_square", SOURCE)
 
     client = cudadrv.CudaClient(0)
     assert cudadrv.CudaClient(0) is client  # one a device, whoever asks

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cudadrv import ContextFlags, DevicePool
+from cudadrv import DevicePool
+from cudadrv.driver import ContextFlags
 
 
 def main() -> None:

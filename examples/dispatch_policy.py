@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cudadrv import (
+from cudadrv import GpuRuntime
+from cudadrv.runtime import (
     GpuDispatchPolicy,
     GpuMixedPrecisionPolicy,
-    GpuRuntime,
+    PirlsCurvature,
+    PirlsFamily,
+    PirlsLoopAdmission,
     PolicyOrigin,
 )
-from cudadrv.runtime import PirlsCurvature, PirlsFamily, PirlsLoopAdmission
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 import cudadrv
-from cudadrv import AddressMode, CudaArray, FilterMode, Texture
+from cudadrv.texture import AddressMode, CudaArray, FilterMode, Texture
 
 SOURCE = """
 __device__ float turned(cudaTextureObject_t image, float x, float y, int n, float c, float s)

@@ -7,7 +7,8 @@ import threading
 import numpy as np
 
 import ptx
-from cudadrv import Context, KeyedPtxModuleCache, LaunchConfig, PtxModuleCache, cuda_context_for
+from cudadrv import Context, LaunchConfig, PtxModuleCache, cuda_context_for
+from cudadrv.runtime import KeyedPtxModuleCache
 
 SUM = """
 extern "C" __global__ void add(const double* a, const double* b, double* out, int n)

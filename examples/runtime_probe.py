@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from cudadrv import (
+from cudadrv import GpuPolicy, GpuRuntime, LaunchConfig, emulator
+from cudadrv.errors import GpuError, RequiredDeviceUnavailable
+from cudadrv.runtime import (
     CudaBackendContext,
     CudaBackendParts,
     GpuAbsent,
     GpuAvailable,
     GpuBroken,
-    GpuPolicy,
-    GpuRuntime,
-    LaunchConfig,
-    emulator,
     probe_backend_with_compile,
 )
-from cudadrv.errors import GpuError, RequiredDeviceUnavailable
 
 SOURCE = """
 extern "C" __global__ void axpy(double a, const double* x, double* y, int n)

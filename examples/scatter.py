@@ -9,12 +9,12 @@ from cudadrv import (
     GpuRuntime,
     KernelLibrary,
     LaunchConfig,
-    ScatterError,
     balanced_partition,
     current_tile,
     scatter_batched,
     scatter_map,
 )
+from cudadrv.pool import ScatterError
 
 SOURCE = """
 extern "C" __global__ void newton_sqrt(double* x, int n)

@@ -24,7 +24,7 @@ extern "C" __global__ void sobol(const unsigned* vectors, float* out, int dimens
 
 
 def main() -> None:
-    cudadrv.register_module("example_sobol", SOURCE)
+    cudadrv.client.register_module("example_sobol", SOURCE)
     client = cudadrv.CudaClient(0)
     dimension, count = 4, 2048
     try:

@@ -6,7 +6,8 @@ import numpy as np
 
 import cudadrv
 import ptx
-from cudadrv import CudaArray, FilterMode, LaunchConfig, Surface, Texture
+from cudadrv import LaunchConfig
+from cudadrv.texture import CudaArray, FilterMode, Surface, Texture
 
 SOURCE = """
 extern "C" __global__ void turn(cudaTextureObject_t image, cudaSurfaceObject_t turned, int n,

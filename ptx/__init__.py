@@ -12,7 +12,6 @@ PYTEST_DONT_REWRITE
 import importlib
 import sys
 import types
-import typing
 
 if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no installer has checked
     raise ImportError(
@@ -23,7 +22,9 @@ if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no inst
 _DISTRIBUTION = "cudadrv"
 """The distribution of this package; `cudadrv` uses it to detect another package named ptx."""
 
-if typing.TYPE_CHECKING:
+# For type checkers it is true. `typing` itself would take most of the time of this import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from ptx.cache.cache_report import *  # noqa: F403
     from ptx.compile_report import *  # noqa: F403
     from ptx.compiling import *  # noqa: F403
@@ -91,7 +92,8 @@ else:
         loaded = {
             name
             for name, value in globals().items()
-            if not name.startswith("_") and not isinstance(value, types.ModuleType)
+            if not (name.startswith("_") or name == "TYPE_CHECKING")
+            and not isinstance(value, types.ModuleType)
         }
         modules = " ".join(_AT_FIRST_USE).split()
         later = (importlib.import_module(f"ptx.{module}").__all__ for module in modules)

@@ -15,21 +15,22 @@ from typing import Any, Final
 import numpy as np
 
 import cudadrv
+from tests.documents.reference import named, names_of_cudadrv
 
 SOURCE: Final = """
 __device__ int table[4];
 extern "C" __global__ void k(int* x) { x[threadIdx.x] = 1; }
 """
-cudadrv.register_module("ended objects", SOURCE)
+cudadrv.client.register_module("ended objects", SOURCE)
 
 
-class Places(cudadrv.DriverMemory):
+class Places(cudadrv.memory.DriverMemory):
     """Keeps the streams that it allocates for, as a resource of a user's may."""
 
     def __init__(self) -> None:
-        self.places: list[cudadrv.MemoryStream] = []
+        self.places: list[cudadrv.memory.MemoryStream] = []
 
-    def allocate(self, nbytes: int, stream: cudadrv.MemoryStream) -> int:
+    def allocate(self, nbytes: int, stream: cudadrv.memory.MemoryStream) -> int:
         self.places.append(stream)
         return super().allocate(nbytes, stream)
 
@@ -82,28 +83,33 @@ class Lab:
         self.captured = cudadrv.CudaClient(0).capture_graph([], [], lambda _: None)
 
     def _textures(self, context: cudadrv.Context, stream: cudadrv.Stream) -> None:
-        self.texels = cudadrv.CudaArray.from_host(stream, self.host, surface=True)
-        self.mipmap: cudadrv.MipmappedArray[Any] = cudadrv.MipmappedArray(context, (8, 8), "f4")
-        self.texture, self.surface = cudadrv.Texture(self.texels), cudadrv.Surface(self.texels)
+        self.texels = cudadrv.texture.CudaArray.from_host(stream, self.host, surface=True)
+        self.mipmap: cudadrv.texture.MipmappedArray[Any] = cudadrv.texture.MipmappedArray(
+            context, (8, 8), "f4"
+        )
+        self.texture, self.surface = (
+            cudadrv.texture.Texture(self.texels),
+            cudadrv.texture.Surface(self.texels),
+        )
         self.square = stream.zeros((16, 16), "f4")
-        self.tensor = cudadrv.TensorMap(self.square, box=(4, 4))
+        self.tensor = cudadrv.tensor_map.TensorMap(self.square, box=(4, 4))
 
     def _memory(self, context: cudadrv.Context, stream: cudadrv.Stream) -> None:
         self.pool = cudadrv.MemoryPool()
-        self.growing = cudadrv.GrowingBuffer(stream, 4096)
-        self.physical = cudadrv.PhysicalMemory(1 << 21)
-        self.mapped = cudadrv.MappedBuffer(stream, [self.physical])
+        self.growing = cudadrv.memory.GrowingBuffer(stream, 4096)
+        self.physical = cudadrv.memory.PhysicalMemory(1 << 21)
+        self.mapped = cudadrv.memory.MappedBuffer(stream, [self.physical])
         self.arena = cudadrv.DeviceArena()
         self.bucket, self.slab = self.arena.alloc(stream, 4, "l")
-        self.pinned = cudadrv.PinnedPool()
+        self.pinned = cudadrv.memory.PinnedPool()
         self.pinned.empty(4, "f4")
-        self.registered = cudadrv.RegisteredArray(np.zeros(4096))
+        self.registered = cudadrv.memory.RegisteredArray(np.zeros(4096))
         self.streams = context.new_stream_pool(2)
         self.legacy = context.legacy_stream
         self.default = context.default_stream
         self.limits = context.limits
         self.part = self.primary.sm_resource
-        self.allocator = cudadrv.CudaAllocator(stream)
+        self.allocator = cudadrv.memory.CudaAllocator(stream)
         self.address = self.allocator.allocate(64)
         self.managed = cudadrv.managed_empty(64, "f4")
         places = Places()
@@ -114,17 +120,17 @@ class Lab:
 
     def _above(self) -> None:
         self.client = cudadrv.CudaClient(0)
-        self.blas = cudadrv.LinearAlgebra(self.stream)
+        self.blas = cudadrv.blas.LinearAlgebra(self.stream)
         self.eye, self.out = (self.stream.to_device(np.eye(4)) for _ in range(2))
         self.vector, self.row = (self.stream.zeros(4, "f8") for _ in range(2))
         self.devices = cudadrv.DevicePool()
         self.cache = cudadrv.PtxModuleCache()
         self.cached = self.cache.get_or_compile(self.context, "k", SOURCE)
-        self.keyed = cudadrv.KeyedPtxModuleCache()
+        self.keyed = cudadrv.runtime.KeyedPtxModuleCache()
         self.library = cudadrv.KernelLibrary({"k.cu": SOURCE})
         self.library.kernel(self.context, "k")
         self.runtime = cudadrv.GpuRuntime.current()
-        self.backend: cudadrv.CachedBackend[object] = cudadrv.CachedBackend()
+        self.backend: cudadrv.runtime.CachedBackend[object] = cudadrv.runtime.CachedBackend()
         self.backend.get_or_probe(object)
         self.trace = cudadrv.trace(os.devnull)
 
@@ -299,7 +305,7 @@ CALLS: Final[Mapping[str, str]] = {
     CachedBackend.get_or_probe o.get_or_probe(object)
     Stream.alloc o.alloc(64)
     Stream.assign o.assign(array, 1)
-    Stream.attach o.attach(managed, cudadrv.Attachment.GLOBAL)
+    Stream.attach o.attach(managed, cudadrv.memory.Attachment.GLOBAL)
     Stream.call_on_host o.call_on_host(int)
     Stream.capture o.capture().__enter__()
     Stream.contiguous o.contiguous(array.T)
@@ -316,7 +322,7 @@ CALLS: Final[Mapping[str, str]] = {
     Stream.to_device o.to_device(host)
     Stream.to_host o.to_host(array)
     Stream.unordered o.unordered().__enter__()
-    Stream.use_memory o.use_memory(cudadrv.DriverMemory())
+    Stream.use_memory o.use_memory(cudadrv.memory.DriverMemory())
     Stream.wait o.wait(event)
     Stream.zeros o.zeros(4, 'f4')
     Context.bound o.bound().__enter__()
@@ -329,7 +335,7 @@ CALLS: Final[Mapping[str, str]] = {
     Context.load_module o.load_module(image)
     Context.new_stream_pool o.new_stream_pool(2)
     Context.profiling o.profiling().__enter__()
-    Context.use_memory o.use_memory(cudadrv.DriverMemory())
+    Context.use_memory o.use_memory(cudadrv.memory.DriverMemory())
     Context.when_module_loaded o.when_module_loaded(id)
     Device.attribute o.attribute(1)
     """.strip().split("\n"))
@@ -424,7 +430,8 @@ NO_ROW: Final[Mapping[str, str]] = {
         "EccErrors", "GpuAbsent", "GpuAvailable", "GpuBroken", "GpuCapability", "GpuDeviceInfo",
         "GpuDispatchPolicy", "In", "InOut", "JitOptions", "LaunchAttributes", "LaunchConfig",
         "MemoryStatistics", "NvLink", "Out", "Progress", "TerminalBar", "TilePolicy",
-        "WorkerReport", "IpcEventHandle", "IpcMemoryHandle",
+        "WorkerReport", "IpcEventHandle", "IpcMemoryHandle", "PirlsLoopAdmission",
+        "RemlOuterAdmission", "Reader",
     ), "a value"),
     **dict.fromkeys(("CudaBackendContext", "CudaBackendParts", "CudaRawHandle"), "holds others"),
     **dict.fromkeys((
@@ -437,6 +444,7 @@ NO_ROW: Final[Mapping[str, str]] = {
     "MulticastObject": "needs devices with NVLink switches", "GpuExecutor": "of processes",
     "ProcessCheckpoint": "of a process", "Tile": "of one call: tests/contract/test_scatter.py",
     "Trace": "tests/emulator/test_tracing_ends.py",
+    "SobolDvCache": "needs SciPy: tests/contract/client/test_sobol.py",
 }  # fmt: skip
 _DESTRUCTIVE: Final = ("remove", "close_to", "destroy_event")
 _NOT_CALLED: Final = ("close", "closed", "reset")
@@ -445,8 +453,8 @@ _NOT_CALLED: Final = ("close", "closed", "reset")
 def classes() -> dict[str, type]:
     """Return the public classes that are neither errors, enums nor plain values."""
     found = {}
-    for name in dir(cudadrv):
-        value = getattr(cudadrv, name)
+    for full in sorted(names_of_cudadrv()):
+        name, value = full.rpartition(".")[2], named(full)
         if isinstance(value, type) and not issubclass(value, (BaseException, enum.Enum, tuple)):
             found[name] = value
     return found
@@ -463,7 +471,7 @@ def members(name: str) -> Iterator[tuple[str, str]]:
 
     A new method with arguments fails here until it has a row in `CALLS`.
     """
-    cls: type = getattr(cudadrv, name)
+    cls = classes()[name]
     names = [member for member in dir(cls) if member not in _NOT_CALLED]
     for member in sorted(names, key=_DESTRUCTIVE.__contains__):
         if member.startswith("_") and member not in _SPECIAL:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import cudadrv
-from cudadrv import DriverMemory, MemoryStream, Stream
+from cudadrv import Stream
+from cudadrv.memory import DriverMemory, MemoryStream
 
 
 class _Receiver(DriverMemory):

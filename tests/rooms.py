@@ -57,7 +57,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("graph", "cudadrv.graph"),
         ("launch", "cudadrv.launch"),
         ("interop", "cudadrv.interop"),
-        ("memory/reuse", "cudadrv.memory.reuse"),
+        ("memory/reuse", "cudadrv.memory/ cudadrv.memory.reuse"),
         ("memory", "cudadrv.memory cudadrv.ipc"),
         ("sessions", "cudadrv.emulator/ cudadrv.sessions"),
         ("driver", "cudadrv.driver cudadrv.nvml"),
@@ -68,7 +68,10 @@ ROOMS: dict[str, tuple[Room, ...]] = {
             "cudadrv.driver._api cudadrv.driver.driver_api cudadrv.driver.functions "
             "cudadrv.driver.loading cudadrv.driver.driver_log cudadrv.driver.deferred_start",
         ),
-        ("errors", "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border"),
+        (
+            "errors",
+            "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border cudadrv.lazy_names",
+        ),
     ),
     "ptx": _rooms(
         ("ptx", "ptx/"),

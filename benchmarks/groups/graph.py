@@ -63,7 +63,7 @@ def _built(setting: Setting) -> list[Row]:
             launcher(array)
     captured = graph.instantiate()
     built = stream.context.new_graph()
-    last: list[cudadrv.GraphNode] = []
+    last: list[cudadrv.graph.GraphNode] = []
     for _ in range(_NODES):
         last = [built.add_kernel(kernel, config, array, after=last)]
     names = {"captured": captured, "built": built.instantiate(), "stream": stream}

@@ -305,14 +305,14 @@ def operation_names(
         "launcher": launcher, "config": config, "a": array, "other": context.new_stream(),
         "pool": pool, "streams": list(pool), "numbers": itertools.count(),
         "new_stream": context.new_stream, "Event": cudadrv.Event,
-        "LaunchConfig": cudadrv.LaunchConfig, "policy": cudadrv.GpuDispatchPolicy(),
+        "LaunchConfig": cudadrv.LaunchConfig, "policy": cudadrv.runtime.GpuDispatchPolicy(),
     }  # fmt: skip
     options = ptx.CompileOptions(target=ptx.Target.parse(_TARGET))
     if null:
         _fill_cache()
     names |= {
         "source": _SOURCE, "source_of": lambda key: _SOURCE, "options": options,
-        "compile": ptx.compile, "keyed": cudadrv.KeyedPtxModuleCache(options),
+        "compile": ptx.compile, "keyed": cudadrv.runtime.KeyedPtxModuleCache(options),
         "single": cudadrv.PtxModuleCache(options),
         "library": cudadrv.KernelLibrary({"put.cu": _SOURCE}, options),
     }  # fmt: skip
@@ -328,7 +328,7 @@ def _memory_names(stream: cudadrv.Stream, array: cudadrv.DeviceArray[Any]) -> di
         **bare.memory_names(stream), "p": bare.pointer(array.ptr), "host": host,
         "square": host.reshape(16, 16), "matrix": array.reshape(16, 16), "managed": managed,
         "mp": bare.pointer(managed.ctypes.data), "location": bare.location(0),
-        "everyone": cudadrv.Attachment.GLOBAL, "pinned_pool": cudadrv.PinnedPool(),
+        "everyone": cudadrv.memory.Attachment.GLOBAL, "pinned_pool": cudadrv.memory.PinnedPool(),
         "keep_function": function, "host_function": int,
         "host_address": ctypes.cast(function, ctypes.c_void_p).value,
     }  # fmt: skip

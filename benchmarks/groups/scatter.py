@@ -49,7 +49,7 @@ def run(setting: Setting) -> list[Row]:
     return rows if setting.null or len(infos) < 2 else rows + _with_work(setting, infos)
 
 
-def _with_work(setting: Setting, infos: Sequence[cudadrv.GpuDeviceInfo]) -> list[Row]:
+def _with_work(setting: Setting, infos: Sequence[cudadrv.driver.GpuDeviceInfo]) -> list[Row]:
     """64 MiB each way, and a kernel of 40 ms on one device; the rounds of all counts in turns."""
     items = np.random.default_rng(1).random(_WORK_BYTES // 8)
     names: dict[str, object] = {"run": scatter.run, "items": items, "steps": _steps()}

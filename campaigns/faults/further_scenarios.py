@@ -14,30 +14,25 @@ from typing import Final
 import numpy as np
 
 import cudadrv
-from cudadrv import (
-    Advice,
-    Attachment,
-    CachePreference,
-    Context,
-    DeviceArray,
-    GrowingBuffer,
-    HookedMemory,
-    LaunchConfig,
-    MappedBuffer,
-    MemoryPool,
-    MulticastObject,
-    PhysicalMemory,
-    PinnedPool,
-    ProcessCheckpoint,
-    ProcessState,
-    RegisteredArray,
-    Stream,
-    TensorMap,
-)
+from cudadrv import Context, DeviceArray, LaunchConfig, MemoryPool, Stream
+from cudadrv.checkpoint import ProcessCheckpoint, ProcessState
+from cudadrv.driver import CachePreference
 from cudadrv.driver._api import driver
 from cudadrv.errors import CudadrvError
 from cudadrv.interop.external import ExternalMemory, ExternalSemaphore
+from cudadrv.memory import (
+    Advice,
+    Attachment,
+    GrowingBuffer,
+    HookedMemory,
+    MappedBuffer,
+    MulticastObject,
+    PhysicalMemory,
+    PinnedPool,
+    RegisteredArray,
+)
 from cudadrv.memory.array import AnyDeviceArray
+from cudadrv.tensor_map import TensorMap
 from tests import bump_kernel
 
 from .world import World, expect
@@ -126,7 +121,7 @@ def host_memory_of_others(world: World) -> None:
 def managed_memory(world: World) -> None:
     array = cudadrv.managed_empty(64, "u4")
     array[:] = 1
-    cudadrv.advise(array, Advice.PREFERRED_LOCATION, 0)
+    cudadrv.memory.advise(array, Advice.PREFERRED_LOCATION, 0)
     world.a.prefetch(array, 0)
     if hasattr(driver, "cuMemDiscardBatchAsync"):  # bindings of CUDA 12 lack it
         world.a.prefetch_batch([array], 0)

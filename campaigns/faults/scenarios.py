@@ -14,27 +14,22 @@ import numpy as np
 import cudadrv
 from cudadrv import (
     Context,
-    CudaAllocator,
-    CudaArray,
     CudaClient,
     DeviceArena,
     DeviceArray,
     DevicePool,
     Event,
     GpuRuntime,
-    IpcEventHandle,
-    IpcMemoryHandle,
     LaunchConfig,
-    LinearAlgebra,
     MemoryPool,
-    MipmappedArray,
     Stream,
-    Surface,
-    Texture,
-    UnpooledMemory,
 )
+from cudadrv.blas import LinearAlgebra
+from cudadrv.ipc import IpcEventHandle, IpcMemoryHandle
+from cudadrv.memory import CudaAllocator, UnpooledMemory
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
 from cudadrv.runtime.probe import GpuAvailable, GpuBroken
+from cudadrv.texture import CudaArray, MipmappedArray, Surface, Texture
 from tests import bump_kernel
 
 from .further_scenarios import FURTHER
@@ -52,10 +47,10 @@ def devices(world: World) -> None:
     for device in cudadrv.list_devices():
         _ = device.name, device.uuid, device.pci_bus_id, device.total_memory, device.info()
         device.memory_info()
-        cudadrv.pool_info(device)
-        cudadrv.set_release_threshold(device, 1 << 20)
-        cudadrv.trim_pool(device)
-    expect(cudadrv.can_access_peer(*cudadrv.list_devices()), True)
+        cudadrv.memory.pool_info(device)
+        cudadrv.memory.set_release_threshold(device, 1 << 20)
+        cudadrv.memory.trim_pool(device)
+    expect(cudadrv.driver.can_access_peer(*cudadrv.list_devices()), True)
     cudadrv.best_device()
     cudadrv.driver_version()
 
@@ -338,7 +333,7 @@ def probes(world: World) -> None:
     if isinstance(outcome, GpuBroken):
         outcome.raise_again()
     expect(isinstance(outcome, GpuAvailable), True)
-    cudadrv.probe_cuda_backend("attack")
+    cudadrv.runtime.probe_cuda_backend("attack")
 
 
 def algebra(world: World) -> None:

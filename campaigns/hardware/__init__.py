@@ -109,7 +109,7 @@ def _compare_program(context: cudadrv.Context, case: Case, report: Report) -> No
     """Compare a program; a difference that ends without the assembler's optimiser is its fault."""
     gpu, mine = tuple(run_case(context, case)), on_emulator(case, _CHECKS)
     if mine is not None and any(differences(case, mine, gpu)):
-        plain = tuple(run_case(context, case, jit=cudadrv.JitOptions(optimization=0)))
+        plain = tuple(run_case(context, case, jit=cudadrv.launch.JitOptions(optimization=0)))
         if not any(differences(case, mine, plain)):
             report.count("programs that the assembler's optimiser changes")
             return

@@ -19,7 +19,7 @@ def run_case(
     context: cudadrv.Context,
     case: Case,
     inputs: Sequence[Bits] | None = None,
-    jit: cudadrv.JitOptions | None = None,
+    jit: cudadrv.launch.JitOptions | None = None,
 ) -> list[Bits]:
     """Return the bytes of each compared buffer.
 
@@ -55,10 +55,10 @@ def run_case(
     return [found[starts[k] : starts[k] + case.buffers[k].nbytes] for k in case.results]
 
 
-def _map(buffer: Buffer, tensor: cudadrv.DeviceArray[Any]) -> cudadrv.TensorMap:
+def _map(buffer: Buffer, tensor: cudadrv.DeviceArray[Any]) -> cudadrv.tensor_map.TensorMap:
     """Return a map over 32-bit integers, whose extents and box the kind of its buffer names."""
     extents, box = (tuple(map(int, part.split(","))) for part in buffer.kind.split()[1:])
-    return cudadrv.TensorMap(tensor.view(np.uint32).reshape(extents), box)
+    return cudadrv.tensor_map.TensorMap(tensor.view(np.uint32).reshape(extents), box)
 
 
 def _places(sizes: Sequence[int]) -> tuple[list[int], int]:

@@ -220,13 +220,13 @@ def textures(place: Place) -> tuple[Act, Check]:
     numbers = np.arange(N, dtype=np.float32)
 
     def act() -> None:
-        with cudadrv.CudaArray(place.context, N, np.float32, surface=True) as array:
+        with cudadrv.texture.CudaArray(place.context, N, np.float32, surface=True) as array:
             array.copy_from(place.stream, numbers)
-            with cudadrv.Texture(array), cudadrv.Surface(array):
+            with cudadrv.texture.Texture(array), cudadrv.texture.Surface(array):
                 found = np.zeros_like(numbers)
                 array.copy_to(place.stream, found)
                 assert np.array_equal(found, numbers)
-        with cudadrv.MipmappedArray(place.context, (8, 8), np.float32) as levels:
+        with cudadrv.texture.MipmappedArray(place.context, (8, 8), np.float32) as levels:
             levels.level(1)
 
     return act, lambda done: None
@@ -264,7 +264,7 @@ def compile_warm(place: Place) -> tuple[Act, Check]:
 
 def scatter(place: Place) -> tuple[Act, Check]:
     devices = [device.info() for device in cudadrv.list_devices()]
-    runtime = GpuRuntime(devices=devices, policy=cudadrv.GpuDispatchPolicy())
+    runtime = GpuRuntime(devices=devices, policy=cudadrv.runtime.GpuDispatchPolicy())
     items = np.zeros(1000, np.int32)
 
     def work(ordinal: int, tile: np.ndarray[Any, np.dtype[np.int32]]) -> None:

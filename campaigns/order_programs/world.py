@@ -14,8 +14,9 @@ from typing import Final, TypeVar
 import numpy as np
 
 import cudadrv
-from cudadrv import CudaArray, DeviceArena, Surface, Texture
+from cudadrv import DeviceArena
 from cudadrv.errors import ClosedError
+from cudadrv.texture import CudaArray, Surface, Texture
 from tests.contract.order.lab import Lab
 from tests.contract.order.late_kernels import WIDTH, HostInts, Ints, LateKernels, count_from, over
 
@@ -87,9 +88,9 @@ class World:
         self.graph: cudadrv.Graph | None = None
         self.exec: cudadrv.GraphExec | None = None
         self.kernels: LateKernels | None = None
-        self.prepared: cudadrv.PreparedLaunch | None = None
+        self.prepared: cudadrv.launch.PreparedLaunch | None = None
         self.arena: DeviceArena[np.int32] | None = None
-        self.allocator: cudadrv.CudaAllocator | None = None
+        self.allocator: cudadrv.memory.CudaAllocator | None = None
         self.circle: World | None = None
         # What a replay of the executable does.
         self._replay: list[Callable[[], None]] = []
@@ -261,7 +262,7 @@ class World:
         if "arena" in names:
             self.arena = DeviceArena(np.int32)
         if "allocator" in names:
-            self.allocator = cudadrv.CudaAllocator(a)
+            self.allocator = cudadrv.memory.CudaAllocator(a)
         if "pinned" in names:
             self.pinned += [cudadrv.pinned_empty(n, np.int32) for _ in range(4)]
         if "event" in names:

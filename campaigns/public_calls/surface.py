@@ -20,21 +20,26 @@ import ptx
 
 from .operations import OPERATIONS
 
-_PACKAGES: Final = (cudadrv, cudadrv.emulator, ptx)
+_PACKAGES: Final = (
+    cudadrv, cudadrv.blas, cudadrv.checkpoint, cudadrv.client, cudadrv.cluster, cudadrv.driver,
+    cudadrv.emulator, cudadrv.graph, cudadrv.interop, cudadrv.ipc, cudadrv.launch, cudadrv.memory,
+    cudadrv.nvml, cudadrv.opengl, cudadrv.pool, cudadrv.runtime, cudadrv.stream,
+    cudadrv.tensor_map, cudadrv.texture, cudadrv.tracing, ptx,
+)  # fmt: skip
 # Constructors that are no way to get an object, although their class is public: each is made by a
 # function that checks what it is given.
 _MADE: Final = frozenset({
-    "cudadrv.CapturedGraph", "cudadrv.Context", "cudadrv.Device", "cudadrv.Graph",
-    "cudadrv.GraphExec", "cudadrv.Kernel", "cudadrv.Module", "cudadrv.Stream", "cudadrv.Tile",
-    "cudadrv.CudaArray.of_level", "cudadrv.emulator.BadDevice", "cudadrv.emulator.MemoryLimit",
-    "cudadrv.emulator.ScheduledFault", "ptx.CompileRequest", "cudadrv.MemoryStream",
-    "cudadrv.emulator.CountedLaunch", "cudadrv.emulator.Counters", "cudadrv.emulator.HostChange",
-    "cudadrv.emulator.EarlyRead",
-    "cudadrv.emulator.Leak", "cudadrv.emulator.Occupancy", "cudadrv.ContextLimits",
-    "cudadrv.GpuExecutor", "cudadrv.DefaultStream", "cudadrv.GraphNode", "cudadrv.GraphCondition",
-    "cudadrv.emulator.StandIn", "cudadrv.AllocNode", "cudadrv.ConditionalNode", "cudadrv.CopyNode",
-    "cudadrv.EventNode", "cudadrv.FillNode", "cudadrv.HostNode", "cudadrv.KernelNode",
-    "cudadrv.NvmlDevice",
+    "cudadrv.client.CapturedGraph", "cudadrv.Context", "cudadrv.Device", "cudadrv.Graph",
+    "cudadrv.GraphExec", "cudadrv.Kernel", "cudadrv.Module", "cudadrv.Stream", "cudadrv.pool.Tile",
+    "cudadrv.texture.CudaArray.of_level", "cudadrv.emulator.BadDevice",
+    "cudadrv.emulator.MemoryLimit", "cudadrv.emulator.ScheduledFault", "ptx.CompileRequest",
+    "cudadrv.memory.MemoryStream", "cudadrv.emulator.CountedLaunch", "cudadrv.emulator.Counters",
+    "cudadrv.emulator.HostChange", "cudadrv.emulator.EarlyRead", "cudadrv.emulator.Leak",
+    "cudadrv.emulator.Occupancy", "cudadrv.driver.ContextLimits", "cudadrv.GpuExecutor",
+    "cudadrv.driver.DefaultStream", "cudadrv.graph.GraphNode", "cudadrv.graph.GraphCondition",
+    "cudadrv.emulator.StandIn", "cudadrv.graph.AllocNode", "cudadrv.graph.ConditionalNode",
+    "cudadrv.graph.CopyNode", "cudadrv.graph.EventNode", "cudadrv.graph.FillNode",
+    "cudadrv.graph.HostNode", "cudadrv.graph.KernelNode", "cudadrv.nvml.NvmlDevice",
 })  # fmt: skip
 # What starts as many processes as it is told.
 _STARTS_PROCESSES: Final = frozenset({"cudadrv.GpuExecutor.local", "cudadrv.GpuExecutor.dask"})
@@ -76,11 +81,13 @@ class Parameter:
 def targets() -> list[Target]:
     """Every public function, constructor, method and property of the packages, by name."""
     found: dict[str, Target] = {}
+    root = set(dir(cudadrv))
     for package in _PACKAGES:
-        for name in dir(package):
+        names: list[str] = package.__all__
+        for name in names:
             value = getattr(package, name)
             where = f"{package.__name__}.{name}"
-            if name.startswith("_") or isinstance(value, types.ModuleType):
+            if name.startswith("_") or (package is not cudadrv and name in root):
                 continue
             if isinstance(value, type):
                 for target in _of_class(where, value):

@@ -41,13 +41,13 @@ class OursError(Exception):
     """What a function of the fuzzer's raises, and so may come out of a call that was given it."""
 
 
-class Places(cudadrv.DriverMemory):
+class Places(cudadrv.memory.DriverMemory):
     """Keeps the streams that it allocates for, as a resource of a user's may."""
 
     def __init__(self) -> None:
-        self.places: list[cudadrv.MemoryStream] = []
+        self.places: list[cudadrv.memory.MemoryStream] = []
 
-    def allocate(self, nbytes: int, stream: cudadrv.MemoryStream) -> int:
+    def allocate(self, nbytes: int, stream: cudadrv.memory.MemoryStream) -> int:
         self.places.append(stream)
         return super().allocate(nbytes, stream)
 
@@ -115,10 +115,18 @@ def _fill_context(world: World, context: cudadrv.Context, *, small: bool = False
     with stream.capture() as graph:
         stream.fill(array, 1)
     world.add(graph, graph.instantiate())
-    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(context, (8, 8), np.float32, surface=True)
-    mipmap: cudadrv.MipmappedArray[Any] = cudadrv.MipmappedArray(context, (8, 8), np.float32)
-    world.add(texels, mipmap, cudadrv.Texture(texels), cudadrv.Surface(texels))
-    world.add(cudadrv.LinearAlgebra(stream), cudadrv.CudaAllocator(stream), cudadrv.DeviceArena())
+    texels: cudadrv.texture.CudaArray[Any] = cudadrv.texture.CudaArray(
+        context, (8, 8), np.float32, surface=True
+    )
+    mipmap: cudadrv.texture.MipmappedArray[Any] = cudadrv.texture.MipmappedArray(
+        context, (8, 8), np.float32
+    )
+    world.add(texels, mipmap, cudadrv.texture.Texture(texels), cudadrv.texture.Surface(texels))
+    world.add(
+        cudadrv.blas.LinearAlgebra(stream),
+        cudadrv.memory.CudaAllocator(stream),
+        cudadrv.DeviceArena(),
+    )
     arena = cudadrv.DeviceArena(np.float32)
     world.add(arena, arena.alloc(stream, 5))
     world.add(SobolDvCache(stream))
@@ -129,16 +137,16 @@ def _fill_newer(world: World, context: cudadrv.Context, stream: cudadrv.Stream) 
     """Pools, parts of a device, streams of others, graphs that are built, maps, handles."""
     pool, closed_pool = cudadrv.MemoryPool(context.device), cudadrv.MemoryPool(context.device)
     closed_pool.close()
-    unpooled, resource = cudadrv.UnpooledMemory(), cudadrv.DriverMemory()
-    world.add(pool, closed_pool, unpooled, resource, cudadrv.CountedMemory(resource))
-    world.add(cudadrv.ArenaMemory(), cudadrv.PinnedPool())
-    world.add(cudadrv.HookedMemory(resource, allocated=lambda *_: None))
+    unpooled, resource = cudadrv.memory.UnpooledMemory(), cudadrv.memory.DriverMemory()
+    world.add(pool, closed_pool, unpooled, resource, cudadrv.memory.CountedMemory(resource))
+    world.add(cudadrv.memory.ArenaMemory(), cudadrv.memory.PinnedPool())
+    world.add(cudadrv.memory.HookedMemory(resource, allocated=lambda *_: None))
     place = Places()
     with cudadrv.using_memory(place):
         world.add(stream.zeros(8, np.uint8), *place.places)
-    growing, closed = (cudadrv.GrowingBuffer(stream, 4096) for _ in range(2))
+    growing, closed = (cudadrv.memory.GrowingBuffer(stream, 4096) for _ in range(2))
     closed.close()
-    world.add(growing, closed, cudadrv.RegisteredArray(np.zeros(64)))
+    world.add(growing, closed, cudadrv.memory.RegisteredArray(np.zeros(64)))
     world.add(context.new_stream_pool(2), context.legacy_stream, context.per_thread_stream)
     if not context.is_primary:
         return
@@ -150,26 +158,26 @@ def _fill_newer(world: World, context: cudadrv.Context, stream: cudadrv.Stream) 
     fill = graph.add_fill(array, 1)
     node = graph.add_if(condition, after=fill)
     world.add(graph, condition, fill, node, node.body, graph.add_while(graph.new_condition()))
-    world.add(cudadrv.TensorMap(array, box=(4, 4)))
+    world.add(cudadrv.tensor_map.TensorMap(array, box=(4, 4)))
     with cudadrv.using_memory(unpooled):
-        world.add(cudadrv.IpcMemoryHandle.of(stream.zeros(64, np.uint8)))
+        world.add(cudadrv.ipc.IpcMemoryHandle.of(stream.zeros(64, np.uint8)))
     event = cudadrv.Event(context, timing=False, interprocess=True)
-    world.add(event, cudadrv.IpcEventHandle.of(event))
+    world.add(event, cudadrv.ipc.IpcEventHandle.of(event))
 
 
 def _fill_above(world: World) -> None:
     infos = [device.info() for device in cudadrv.list_devices()]
-    policy = cudadrv.GpuDispatchPolicy()
+    policy = cudadrv.runtime.GpuDispatchPolicy()
     runtime = cudadrv.GpuRuntime(devices=infos, policy=policy)
-    world.add(*infos, infos[0].capability, policy, runtime, cudadrv.GpuAvailable(runtime))
-    world.add(cudadrv.GpuAbsent(cudadrv.AbsenceReason.NO_DEVICE, "none"))
-    world.add(cudadrv.GpuBroken(cudadrv.errors.DriverCallFailed("it failed")))
+    world.add(*infos, infos[0].capability, policy, runtime, cudadrv.runtime.GpuAvailable(runtime))
+    world.add(cudadrv.runtime.GpuAbsent(cudadrv.runtime.AbsenceReason.NO_DEVICE, "none"))
+    world.add(cudadrv.runtime.GpuBroken(cudadrv.errors.DriverCallFailed("it failed")))
     world.add(cudadrv.CudaClient(0), cudadrv.CudaClient(1))
-    world.add(cudadrv.DevicePool(), cudadrv.PtxModuleCache(), cudadrv.KeyedPtxModuleCache())
+    world.add(cudadrv.DevicePool(), cudadrv.PtxModuleCache(), cudadrv.runtime.KeyedPtxModuleCache())
     world.add(cudadrv.LaunchConfig(1, 32), cudadrv.LaunchConfig((2, 2), (8, 4), 64))
-    world.add(cudadrv.Calibration.given(policy))
-    parts = cudadrv.probe_cuda_backend("fuzz")
-    world.add(parts, cudadrv.CudaBackendContext.from_parts(parts))
+    world.add(cudadrv.runtime.Calibration.given(policy))
+    parts = cudadrv.runtime.probe_cuda_backend("fuzz")
+    world.add(parts, cudadrv.runtime.CudaBackendContext.from_parts(parts))
     world.add(cudadrv.trace(world.folder / "trace.json"))
     family, curvature = PirlsFamily.POISSON_LOG, PirlsCurvature.FISHER
     world.add(PirlsLoopAdmission(10, 3, family, curvature, True))
@@ -181,7 +189,7 @@ def _fill_above(world: World) -> None:
     client = cudadrv.CudaClient(0)
     world.add(client.capture_graph((), (), lambda _: None))
     world.add(ptx.Diagnostic("a.cu", 1, 2, "error", None, "it is wrong", "int x;"))
-    world.add(ptx.NO_FMA, ptx.LinkOptions(), ptx.NvvmOptions(), cudadrv.JitOptions())
+    world.add(ptx.NO_FMA, ptx.LinkOptions(), ptx.NvvmOptions(), cudadrv.launch.JitOptions())
     world.add(ptx.ImageCache(world.folder / "cache"))
     request = ptx.CompileRequest.of("int x;", ptx.CompileOptions(), "a.cu", (), None)
     world.add(request, ptx.parse(SOURCE))

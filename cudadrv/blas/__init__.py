@@ -4,3 +4,7 @@ from .algebra import (
     LinearAlgebra as LinearAlgebra,
     NotPositiveDefiniteError as NotPositiveDefiniteError,
 )
+
+__all__ = [
+    "LinearAlgebra", "NotPositiveDefiniteError",
+]  # fmt: skip

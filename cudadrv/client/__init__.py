@@ -9,3 +9,7 @@ from .cuda_client import (
     register_module as register_module,
 )
 from .sobol import SobolDvCache as SobolDvCache
+
+__all__ = [
+    "CapturedGraph", "CudaClient", "CudaRawHandle", "SobolDvCache", "register_module",
+]  # fmt: skip

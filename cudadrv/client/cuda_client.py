@@ -46,7 +46,7 @@ class UnknownModuleError(CudadrvError):
     def __init__(self, name: str, available: tuple[str, ...]) -> None:
         super().__init__(
             f"no module is registered as {name!r}; there are: {', '.join(available) or 'none'}\n"
-            "  register it first: cudadrv.register_module(name, source)"
+            "  register it first: cudadrv.client.register_module(name, source)"
         )
         self.name = name
         self.available = available

@@ -4,32 +4,26 @@
 `GpuRuntime`.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ..lazy_names import at_first_use
+
 if TYPE_CHECKING:
-    from .executor import GpuExecutor as GpuExecutor
+    from .executor import (
+        GpuExecutor as GpuExecutor,
+    )
     from .tile_policy import (
         Progress as Progress,
         TerminalBar as TerminalBar,
         TilePolicy as TilePolicy,
     )
-    from .worker_report import WorkerReport as WorkerReport
-else:  # a worker needs none of them, and starts faster without
-    _AT_FIRST_USE = {
-        "progress_bar": "TerminalBar",
+    from .worker_report import (
+        WorkerReport as WorkerReport,
+    )
+else:
+    _NAMES = {
         "executor": "GpuExecutor",
-        "tile_policy": "Progress TilePolicy",
+        "tile_policy": "Progress TerminalBar TilePolicy",
         "worker_report": "WorkerReport",
     }
-
-    def __getattr__(name: str) -> object:
-        for module, names in _AT_FIRST_USE.items():
-            if name in names.split():
-                value = getattr(import_module(f"{__name__}.{module}"), name)
-                globals()[name] = value
-                return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *" ".join(_AT_FIRST_USE.values()).split()})
+    __getattr__, __dir__ = at_first_use(__name__, _NAMES)

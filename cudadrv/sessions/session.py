@@ -176,7 +176,7 @@ def end(driver: Driver, emulator: Emulator, name: str, *, destroys: bool) -> Non
     """
     cause = (
         f"\n  its emulator session has ended: the session {name}\n"
-        "  make the object in each session, or get it from a cudadrv.CachedBackend"
+        "  make the object in each session, or get it from a cudadrv.runtime.CachedBackend"
     )
     if not destroys or is_broken(emulator):
         driver.is_gone = True

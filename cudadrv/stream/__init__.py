@@ -6,3 +6,7 @@ from .context_and_stream import (
     StreamPool as StreamPool,
     cuda_context_for as cuda_context_for,
 )
+
+__all__ = [
+    "Context", "Stream", "StreamPool", "cuda_context_for",
+]  # fmt: skip

@@ -13,6 +13,10 @@ import os
 from .device_times import DeviceSpan as DeviceSpan
 from .recording import Trace as Trace
 
+__all__ = [
+    "DeviceSpan", "Trace", "trace",
+]  # fmt: skip
+
 
 def trace(path: str | os.PathLike[str] | None = None) -> Trace:
     """Record a `with` block, in a file that Perfetto and chrome://tracing open.

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudadrv
-from cudadrv import LaunchConfig, TensorMap, TensorSwizzle
+from cudadrv import LaunchConfig
+from cudadrv.tensor_map import TensorMap, TensorSwizzle
 
 from .tensor_kernels import BARRIER, COMMON
 

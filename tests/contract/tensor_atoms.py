@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import cudadrv
-from cudadrv import LaunchConfig, TensorMap, TensorSwizzle
+from cudadrv import LaunchConfig
+from cudadrv.tensor_map import TensorMap, TensorSwizzle
 
 from .conftest import compile_module
 from .tensor_kernels import BOXES

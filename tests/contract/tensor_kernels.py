@@ -7,8 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 import cudadrv
-from cudadrv import LaunchConfig, TensorMap
+from cudadrv import LaunchConfig
 from cudadrv.driver.attributes import DeviceAttribute
+from cudadrv.tensor_map import TensorMap
 
 BARRIER = 8
 """Bytes of an mbarrier object."""

@@ -6,7 +6,8 @@ import numpy as np
 
 import cudadrv
 import ptx
-from cudadrv import LaunchConfig, TensorMap, TensorSwizzle
+from cudadrv import LaunchConfig
+from cudadrv.tensor_map import TensorMap, TensorSwizzle
 
 from .tensor_kernels import COMMON
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, DeviceBuffer, DriverMemory, MemoryStream
+from cudadrv import DeviceArray, DeviceBuffer
 from cudadrv.errors import ClosedError
+from cudadrv.memory import DriverMemory, MemoryStream
 from tests.memory_place import place_on
 
 

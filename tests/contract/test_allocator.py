@@ -14,8 +14,9 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import cudadrv
-from cudadrv import CudaAllocator, emulator
+from cudadrv import emulator
 from cudadrv.errors import ArgumentTypeError, CudadrvError, InvalidValueError, OutOfMemoryError
+from cudadrv.memory import CudaAllocator
 from cudadrv.memory.buffer import DeviceBuffer
 from cudadrv.memory.reuse.allocator import (
     MOST_BLOCKS_OF_A_SIZE,
@@ -418,4 +419,4 @@ def test_a_block_that_the_driver_rejects_keeps_no_other_from_it() -> None:
         with machine.fail("cuMemFreeAsync"), pytest.raises(CudadrvError):
             allocator.reset()
         stream.synchronize()  # what is freed in stream order is used until then
-        assert cudadrv.pool_info(stream.context.device).used == 512
+        assert cudadrv.memory.pool_info(stream.context.device).used == 512

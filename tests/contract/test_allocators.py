@@ -11,8 +11,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import cudadrv
-from cudadrv import CountedMemory, DriverMemory, allocators, using_memory
+from cudadrv import allocators, using_memory
 from cudadrv.errors import ArgumentTypeError
+from cudadrv.memory import CountedMemory, DriverMemory
 from cudadrv.memory.resource import MemoryStream
 from tests.memory_place import place_on
 
@@ -193,6 +194,6 @@ def test_pytorch_has_its_memory_from_a_resource(stream: cudadrv.Stream, install:
 
 def test_what_is_no_resource_is_not_handed_out(install: _Install) -> None:
     install("cupy", cuda=SimpleNamespace())
-    wrong: cudadrv.MemoryResource = 3  # type: ignore[assignment]  # on purpose
+    wrong: cudadrv.memory.MemoryResource = 3  # type: ignore[assignment]  # on purpose
     with pytest.raises(ArgumentTypeError, match="resource is 3, .* allocate and deallocate"):
         allocators.cupy_allocator(wrong)

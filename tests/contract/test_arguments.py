@@ -341,7 +341,7 @@ def test_a_pinned_array_is_a_pointer_and_an_ordinary_one_is_not(
 def test_managed_memory_is_of_host_and_device(
     context: cudadrv.Context, stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
-    if not context.device.attribute(cudadrv.DeviceAttribute.MANAGED_MEMORY):
+    if not context.device.attribute(cudadrv.driver.DeviceAttribute.MANAGED_MEMORY):
         pytest.skip("needs a device with managed memory")
     launcher = kernels.kernel("add_one").bind(stream, LaunchConfig(1, 4))
     managed = cudadrv.managed_empty((3, 4), "f4")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 import cudadrv
-from cudadrv import LinearAlgebra, NotPositiveDefiniteError
+from cudadrv.blas import LinearAlgebra, NotPositiveDefiniteError
 from cudadrv.errors import (
     CudadrvError,
     DTypeError,

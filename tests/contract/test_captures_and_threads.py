@@ -18,8 +18,9 @@ import numpy.typing as npt
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, DeviceBuffer, Event, LaunchConfig, MemoryPool
+from cudadrv import DeviceBuffer, Event, LaunchConfig, MemoryPool
 from cudadrv.errors import StreamCaptureIsolationError
+from cudadrv.texture import CudaArray
 
 from .conftest import compile_module
 

@@ -15,7 +15,8 @@ import pytest
 from cuda.bindings import driver
 
 import cudadrv
-from cudadrv import MemoryPool, ProcessCheckpoint, managed_empty
+from cudadrv import MemoryPool, managed_empty
+from cudadrv.checkpoint import ProcessCheckpoint
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ArgumentTypeError,
@@ -72,18 +73,18 @@ def test_a_process_continues_where_it_was_saved(target: tuple[int, Ask]) -> None
     pid, ask = target
     ask(make_array, 7)
     saved = ProcessCheckpoint(pid)
-    assert saved.state() == cudadrv.ProcessState.RUNNING
+    assert saved.state() == cudadrv.checkpoint.ProcessState.RUNNING
     try:
         saved.lock(timeout_ms=30000)
-        assert saved.state() == cudadrv.ProcessState.LOCKED
+        assert saved.state() == cudadrv.checkpoint.ProcessState.LOCKED
         saved.checkpoint()
     except NotSupportedError as error:
         pytest.skip(f"no checkpoints here: {error}")
-    assert saved.state() == cudadrv.ProcessState.CHECKPOINTED
+    assert saved.state() == cudadrv.checkpoint.ProcessState.CHECKPOINTED
     saved.restore()
-    assert saved.state() == cudadrv.ProcessState.LOCKED
+    assert saved.state() == cudadrv.checkpoint.ProcessState.LOCKED
     saved.unlock()
-    assert saved.state() == cudadrv.ProcessState.RUNNING
+    assert saved.state() == cudadrv.checkpoint.ProcessState.RUNNING
     assert ask(read_array) == [0, 1, 2, 9, 9, 5, 6]
 
 
@@ -94,7 +95,7 @@ def test_steps_have_an_order(target: tuple[int, Ask]) -> None:
     for step in (saved.checkpoint, saved.restore, saved.unlock):
         with pytest.raises(CudaError, match=f"process {pid}"):
             step()
-    assert saved.state() == cudadrv.ProcessState.RUNNING
+    assert saved.state() == cudadrv.checkpoint.ProcessState.RUNNING
 
 
 def test_a_process_with_managed_memory_is_not_locked(stream: cudadrv.Stream) -> None:
@@ -106,7 +107,7 @@ def test_a_process_with_managed_memory_is_not_locked(stream: cudadrv.Stream) -> 
         pytest.skip("the device has no managed memory")
     with pytest.raises(CheckpointRejectedError, match="1 arrays of managed memory"):
         own.lock()
-    assert own.state() == cudadrv.ProcessState.RUNNING
+    assert own.state() == cudadrv.checkpoint.ProcessState.RUNNING
     del array
     with MemoryPool(shareable=True):
         assert "1 pools or pieces of memory for other processes" in own.obstacles()

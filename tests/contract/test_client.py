@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaClient, CudaRawHandle, LaunchConfig, emulator
-from cudadrv.client import ModuleRegistry, UnknownModuleError
+from cudadrv import CudaClient, LaunchConfig, emulator
+from cudadrv.client import CudaRawHandle, ModuleRegistry, UnknownModuleError
 from cudadrv.errors import (
     ClosedError,
     CudadrvError,
@@ -100,8 +100,8 @@ def test_destroying_an_event_twice_is_harmless(client: CudaClient) -> None:
 
 
 def test_registered_modules_are_preloaded_once_a_device(client: CudaClient) -> None:
-    cudadrv.register_module("test_client_twice", SOURCE)
-    cudadrv.register_module("test_client_twice", SOURCE)
+    cudadrv.client.register_module("test_client_twice", SOURCE)
+    cudadrv.client.register_module("test_client_twice", SOURCE)
     client.preload_modules(["test_client_twice"])
     module = client.module("test_client_twice")
     client.preload_modules(["test_client_twice"])
@@ -115,11 +115,11 @@ def test_registered_modules_are_preloaded_once_a_device(client: CudaClient) -> N
 def test_unknown_and_broken_modules_are_reported(client: CudaClient) -> None:
     with pytest.raises(UnknownModuleError, match="no module is registered as 'nowhere'"):
         client.preload_modules(["nowhere"])
-    cudadrv.register_module("test_client_broken", "this is no C++")
+    cudadrv.client.register_module("test_client_broken", "this is no C++")
     with pytest.raises(DriverCallFailed, match="test_client_broken NVRTC compile failed"):
         client.preload_modules(["test_client_broken"])
     with pytest.raises(InvalidValueError, match="'test_client_broken', which already names"):
-        cudadrv.register_module("test_client_broken", SOURCE)
+        cudadrv.client.register_module("test_client_broken", SOURCE)
 
 
 def test_a_registry_lists_its_names(client: CudaClient) -> None:
@@ -242,7 +242,7 @@ def test_what_a_capture_uses_lives_as_long_as_the_graph(client: CudaClient) -> N
     stream = client.stream
     y = stream.zeros(1 << 16, "u1")
 
-    def captured() -> cudadrv.CapturedGraph:
+    def captured() -> cudadrv.client.CapturedGraph:
         x = stream.to_device(np.full(1 << 16, 6, "u1"))
 
         def work(client: CudaClient) -> None:

@@ -55,7 +55,7 @@ def _pinned(stream: cudadrv.Stream, _: ExitStack) -> Side:
 
 def _registered(stream: cudadrv.Stream, stack: ExitStack) -> Side:
     pages = np.frombuffer(mmap.mmap(-1, 1 << 14), np.int32)
-    stack.enter_context(cudadrv.RegisteredArray(pages))
+    stack.enter_context(cudadrv.memory.RegisteredArray(pages))
     return pages[:N]
 
 

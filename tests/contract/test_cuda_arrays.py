@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, MipmappedArray, pinned_empty
+from cudadrv import pinned_empty
 from cudadrv.errors import (
     ClosedError,
     CopyError,
@@ -21,6 +21,7 @@ from cudadrv.errors import (
     TextureError,
     WrongDeviceError,
 )
+from cudadrv.texture import CudaArray, MipmappedArray
 from tests.rows import all_rows
 
 rng = np.random.default_rng(7)

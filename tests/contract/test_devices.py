@@ -5,7 +5,8 @@ import re
 import pytest
 
 import cudadrv
-from cudadrv import Device, DeviceAttribute, cuda_context_for
+from cudadrv import Device, cuda_context_for
+from cudadrv.driver import DeviceAttribute
 from cudadrv.errors import ClosedError, InvalidDeviceError
 from tests.current_context import current_context
 from tests.several_threads import all_at_once
@@ -66,7 +67,7 @@ def test_the_best_device_has_the_most_free_memory() -> None:
 
 
 def test_a_device_cannot_be_its_own_peer() -> None:
-    assert not cudadrv.can_access_peer(Device.get(0), Device.get(0))
+    assert not cudadrv.driver.can_access_peer(Device.get(0), Device.get(0))
 
 
 def test_threads_get_one_primary_context_and_it_is_current_in_each() -> None:

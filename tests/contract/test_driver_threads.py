@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import Event, Texture
+from cudadrv import Event
 from cudadrv.driver.deferred_release import callbacks, is_driver_thread
 from cudadrv.driver.driver_api import DriverApi
 from cudadrv.driver.driver_selection import current
 from cudadrv.driver.handle import FREE_THREADED
+from cudadrv.texture import Texture
 from tests.several_threads import in_thread_of_c
 
 from .conftest import compile_module

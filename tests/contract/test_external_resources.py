@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, ExternalMemory, ExternalSemaphore, MappedBuffer, PhysicalMemory
+from cudadrv import DeviceArray
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ArgumentValueError,
@@ -20,6 +20,8 @@ from cudadrv.errors import (
     StreamCaptureUnsupportedError,
     WrongDeviceError,
 )
+from cudadrv.interop import ExternalMemory, ExternalSemaphore
+from cudadrv.memory import MappedBuffer, PhysicalMemory
 
 
 @pytest.fixture

@@ -71,14 +71,14 @@ def test_a_copy_rejects_masked_elements_and_leaves_both_sides_alone(
     stream: cudadrv.Stream,
 ) -> None:
     array, out = stream.to_device([3.0, 4.0]), MASKED.copy()
-    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (2,), "f4")
+    texels: cudadrv.texture.CudaArray[Any] = cudadrv.texture.CudaArray(stream.context, (2,), "f4")
     attempts: list[Callable[[], object]] = [
         lambda: stream.to_device(MASKED),
         lambda: stream.copy(array, MASKED),
         lambda: stream.copy(out, array),
         lambda: stream.to_host(array, out),
         lambda: texels.copy_from(stream, MASKED.astype("f4")),
-        lambda: cudadrv.CudaArray.from_host(stream, MASKED.astype("f4")),
+        lambda: cudadrv.texture.CudaArray.from_host(stream, MASKED.astype("f4")),
     ]
     for attempt in attempts:
         with pytest.raises(CopyError, match=r"fill them with `array.filled\(value\)`"):
@@ -166,8 +166,8 @@ def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
 ) -> None:
     wrong: Wrong = "x"
     array, kernel = stream.zeros(4, "f4"), module.kernel(module.kernel_names[0])
-    allocator, arena = cudadrv.CudaAllocator(stream), cudadrv.DeviceArena()
-    algebra = cudadrv.LinearAlgebra.for_stream(stream)
+    allocator, arena = cudadrv.memory.CudaAllocator(stream), cudadrv.DeviceArena()
+    algebra = cudadrv.blas.LinearAlgebra.for_stream(stream)
     with stream.capture() as graph:
         stream.fill(array, 1)
     executable = graph.instantiate()
@@ -199,7 +199,7 @@ def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
         (lambda: arena.alloc(stream, wrong), "elements is 'x'"),
         (lambda: algebra.potrf(wrong), "a is 'x', of type str: give a DeviceArray"),
         (lambda: cudadrv.DevicePool(wrong), "devices is 'x', .* give a sequence"),
-        (lambda: cudadrv.pool_info(wrong), "device is 'x', of type str: give a Device"),
+        (lambda: cudadrv.memory.pool_info(wrong), "device is 'x', of type str: give a Device"),
         (lambda: cudadrv.CudaClient().destroy_event(wrong), "event is 'x'"),
         (lambda: cudadrv.scatter_map(wrong, [1], lambda *_: 0), "rt is 'x', .* GpuRuntime"),
         (lambda: cudadrv.trace(7), "path is 7, of type int: give text or a path"),  # type: ignore[arg-type]
@@ -218,7 +218,7 @@ def test_a_function_that_cannot_be_called_as_it_will_be_is_rejected(
     runtime = cudadrv.GpuRuntime.current()
     assert runtime is not None
     attempts: list[tuple[Callable[[Wrong], object], int]] = [
-        (lambda wrong: cudadrv.probe_backend_with_compile("unit", wrong), 1),
+        (lambda wrong: cudadrv.runtime.probe_backend_with_compile("unit", wrong), 1),
         (lambda wrong: cudadrv.CudaClient().capture_graph((), (), wrong), 1),
         (lambda wrong: cudadrv.scatter_map(runtime, [1, 2], wrong), 2),
         (lambda wrong: cudadrv.scatter_batched(runtime, [1, 2], wrong), 2),
@@ -251,7 +251,7 @@ def test_sizes_that_python_cannot_count_are_rejected(stream: cudadrv.Stream) -> 
 
 
 def test_host_arrays_have_no_more_axes_than_numpy_supports(context: cudadrv.Context) -> None:
-    for make in (cudadrv.pinned_empty, cudadrv.managed_empty, cudadrv.PinnedPool().empty):
+    for make in (cudadrv.pinned_empty, cudadrv.managed_empty, cudadrv.memory.PinnedPool().empty):
         with pytest.raises(ArgumentValueError, match=r"NumPy has no array of shape \(1, 1, "):
             make((1,) * 100, "f4")
 
@@ -305,8 +305,8 @@ def test_numbers_out_of_range_are_rejected_before_the_driver_sees_them(
         lambda: context.external_stream(-5),
         lambda: context.new_stream(priority=2**31),
         lambda: cudadrv.Context.create(0, 2**40),
-        lambda: cudadrv.set_release_threshold(context.device, -1),
-        lambda: cudadrv.trim_pool(context.device, 2**70),
+        lambda: cudadrv.memory.set_release_threshold(context.device, -1),
+        lambda: cudadrv.memory.trim_pool(context.device, 2**70),
     ]
     for attempt in attempts:
         with pytest.raises(ArgumentValueError, match="give an integer of"):
@@ -328,10 +328,10 @@ def test_memory_that_there_cannot_be_is_memory_that_there_is_not(stream: cudadrv
 def test_texels_that_there_cannot_be_are_rejected_before_memory_is_accepted(
     stream: cudadrv.Stream,
 ) -> None:
-    for make in (cudadrv.CudaArray, cudadrv.MipmappedArray):
+    for make in (cudadrv.texture.CudaArray, cudadrv.texture.MipmappedArray):
         with pytest.raises(TextureError, match="no device has extents above"):
             make(stream.context, (2**70,), "i2")
-    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4")
+    texels: cudadrv.texture.CudaArray[Any] = cudadrv.texture.CudaArray(stream.context, (8, 8), "f4")
     for origin in ((-(2**62), 0), (0, 9), (0,)):
         with pytest.raises(CopyError):
             texels.copy_to(stream, origin=origin)
@@ -366,7 +366,7 @@ def test_what_lies_about_itself_is_rejected_in_our_words(stream: cudadrv.Stream)
         ptx.compile("", name=name, cache=False)
     if stream.context.capability.has_cluster_launch:  # tensor maps came with clusters
         with pytest.raises(cudadrv.errors.TensorMapError, match="give 2 numbers, one an axis"):
-            cudadrv.TensorMap(stream.zeros((8, 8), "f4"), wrong)
+            cudadrv.tensor_map.TensorMap(stream.zeros((8, 8), "f4"), wrong)
 
 
 def test_a_dtype_with_a_shape_of_its_own_is_rejected(stream: cudadrv.Stream) -> None:
@@ -378,23 +378,25 @@ def test_a_dtype_with_a_shape_of_its_own_is_rejected(stream: cudadrv.Stream) -> 
 
 def test_memory_accepts_nothing_else_for_a_stream(stream: cudadrv.Stream) -> None:
     array: Wrong = stream.zeros(4, "f4")
-    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4", surface=True)
-    surface: Wrong = cudadrv.Surface(texels)
-    allocator: Wrong = cudadrv.CudaAllocator(stream)
+    texels: cudadrv.texture.CudaArray[Any] = cudadrv.texture.CudaArray(
+        stream.context, (8, 8), "f4", surface=True
+    )
+    surface: Wrong = cudadrv.texture.Surface(texels)
+    allocator: Wrong = cudadrv.memory.CudaAllocator(stream)
     for wrong in (array, surface, allocator):
         with pytest.raises(ArgumentTypeError, match="give a Stream"):
             cudadrv.DeviceBuffer(wrong, 16)
     channels: Wrong = np.zeros((0, 3))
     with pytest.raises(ArgumentTypeError, match="channels"):
-        cudadrv.Texture(texels, channels=channels)
+        cudadrv.texture.Texture(texels, channels=channels)
     size: Wrong = None
     with pytest.raises(ArgumentTypeError, match="deallocate: nbytes"):
-        cudadrv.CudaAllocator(stream).deallocate(8, size)
+        cudadrv.memory.CudaAllocator(stream).deallocate(8, size)
 
 
 def test_texels_take_no_array_for_a_stream(stream: cudadrv.Stream) -> None:
-    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4")
-    wrong: Wrong = cudadrv.CudaArray(stream.context, (8, 8), "f4")
+    texels: cudadrv.texture.CudaArray[Any] = cudadrv.texture.CudaArray(stream.context, (8, 8), "f4")
+    wrong: Wrong = cudadrv.texture.CudaArray(stream.context, (8, 8), "f4")
     with pytest.raises(ArgumentTypeError, match="stream"):
         texels.copy_to(wrong)
     with stream.context.new_stream() as other, calls_of("cuStreamWaitEvent") as waits:
@@ -431,7 +433,7 @@ def test_a_launch_rejects_what_is_no_configuration_and_no_stream(
 ) -> None:
     kernel, wrong = module.kernel(module.kernel_names[0]), [1, 2]
     given: Wrong = wrong
-    with pytest.raises(cudadrv.LaunchConfigError, match=r"its configuration is \[1, 2\]"):
+    with pytest.raises(cudadrv.errors.LaunchConfigError, match=r"its configuration is \[1, 2\]"):
         kernel.launch(stream, given)
     with pytest.raises(ArgumentError, match="give a stream of cudadrv"):
         kernel.launch(given, LaunchConfig(1, 1))

@@ -630,7 +630,7 @@ def test_a_thousand_nodes_run_in_their_order(
 ) -> None:
     out = stream.zeros(4, np.int32)
     stream.synchronize()
-    kernel, last = module.kernel("add"), list[cudadrv.GraphNode]()
+    kernel, last = module.kernel("add"), list[cudadrv.graph.GraphNode]()
     for number in range(1000):
         last = [graph.add_kernel(kernel, ONE, out, number, after=last)]
     run(graph, stream)

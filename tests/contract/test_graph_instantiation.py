@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DotDetail, Graph, LaunchAttributes, LaunchConfig, Stream
+from cudadrv import Graph, LaunchConfig, Stream
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import ArgumentError, ClosedError, CudaError
+from cudadrv.graph import DotDetail
+from cudadrv.launch import LaunchAttributes
 
 SOURCE = """
 extern "C" __global__ void add(int* out, int value) { atomicAdd(out, value); }

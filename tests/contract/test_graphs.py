@@ -280,7 +280,7 @@ def test_a_copy_to_the_host_that_no_capture_can_record_is_reported(
     array = stream.zeros(1000, "f8")
     into = np.zeros(2000)[::2]
     text = "wait=False only records it" if wait else "make it contiguous first"
-    error = cudadrv.CudaError if wait else cudadrv.CopyError
+    error = cudadrv.CudaError if wait else cudadrv.errors.CopyError
     with pytest.raises(error, match=text), stream.capture():
         stream.copy(into.copy() if wait else into, array, wait=wait)
     assert stream.to_host(array, into).sum() == 0

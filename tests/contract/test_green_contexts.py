@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import Context, LaunchConfig, SmResource
+from cudadrv import Context, LaunchConfig
+from cudadrv.driver import SmResource
 from cudadrv.errors import ArgumentValueError, ClosedError, CudaError, LaunchConfigError
 
 SOURCE = """

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, GrowingBuffer, LaunchConfig
+from cudadrv import DeviceArray, LaunchConfig
 from cudadrv.errors import ClosedError, InvalidValueError
+from cudadrv.memory import GrowingBuffer
 from tests.noted_calls import Call, calls_of
 
 from .conftest import compile_module

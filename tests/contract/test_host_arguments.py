@@ -77,7 +77,7 @@ def test_one_argument_given_twice_is_one_array(
 def test_nothing_of_a_launch_stays_on_the_device(
     stream: cudadrv.Stream, kernel: cudadrv.Kernel
 ) -> None:
-    counted = cudadrv.CountedMemory()
+    counted = cudadrv.memory.CountedMemory()
     with cudadrv.using_memory(counted):
         kernel.launch(stream, CONFIG, In(np.zeros(50, "f4")), 0, Out(np.zeros(50, "f4")), 0.0, 0)
     now = counted.statistics()

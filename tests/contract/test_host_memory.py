@@ -11,16 +11,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import (
-    Advice,
-    Attachment,
-    DeviceAttribute,
-    LaunchConfig,
-    PinnedPool,
-    RegisteredArray,
-    advise,
-    emulator,
-)
+from cudadrv import LaunchConfig, emulator
+from cudadrv.driver import DeviceAttribute
 from cudadrv.errors import (
     ArgumentError,
     ClosedError,
@@ -29,6 +21,7 @@ from cudadrv.errors import (
     InvalidValueError,
     UnsupportedError,
 )
+from cudadrv.memory import Advice, Attachment, PinnedPool, RegisteredArray, advise
 
 from .conftest import compile_module
 

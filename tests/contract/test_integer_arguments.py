@@ -14,10 +14,11 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import emulator, runtime
+from cudadrv import emulator
 from cudadrv.driver._api import CUdevice_attribute
 from cudadrv.runtime import PirlsLoopAdmission, RemlOuterAdmission
 from cudadrv.runtime.policy import PirlsCurvature
+from tests.documents.reference import named, names_of_cudadrv
 
 KINDS: Final = tuple(np.dtype(code).type for code in "bhilqBHILQ")
 BOOLEANS: Final = (True, np.True_)
@@ -33,7 +34,7 @@ Row = tuple[int, Callable[[Any], object]]
 
 def values() -> Iterator[tuple[str, Row]]:
     """Constructors that touch no device: an accepted value, and a call with it."""
-    policy, limits = cudadrv.GpuDispatchPolicy, emulator.Limits
+    policy, limits = cudadrv.runtime.GpuDispatchPolicy, emulator.Limits
     for field in fields(policy):
         if field.name != "mixed_precision":
             yield f"GpuDispatchPolicy.{field.name}", (5, _field(policy, field.name))
@@ -48,28 +49,33 @@ def values() -> Iterator[tuple[str, Row]]:
     yield "EmulatedDevice.total_memory", (1 << 20, _field(emulator.EmulatedDevice, "total_memory"))
     for name, value in {"address": 64, "nbytes": 64}.items():
         given = {"address": 64, "nbytes": 64}
-        yield f"AccessWindow.{name}", (value, _field(cudadrv.AccessWindow, name, **given))
-    has = {each.name: True for each in fields(cudadrv.GpuCapability) if each.type == "bool"}
+        yield f"AccessWindow.{name}", (value, _field(cudadrv.launch.AccessWindow, name, **given))
+    has = {each.name: True for each in fields(cudadrv.driver.GpuCapability) if each.type == "bool"}
     for name in ("compute_major", "compute_minor", "min_warp_size"):
-        known = {each.name: 32 for each in fields(cudadrv.GpuCapability) if each.type == "int"}
-        yield f"GpuCapability.{name}", (32, _field(cudadrv.GpuCapability, name, **known, **has))
+        known = {
+            each.name: 32 for each in fields(cudadrv.driver.GpuCapability) if each.type == "int"
+        }
+        yield (
+            f"GpuCapability.{name}",
+            (32, _field(cudadrv.driver.GpuCapability, name, **known, **has)),
+        )
     for name, value in {"max_registers": 32, "optimization": 2}.items():
-        yield f"JitOptions.{name}", (value, _field(cudadrv.JitOptions, name))
+        yield f"JitOptions.{name}", (value, _field(cudadrv.launch.JitOptions, name))
     for name, value in {"priority": 0, "shared_carveout": 50}.items():
-        yield f"LaunchAttributes.{name}", (value, _field(cudadrv.LaunchAttributes, name))
+        yield f"LaunchAttributes.{name}", (value, _field(cudadrv.launch.LaunchAttributes, name))
     yield "LaunchConfig.grid", (2, lambda n: cudadrv.LaunchConfig(n, 32).grid)
     yield "LaunchConfig.block", (2, lambda n: cudadrv.LaunchConfig((1, n), (2, n)).block)
     yield "LaunchConfig.cluster", (2, lambda n: cudadrv.LaunchConfig(4, 32, cluster=n).cluster)
     yield "LaunchConfig.shared_bytes", (8, lambda n: cudadrv.LaunchConfig(1, 1, n).shared_bytes)
-    sizes = {each.name: 32 for each in fields(cudadrv.GpuDeviceInfo) if each.type == "int"}
+    sizes = {each.name: 32 for each in fields(cudadrv.driver.GpuDeviceInfo) if each.type == "int"}
     info = {
         **dict.fromkeys(("ecc_enabled", "integrated", "mig_mode"), False), "name": "a device",
-        "capability": cudadrv.GpuCapability.from_compute_capability(9, 0), **sizes,
+        "capability": cudadrv.driver.GpuCapability.from_compute_capability(9, 0), **sizes,
     }  # fmt: skip
     for name in sizes:
-        yield f"GpuDeviceInfo.{name}", (32, _field(cudadrv.GpuDeviceInfo, name, **info))
+        yield f"GpuDeviceInfo.{name}", (32, _field(cudadrv.driver.GpuDeviceInfo, name, **info))
     for name in ("items", "redone", "retried"):
-        yield f"TilePolicy.{name}", (2, _field(cudadrv.TilePolicy, name))
+        yield f"TilePolicy.{name}", (2, _field(cudadrv.cluster.TilePolicy, name))
     attribute = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_PITCH
     yield "EmulatedDevice.attributes", (
         2, lambda n: emulator.EmulatedDevice(attributes={attribute: n}).attributes,
@@ -117,20 +123,22 @@ def objects(stream: cudadrv.Stream) -> Mapping[str, Row]:
     """Constructors of objects of a device."""
     context, array = stream.context, stream.zeros(64, np.float32)
     multicast: dict[str, Row] = {  # on GPUs, tests of multicast objects alone make them
-        "MulticastObject.nbytes": (64, lambda n: cudadrv.MulticastObject(n, (0,)).closed),
-        "MulticastObject.devices": (0, lambda n: cudadrv.MulticastObject(64, (n,)).closed),
+        "MulticastObject.nbytes": (64, lambda n: cudadrv.memory.MulticastObject(n, (0,)).closed),
+        "MulticastObject.devices": (0, lambda n: cudadrv.memory.MulticastObject(64, (n,)).closed),
     }
-    image = cudadrv.CudaArray(context, (4, 4), np.float32)
+    image = cudadrv.texture.CudaArray(context, (4, 4), np.float32)
     return {
-        "ArenaMemory.max_cached_bytes": (64, cudadrv.ArenaMemory),
+        "ArenaMemory.max_cached_bytes": (64, cudadrv.memory.ArenaMemory),
         "DeviceArena.max_cached_bytes": (64, lambda n: cudadrv.DeviceArena(max_cached_bytes=n)),
         "DeviceArena.alloc": (8, lambda n: cudadrv.DeviceArena().alloc(stream, n)[0]),
         "CudaAllocator.cap_bytes": (
-            64, lambda n: cudadrv.CudaAllocator(stream, cap_bytes=n).statistics().cap_bytes,
+            64, lambda n: cudadrv.memory.CudaAllocator(stream, cap_bytes=n).statistics().cap_bytes,
         ),
-        "CudaArray.shape": (4, lambda n: cudadrv.CudaArray(context, (n, n), np.float32).shape),
+        "CudaArray.shape": (
+            4, lambda n: cudadrv.texture.CudaArray(context, (n, n), np.float32).shape,
+        ),
         "CudaArray.channels": (
-            2, lambda n: cudadrv.CudaArray(context, (4, 4), "f4", channels=n).channels,
+            2, lambda n: cudadrv.texture.CudaArray(context, (4, 4), "f4", channels=n).channels,
         ),
         "CudaClient.device": (0, lambda n: cudadrv.CudaClient(n).device.ordinal),
         "DeviceArray.shape": (2, lambda n: cudadrv.DeviceArray(array.buffer, n, "f4").shape),
@@ -150,26 +158,34 @@ def objects(stream: cudadrv.Stream) -> Mapping[str, Row]:
         "MemoryPool.release_threshold": (
             64, lambda n: cudadrv.MemoryPool(0, release_threshold=n).closed,
         ),
-        "MipmappedArray.shape": (4, lambda n: cudadrv.MipmappedArray(context, (n, n), "f4").shape),
+        "MipmappedArray.shape": (
+            4, lambda n: cudadrv.texture.MipmappedArray(context, (n, n), "f4").shape,
+        ),
         "MipmappedArray.levels": (
-            2, lambda n: cudadrv.MipmappedArray(context, (4, 4), "f4", levels=n).levels,
+            2, lambda n: cudadrv.texture.MipmappedArray(context, (4, 4), "f4", levels=n).levels,
         ),
         "MipmappedArray.channels": (
-            2, lambda n: cudadrv.MipmappedArray(context, (4, 4), "f4", channels=n).channels,
+            2, lambda n: cudadrv.texture.MipmappedArray(context, (4, 4), "f4", channels=n).channels,
         ),
-        "PinnedPool.max_cached_bytes": (64, lambda n: cudadrv.PinnedPool(max_cached_bytes=n)),
-        "ProcessCheckpoint.pid": (os.getpid(), lambda n: cudadrv.ProcessCheckpoint(n).pid),
-        "TensorMap.box": (4, lambda n: cudadrv.TensorMap(array, (n,)).box),
+        "PinnedPool.max_cached_bytes": (
+            64, lambda n: cudadrv.memory.PinnedPool(max_cached_bytes=n),
+        ),
+        "ProcessCheckpoint.pid": (
+            os.getpid(), lambda n: cudadrv.checkpoint.ProcessCheckpoint(n).pid,
+        ),
+        "TensorMap.box": (4, lambda n: cudadrv.tensor_map.TensorMap(array, (n,)).box),
         "TensorMap.element_strides": (
-            1, lambda n: cudadrv.TensorMap(array, (4,), element_strides=(n,)).box,
+            1, lambda n: cudadrv.tensor_map.TensorMap(array, (4,), element_strides=(n,)).box,
         ),
-        "Texture.max_anisotropy": (2, lambda n: cudadrv.Texture(image, max_anisotropy=n).closed),
-        "GrowingBuffer.capacity": (64, lambda n: cudadrv.GrowingBuffer(stream, n).nbytes),
-        "PhysicalMemory.nbytes": (64, lambda n: cudadrv.PhysicalMemory(n).closed),
-        "GrowingBuffer.nbytes": (64, lambda n: cudadrv.GrowingBuffer(stream, 64, n).nbytes),
+        "Texture.max_anisotropy": (
+            2, lambda n: cudadrv.texture.Texture(image, max_anisotropy=n).closed,
+        ),
+        "GrowingBuffer.capacity": (64, lambda n: cudadrv.memory.GrowingBuffer(stream, n).nbytes),
+        "PhysicalMemory.nbytes": (64, lambda n: cudadrv.memory.PhysicalMemory(n).closed),
+        "GrowingBuffer.nbytes": (64, lambda n: cudadrv.memory.GrowingBuffer(stream, 64, n).nbytes),
         **(multicast if context.device.is_emulated else {}),
         "VirtualMemoryResource.open_to": (
-            0, lambda n: sorted(cudadrv.VirtualMemoryResource(open_to=(n,)).open_devices),
+            0, lambda n: sorted(cudadrv.memory.VirtualMemoryResource(open_to=(n,)).open_devices),
         ),
         "Context.create": (0, lambda n: cudadrv.Context.create(n).device.ordinal),
         "new_stream.priority": (0, lambda n: context.new_stream(priority=n).priority),
@@ -177,7 +193,7 @@ def objects(stream: cudadrv.Stream) -> Mapping[str, Row]:
         "alloc": (64, lambda n: stream.alloc(n).nbytes),
         "empty": (4, lambda n: stream.empty((n, n), "f4").shape),
         "reshape": (8, lambda n: array.reshape((n, n)).shape),
-        "PhysicalMemory.device": (0, lambda n: cudadrv.PhysicalMemory(64, n).closed),
+        "PhysicalMemory.device": (0, lambda n: cudadrv.memory.PhysicalMemory(64, n).closed),
     }  # fmt: skip
 
 
@@ -222,11 +238,11 @@ def test_constructors_accept_integers_of_numpy_and_reject_booleans(stream: cudad
 def test_each_integer_parameter_of_a_listed_class_has_a_row(stream: cudadrv.Stream) -> None:
     rows = {**dict(values()), **objects(stream)}
     classes = {name.partition(".")[0] for name in rows}
+    public = {f"{each.__name__}.{name}" for each in (emulator, ptx) for name in dir(each)}
     found = {
         f"{name}.{parameter.name}"
-        for name in classes
-        for package in (cudadrv, emulator, ptx, runtime)
-        if inspect.isclass(cls := getattr(package, name, None))
+        for full in public | names_of_cudadrv()
+        if (name := full.rpartition(".")[2]) in classes and inspect.isclass(cls := named(full))
         for parameter in inspect.signature(cls).parameters.values()
         if re.search(r"\bint\b", str(parameter.annotation))
     }

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import cudadrv
-from cudadrv import TensorElement, TensorFill, TensorInterleave, TensorMap, TensorSwizzle
+from cudadrv.tensor_map import TensorElement, TensorFill, TensorInterleave, TensorMap, TensorSwizzle
 
 from .conftest import compile_module
 from .slice_kernels import PIECE, SOURCE, Slices, brought, put, swizzled

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 import cudadrv
-from cudadrv import TensorInterleave, TensorMap, TensorSwizzle
 from cudadrv.errors import TensorMapError
+from cudadrv.tensor_map import TensorInterleave, TensorMap, TensorSwizzle
 from tests.rows import all_rows
 
 from .conftest import compile_module

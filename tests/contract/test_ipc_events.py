@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import Event, IpcEventHandle, MemoryPool
+from cudadrv import Event, MemoryPool
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ArgumentTypeError,
@@ -19,6 +19,7 @@ from cudadrv.errors import (
     InvalidHandleError,
     WrongDeviceError,
 )
+from cudadrv.ipc import IpcEventHandle
 
 from .peer import KEPT, Peer
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, GrowingBuffer
+from cudadrv import DeviceArray
 from cudadrv.errors import ArgumentTypeError, ExportError, NotPermittedError
+from cudadrv.memory import GrowingBuffer
 from tests.noted_calls import calls_of
 
 from .peer import KEPT, Peer

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, MemoryPool, UnpooledMemory
+from cudadrv import DeviceArray, MemoryPool
+from cudadrv.memory import UnpooledMemory
 
 from .peer import Peer
 

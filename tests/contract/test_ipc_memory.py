@@ -14,15 +14,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import (
-    CountedMemory,
-    DeviceArray,
-    DeviceBuffer,
-    HookedMemory,
-    IpcMemoryHandle,
-    MemoryPool,
-    UnpooledMemory,
-)
+from cudadrv import DeviceArray, DeviceBuffer, MemoryPool
 from cudadrv.driver.pickling import device_named
 from cudadrv.errors import (
     ArgumentTypeError,
@@ -36,6 +28,8 @@ from cudadrv.errors import (
     StreamCaptureUnsupportedError,
     WrongDeviceError,
 )
+from cudadrv.ipc import IpcMemoryHandle
+from cudadrv.memory import CountedMemory, HookedMemory, UnpooledMemory
 from tests.noted_calls import calls_of
 from tests.patience import SECONDS
 
@@ -417,7 +411,7 @@ def test_handles_that_name_nothing_are_rejected(stream: cudadrv.Stream) -> None:
     with pytest.raises(CudaError):
         IpcMemoryHandle(bytes(64), device, 10).open(stream)
     with pytest.raises(ArgumentTypeError, match="IpcMemoryHandle.open: pool"):
-        IpcMemoryHandle(bytes(64), device, 10).open(stream, cudadrv.DriverMemory())
+        IpcMemoryHandle(bytes(64), device, 10).open(stream, cudadrv.memory.DriverMemory())
     with pytest.raises(ArgumentTypeError, match="IpcMemoryHandle.of: memory"):
         IpcMemoryHandle.of(np.zeros(3))  # type: ignore[arg-type]  # what is tested
     with open("/dev/null") as file, pytest.raises(CudaError):

@@ -170,7 +170,7 @@ def test_a_device_is_found_by_its_pci_address_and_reports_its_properties() -> No
     properties = device.properties
     assert properties.warp_size == 32
     assert properties.multiprocessor_count == device.attribute(
-        cudadrv.DeviceAttribute.MULTIPROCESSOR_COUNT
+        cudadrv.driver.DeviceAttribute.MULTIPROCESSOR_COUNT
     )
     assert "max_threads_per_block" in dir(properties)
     with pytest.raises(AttributeError, match="no property 'colour'"):
@@ -222,14 +222,14 @@ OLD_PTX = """
 @pytest.mark.parametrize(
     "jit",
     [
-        cudadrv.JitOptions(max_registers=32, optimization=1),
-        cudadrv.JitOptions(line_info=True),
-        cudadrv.JitOptions(debug=True, optimization=0),
+        cudadrv.launch.JitOptions(max_registers=32, optimization=1),
+        cudadrv.launch.JitOptions(line_info=True),
+        cudadrv.launch.JitOptions(debug=True, optimization=0),
     ],
     ids=["registers", "lines", "debug"],
 )
 def test_options_reach_the_compiler_of_ptx(
-    context: cudadrv.Context, stream: cudadrv.Stream, jit: cudadrv.JitOptions
+    context: cudadrv.Context, stream: cudadrv.Stream, jit: cudadrv.launch.JitOptions
 ) -> None:
     out = stream.zeros(1, np.uint32)
     with context.load_module(OLD_PTX, jit=jit) as module:
@@ -241,6 +241,6 @@ def test_options_reach_the_compiler_of_ptx(
 
 def test_options_out_of_range_are_rejected() -> None:
     with pytest.raises(ValueError, match="max_registers is 300"):
-        cudadrv.JitOptions(max_registers=300)
+        cudadrv.launch.JitOptions(max_registers=300)
     with pytest.raises(ValueError, match="optimization is 5"):
-        cudadrv.JitOptions(optimization=5)
+        cudadrv.launch.JitOptions(optimization=5)

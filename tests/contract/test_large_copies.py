@@ -176,7 +176,7 @@ def test_a_captured_copy_reads_the_array_at_each_replay(stream: cudadrv.Stream) 
 def test_a_strided_array_cannot_be_captured(stream: cudadrv.Stream) -> None:
     device = stream.empty(8, "u1")
     with (
-        pytest.raises(cudadrv.CopyError, match="strided array cannot be captured"),
+        pytest.raises(cudadrv.errors.CopyError, match="strided array cannot be captured"),
         stream.capture(),
     ):
         stream.copy(device, np.zeros(16, np.uint8)[::2])

@@ -369,7 +369,7 @@ def test_dynamic_shared_memory_above_48_kib(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     limit = stream.context.device.attribute(
-        cudadrv.DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        cudadrv.driver.DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     )
     if limit <= 48 << 10:
         pytest.skip("needs a device with more than 48 KiB of shared memory a block")

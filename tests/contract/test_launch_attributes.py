@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import AccessWindow, LaunchAttributes, LaunchConfig
+from cudadrv import LaunchConfig
 from cudadrv.driver._api import CUkernelNodeAttrID as _Id
 from cudadrv.errors import ArgumentTypeError, ClosedError, LaunchConfigError, WrongDeviceError
+from cudadrv.launch import AccessWindow, LaunchAttributes
 
 from .conftest import all_functions
 
@@ -20,7 +21,7 @@ extern "C" __global__ void add(int* x, int step)
 """
 
 
-def of_node(node: cudadrv.KernelNode, number: _Id) -> Any:
+def of_node(node: cudadrv.graph.KernelNode, number: _Id) -> Any:
     """Read an attribute of a kernel's node from the driver, as the binding's union."""
     code, value = all_functions().cuGraphKernelNodeGetAttribute(node.handle, number)
     assert not code
@@ -29,7 +30,7 @@ def of_node(node: cudadrv.KernelNode, number: _Id) -> Any:
 
 def node_with(
     kernels: cudadrv.Module, stream: cudadrv.Stream, attributes: LaunchAttributes
-) -> tuple[cudadrv.KernelNode, cudadrv.Graph]:
+) -> tuple[cudadrv.graph.KernelNode, cudadrv.Graph]:
     graph = stream.context.new_graph()
     config = LaunchConfig(2, 32, attributes=attributes)
     return graph.add_kernel(kernels.kernel("add"), config, stream.zeros(64, np.int32), 1), graph

@@ -13,9 +13,10 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import AccessWindow, LaunchAttributes, LaunchConfig
+from cudadrv import LaunchConfig
 from cudadrv.driver._api import CUlaunchAttributeID as _Id
 from cudadrv.errors import CudadrvError, LaunchConfigError
+from cudadrv.launch import AccessWindow, LaunchAttributes
 from tests.noted_calls import replaced_calls
 
 from .conftest import compile_module

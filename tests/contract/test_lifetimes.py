@@ -113,8 +113,9 @@ def test_what_shares_objects_of_the_driver_is_neither_copied_nor_pickled(
     assert runtime is not None
     handles: tuple[object, ...] = (
         context.new_stream_pool(2), context.legacy_stream, context.limits, cudadrv.DeviceArena(),
-        cudadrv.ArenaMemory(), cudadrv.CudaAllocator(stream), cudadrv.CountedMemory(),
-        cudadrv.PinnedPool(), cudadrv.LinearAlgebra(stream), SobolDvCache(stream), runtime,
+        cudadrv.memory.ArenaMemory(), cudadrv.memory.CudaAllocator(stream),
+        cudadrv.memory.CountedMemory(), cudadrv.memory.PinnedPool(),
+        cudadrv.blas.LinearAlgebra(stream), SobolDvCache(stream), runtime,
     )  # fmt: skip
     if context.device.compute_capability >= (9, 0):
         handles += (context.sm_resource, context.new_graph().new_condition())
@@ -160,6 +161,6 @@ def test_images_are_taken_from_any_bytes(
 def test_a_module_without_kernels_has_none(context: cudadrv.Context) -> None:
     module = compile_module(context, "__device__ int alone = 3;", "&alone")
     assert module.kernel_names == ()
-    with pytest.raises(cudadrv.KernelNotFoundError, match="no kernel 'k'; it has: &alone"):
+    with pytest.raises(cudadrv.errors.KernelNotFoundError, match="no kernel 'k'; it has: &alone"):
         module.kernel("k")
     assert np.prod(module.global_array("&alone", dtype="i4").shape) == 1

@@ -384,21 +384,21 @@ def test_fill_accepts_one_value_of_the_dtype(stream: cudadrv.Stream) -> None:
 
 def test_the_drivers_pool_can_be_queried_and_trimmed(context: cudadrv.Context) -> None:
     device, stream = context.device, context.default_stream
-    former = cudadrv.pool_info(device)
+    former = cudadrv.memory.pool_info(device)
     nbytes = 256 << 20
     try:
-        cudadrv.set_release_threshold(device, 1 << 40)
+        cudadrv.memory.set_release_threshold(device, 1 << 40)
         with stream.alloc(nbytes):
             stream.synchronize()
-            inside = cudadrv.pool_info(device)
+            inside = cudadrv.memory.pool_info(device)
             # Driver 580 was seen to count 1 MiB more as used than as reserved.
             assert min(inside.reserved, inside.used) >= nbytes
             assert inside.release_threshold == 1 << 40
         stream.synchronize()
-        after = cudadrv.pool_info(device)
+        after = cudadrv.memory.pool_info(device)
         assert after.used <= inside.used - nbytes
         assert after.reserved >= nbytes
-        cudadrv.trim_pool(device)
-        assert cudadrv.pool_info(device).reserved < after.reserved
+        cudadrv.memory.trim_pool(device)
+        assert cudadrv.memory.pool_info(device).reserved < after.reserved
     finally:
-        cudadrv.set_release_threshold(device, former.release_threshold)
+        cudadrv.memory.set_release_threshold(device, former.release_threshold)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DriverMemory, HookedMemory, MemoryPool, MemoryStream, using_memory
+from cudadrv import MemoryPool, using_memory
 from cudadrv.errors import (
     ClosedError,
     OutOfMemoryError,
     PeerAccessUnsupportedError,
     WrongDeviceError,
 )
+from cudadrv.memory import DriverMemory, HookedMemory, MemoryStream
 
 MIB = 1 << 20
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import (
+from cudadrv import using_memory
+from cudadrv.driver._api import CUdeviceptr
+from cudadrv.driver.driver_selection import current
+from cudadrv.errors import ArgumentError, ArgumentTypeError, StreamCaptureUnsupportedError
+from cudadrv.memory import (
     ArenaMemory,
     CountedMemory,
     DriverMemory,
     MemoryResource,
     MemoryStatistics,
-    using_memory,
 )
-from cudadrv.driver._api import CUdeviceptr
-from cudadrv.driver.driver_selection import current
-from cudadrv.errors import ArgumentError, ArgumentTypeError, StreamCaptureUnsupportedError
 from cudadrv.memory.resource import MemoryStream
 from tests.patience import wait_until
 
@@ -203,15 +203,15 @@ def test_what_is_no_address_is_rejected(stream: cudadrv.Stream, address: object)
 
 @pytest.mark.parametrize(
     "resource",
-    [DriverMemory(), cudadrv.CountedMemory(), cudadrv.HookedMemory(), ArenaMemory(),
-     cudadrv.UnpooledMemory()],
+    [DriverMemory(), cudadrv.memory.CountedMemory(), cudadrv.memory.HookedMemory(), ArenaMemory(),
+     cudadrv.memory.UnpooledMemory()],
     ids=lambda resource: type(resource).__name__,
 )  # fmt: skip
 def test_what_resources_are_given_is_checked(
     stream: cudadrv.Stream, resource: MemoryResource
 ) -> None:
     places: list[MemoryStream] = []
-    keeping = cudadrv.HookedMemory(allocated=lambda *given: places.append(given[2]))
+    keeping = cudadrv.memory.HookedMemory(allocated=lambda *given: places.append(given[2]))
     with using_memory(keeping):
         stream.alloc(8)
     (place,) = places
@@ -226,7 +226,7 @@ def test_what_resources_are_given_is_checked(
 
 
 def test_what_is_no_resource_is_rejected(stream: cudadrv.Stream) -> None:
-    wrong: cudadrv.MemoryResource = 3  # type: ignore[assignment]  # on purpose
+    wrong: cudadrv.memory.MemoryResource = 3  # type: ignore[assignment]  # on purpose
     with (
         pytest.raises(ArgumentTypeError, match="resource is 3, .* allocate and deallocate"),
         using_memory(wrong),

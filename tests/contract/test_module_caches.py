@@ -11,8 +11,9 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import KeyedPtxModuleCache, LaunchConfig, Module, PtxModuleCache
+from cudadrv import LaunchConfig, Module, PtxModuleCache
 from cudadrv.errors import ArgumentTypeError, ArgumentValueError, CudaError, DriverCallFailed
+from cudadrv.runtime import KeyedPtxModuleCache
 from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
@@ -183,7 +184,7 @@ def test_what_cannot_be_called_with_nothing_makes_no_source(
         with pytest.raises(ArgumentTypeError, match=words):
             PtxModuleCache().get_or_compile(context, "unit", wrong)
         with pytest.raises(ArgumentTypeError, match=words):
-            cudadrv.register_module("made of what cannot make it", wrong)
+            cudadrv.client.register_module("made of what cannot make it", wrong)
     words = "source is .*: give text, or a function of the key"
     for wrong in (module.kernel(module.kernel_names[0]), lambda: EMPTY, lambda a, b: EMPTY):
         with pytest.raises(ArgumentTypeError, match=words):

@@ -259,7 +259,7 @@ def test_the_module_cache_reports_whose_source_failed(context: cudadrv.Context) 
     with pytest.raises(DriverCallFailed, match=r"^spline NVRTC compile failed: ") as caught:
         PtxModuleCache().get_or_compile(context, "spline", "void f( {")
     assert isinstance(caught.value.__cause__, ptx.CompileError)
-    keyed = cudadrv.KeyedPtxModuleCache()
+    keyed = cudadrv.runtime.KeyedPtxModuleCache()
     with pytest.raises(DriverCallFailed, match=r"^spline NVRTC compile failed \(key=3\): "):
         keyed.get_or_compile(context, 3, "spline", lambda key: "void f( {")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, LaunchConfig, MappedBuffer, MulticastObject, PhysicalMemory
+from cudadrv import DeviceArray, LaunchConfig
 from cudadrv.driver._api import CUresult
 from cudadrv.driver.attributes import DeviceAttribute
 from cudadrv.driver.driver_selection import current
@@ -22,6 +22,7 @@ from cudadrv.errors import (
     NotSupportedError,
     UnsupportedError,
 )
+from cudadrv.memory import MappedBuffer, MulticastObject, PhysicalMemory
 from tests.noted_calls import calls_of, replaced_calls
 
 from .conftest import compile_module

@@ -6,7 +6,7 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import DeviceAttribute
+from cudadrv.driver import DeviceAttribute
 from cudadrv.errors import ArgumentTypeError, InvalidValueError, LaunchConfigError
 
 SOURCE = """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import LaunchConfig, OpenGLBuffer, OpenGLImage, Surface, opengl_devices
+from cudadrv import LaunchConfig
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     AlreadyMappedError,
@@ -20,6 +20,8 @@ from cudadrv.errors import (
     InvalidHandleError,
     UnsupportedError,
 )
+from cudadrv.opengl import OpenGLBuffer, OpenGLImage, opengl_devices
+from cudadrv.texture import Surface
 from tests.noted_calls import calls_of
 
 from .headless_opengl import TEXTURE_2D_ARRAY, HeadlessOpenGL, NoOpenGLError

@@ -22,7 +22,7 @@ _CONFIG = LaunchConfig(8, 128)
 @pytest.fixture
 def own_contexts(second_context: cudadrv.Context) -> tuple[cudadrv.Context, cudadrv.Context]:
     """New contexts of two devices, none of which reaches the other."""
-    if not cudadrv.can_access_peer(cudadrv.Device.get(0), cudadrv.Device.get(1)):
+    if not cudadrv.driver.can_access_peer(cudadrv.Device.get(0), cudadrv.Device.get(1)):
         pytest.skip("needs two devices that reach each other's memory")
     return cudadrv.Context.create(0), cudadrv.Context.create(1)
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import LaunchConfig, PinnedPool
+from cudadrv import LaunchConfig
+from cudadrv.memory import PinnedPool
 from tests.several_threads import running
 
 from .conftest import compile_module
@@ -94,7 +95,7 @@ def test_what_is_no_size_is_rejected() -> None:
 
 
 def test_a_pool_is_shown_with_what_it_holds() -> None:
-    pool = cudadrv.PinnedPool()
+    pool = cudadrv.memory.PinnedPool()
     assert repr(pool) == "<PinnedPool 0 bytes cached, pinned 0 times, reused 0 times>"
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import ContextFlags, DevicePool
+from cudadrv import DevicePool
+from cudadrv.driver import ContextFlags
 from cudadrv.errors import ClosedError, InvalidDeviceError, InvalidValueError
 from tests.current_context import current_context
 from tests.several_threads import all_at_once

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, LaunchConfig
+from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError, ExportError
 from cudadrv.interop import Reader, register
 from cudadrv.memory.array import AnyDeviceArray
 from cudadrv.memory.export import VersionedTensor, capsule_pointer
+from cudadrv.texture import CudaArray
 
 from .protocols import ByDlpack, ByInterface
 
@@ -129,7 +130,7 @@ def test_each_operation_that_writes_it_raises(
         for number, write in enumerate(writes(stream, view, 7)):
             try:
                 write()
-            except (ArgumentError, cudadrv.CopyError) as error:
+            except (ArgumentError, cudadrv.errors.CopyError) as error:
                 # A graph's node takes no strided memory in the first place.
                 if "is read-only" not in str(error) and "contiguous" not in str(error):
                     failures.append((view, number, str(error)))
@@ -219,7 +220,7 @@ def test_it_is_read_as_other_memory(
     stream.copy_batch([(target, imported)])
     target[1] = imported[2]
     assert np.array_equal(stream.to_host(target), DATA[[0, 2, 2, 3]])
-    cudadrv.Texture(stream.import_array(form(base)).reshape(16))
+    cudadrv.texture.Texture(stream.import_array(form(base)).reshape(16))
     for _ in range(20):  # the streams that read it are forgotten as others are
         with context.new_stream() as reader:
             assert reader.to_host(imported)[3, 3] == 15

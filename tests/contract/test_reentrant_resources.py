@@ -7,8 +7,9 @@ import threading
 import pytest
 
 import cudadrv
-from cudadrv import CountedMemory, DeviceBuffer, DriverMemory, HookedMemory, using_memory
+from cudadrv import DeviceBuffer, using_memory
 from cudadrv.errors import ArgumentValueError
+from cudadrv.memory import CountedMemory, DriverMemory, HookedMemory
 from cudadrv.memory.resource import MemoryStream
 from tests.patience import SECONDS
 from tests.several_threads import all_at_once

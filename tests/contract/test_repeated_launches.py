@@ -183,7 +183,7 @@ def test_an_array_that_is_closed_at_any_point_of_a_launch_is_held_or_rejected(
 
 
 def test_memory_of_a_peer_is_ordered_at_every_launch(second_context: cudadrv.Context) -> None:
-    if not cudadrv.can_access_peer(cudadrv.Device.get(0), cudadrv.Device.get(1)):
+    if not cudadrv.driver.can_access_peer(cudadrv.Device.get(0), cudadrv.Device.get(1)):
         pytest.skip("needs two devices that reach each other's memory")
     with cudadrv.Context.create(0) as here, cudadrv.Context.create(1) as there:
         here.enable_peer_access(there)
@@ -246,8 +246,10 @@ def test_a_dropped_array_gives_its_memory_back_at_once(
 ) -> None:
     freed: list[int] = []
 
-    class Resource(cudadrv.DriverMemory):
-        def deallocate(self, address: int, nbytes: int, stream: cudadrv.MemoryStream) -> None:
+    class Resource(cudadrv.memory.DriverMemory):
+        def deallocate(
+            self, address: int, nbytes: int, stream: cudadrv.memory.MemoryStream
+        ) -> None:
             freed.append(address)
             super().deallocate(address, nbytes, stream)
 

@@ -38,12 +38,12 @@ with stream.capture() as graph:
     k.launch(stream, LaunchConfig(1, 1), x)
 exe = graph.instantiate()
 exe.launch(stream)
-array = cudadrv.CudaArray(context, 16, np.float32)
-texture = cudadrv.Texture(array)
+array = cudadrv.texture.CudaArray(context, 16, np.float32)
+texture = cudadrv.texture.Texture(array)
 pool = cudadrv.MemoryPool(context.device)
-growing = cudadrv.GrowingBuffer(stream, 1 << 20)
+growing = cudadrv.memory.GrowingBuffer(stream, 1 << 20)
 host = np.zeros(64, "u1")
-registered = cudadrv.RegisteredArray(host)
+registered = cudadrv.memory.RegisteredArray(host)
 variable = module.global_array("&n", dtype="i4")
 green = cudadrv.Context.create_green(context.sm_resource.split(8, 1)[0])
 green_stream = green.new_stream()
@@ -151,7 +151,7 @@ print(stream.to_host(stream.to_device(np.arange(12, dtype="i4").reshape(3, 4)).T
 a = stream.to_device(np.eye(3, dtype="f4"))
 out = stream.zeros((3, 3), "f4")
 try:
-    cudadrv.LinearAlgebra(stream).gemm(a, a, out)
+    cudadrv.blas.LinearAlgebra(stream).gemm(a, a, out)
 except cudadrv.errors.RuntimeDependencyUnavailable:
     stream.copy(out, a)  # a machine without cuBLAS's package
 print(before, sum(cudadrv.scatter_map(runtime, np.arange(100), doubled)))
@@ -202,7 +202,7 @@ try:
     context.reset()
 except ClosedError as error:
     print(error)
-print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
+print(cudadrv.memory.pool_info(cudadrv.Device.get(0)).used, told)
 """
     )
     assert text.splitlines() == [
@@ -271,7 +271,7 @@ gc.collect()
 print(works(cuda_context_for(0)), end=" ")
 gc.collect()
 cuda_context_for(0).synchronize()
-print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
+print(cudadrv.memory.pool_info(cudadrv.Device.get(0)).used, told)
 """
     )
     assert text.splitlines() == ["True False " * 9 + "True", "True 0 []"]

@@ -6,21 +6,18 @@ import time
 import pytest
 
 import cudadrv
-from cudadrv import (
+from cudadrv import GpuPolicy, GpuRuntime, LaunchConfig, Module
+from cudadrv.errors import DriverCallFailed
+from cudadrv.runtime import (
     CudaBackendContext,
     CudaBackendParts,
     GpuAvailable,
     GpuDispatchPolicy,
-    GpuPolicy,
-    GpuRuntime,
-    LaunchConfig,
-    Module,
     PolicyOrigin,
     calibrated_policy_for_device,
     probe_backend_with_compile,
     probe_cuda_backend,
 )
-from cudadrv.errors import DriverCallFailed
 from tests.several_threads import all_at_once
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))

@@ -10,16 +10,16 @@ import pytest
 
 import cudadrv
 from cudadrv import (
-    GpuDispatchPolicy,
     GpuRuntime,
     LaunchConfig,
     PtxModuleCache,
-    ScatterError,
     balanced_partition,
     current_tile,
     scatter_batched,
     scatter_map,
 )
+from cudadrv.pool import ScatterError
+from cudadrv.runtime import GpuDispatchPolicy
 from tests.several_threads import all_at_once
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))

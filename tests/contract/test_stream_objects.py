@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CachePreference, LaunchConfig
+from cudadrv import LaunchConfig
+from cudadrv.driver import CachePreference
 from cudadrv.errors import CudaError
 
 from .conftest import compile_module
@@ -147,7 +148,7 @@ def test_limits_of_a_context_are_read_and_set(context: cudadrv.Context) -> None:
 def test_the_persisting_part_of_the_cache_is_set_up_to_what_the_device_has(
     context: cudadrv.Context,
 ) -> None:
-    attribute = cudadrv.DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE
+    attribute = cudadrv.driver.DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE
     most = context.device.attribute(attribute)
     with cudadrv.Context.create(context.device) as own:
         if not most:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, FilterMode, LaunchConfig, MipmappedArray, Surface, Texture
+from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError, ClosedError, TextureError, WrongDeviceError
+from cudadrv.texture import CudaArray, FilterMode, MipmappedArray, Surface, Texture
 
 SOURCE = """
 extern "C" __global__ void write_line(cudaSurfaceObject_t s, float a)

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 import cudadrv
-from cudadrv import LaunchConfig, TensorElement, TensorFill, TensorMap
+from cudadrv import LaunchConfig
+from cudadrv.tensor_map import TensorElement, TensorFill, TensorMap
 
 from .conftest import compile_module
 from .tensor_kernels import BOXES, dumped, needs_tensor_maps

@@ -70,18 +70,19 @@ KINDS = {
 def copied(kind, map_of, x):
     stream = cuda_context_for(0).default_stream
     if map_of == "tiles":
-        tensor_map = cudadrv.TensorMap(stream.zeros((16, 64), "f2"), (16, 32))
+        tensor_map = cudadrv.tensor_map.TensorMap(stream.zeros((16, 64), "f2"), (16, 32))
     elif map_of in ("slices", "halves"):
         slices = stream.zeros((5, 40, 8, 8), "u2" if map_of == "slices" else "f2")
-        tensor_map = cudadrv.TensorMap(slices, (2, 1, 8, 8),
-                                       interleave=cudadrv.TensorInterleave.BYTES_16)
+        tensor_map = cudadrv.tensor_map.TensorMap(slices, (2, 1, 8, 8),
+                                       interleave=cudadrv.tensor_map.TensorInterleave.BYTES_16)
     elif map_of in ("sliced images", "sliced border"):
         corners = [(0, 0) if map_of == "sliced images" else (-1, -1)] * 2
-        tensor_map = cudadrv.TensorMap.im2col(stream.zeros((3, 20, 6, 8, 8), "u2"), *corners, 8, 20,
-                                              interleave=cudadrv.TensorInterleave.BYTES_16)
+        images = stream.zeros((3, 20, 6, 8, 8), "u2")
+        by_16 = cudadrv.tensor_map.TensorInterleave.BYTES_16
+        tensor_map = cudadrv.tensor_map.TensorMap.im2col(images, *corners, 8, 20, interleave=by_16)
     elif map_of == "images":
         images = stream.zeros((1, 6, 6, 16), "f2")
-        tensor_map = cudadrv.TensorMap.im2col(images, (0, 0), (0, 0), 8, 4)
+        tensor_map = cudadrv.tensor_map.TensorMap.im2col(images, (0, 0), (0, 0), 8, 4)
     else:
         tensor_map = bytes(128)
     nbytes = getattr(tensor_map, "box_nbytes", 1024)

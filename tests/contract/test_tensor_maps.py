@@ -8,14 +8,7 @@ from numpy.typing import NDArray
 
 import cudadrv
 import ptx
-from cudadrv import (
-    LaunchConfig,
-    TensorElement,
-    TensorFill,
-    TensorInterleave,
-    TensorMap,
-    TensorSwizzle,
-)
+from cudadrv import LaunchConfig
 from cudadrv.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -24,6 +17,7 @@ from cudadrv.errors import (
     TensorMapError,
     WrongDeviceError,
 )
+from cudadrv.tensor_map import TensorElement, TensorFill, TensorInterleave, TensorMap, TensorSwizzle
 
 from .conftest import compile_module
 from .tensor_atoms import TABLES, require_atoms_in_place

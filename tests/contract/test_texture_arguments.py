@@ -8,21 +8,14 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import (
-    AddressMode,
-    CudaArray,
-    FilterMode,
-    LaunchConfig,
-    MipmappedArray,
-    ReadMode,
-    Texture,
-)
+from cudadrv import LaunchConfig
 from cudadrv.errors import (
     ArgumentError,
     ClosedError,
     TextureError,
     WrongDeviceError,
 )
+from cudadrv.texture import AddressMode, CudaArray, FilterMode, MipmappedArray, ReadMode, Texture
 
 from .conftest import compile_module
 

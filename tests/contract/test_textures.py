@@ -11,19 +11,12 @@ import numpy.typing as npt
 import pytest
 
 import cudadrv
-from cudadrv import (
-    AddressMode,
-    CudaArray,
-    FilterMode,
-    LaunchConfig,
-    MipmappedArray,
-    ReadMode,
-    Texture,
-)
+from cudadrv import LaunchConfig
 from cudadrv.errors import (
     DTypeError,
     TextureError,
 )
+from cudadrv.texture import AddressMode, CudaArray, FilterMode, MipmappedArray, ReadMode, Texture
 
 from .texture_reference import cube_place, from_srgb, sample_all
 

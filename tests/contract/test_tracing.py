@@ -101,7 +101,7 @@ def test_copies_allocations_and_waits_carry_their_sizes(
             device = stream.to_device(np.arange(100, dtype="f8"))
         stream.to_host(device)
         device.close()
-        cudadrv.trim_pool(stream.context.device)  # what the stream keeps for its next arrays
+        cudadrv.memory.trim_pool(stream.context.device)  # what the stream keeps for its next arrays
     by_name = {event["name"]: event for event in events(path) if event["ph"] == "X"}
     assert by_name["cuMemAllocAsync"]["args"] == {"bytes": 800}
     assert by_name["cuMemcpyHtoDAsync"]["cat"] == "copy"

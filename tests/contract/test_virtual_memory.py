@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, LaunchConfig, MappedBuffer, PhysicalMemory, VirtualMemoryResource
+from cudadrv import DeviceArray, LaunchConfig
 from cudadrv.driver.attributes import DeviceAttribute
 from cudadrv.errors import (
     ArgumentTypeError,
@@ -23,6 +23,7 @@ from cudadrv.errors import (
     UnsupportedError,
     WrongDeviceError,
 )
+from cudadrv.memory import MappedBuffer, PhysicalMemory, VirtualMemoryResource
 from tests.noted_calls import calls_of
 
 from .conftest import compile_module
@@ -126,7 +127,7 @@ def test_wrong_memory_is_rejected(stream: cudadrv.Stream) -> None:
 def test_another_device_uses_memory_that_is_open_to_it(
     stream: cudadrv.Stream, second_context: cudadrv.Context
 ) -> None:
-    if not cudadrv.can_access_peer(second_context.device, stream.context.device):
+    if not cudadrv.driver.can_access_peer(second_context.device, stream.context.device):
         pytest.skip("the devices are not connected")
     with (
         cudadrv.Context.create(1) as own,  # without peer access
@@ -153,7 +154,7 @@ def test_another_device_uses_memory_that_is_open_to_it(
 def test_one_buffer_has_memory_of_two_devices(
     stream: cudadrv.Stream, second_context: cudadrv.Context
 ) -> None:
-    if not cudadrv.can_access_peer(stream.context.device, second_context.device):
+    if not cudadrv.driver.can_access_peer(stream.context.device, second_context.device):
         pytest.skip("the devices are not connected")
     kernel = compile_module(stream.context, ADD).kernel("add")
     pieces = [PhysicalMemory(1, device) for device in (0, 1)]
@@ -278,7 +279,7 @@ def test_mapped_memory_goes_after_work_on_other_streams(
 def test_a_resource_opens_its_memory_to_other_devices(
     stream: cudadrv.Stream, second_context: cudadrv.Context
 ) -> None:
-    if not cudadrv.can_access_peer(second_context.device, stream.context.device):
+    if not cudadrv.driver.can_access_peer(second_context.device, stream.context.device):
         pytest.skip("the devices are not connected")
     kernel = compile_module(second_context, ADD).kernel("add")
     with (

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cudadrv import AddressMode
+from cudadrv.texture import AddressMode
 
 Values = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudadrv
-from cudadrv import TensorMap, TensorSwizzle
+from cudadrv.tensor_map import TensorMap, TensorSwizzle
 
 _FOLDER = Path(__file__).with_name("ptx_of_others")
 _SHARED_BYTES = 16384

@@ -14,8 +14,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import cudadrv
-import ptx
 from cudadrv import errors
 from cudadrv.errors import CudadrvError
 
@@ -28,7 +26,8 @@ UNTOLD: Final = "(say what it is)"
 """Instead of the text of a variable or an alias, which has no docstring."""
 _PAGES: Final = {
     "cudadrv.blas": "client", "cudadrv.client": "client", "cudadrv.cluster": "pool",
-    "cudadrv.emulator": "emulator", "cudadrv.graph": "streams", "cudadrv.interop": "memory",
+    "cudadrv.checkpoint": "streams", "cudadrv.emulator": "emulator", "cudadrv.graph": "streams",
+    "cudadrv.interop": "memory", "cudadrv.ipc": "memory",
     "cudadrv.launch": "kernels", "cudadrv.opengl": "memory",
     "cudadrv.memory": "memory", "cudadrv.pool": "pool", "cudadrv.runtime": "runtime",
     "cudadrv.stream": "streams", "cudadrv.tensor_map": "tensor-maps",
@@ -50,23 +49,30 @@ def emulator_names() -> set[str]:
     }
 
 
-# One application's: not in the root, where other users would meet them.
-_APPLICATION: Final = {
-    "cudadrv.client.SobolDvCache",
-    "cudadrv.runtime.PirlsCurvature",
-    "cudadrv.runtime.PirlsFamily",
-    "cudadrv.runtime.PirlsLoopAdmission",
-    "cudadrv.runtime.RemlOuterAdmission",
-}
+# Submodules whose names stand in `cudadrv` too, if they are of daily use.
+SUBMODULES: Final = (
+    "blas", "checkpoint", "client", "cluster", "driver", "graph", "interop", "ipc", "launch",
+    "memory", "nvml", "opengl", "pool", "runtime", "stream", "tensor_map", "texture", "tracing",
+)  # fmt: skip
+
+
+def names_of_cudadrv() -> set[str]:
+    """The names of `cudadrv`, and those of its submodules that it does not have."""
+    root: list[str] = importlib.import_module("cudadrv").__all__
+    names = {f"cudadrv.{name}" for name in root}
+    for submodule in SUBMODULES:
+        module = f"cudadrv.{submodule}"
+        listed: list[str] = importlib.import_module(module).__all__
+        names |= {f"{module}.{name}" for name in {*listed} - {*root}}
+    return names
 
 
 def public_names() -> set[str]:
     """Every public name, with the package that users take it from."""
-    names = _APPLICATION | {f"cudadrv.errors.{name}" for name in dir(errors)}
+    names = {f"cudadrv.errors.{name}" for name in dir(errors)}
     names |= {f"cudadrv.emulator.{name}" for name in emulator_names()}
-    for package in (cudadrv, ptx):
-        listed: list[str] = package.__all__
-        names |= {f"{package.__name__}.{name}" for name in listed}
+    listed: list[str] = importlib.import_module("ptx").__all__
+    names |= {f"ptx.{name}" for name in listed} | names_of_cudadrv()
     for part in ("report", "strategies", "verify"):
         module = f"cudadrv.testing.{part}"
         names |= {f"{module}.{name}" for name in importlib.import_module(module).__all__}
@@ -103,7 +109,7 @@ def page_of(name: str) -> Path:
     """The page that a name belongs into, by the room of what it is."""
     found, package = named(name), name.rpartition(".")[0]
     is_error = isinstance(found, type) and issubclass(found, BaseException)
-    if package in ("cudadrv", "cudadrv.client", "cudadrv.runtime"):
+    if package == "cudadrv" or package.removeprefix("cudadrv.") in SUBMODULES:
         room = ".".join(getattr(found, "__module__", "").split(".")[:2])
         page = _PAGES.get(room, "devices")
     elif package == "cudadrv.emulator":

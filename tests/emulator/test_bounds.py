@@ -49,7 +49,7 @@ def beyond(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
 
 
 def use_of_a_block_that_was_given_back(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
-    allocator = cudadrv.CudaAllocator(stream)
+    allocator = cudadrv.memory.CudaAllocator(stream)
     a, b = allocator.allocate(256), allocator.allocate(256)
     launch(stream, kernel, a, b, 0)
     allocator.deallocate(b, 256)
@@ -66,7 +66,7 @@ def use_of_a_slab_that_was_released(stream: cudadrv.Stream, kernel: cudadrv.Kern
 
 def parts_of_a_capture_arena(stream: cudadrv.Stream) -> tuple[AnyDeviceArray, int, int]:
     """The arena, and the addresses of two parts of 256 bytes, one behind the other."""
-    allocator = cudadrv.CudaAllocator(stream)
+    allocator = cudadrv.memory.CudaAllocator(stream)
     buffer = stream.zeros(4096, np.int32)
     allocator.freeze()
     allocator.install_arena(buffer.ptr, buffer.nbytes)
@@ -109,7 +109,7 @@ def test_without_the_check_it_is_not_seen(name: str) -> None:
 
 def test_memory_that_is_handed_out_again_is_used_again() -> None:
     def program(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
-        allocator, arena = cudadrv.CudaAllocator(stream), cudadrv.DeviceArena(np.int32)
+        allocator, arena = cudadrv.memory.CudaAllocator(stream), cudadrv.DeviceArena(np.int32)
         for _ in range(3):
             block = allocator.allocate(256)
             bucket, slab = arena.alloc(stream, 64)

@@ -9,7 +9,8 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import DeviceArray, LaunchConfig, MappedBuffer, PhysicalMemory, emulator
+from cudadrv import DeviceArray, LaunchConfig, emulator
+from cudadrv.memory import MappedBuffer, PhysicalMemory
 
 # The compiler sees one of the faults, too.
 NO_WARNINGS: Final = ptx.CompileOptions(extra=("-w",))

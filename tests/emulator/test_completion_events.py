@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import cudadrv
-from cudadrv import LaunchAttributes, LaunchConfig
+from cudadrv import LaunchConfig
+from cudadrv.launch import LaunchAttributes
 
 SOURCE = 'extern "C" __global__ void set(int* x) { *x = 7; }'
 

@@ -77,7 +77,7 @@ def test_memory_that_a_cache_holds_is_not_handed_out_after_the_end() -> None:
     arena = cudadrv.DeviceArena()
     with emulator.session():
         stream = cudadrv.cuda_context_for(0).new_stream()
-        allocator = cudadrv.CudaAllocator(stream)
+        allocator = cudadrv.memory.CudaAllocator(stream)
         allocator.deallocate(allocator.allocate(64), 64)
         late = allocator.allocate(32)
         arena.release(*arena.alloc(stream, 4, "a"))

@@ -10,16 +10,8 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import (
-    Context,
-    CudaClient,
-    DeviceArena,
-    KeyedPtxModuleCache,
-    PtxModuleCache,
-    emulator,
-    probe_backend_with_compile,
-    register_module,
-)
+from cudadrv import Context, CudaClient, DeviceArena, PtxModuleCache, emulator
+from cudadrv.client import register_module
 from cudadrv.errors import (
     CudadrvError,
     CudaError,
@@ -28,6 +20,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
     RuntimeDependencyUnavailable,
 )
+from cudadrv.runtime import KeyedPtxModuleCache, probe_backend_with_compile
 
 K: Final = 'extern "C" __global__ void k() {}'
 # The source, the options, and the class of the error.
@@ -125,5 +118,5 @@ def test_a_variant_of_a_variant_stays_one(context: Context) -> None:
     assert vars(twice)["command"] == "pip install x"
     assert str(pickle.loads(pickle.dumps(twice))) == "twice"
     assert type(DriverCallFailed.of(ValueError("v"), "other")) is DriverCallFailed
-    group = cudadrv.ScatterError("m", [ValueError("v")])
+    group = cudadrv.pool.ScatterError("m", [ValueError("v")])
     assert type(DriverCallFailed.of(group, "several")) is DriverCallFailed

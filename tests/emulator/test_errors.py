@@ -128,8 +128,8 @@ def test_there_is_one_root() -> None:
         errors.OutOfMemoryError("allocating 5 bytes", call="cuMemAllocAsync", text="no memory"),
         CudaError("work", call="cuNew", code=12345),
         errors.DriverCallFailed("it failed"),
-        cudadrv.TileError((ValueError("v"),), 1, range(3)),
-        cudadrv.ScatterError("m", [ValueError("v")]),
+        cudadrv.pool.TileError((ValueError("v"),), 1, range(3)),
+        cudadrv.pool.ScatterError("m", [ValueError("v")]),
         ptx.CompileError("the log", ptx.CompileOptions(defines={"N": 3}), name="k.cu"),
         ptx.HeaderNotFoundError("a.h", None, ("/x",), "the log", ptx.CompileOptions()),
         ptx.HeaderVersionError(
@@ -230,4 +230,4 @@ def test_a_traceback_shows_the_name_that_users_import() -> None:
     modules = {name: getattr(errors, name).__module__ for name in dir(errors)}
     assert modules.pop("UnsupportedTargetError") == "ptx.errors"
     assert set(modules.values()) == {"cudadrv.errors"}
-    assert cudadrv.TileError.__module__ != "cudadrv.errors"
+    assert cudadrv.pool.TileError.__module__ != "cudadrv.errors"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, IpcMemoryHandle, MemoryPool, UnpooledMemory
+from cudadrv import DeviceArray, MemoryPool
 from cudadrv.driver._api import (
     CUdeviceptr,
     CUipcEventHandle,
@@ -34,6 +34,8 @@ from cudadrv.driver._api import (
 from cudadrv.emulator import Emulator, session
 from cudadrv.emulator.calls.interprocess import PoolPointer, ProcessHandle
 from cudadrv.emulator.profiles import EmulatedDevice
+from cudadrv.ipc import IpcMemoryHandle
+from cudadrv.memory import UnpooledMemory
 from tests.contract.peer import KEPT, Peer
 from tests.short_cases import few
 

@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 
 import cudadrv
-from cudadrv import KeyedPtxModuleCache, PtxModuleCache, emulator
+from cudadrv import PtxModuleCache, emulator
 from cudadrv.errors import ArgumentValueError, DriverCallFailed
+from cudadrv.runtime import KeyedPtxModuleCache
 from ptx import compiling
 
 SOURCE = 'extern "C" __global__ void k() {}'

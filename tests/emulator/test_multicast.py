@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, LaunchConfig, MappedBuffer, MulticastObject, PhysicalMemory
+from cudadrv import DeviceArray, LaunchConfig
 from cudadrv.emulator import EmulatedDevice, session
 from cudadrv.errors import CudaError, IllegalAddressError, UnsupportedError
+from cudadrv.memory import MappedBuffer, MulticastObject, PhysicalMemory
 
 SOURCE = """
 extern "C" __global__ void store(int* team, int* own, int* out, int weak) {

@@ -343,7 +343,7 @@ def test_memory_whose_finalizer_waits_is_freed_once_and_after_the_call() -> None
         module = context.compile(LOOP)
         array = stream.zeros(64, "i4")
         before = machine.live_objects()["device memory"]
-        with cudadrv.using_memory(cudadrv.UnpooledMemory()):
+        with cudadrv.using_memory(cudadrv.memory.UnpooledMemory()):
             buffers = [stream.alloc(64)]
         assert machine.live_objects()["device memory"] == before + 1
         loop = module.kernel("loop")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, DeviceArray, LaunchConfig, OpenGLBuffer, OpenGLImage, Surface
+from cudadrv import DeviceArray, LaunchConfig
 from cudadrv.driver._api import (
     CUDA_ARRAY3D_DESCRIPTOR,
     CUarray,
@@ -36,6 +36,8 @@ from cudadrv.errors import (
     UnsupportedError,
     WrongDeviceError,
 )
+from cudadrv.opengl import OpenGLBuffer, OpenGLImage
+from cudadrv.texture import CudaArray, Surface
 from tests.bump_kernel import PTX
 from tests.noted_calls import replaced_calls
 
@@ -395,7 +397,7 @@ def test_calls_without_an_opengl_context_raise_before_they_reach_the_driver(
     with pytest.raises(InvalidGraphicsContextError, match="mapping <OpenGLBuffer 3 on device 0>"):
         buffer.map(stream).__enter__()
     with pytest.raises(InvalidGraphicsContextError, match="make an OpenGL context"):
-        cudadrv.opengl_devices()
+        cudadrv.opengl.opengl_devices()
     assert gl.calls == []
     gl.rejections.clear()
 
@@ -438,7 +440,7 @@ def test_a_registration_that_ends_without_an_opengl_context_ends_later(
 
 def test_the_devices_of_the_opengl_context_are_listed(gl: OpenGL) -> None:
     gl.devices = [1]
-    assert cudadrv.opengl_devices() == (cudadrv.Device.get(1),)
+    assert cudadrv.opengl.opengl_devices() == (cudadrv.Device.get(1),)
 
 
 def test_wrong_arguments_are_named(stream: cudadrv.Stream) -> None:

@@ -36,7 +36,7 @@ def test_thousands_of_releases_in_one_call_are_all_made(machine: emulator.Emulat
     with machine.on_call("cuStreamQuery", buffers.clear):
         stream.is_done()
     assert not buffers
-    assert not cudadrv.pool_info(stream.context.device).used
+    assert not cudadrv.memory.pool_info(stream.context.device).used
 
 
 def test_releases_are_made_after_a_call_that_an_interrupt_broke_off(
@@ -51,7 +51,7 @@ def test_releases_are_made_after_a_call_that_an_interrupt_broke_off(
     with machine.on_call("cuStreamQuery", interrupt), pytest.raises(KeyboardInterrupt):
         stream.is_done()
     buffer.close()
-    assert not cudadrv.pool_info(stream.context.device).used
+    assert not cudadrv.memory.pool_info(stream.context.device).used
 
 
 def test_a_finalizer_may_come_while_a_thread_makes_its_first_call(
@@ -75,7 +75,7 @@ def test_a_finalizer_may_come_while_a_thread_makes_its_first_call(
     thread.join()
     assert done == [True]
     assert not buffers
-    assert not cudadrv.pool_info(stream.context.device).used
+    assert not cudadrv.memory.pool_info(stream.context.device).used
 
 
 def test_what_broke_a_context_is_reported_once() -> None:
@@ -133,7 +133,7 @@ def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
     machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = cudadrv.cuda_context_for(0)
-    used = cudadrv.pool_info(context.device).used
+    used = cudadrv.memory.pool_info(context.device).used
     waiting = context.new_stream()
     code, stream = machine.cuStreamCreate(0)
     assert code == CUresult.CUDA_SUCCESS
@@ -158,7 +158,7 @@ def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
     waiting.is_done()
     assert answers == [(CUresult.CUDA_SUCCESS,)] * 2
     assert not unraisable
-    assert cudadrv.pool_info(context.device).used == used
+    assert cudadrv.memory.pool_info(context.device).used == used
 
 
 @pytest.mark.parametrize("order", ["immediate", "late"])
@@ -189,5 +189,5 @@ def test_a_context_that_another_thread_destroys_ends_deferred_releases(
             stream.is_done()
         assert planned.hits == 1
         # Nothing came to sys.unraisablehook, which would fail the test.
-        assert not cudadrv.pool_info(device).used
+        assert not cudadrv.memory.pool_info(device).used
         assert machine.live_objects()["context"] == before

@@ -69,6 +69,6 @@ def test_boxes_are_swizzled_by_larger_atoms_on_10_0(name: str) -> None:
 def test_a_swizzle_that_flips_halves_is_rejected() -> None:
     with emulator.session([emulator.EmulatedDevice(compute_capability=(10, 0))]):
         array = cudadrv.cuda_context_for(0).default_stream.zeros((16, 64), np.float16)
-        flipped = cudadrv.TensorSwizzle.BYTES_128_ATOM_32_FLIP_8
+        flipped = cudadrv.tensor_map.TensorSwizzle.BYTES_128_ATOM_32_FLIP_8
         with pytest.raises(NotSupportedError, match="copies no swizzles that flip halves"):
-            cudadrv.TensorMap(array, (16, 64), swizzle=flipped)
+            cudadrv.tensor_map.TensorMap(array, (16, 64), swizzle=flipped)

@@ -9,10 +9,10 @@ import pytest
 from cuda.bindings import driver
 
 import cudadrv
-from cudadrv import TensorMap, TensorSwizzle
 from cudadrv.driver._api import CUdeviceptr, CUresult
 from cudadrv.emulator import EmulatedDevice, Emulator, session
 from cudadrv.errors import NotSupportedError, TensorMapError
+from cudadrv.tensor_map import TensorMap, TensorSwizzle
 from ptx.emulate.model.tensor_map import NBYTES, TensorLayout
 from tests.rows import all_rows
 

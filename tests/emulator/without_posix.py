@@ -155,7 +155,7 @@ def main() -> None:
         for name, make in (
             ("pool", lambda: cudadrv.MemoryPool(context.device, shareable=True)),
             ("executor", cudadrv.cluster.GpuExecutor.local),
-            ("event", lambda: cudadrv.IpcEventHandle.of(shared_event())),
+            ("event", lambda: cudadrv.ipc.IpcEventHandle.of(shared_event())),
             ("stand_in", emulator.stand_in),
         ):
             try:

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import ClosedError, CudaArray, CudaClient, LaunchConfig, Texture, emulator
+from cudadrv import ClosedError, CudaClient, LaunchConfig, emulator
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
+from cudadrv.texture import CudaArray, Texture
 from tests.bump_kernel import PTX
 
 ONE = LaunchConfig(1, 1)
-cudadrv.register_module("ended sessions", 'extern "C" __global__ void k() {}')
+cudadrv.client.register_module("ended sessions", 'extern "C" __global__ void k() {}')
 
 
 def launch(client: CudaClient) -> None:

@@ -29,7 +29,7 @@ from ptx.emulate.exec import collection
 
 ONE = cudadrv.LaunchConfig(1, 1)
 
-cudadrv.register_module("bump", 'extern "C" __global__ void bump(unsigned *x) { *x += 1; }')
+cudadrv.client.register_module("bump", 'extern "C" __global__ void bump(unsigned *x) { *x += 1; }')
 context = cudadrv.cuda_context_for(0)
 stream = context.new_stream()
 array = stream.to_device(np.ones(LEAST_STAGED_BYTES, "u1"))  # by helpers, which a child has not

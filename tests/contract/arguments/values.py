@@ -428,9 +428,11 @@ def _is_usual(memory: Memory) -> bool:
 
 def views_of_memory(stream: cudadrv.Stream) -> Iterator[Value]:
     """Textures and surfaces, which a 64-bit integer takes, and a tensor map."""
-    texture = cudadrv.Texture(stream.zeros(64, "f4"))
+    texture = cudadrv.texture.Texture(stream.zeros(64, "f4"))
     yield Value("texture", texture, View(texture.handle))
-    surface = cudadrv.Surface(cudadrv.CudaArray(stream.context, (8, 8), "f4", surface=True))
+    surface = cudadrv.texture.Surface(
+        cudadrv.texture.CudaArray(stream.context, (8, 8), "f4", surface=True)
+    )
     yield Value("surface", surface, View(surface.handle))
 
 

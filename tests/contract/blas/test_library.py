@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 import cudadrv
-from cudadrv import LinearAlgebra, emulator
+from cudadrv import emulator
+from cudadrv.blas import LinearAlgebra
 from cudadrv.blas._nvmath import CublasApi, CusolverApi, Libraries, load_libraries
 from cudadrv.blas.library import LibraryRoutines
 from cudadrv.errors import (

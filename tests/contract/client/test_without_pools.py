@@ -45,7 +45,7 @@ def test_arrays_of_other_libraries_are_found_on_devices_without_pools() -> None:
         array = stream.to_device(np.arange(3))
         assert stream.to_host(stream.import_array(array)).tolist() == [0, 1, 2]
         with pytest.raises(NotSupportedError):
-            cudadrv.pool_info(stream.context.device)
+            cudadrv.memory.pool_info(stream.context.device)
 
 
 def test_a_request_that_does_not_fit_is_out_of_memory_without_a_pool_too() -> None:

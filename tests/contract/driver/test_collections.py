@@ -15,8 +15,9 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import ClosedError, CudaArray, Stream, Surface, Texture, emulator
+from cudadrv import ClosedError, Stream, emulator
 from cudadrv.driver import handle
+from cudadrv.texture import CudaArray, Surface, Texture
 from tests.bump_kernel import PTX
 
 ROOT, ROOT_OF_PTX = Path(cudadrv.__file__).parent, Path(ptx.__file__).parent
@@ -92,7 +93,7 @@ def test_objects_that_finalizers_save_twice_are_closed_and_all_goes(
     assert told == []
     left = machine.live_objects()
     assert (left["stream"], left["event"], left["array"]) == (0, 0, 0)
-    assert cudadrv.pool_info(cudadrv.Device.get(0)).used == 0
+    assert cudadrv.memory.pool_info(cudadrv.Device.get(0)).used == 0
     assert left["context"] <= 1  # the primary one
 
 
@@ -200,10 +201,12 @@ def test_memory_of_a_resource_outlives_its_closed_stream_in_a_collection(
             self.pool = cudadrv.MemoryPool(0)
             self.arrays: list[Any] = []
 
-        def allocate(self, nbytes: int, stream: cudadrv.MemoryStream) -> int:
+        def allocate(self, nbytes: int, stream: cudadrv.memory.MemoryStream) -> int:
             return self.pool.allocate(nbytes, stream)
 
-        def deallocate(self, address: int, nbytes: int, stream: cudadrv.MemoryStream) -> None:
+        def deallocate(
+            self, address: int, nbytes: int, stream: cudadrv.memory.MemoryStream
+        ) -> None:
             given.append((address, int(stream)))
             self.pool.deallocate(address, nbytes, stream)
 
@@ -235,14 +238,14 @@ def test_memory_goes_though_a_collection_has_destroyed_spare_events_of_its_strea
     monkeypatch.setattr("sys.unraisablehook", lambda args: told.append(args.exc_value))
     context = cudadrv.cuda_context_for(0)
     a, b = context.new_stream(), context.new_stream()
-    used = cudadrv.pool_info(context.device).used
+    used = cudadrv.memory.pool_info(context.device).used
     array = a.zeros(4, "u4")
     b.fill(array, 1)
     assert len(a._handle.spare) == 1
     a._handle.spare[0]._destroy_and_report()  # as a collection does, in any order
     array.close()
     assert told == []
-    assert cudadrv.pool_info(context.device).used == used
+    assert cudadrv.memory.pool_info(context.device).used == used
 
 
 @pytest.mark.parametrize("uses", [1, 2])
@@ -251,14 +254,14 @@ def test_memory_goes_though_a_collection_has_destroyed_its_streams(
 ) -> None:
     context = cudadrv.cuda_context_for(0)
     streams = [context.new_stream() for _ in range(uses)]
-    used = cudadrv.pool_info(context.device).used
+    used = cudadrv.memory.pool_info(context.device).used
     array = streams[0].zeros(4, "u4")
     for stream in streams[1:]:
         stream.fill(array, 1)
     for stream in streams:
         stream._handle._destroy_and_report()  # as a collection does, in any order
     array.close()
-    assert cudadrv.pool_info(context.device).used == used
+    assert cudadrv.memory.pool_info(context.device).used == used
     streams.clear()
     del stream, array  # a free-threaded build destroys a stream with the last that refers to it
     assert machine.live_objects()["stream"] == 0

@@ -63,7 +63,7 @@ def test_an_owner_is_parked_while_a_stream_works_on_its_memory(machine: emulator
             del taken
         assert owner() is not None
         for turn in range(1, 4):
-            cudadrv.pool_info(stream.context.device)  # a call that has nothing to do with it
+            cudadrv.memory.pool_info(stream.context.device)  # a call that has nothing to do with it
             assert asked.calls == turn
             assert owner() is not None
     run_deferred()
@@ -148,18 +148,18 @@ def test_memory_in_an_unreported_capture_is_found_by_a_query(
     code, theirs = machine.cuStreamCreate(1)
     assert not code
     ours = context.external_stream(theirs)
-    used = cudadrv.pool_info(context.device).used
+    used = cudadrv.memory.pool_info(context.device).used
     relaxed = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
     for parked in (1, 2):
         x = ours.zeros(4, np.int32)
         assert not machine.cuStreamBeginCapture(theirs, relaxed)[0]
         del x
         assert deferred_release.waiting_count() == parked
-        assert cudadrv.pool_info(context.device).used > used
+        assert cudadrv.memory.pool_info(context.device).used > used
         assert not machine.cuStreamEndCapture(theirs)[0]
     with machine.fail("cuStreamIsCapturing", with_=INVALID), pytest.raises(InvalidValueError):
         ours._handle.is_capturing()
-    assert cudadrv.pool_info(context.device).used == used
+    assert cudadrv.memory.pool_info(context.device).used == used
     assert told == []
 
 

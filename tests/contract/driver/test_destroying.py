@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, MipmappedArray, Stream, Surface, Texture, emulator
+from cudadrv import Stream, emulator
 from cudadrv.driver.driver_api import FUNCTIONS
 from cudadrv.driver.functions import flagged
 from cudadrv.errors import CudaError
+from cudadrv.texture import CudaArray, MipmappedArray, Surface, Texture
 from tests.bump_kernel import PTX
 from tests.rows import all_rows
 
@@ -50,7 +51,7 @@ MADE: Final[dict[str, Callable[[Stream], object]]] = {
         stream.context.sm_resource.split(8)[0][0]
     ),
     "cuMemPoolDestroy": lambda stream: cudadrv.MemoryPool(stream.context.device),
-    "cuMemAddressFree": lambda stream: cudadrv.GrowingBuffer(stream, 2 << 20),
+    "cuMemAddressFree": lambda stream: cudadrv.memory.GrowingBuffer(stream, 2 << 20),
 }
 # Of these the last array gives the memory back, and no `close`.
 WITHOUT_CLOSE: Final = ("cuMemFree", "cuMemFreeHost")

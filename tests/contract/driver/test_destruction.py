@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, Device, MipmappedArray, Surface, Texture, emulator
+from cudadrv import Device, emulator
 from cudadrv.driver import handle
 from cudadrv.driver._api import CUcontext, CUresult
 from cudadrv.errors import IllegalAddressError, InvalidValueError
+from cudadrv.texture import CudaArray, MipmappedArray, Surface, Texture
 from tests.current_context import current_context
 from tests.noted_calls import calls_of, replaced_calls
 from tests.patience import SECONDS
@@ -152,19 +153,19 @@ def test_what_a_survivor_refers_to_waits_for_a_later_collection(
 
 def test_memory_that_a_survivor_refers_to_stays(machine: emulator.Emulator) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
-    used = cudadrv.pool_info(Device.get(0)).used
+    used = cudadrv.memory.pool_info(Device.get(0)).used
     saved: list[Saver] = []
     Saver(saved, stream.to_device(np.arange(5)))
     gc.collect()
     (saver,) = saved
     assert isinstance(saver.thing, cudadrv.DeviceArray)
     assert stream.to_host(saver.thing).tolist() == [0, 1, 2, 3, 4]
-    assert cudadrv.pool_info(Device.get(0)).used > used
+    assert cudadrv.memory.pool_info(Device.get(0)).used > used
     saved.clear()
     del saver
     gc.collect()
     gc.collect()
-    assert cudadrv.pool_info(Device.get(0)).used == used
+    assert cudadrv.memory.pool_info(Device.get(0)).used == used
 
 
 def test_a_collection_destroys_textures_before_what_they_are_over(
@@ -199,7 +200,7 @@ class Told:
     def __init__(self) -> None:
         self.raised = 0
 
-    def close(self, thing: cudadrv.Texture) -> None:
+    def close(self, thing: cudadrv.texture.Texture) -> None:
         try:
             thing.close()
         except InvalidValueError:
@@ -321,7 +322,8 @@ FORK = """
 import gc, os, sys
 import numpy as np
 import cudadrv
-from cudadrv import CudaArray, Texture, emulator
+from cudadrv import emulator
+from cudadrv.texture import CudaArray, Texture
 
 with emulator.session() as machine:
     context = cudadrv.cuda_context_for(0)
@@ -369,7 +371,8 @@ atexit.register(look)  # before cudadrv is imported, so it is called after cudad
 
 import numpy as np
 import cudadrv
-from cudadrv import CudaArray, Texture, emulator
+from cudadrv import emulator
+from cudadrv.texture import CudaArray, Texture
 
 session = emulator.session()
 machine = session.__enter__()
@@ -404,7 +407,7 @@ def test_what_may_not_call_the_driver_leaves_its_boxes_for_the_next_call_that_ma
 ) -> None:
     context = cudadrv.cuda_context_for(0)
     stream = context.new_stream()
-    used = cudadrv.pool_info(Device.get(0)).used
+    used = cudadrv.memory.pool_info(Device.get(0)).used
     array = CudaArray(context, 9, np.float32)
     left: list[int] = []
 
@@ -421,7 +424,7 @@ def test_what_may_not_call_the_driver_leaves_its_boxes_for_the_next_call_that_ma
     stream.synchronize()
     assert left == [1]
     assert machine.live_objects()["texture or surface"] == 0
-    assert cudadrv.pool_info(Device.get(0)).used == used
+    assert cudadrv.memory.pool_info(Device.get(0)).used == used
     assert told == []
 
 

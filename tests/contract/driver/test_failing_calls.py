@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, LaunchConfig, Stream, Surface, Texture, emulator
+from cudadrv import LaunchConfig, Stream, emulator
 from cudadrv.driver import deferred_release
 from cudadrv.errors import CudadrvError
 from cudadrv.memory.reuse.arena import DeviceArena
+from cudadrv.texture import CudaArray, Surface, Texture
 from tests.bump_kernel import PTX
 
 pytestmark = pytest.mark.slow
@@ -99,7 +100,7 @@ def slabs(a: Stream, b: Stream, far: Stream) -> None:
         arena.release(bucket, slab)
         bucket, slab = arena.alloc(b, 10)
         arena.release(bucket, slab)
-    allocator = cudadrv.CudaAllocator(a)
+    allocator = cudadrv.memory.CudaAllocator(a)
     allocator.deallocate(allocator.allocate(64), 64)
     allocator.reset()
 
@@ -151,7 +152,7 @@ def leftovers(machine: emulator.Emulator, contexts: list[cudadrv.Context]) -> di
     kinds = ("stream", "event", "graph", "executable graph", "module", "user object", "array")
     existing = machine.live_objects()
     return {kind: existing[kind] for kind in kinds} | {
-        "used": sum(cudadrv.pool_info(context.device).used for context in contexts),
+        "used": sum(cudadrv.memory.pool_info(context.device).used for context in contexts),
         "deferred": deferred_release.waiting_count(),
         "stack": depth_of_stack(machine),
     }

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, Event, Stream, emulator
+from cudadrv import Event, Stream, emulator
 from cudadrv.driver import deferred_release
 from cudadrv.driver.handle import Closeable, ClosedHandle, _live, living
 from cudadrv.driver.registry import Registry
 from cudadrv.driver.stream_handle import StreamHandle
 from cudadrv.errors import ClosedError, CudaError
+from cudadrv.texture import CudaArray
 from tests.patience import SECONDS
 
 
@@ -130,7 +131,7 @@ def test_thousands_of_boxes_in_circles_all_go(machine: emulator.Emulator) -> Non
     gc.collect()
     left = machine.live_objects()
     assert (left["stream"], left["event"]) == (streams, 0)
-    assert not cudadrv.pool_info(stream.context.device).used
+    assert not cudadrv.memory.pool_info(stream.context.device).used
 
 
 EXIT = """

@@ -37,10 +37,10 @@ def test_a_launch_prepared_in_a_capture_is_noted_there(machine: emulator.Emulato
         prepared = launcher.prepare(x)
         prepared()
     executable = graph.instantiate()
-    used = cudadrv.pool_info(context.device).used
+    used = cudadrv.memory.pool_info(context.device).used
     address = x.ptr
     del x, prepared, launcher
-    assert cudadrv.pool_info(context.device).used == used  # the graph has it
+    assert cudadrv.memory.pool_info(context.device).used == used  # the graph has it
     executable.launch(other)
     again = stream.empty(1, np.uint32)
     assert again.ptr != address

@@ -34,7 +34,7 @@ def pci(bus: int) -> SimpleNamespace:
     return SimpleNamespace(domain=0, bus=bus, device=0)
 
 
-def device(handle: str = "a", /, **functions: Any) -> cudadrv.NvmlDevice:
+def device(handle: str = "a", /, **functions: Any) -> cudadrv.nvml.NvmlDevice:
     """A device of a binding with these functions: values, or functions of the arguments."""
     calls = {
         f"nvmlDeviceGet{name}": each if callable(each) else lambda *given, each=each: each

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, GrowingBuffer, TensorMap, emulator
+from cudadrv import DeviceArray, emulator
 from cudadrv.errors import CudaError, DriverSymbolMissingError
+from cudadrv.memory import GrowingBuffer
 from cudadrv.memory.array import AnyDeviceArray
+from cudadrv.tensor_map import TensorMap
 from tests.noted_calls import calls_of
 
 MIB = 1 << 20

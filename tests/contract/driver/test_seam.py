@@ -116,7 +116,7 @@ def test_an_absurd_number_of_devices_is_an_error(count: int) -> None:
             cudadrv.list_devices()
         with pytest.raises(DriverAnswerError, match="update or reinstall the NVIDIA driver"):
             cudadrv.Device.get(1)
-        assert isinstance(cudadrv.GpuRuntime.probe(), cudadrv.GpuBroken)
+        assert isinstance(cudadrv.GpuRuntime.probe(), cudadrv.runtime.GpuBroken)
 
 
 def test_a_checked_call_returns_its_values_or_raises_the_typed_error() -> None:

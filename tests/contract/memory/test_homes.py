@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import LaunchConfig, Texture, emulator
+from cudadrv import LaunchConfig, emulator
+from cudadrv.texture import Texture
 from tests.noted_calls import waits_of_streams
 
 PTX = """

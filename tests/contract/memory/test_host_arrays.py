@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, Stream, emulator
+from cudadrv import Stream, emulator
 from cudadrv.errors import IllegalAddressError
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
+from cudadrv.texture import CudaArray
 from tests.noted_calls import failed_calls
 
 _LARGE = LEAST_STAGED_BYTES

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceBuffer, LaunchConfig, Stream, Texture, emulator
+from cudadrv import DeviceBuffer, LaunchConfig, Stream, emulator
 from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUstreamCaptureMode
 from cudadrv.driver.handle import InvalidatedHandle, living
 from cudadrv.errors import ClosedError, CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
+from cudadrv.texture import Texture
 from tests.bump_kernel import PTX
 from tests.noted_calls import calls_of, replaced_calls, waits_of_streams
 from tests.several_threads import all_at_once
@@ -33,7 +34,7 @@ def machine() -> Iterator[emulator.Emulator]:
 
 
 def used(ordinal: int = 0) -> int:
-    return cudadrv.pool_info(cudadrv.list_devices()[ordinal]).used
+    return cudadrv.memory.pool_info(cudadrv.list_devices()[ordinal]).used
 
 
 def streams(count: int, ordinal: int = 0) -> list[Stream]:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import Advice, Context, RegisteredArray, advise, emulator
+from cudadrv import Context, emulator
 from cudadrv.emulator import Emulator
+from cudadrv.memory import Advice, RegisteredArray, advise
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
 
 
@@ -24,7 +25,7 @@ MAKERS: dict[str, Callable[[], object]] = {
     "managed": lambda: cudadrv.managed_empty(4, "f4"),
     "registered": lambda: RegisteredArray(np.zeros(4)),
     "advised": advised,
-    "pool": lambda: cudadrv.PinnedPool().empty(4, "f4"),
+    "pool": lambda: cudadrv.memory.PinnedPool().empty(4, "f4"),
 }
 
 

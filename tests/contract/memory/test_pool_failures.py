@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, GrowingBuffer, MemoryPool, RegisteredArray, emulator
+from cudadrv import DeviceArray, MemoryPool, emulator
 from cudadrv.errors import CudaError
+from cudadrv.memory import GrowingBuffer, RegisteredArray
 
 
 @pytest.mark.parametrize("call", ["cuMemCreate", "cuMemMap", "cuMemSetAccess"])

@@ -37,7 +37,7 @@ def allocations(machine: emulator.Emulator) -> int:
 
 
 def used() -> int:
-    return cudadrv.pool_info(cudadrv.list_devices()[0]).used
+    return cudadrv.memory.pool_info(cudadrv.list_devices()[0]).used
 
 
 def test_a_stream_has_what_it_gave_back_again(machine: emulator.Emulator) -> None:
@@ -67,7 +67,7 @@ def test_a_stream_that_is_dropped_with_its_memory_leaves_none(machine: emulator.
 
 def test_a_choice_of_memory_elsewhere_changes_nothing(machine: emulator.Emulator) -> None:
     stream = stream_of()
-    with cudadrv.using_memory(cudadrv.DriverMemory()):
+    with cudadrv.using_memory(cudadrv.memory.DriverMemory()):
         address = stream.alloc(NBYTES).ptr
     assert stream.alloc(NBYTES).ptr == address
 
@@ -111,8 +111,8 @@ def test_what_is_cached_is_not_in_use_and_is_freed_on_request(
     stream = stream_of()
     device = stream.context.device
     for give_back in (
-        lambda: cudadrv.pool_info(device).used,
-        lambda: cudadrv.trim_pool(device),
+        lambda: cudadrv.memory.pool_info(device).used,
+        lambda: cudadrv.memory.trim_pool(device),
         stream.context.memory_info,
         stream.context.synchronize,
     ):
@@ -179,7 +179,7 @@ def test_a_capture_neither_uses_cached_blocks_nor_adds_to_them(machine: emulator
         born = stream.alloc(NBYTES)
         assert born.ptr not in addresses
         del born
-        cudadrv.pool_info(stream.context.device)  # no release becomes a node of the graph
+        cudadrv.memory.pool_info(stream.context.device)  # no release becomes a node of the graph
         buffer.close()  # which the graph does not use
     both = [stream.alloc(NBYTES), stream.alloc(NBYTES)]
     assert {each.ptr for each in both} == addresses

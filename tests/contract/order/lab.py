@@ -53,7 +53,7 @@ def unraisable_collected() -> Iterator[Unraisable]:
 
 def used_bytes() -> list[int]:
     """What each device's pool has given out."""
-    return [cudadrv.pool_info(device).used for device in cudadrv.list_devices()]
+    return [cudadrv.memory.pool_info(device).used for device in cudadrv.list_devices()]
 
 
 class Lab:

@@ -128,12 +128,14 @@ class LateKernels:
         """x += by, late."""
         self.kernel("bump").launch(stream, over(x.size), x, x.size, by, self.cycles)
 
-    def fetch(self, stream: cudadrv.Stream, out: Ints, texture: cudadrv.Texture) -> None:
+    def fetch(self, stream: cudadrv.Stream, out: Ints, texture: cudadrv.texture.Texture) -> None:
         """out = what the texture reads, late."""
         n = out.size
         self.kernel("fetch").launch(stream, over(n), out, texture, n, self.cycles)
 
-    def paint(self, stream: cudadrv.Stream, surface: cudadrv.Surface, n: int, value: int) -> None:
+    def paint(
+        self, stream: cudadrv.Stream, surface: cudadrv.texture.Surface, n: int, value: int
+    ) -> None:
         """The texels of an image WIDTH wide count from `value`, late."""
         self.kernel("paint").launch(stream, over(n), surface, WIDTH, n, value, self.cycles)
 
@@ -145,13 +147,15 @@ class LateKernels:
         n = 2 * BLOCK
         with context.new_stream() as stream:
             x, out = stream.zeros(n, np.int32), stream.zeros(n, np.int32)
-            painted = cudadrv.CudaArray(context, (n // WIDTH, WIDTH), np.int32, surface=True)
+            painted = cudadrv.texture.CudaArray(
+                context, (n // WIDTH, WIDTH), np.int32, surface=True
+            )
             self.spin(stream)
             self.write(stream, x, 1)
             self.bump(stream, x, 1)
             self.read(stream, out, x)
-            self.fetch(stream, out, cudadrv.Texture(x))
-            self.paint(stream, cudadrv.Surface(painted), n, 1)
+            self.fetch(stream, out, cudadrv.texture.Texture(x))
+            self.paint(stream, cudadrv.texture.Surface(painted), n, 1)
             stream.synchronize()
         self.cycles = cycles
 

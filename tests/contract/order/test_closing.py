@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, Event, Surface, Texture
+from cudadrv import Event
 from cudadrv.errors import ClosedError, WrongDeviceError
+from cudadrv.texture import CudaArray, Surface, Texture
 
 from .lab import Lab
 from .late_kernels import WIDTH, LateKernels, count_from, over

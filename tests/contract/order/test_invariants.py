@@ -99,7 +99,7 @@ def test_readers_on_two_streams_run_beside_each_other(lab: Lab) -> None:
     ):
         x = stream.zeros(N, np.int32)
         outs = [slow.zeros(N, np.int32), quick.zeros(N, np.int32)]
-        texture = cudadrv.Texture(x)
+        texture = cudadrv.texture.Texture(x)
         context.synchronize()
         kernels.write(stream, x, 3)
         for _ in range(LAUNCHES):

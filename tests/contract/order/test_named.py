@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaAllocator, CudaArray, Event
+from cudadrv import Event
 from cudadrv.errors import ClosedError
+from cudadrv.memory import CudaAllocator
+from cudadrv.texture import CudaArray
 from tests.patience import SECONDS
 
 from .lab import Lab

@@ -7,12 +7,8 @@ from collections import Counter
 import pytest
 
 import cudadrv
-from cudadrv import (
-    ContextFlags,
-    Device,
-    DevicePool,
-    emulator,
-)
+from cudadrv import Device, DevicePool, emulator
+from cudadrv.driver import ContextFlags
 from cudadrv.emulator import EmulatedDevice
 from cudadrv.errors import (
     ClosedError,

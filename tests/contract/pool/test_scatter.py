@@ -22,12 +22,7 @@ import pytest
 import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import (
-    GpuDispatchPolicy,
     GpuRuntime,
-    NotInTileError,
-    ScatterError,
-    Tile,
-    TileError,
     balanced_partition,
     current_tile,
     emulator,
@@ -37,8 +32,9 @@ from cudadrv import (
 from cudadrv.driver import driver_selection
 from cudadrv.emulator import EmulatedDevice, Emulator
 from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
-from cudadrv.pool import workers
+from cudadrv.pool import NotInTileError, ScatterError, Tile, TileError, workers
 from cudadrv.pool.tile import Workplace
+from cudadrv.runtime import GpuDispatchPolicy
 from tests.current_context import current_context
 from tests.patience import SECONDS
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cudadrv import GpuCapability, GpuDeviceInfo, GpuDispatchPolicy, GpuRuntime
+from cudadrv import GpuRuntime
+from cudadrv.driver import GpuCapability, GpuDeviceInfo
+from cudadrv.runtime import GpuDispatchPolicy
 
 GIB = 1 << 30
 

@@ -3,16 +3,7 @@ from __future__ import annotations
 import pytest
 
 import cudadrv
-from cudadrv import (
-    CudaBackendContext,
-    CudaBackendParts,
-    GpuAbsent,
-    GpuPolicy,
-    GpuRuntime,
-    emulator,
-    probe_backend_with_compile,
-    probe_cuda_backend,
-)
+from cudadrv import GpuPolicy, GpuRuntime, emulator
 from cudadrv.emulator import EmulatedDevice
 from cudadrv.errors import (
     DriverCallFailed,
@@ -20,6 +11,13 @@ from cudadrv.errors import (
     GpuError,
     InvalidDeviceError,
     NoDeviceError,
+)
+from cudadrv.runtime import (
+    CudaBackendContext,
+    CudaBackendParts,
+    GpuAbsent,
+    probe_backend_with_compile,
+    probe_cuda_backend,
 )
 
 from .conftest import NoDriver

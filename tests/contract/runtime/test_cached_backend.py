@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CachedBackend, CudaBackendContext, emulator, probe_backend_with_compile
+from cudadrv import emulator
 from cudadrv.errors import (
     ClosedError,
     DriverCallFailed,
     DriverLibraryUnavailable,
     InvalidValueError,
 )
+from cudadrv.runtime import CachedBackend, CudaBackendContext, probe_backend_with_compile
 from tests.patience import SECONDS
 
 from .conftest import NoDriver
@@ -190,10 +191,10 @@ warnings.simplefilter("ignore")
 import cudadrv
 from cudadrv import emulator
 
-held, failing = cudadrv.CachedBackend(), cudadrv.CachedBackend()
+held, failing = cudadrv.runtime.CachedBackend(), cudadrv.runtime.CachedBackend()
 
 def made():
-    parts = cudadrv.probe_cuda_backend("f")
+    parts = cudadrv.runtime.probe_cuda_backend("f")
     return parts, os.getpid()
 
 def fail():

@@ -9,16 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cudadrv import (
-    Device,
-    GpuDispatchPolicy,
-    GpuRuntime,
-    PolicyOrigin,
-    calibrated_policy_for_device,
-    emulator,
-)
+from cudadrv import Device, GpuRuntime, emulator
 from cudadrv.emulator import Emulator
 from cudadrv.errors import CalibrationFailed, OutOfMemoryError
+from cudadrv.runtime import GpuDispatchPolicy, PolicyOrigin, calibrated_policy_for_device
 from cudadrv.runtime.calibration import (
     SMALLEST_GEMM_FLOPS,
     Measurement,

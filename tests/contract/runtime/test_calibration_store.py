@@ -8,14 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cudadrv import (
-    Device,
-    GpuDispatchPolicy,
-    GpuMixedPrecisionPolicy,
-    PolicyOrigin,
-    emulator,
-)
+from cudadrv import Device, emulator
 from cudadrv.emulator import H100
+from cudadrv.runtime import GpuDispatchPolicy, GpuMixedPrecisionPolicy, PolicyOrigin
 from cudadrv.runtime.calibration import CalibrationStore, calibrate, fingerprint
 
 from .conftest import kept_files

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cudadrv import GpuCapability
+from cudadrv.driver import GpuCapability
 
 from .devices import GIB, device_with
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from cudadrv import GpuDispatchPolicy, GpuMixedPrecisionPolicy
 from cudadrv.runtime import (
+    GpuDispatchPolicy,
+    GpuMixedPrecisionPolicy,
     PirlsCurvature,
     PirlsFamily,
     PirlsLoopAdmission,

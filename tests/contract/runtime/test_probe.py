@@ -9,16 +9,7 @@ import threading
 import pytest
 
 import cudadrv
-from cudadrv import (
-    AbsenceReason,
-    GpuAbsent,
-    GpuAvailable,
-    GpuBroken,
-    GpuDispatchPolicy,
-    GpuPolicy,
-    GpuRuntime,
-    emulator,
-)
+from cudadrv import GpuPolicy, GpuRuntime, emulator
 from cudadrv.driver import driver_selection
 from cudadrv.emulator import EmulatedDevice
 from cudadrv.errors import (
@@ -30,6 +21,7 @@ from cudadrv.errors import (
     NoDeviceError,
     RequiredDeviceUnavailable,
 )
+from cudadrv.runtime import AbsenceReason, GpuAbsent, GpuAvailable, GpuBroken, GpuDispatchPolicy
 from tests.current_context import current_context
 from tests.patience import SECONDS
 
@@ -173,7 +165,7 @@ def test_a_failing_device_is_broken_and_never_absent() -> None:
     ],
 )
 def test_a_driver_that_is_there_and_fails_is_broken(
-    no_driver: NoDriver, error: Exception, kind: type[cudadrv.GpuError]
+    no_driver: NoDriver, error: Exception, kind: type[cudadrv.errors.GpuError]
 ) -> None:
     no_driver.error = error
     outcome = GpuRuntime.availability()
@@ -212,7 +204,7 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 assert found == [None] * 400
 try:
-    cudadrv.probe_cuda_backend("bms_flex")
+    cudadrv.runtime.probe_cuda_backend("bms_flex")
 except cudadrv.errors.DriverLibraryUnavailable as error:
     print(error.reason)
 """

@@ -143,14 +143,14 @@ def test_a_function_for_arrays_in_c_order_rejects_a_view(stream: cudadrv.Stream)
         algebra.gemm(square.T, square, stream.zeros((32, 32), "f4"))
     for view in (square.T, square[:, ::2]):
         with pytest.raises(TextureError, match="the texels of a row are not contiguous"):
-            cudadrv.Texture(view)
+            cudadrv.texture.Texture(view)
 
 
 def test_texels_are_copied_from_views_and_to_them(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
     host = np.arange(32 * 16, dtype="f4").reshape(32, 16)
-    array, texels = stream.to_device(host), cudadrv.CudaArray(context, (16, 32), "f4")
+    array, texels = stream.to_device(host), cudadrv.texture.CudaArray(context, (16, 32), "f4")
     texels.copy_from(stream, array.T)
     assert np.array_equal(texels.copy_to(stream), host.T)
     out = stream.zeros((16, 32, 2), "f4")
@@ -167,7 +167,7 @@ def test_a_texture_reads_a_pitched_array(context: cudadrv.Context, stream: cudad
     kernel = compile_module(context, source).kernel("read")
     array, out = stream.empty_pitched((5, 7), "f4"), stream.zeros((5, 7), "f4")
     array[...] = np.arange(35).reshape(5, 7)
-    with cudadrv.Texture(array) as texture:
+    with cudadrv.texture.Texture(array) as texture:
         kernel.launch(stream, LaunchConfig(5, 7), texture, out)
         assert np.array_equal(stream.to_host(out), np.arange(35).reshape(5, 7))
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaArray, CudaError, MipmappedArray, Surface, Texture, emulator
+from cudadrv import CudaError, emulator
 from cudadrv.errors import InvalidValueError, OutOfMemoryError, UnknownError
+from cudadrv.texture import CudaArray, MipmappedArray, Surface, Texture
 
 
 def test_a_failed_call_reports_what_was_being_done() -> None:

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pytest
 
-from cudadrv import AccessWindow, LaunchAttributes
 from cudadrv.errors import ArgumentValueError
+from cudadrv.launch import AccessWindow, LaunchAttributes
 from cudadrv.testing import strategies as st
 from cudadrv.testing.budget import KernelBudget, read_budgets, write_budgets
 from cudadrv.testing.verify import (

@@ -13,13 +13,14 @@ import cudadrv.emulator
 import ptx.emulate
 from benchmarks.driver import NoCompilerError, build_null_driver
 from cudadrv.testing.choices import VARIABLES
+from tests.documents.reference import named, names_of_cudadrv
 
 from .runs import KERNELS, Runs
 
 # A run in this process forgets the modules that it imported: what is loaded once a process, such as
 # NumPy, and what has classes, is there before it.
-for _name in [*dir(cudadrv), "emulator"]:
-    getattr(cudadrv, _name)
+for _name in names_of_cudadrv():
+    named(_name)
 for _name in ("plan", "cuda_test"):
     importlib.import_module(f"cudadrv.testing.{_name}")
 for _package in (cudadrv.emulator, ptx.emulate):

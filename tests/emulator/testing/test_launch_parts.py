@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import find
 
-from cudadrv import AccessWindow, Event, LaunchAttributes, LaunchConfig, cuda_context_for
+from cudadrv import Event, LaunchConfig, cuda_context_for
 from cudadrv.errors import ArgumentValueError
+from cudadrv.launch import AccessWindow, LaunchAttributes
 from cudadrv.testing import strategies as st
 from cudadrv.testing.verify import Example, KernelCase, VerifyOptions, verify, verify_kernel
 from cudadrv.testing.verify.replay import SavedFinding, saved_findings

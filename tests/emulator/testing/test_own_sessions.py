@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CachedBackend, CudaBackendContext, probe_backend_with_compile
+from cudadrv.runtime import CachedBackend, CudaBackendContext, probe_backend_with_compile
 from kernels import run
 
 

@@ -11,8 +11,9 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import CudaArray, FilterMode, LaunchConfig, Surface, Texture, emulator
+from cudadrv import LaunchConfig, emulator
 from cudadrv.emulator.timeline.schedule import OrderName
+from cudadrv.texture import CudaArray, FilterMode, Surface, Texture
 
 W, H = 16, 4
 SOURCE = """

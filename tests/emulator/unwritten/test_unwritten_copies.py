@@ -400,7 +400,7 @@ def test_buffers_managed_memory_textures_and_rows_are_checked() -> None:
         stream, found = context.default_stream, 0
         buffer = stream.empty(64, "u1").buffer
         managed = cudadrv.managed_empty(64, "u4")
-        image = cudadrv.CudaArray(context, (4, 8), "f4")
+        image = cudadrv.texture.CudaArray(context, (4, 8), "f4")
         stream.copy(np.empty(64, np.uint8), buffer)
         assert len(machine.findings) == (found := found + 1)
         stream.to_host(stream.in_place(managed))

@@ -12,17 +12,9 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import (
-    AddressMode,
-    CudaArray,
-    FilterMode,
-    LaunchConfig,
-    MipmappedArray,
-    Surface,
-    Texture,
-    emulator,
-)
+from cudadrv import LaunchConfig, emulator
 from cudadrv.emulator.timeline.schedule import OrderName
+from cudadrv.texture import AddressMode, CudaArray, FilterMode, MipmappedArray, Surface, Texture
 
 W, H = 16, 4
 SOURCE: Final = """

@@ -54,7 +54,7 @@ def compiled() -> str:
 
 def pool_keeps() -> int:
     """How much the device's pool keeps when a stream is waited for."""
-    return cudadrv.pool_info(current_tile().context.device).release_threshold
+    return cudadrv.memory.pool_info(current_tile().context.device).release_threshold
 
 
 def doubled(ordinal: int, part: npt.NDArray[Any]) -> None:

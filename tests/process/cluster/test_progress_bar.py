@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cudadrv import Progress, TerminalBar
+from cudadrv.cluster import Progress, TerminalBar
 from cudadrv.errors import RuntimeDependencyUnavailable
 
 

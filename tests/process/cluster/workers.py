@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cudadrv import GpuDeviceInfo
 from cudadrv.cluster import WorkerReport
+from cudadrv.driver import GpuDeviceInfo
 
 
 def worker_with(device: GpuDeviceInfo, number: int) -> WorkerReport:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import cudadrv
 from benchmarks import groups
 from benchmarks.groups import operations
+from tests.documents.reference import named, names_of_cudadrv
 
 
 def measured() -> list[str]:
@@ -32,8 +32,9 @@ def excused() -> dict[str, str]:
 def callables() -> set[str]:
     """The public methods of the classes, and the class whose objects a program makes many of."""
     names = {"Event"}
+    full_names = {name.rpartition(".")[2]: name for name in names_of_cudadrv()}
     for name in operations.CLASSES:
-        cls = getattr(cudadrv, name)
+        cls = named(full_names[name])
         names |= {
             f"{name}.{attribute}"
             for attribute in dir(cls)

@@ -20,12 +20,12 @@ def devices() -> None:
     assert_type(device.name, str)
     assert_type(device.total_memory, int)
     assert_type(device.compute_capability, tuple[int, int])
-    assert_type(device.attribute(cudadrv.DeviceAttribute.WARP_SIZE), int)
-    assert_type(device.info(), cudadrv.GpuDeviceInfo)
+    assert_type(device.attribute(cudadrv.driver.DeviceAttribute.WARP_SIZE), int)
+    assert_type(device.info(), cudadrv.driver.GpuDeviceInfo)
     assert_type(device.info().score(), float)
-    assert_type(cudadrv.pool_info(device).used, int)
-    cudadrv.trim_pool(device)
-    assert_type(cudadrv.can_access_peer(device, device), bool)
+    assert_type(cudadrv.memory.pool_info(device).used, int)
+    cudadrv.memory.trim_pool(device)
+    assert_type(cudadrv.driver.can_access_peer(device, device), bool)
 
 
 def compiling() -> None:
@@ -82,7 +82,7 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     ptx.absent  # type: ignore[attr-defined]  # noqa: B018
 
 
-def arenas(stream: cudadrv.Stream, parts: cudadrv.CudaBackendParts) -> None:
+def arenas(stream: cudadrv.Stream, parts: cudadrv.runtime.CudaBackendParts) -> None:
     arena = cudadrv.DeviceArena(np.float32)
     assert_type(arena, cudadrv.DeviceArena[np.float32])
     assert_type(arena.dtype, np.dtype[np.float32])
@@ -96,8 +96,8 @@ def arenas(stream: cudadrv.Stream, parts: cudadrv.CudaBackendParts) -> None:
     assert_type(cudadrv.DeviceArena(), cudadrv.DeviceArena[np.float64])
     assert_type(cudadrv.DeviceArena(max_cached_bytes=9), cudadrv.DeviceArena[np.float64])
     assert_type(cudadrv.DeviceArena("f4"), cudadrv.DeviceArena[Any])
-    assert_type(cudadrv.CudaBackendContext.from_parts(parts).arena.alloc(stream, 1)[1].dtype.type,
-                type[np.float64])  # fmt: skip
+    backend = cudadrv.runtime.CudaBackendContext.from_parts(parts)
+    assert_type(backend.arena.alloc(stream, 1)[1].dtype.type, type[np.float64])
     wrong: cudadrv.DeviceArray[np.int64] = slab  # type: ignore[assignment]
     stream.to_host(slab, np.empty(8, np.int16))  # type: ignore[arg-type, misc, unused-ignore]
     wrong_arena: cudadrv.DeviceArena[np.float64] = arena  # type: ignore[assignment]
@@ -116,23 +116,26 @@ def several_devices(x: npt.NDArray[np.float32]) -> None:
 
 
 def textures(stream: cudadrv.Stream, x: npt.NDArray[np.float32]) -> None:
-    array = cudadrv.CudaArray.from_host(stream, x, surface=True)
-    assert_type(array, cudadrv.CudaArray[np.float32])
+    array = cudadrv.texture.CudaArray.from_host(stream, x, surface=True)
+    assert_type(array, cudadrv.texture.CudaArray[np.float32])
     assert_type(array.copy_to(stream), npt.NDArray[np.float32])
     there = stream.empty(x.shape, np.float32)
     assert_type(array.copy_to(stream, there), cudadrv.DeviceArray[np.float32])
-    made = cudadrv.CudaArray(stream.context, (4, 8), np.uint8, channels=4, layered=True)
-    assert_type(made, cudadrv.CudaArray[np.uint8])
+    made = cudadrv.texture.CudaArray(stream.context, (4, 8), np.uint8, channels=4, layered=True)
+    assert_type(made, cudadrv.texture.CudaArray[np.uint8])
     assert_type(made.shape, tuple[int, ...])
-    levels = cudadrv.MipmappedArray(stream.context, (8, 8), np.float32)
-    assert_type(levels.level(1), cudadrv.CudaArray[np.float32])
-    texture = cudadrv.Texture(
-        levels, filter_mode=cudadrv.FilterMode.LINEAR, address_mode=cudadrv.AddressMode.WRAP,
-        read_mode=cudadrv.ReadMode.ELEMENT, normalized_coordinates=True,
-    )  # fmt: skip
+    levels = cudadrv.texture.MipmappedArray(stream.context, (8, 8), np.float32)
+    assert_type(levels.level(1), cudadrv.texture.CudaArray[np.float32])
+    texture = cudadrv.texture.Texture(
+        levels,
+        filter_mode=cudadrv.texture.FilterMode.LINEAR,
+        address_mode=cudadrv.texture.AddressMode.WRAP,
+        read_mode=cudadrv.texture.ReadMode.ELEMENT,
+        normalized_coordinates=True,
+    )
     assert_type(texture.handle, int)
-    assert_type(cudadrv.Surface(array).handle, int)
-    cudadrv.Surface(texture)  # type: ignore[arg-type]
+    assert_type(cudadrv.texture.Surface(array).handle, int)
+    cudadrv.texture.Surface(texture)  # type: ignore[arg-type]
 
 
 class Theirs:
@@ -166,7 +169,7 @@ def launching(image: ptx.Image) -> None:
     assert_type(config.grid, tuple[int, int, int])
     launcher = kernel.bind(context.default_stream, config)
     assert_type(launcher, cudadrv.Launcher)
-    assert_type(launcher.prepare(1, 2.0), cudadrv.PreparedLaunch)
+    assert_type(launcher.prepare(1, 2.0), cudadrv.launch.PreparedLaunch)
     assert_type(cudadrv.PtxModuleCache().get_or_compile(context, "unit", ""), cudadrv.Module)
 
 
