@@ -11,12 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.register_marks import (
+    FIRST_MARK,
+    Marks,
+    RegisterMarks,
+    RegisterUse,
+    either,
+    of_present,
+    present_lanes,
+)
 from ptx.emulate.kernel_facts import FunctionFacts
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
@@ -26,31 +34,11 @@ from ptx.emulate.model.threads import Threads
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction, Register, Vector
 
-_Key = tuple[int, int]  # how many calls the thread is in, and the register
-_Reads = NDArray[np.int32]  # (n,) for each thread the number of the read, 0 for what is defined
-_FIRST: Final = 2**31 - 1  # the number of the first read; later ones count down, so it is the most
+_Reads = Marks  # (n,) for each thread the number of the read, 0 for what is defined
 _MOST_READS: Final = 1000  # that have a number of their own
 
 STORED: Final = (-1, -1)
 """Stands for values about to be stored, so that the dict is not empty meanwhile."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegisterUse:
-    """The registers that an instruction uses, by their numbers.
-
-    Attributes:
-        sources: those whose values it takes: of a store, of each element.
-        writes: those that it writes.
-        address: those of the address that it accesses.
-        guard: the one that decides whether it is executed.
-    """
-
-    instruction: Instruction
-    sources: tuple[int | None, ...]
-    writes: tuple[int, ...]
-    address: tuple[int, ...] = ()
-    guard: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +50,7 @@ class _Read:
     first: dict[int, int]
 
 
-class UndefinedValues(dict[_Key, _Reads]):
+class UndefinedValues(RegisterMarks):
     """The registers of a chunk's threads that have such values; empty as long as none has.
 
     Args:
@@ -71,8 +59,7 @@ class UndefinedValues(dict[_Key, _Reads]):
     """
 
     def __init__(self, lanes: int, functions: Sequence[FunctionFacts]) -> None:
-        super().__init__()
-        self._lanes = lanes
+        super().__init__(lanes)
         self._functions = functions
         self._reads: list[_Read] = []
         self._known: dict[tuple[Site, str], int] = {}
@@ -102,7 +89,7 @@ class UndefinedValues(dict[_Key, _Reads]):
             lanes, first, reads = lanes[present], first[present], reads[present]
         undefined = reads.any(axis=1)
         lanes_and_bytes = zip(lanes[undefined].tolist(), first[undefined].tolist(), strict=True)
-        self._reads[_FIRST - number].first.update(lanes_and_bytes)
+        self._reads[FIRST_MARK - number].first.update(lanes_and_bytes)
         function = threads.calls[-1].function if threads.calls else 0
         for element, reads_of_element in zip(elements, reads.T, strict=True):
             if isinstance(element, Register):
@@ -114,88 +101,55 @@ class UndefinedValues(dict[_Key, _Reads]):
         """The number of the read that begins; of a loop's later ones that of one before."""
         number = self._known.get((site, space))
         if number is None or len(self._reads) < _MOST_READS:
-            number = self._known[site, space] = _FIRST - len(self._reads)
+            number = self._known[site, space] = FIRST_MARK - len(self._reads)
             self._reads.append(_Read(site, space, {}))
         return number
 
     # Called by generated code, before the instruction is executed.
-
-    def enter(self, threads: Threads, live: frozenset[int]) -> None:
-        """Begin a basic block, and discard values that are not read any more."""
-        depth, lanes = len(threads.calls), _present(threads)
-        for key in list(self):
-            if key[0] > depth or (key[0] == depth and key[1] not in live):
-                self._set(key, lanes, None)
-
-    def passes(self, threads: Threads, use: RegisterUse, guard: Value | None = None) -> None:
-        """The results depend on all that is taken."""
-        lanes = _present(threads)
-        self._write(threads, lanes, use, self._of(threads, lanes, use.sources), guard)
 
     def combines(
         self, threads: Threads, use: RegisterUse, decided: Sequence[Value],
         guard: Value | None = None,
     ) -> None:  # fmt: skip
         """`and` or `or` of two; `decided` is where each of them alone decides the result."""
-        lanes = _present(threads)
+        lanes = present_lanes(threads)
         reads_of_sources = [self._of(threads, lanes, (source,)) for source in use.sources]
         for index, other in ((0, 1), (1, 0)):
             reads = reads_of_sources[index]
             if reads is not None:
-                leaves_out = _of_present(threads, decided[other])
+                leaves_out = of_present(threads, decided[other])
                 if reads_of_sources[other] is not None:
                     leaves_out = leaves_out & (reads_of_sources[other] == 0)
                 reads_of_sources[index] = np.where(leaves_out, np.int32(0), reads)
-        self._write(threads, lanes, use, _either(reads_of_sources), guard)
+        self._write(threads, lanes, use, either(reads_of_sources), guard)
 
     def compares(
         self, threads: Threads, use: RegisterUse, decided: Value, guard: Value | None = None
     ) -> None:
         """A comparison, joined with its last source; `decided` is where that alone decides."""
-        lanes = _present(threads)
+        lanes = present_lanes(threads)
         *compared, other = use.sources
         by = self._of(threads, lanes, (other,))
         reads = self._of(threads, lanes, compared)
         if reads is not None:
-            leaves_out = _of_present(threads, decided)
+            leaves_out = of_present(threads, decided)
             if by is not None:
                 leaves_out = leaves_out & (by == 0)
             reads = np.where(leaves_out, np.int32(0), reads)
-        self._write(threads, lanes, use, _either([reads, by]), guard)
-
-    def selects(
-        self, threads: Threads, use: RegisterUse, chosen: Value, guard: Value | None = None
-    ) -> None:
-        """`selp`: the first source where `chosen`, else the second; the third is what chooses."""
-        lanes = _present(threads)
-        first_reads, second_reads, selector_reads = (
-            self._of(threads, lanes, (source,)) for source in use.sources
-        )
-        no_reads = np.zeros(len(lanes), dtype=np.int32)
-        of_chosen = np.where(
-            _of_present(threads, chosen), no_reads if first_reads is None else first_reads,
-            no_reads if second_reads is None else second_reads,
-        )  # fmt: skip
-        self._write(
-            threads,
-            lanes,
-            use,
-            of_chosen if selector_reads is None else np.maximum(of_chosen, selector_reads),
-            guard,
-        )
+        self._write(threads, lanes, use, either([reads, by]), guard)
 
     def loads(self, threads: Threads, use: RegisterUse) -> None:
         """A load is about to write its registers."""
-        lanes = _present(threads)
+        lanes = present_lanes(threads)
         self._check(threads, lanes, use, use.address)
         self._write(threads, lanes, use, None, None)
 
     def stores(self, threads: Threads, use: RegisterUse, outside: Value) -> None:
         """A store; `outside`: the threads that store to memory that other blocks see."""
-        lanes = _present(threads)
+        lanes = present_lanes(threads)
         self._check(threads, lanes, use, use.address)
         if outside.any():
-            seen = lanes if outside.ndim == 0 else lanes[_of_present(threads, outside)]
+            seen = lanes if outside.ndim == 0 else lanes[of_present(threads, outside)]
             self._check(threads, seen, use, use.sources)
         if outside.all():
             return
@@ -209,23 +163,23 @@ class UndefinedValues(dict[_Key, _Reads]):
 
     def meets(self, threads: Threads, use: RegisterUse) -> None:
         """Lanes of a warp are about to exchange values; `use.address` names the lanes."""
-        self._check(threads, _present(threads), use, use.address)
+        self._check(threads, present_lanes(threads), use, use.address)
 
     def exchanged_reads(self, threads: Threads, registers: Sequence[int]) -> Value:
         """Return for each thread the read that its value in an exchange depends on, 0 for none."""
-        reads = self._of(threads, _present(threads), registers)
+        reads = self._of(threads, present_lanes(threads), registers)
         return np.int32(0) if reads is None else reads
 
     def receives(self, threads: Threads, use: RegisterUse, reads: Value) -> None:
         """The result of an exchange depends on `reads`, and on each thread's own sources."""
-        lanes = _present(threads)
+        lanes = present_lanes(threads)
         received = np.broadcast_to(np.asarray(reads, dtype=np.int32), lanes.shape)
         of_sources = self._of(threads, lanes, use.sources)
-        self._write(threads, lanes, use, _either([received, of_sources]), None)
+        self._write(threads, lanes, use, either([received, of_sources]), None)
 
     def needs(self, threads: Threads, use: RegisterUse) -> None:
         """Check an instruction that needs all of its operands."""
-        lanes = _present(threads)
+        lanes = present_lanes(threads)
         self._check(threads, lanes, use, (*use.sources, *use.address))
         self._write(threads, lanes, use, None, None)
 
@@ -236,46 +190,12 @@ class UndefinedValues(dict[_Key, _Reads]):
         rows = self.get(STORED)
         return None if rows is None else rows[:, threads.lane_numbers()]
 
-    def _of(self, threads: Threads, lanes: Index, registers: Sequence[int | None]) -> _Reads | None:
-        """Return for each lane a read that one of these registers depends on; None if none does."""
-        depth = len(threads.calls)
-        register_reads = (
-            self.get((depth, register)) for register in registers if register is not None
-        )
-        return _either([None if reads is None else reads[lanes] for reads in register_reads])
-
     def _write(
-        self, threads: Threads, lanes: Index, use: RegisterUse, reads: _Reads | None,
+        self, threads: Threads, lanes: Index, use: RegisterUse, marks: _Reads | None,
         guard: Value | None,
     ) -> None:  # fmt: skip
-        """Record writes of registers by the threads for which the guard holds."""
         self.pop(STORED, None)
-        depth = len(threads.calls)
-        by = None if use.guard is None else self._of(threads, lanes, (use.guard,))
-        for number in use.writes:
-            key = depth, number
-            if guard is None or use.guard is None:
-                self._set(key, lanes, reads)
-                continue
-            no_reads = np.zeros(len(lanes), dtype=np.int32)
-            old = self._of(threads, lanes, (number,))
-            new = np.where(
-                _of_present(threads, guard), no_reads if reads is None else reads,
-                no_reads if old is None else old,
-            )  # fmt: skip
-            self._set(key, lanes, new if by is None else np.maximum(new, by))
-
-    def _set(self, key: _Key, lanes: Index, reads: _Reads | None) -> None:
-        stored = self.get(key)
-        if reads is None or not reads.any():
-            if stored is not None:
-                stored[lanes] = 0
-                if not stored.any():
-                    del self[key]
-            return
-        if stored is None:
-            stored = self[key] = np.zeros(self._lanes, dtype=np.int32)
-        stored[lanes] = reads
+        super()._write(threads, lanes, use, marks, guard)
 
     def _check(
         self, threads: Threads, lanes: Index, use: RegisterUse,
@@ -291,7 +211,7 @@ class UndefinedValues(dict[_Key, _Reads]):
             return
         index = int(np.argmax(reads != 0))
         lane = int(lanes[index])
-        read = self._reads[_FIRST - int(reads[index])]
+        read = self._reads[FIRST_MARK - int(reads[index])]
         position = int(np.argmax(threads.lane_numbers() == lane))
         location = threads.where(position, read.site.instruction)
         # The value may be another thread's, by way of a register that both had.
@@ -303,22 +223,3 @@ class UndefinedValues(dict[_Key, _Reads]):
             f" nothing has written\n  needed by {user.text} at PTX line {user.line}{line}",
             location, address=address, nbytes=read.site.total, space=read.space,
         )  # fmt: skip
-
-
-def _present(threads: Threads) -> Index:
-    lanes = threads.lane_numbers()
-    present: Index = lanes if threads.present is None else lanes[threads.present]
-    return present
-
-
-def _of_present(threads: Threads, value: Value) -> NDArray[np.bool_]:
-    """Return a value of all threads for the present threads alone."""
-    flags = np.asarray(value, dtype=np.bool_)
-    return flags if flags.ndim == 0 or threads.present is None else flags[threads.present]
-
-
-def _either(alternatives: Sequence[_Reads | None]) -> _Reads | None:
-    present = [reads for reads in alternatives if reads is not None]
-    if not present:
-        return None
-    return reduce(np.maximum, present)

@@ -5,7 +5,7 @@ As long as there is no such value, that is one test of a dictionary for an instr
 
 from __future__ import annotations
 
-from ptx.emulate.check.undefined_values import RegisterUse
+from ptx.emulate.check.register_marks import RegisterUse
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import MARKS, Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
