@@ -98,7 +98,7 @@ def add_checks_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checks",
         metavar="NAMES",
-        help=f"some of {','.join(Checks.NAMES)} (default: all; assemble where nvJitLink is "
+        help=f"some of {','.join(Checks.NAMES)} (default: all but nan; assemble where nvJitLink is "
         "installed)",
     )
 

@@ -27,7 +27,7 @@ _NOT_FOUND: Final = 127  # a shell's status
 _BY_SIGNAL: Final = 128  # as a shell's, plus the signal
 _PRELOAD: Final = "LD_PRELOAD"
 _NO_KERNEL: Final = 67
-CHECKS: Final = ("race", "init", "sync", "bounds", "divide", "assemble", "leak")
+CHECKS: Final = ("race", "init", "sync", "bounds", "divide", "nan", "assemble", "leak")
 """The names of the checks, as the emulator's own list takes long to import."""
 # Ten times the emulator's own: kernels of other libraries may loop long over registers alone.
 _STEPS: Final = 100_000_000

@@ -22,6 +22,7 @@ _RULES: Final = {
     "sync": "Synchronisation that some threads do not reach, or not as others do.",
     "bounds": "An access beyond the memory that a pointer was made from.",
     "divide": "A division of integers by zero, whose result is unspecified.",
+    "nan": "A calculation that gives NaN or infinity for finite numbers.",
     "assemble": "A module that NVIDIA's assembler rejects.",
     "leak": "Something that is still there at the end.",
     "order": "Host memory changed, or read, while a queued copy was still to use it.",

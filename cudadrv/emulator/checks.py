@@ -178,7 +178,7 @@ def _warn(reason: str) -> None:
 
 
 _KEYS: Final = ("kernel", "line", "variable")
-CheckName = Literal["race", "init", "sync", "bounds", "divide", "assemble", "leak"]
+CheckName = Literal["race", "init", "sync", "bounds", "divide", "nan", "assemble", "leak"]
 
 
 @dataclass(slots=True)
@@ -349,12 +349,16 @@ class Checks:
 
     @staticmethod
     def default() -> tuple[CheckName, ...]:
-        """Return all checks, "assemble" only if nvJitLink is installed."""
+        """Return the checks of commands that name none; "assemble" only if nvJitLink is installed.
+
+        "nan" is not among them, as an infinity may be the right result.
+        """
+        left_out = {"nan"}
         try:
             module_assembly()
         except ArgumentValueError:
-            return tuple(name for name in Checks.NAMES if name != "assemble")
-        return Checks.NAMES
+            left_out.add("assemble")
+        return tuple(name for name in Checks.NAMES if name not in left_out)
 
     @staticmethod
     def read(checks: str | Sequence[str]) -> tuple[CheckName, ...]:

@@ -144,7 +144,7 @@ class Emulator(
         `order` is when operations run (docs/orders.md): "immediate" at their call, "late" when they
         are needed, "random" by `seed`; None reads CUDADRV_EMULATOR_ORDER. `check` selects the
         checks of a program (docs/checks.md): "race", "init", "sync", "bounds", "divide",
-            "assemble", "leak";
+            "nan", "assemble", "leak";
         None reads CUDADRV_CHECK. `suppressions` is a file of findings that are not reported; None
         reads CUDADRV_CHECK_SUPPRESSIONS.
 

@@ -105,8 +105,9 @@ def session(
         check: the checks of kernels, by default CUDADRV_CHECK. "race" finds unordered accesses to
             the same bytes. "init" finds reads of unwritten memory. "sync" finds barriers that some
             threads skip. "bounds" finds accesses outside of the array of a pointer. "divide"
-            finds divisions of integers by zero. "assemble" finds modules that NVIDIA's assembler
-            rejects. "leak" finds objects that are not freed.
+            finds divisions of integers by zero. "nan" finds the instructions that make NaNs and
+            infinities. "assemble" finds modules that NVIDIA's assembler rejects. "leak" finds
+            objects that are not freed.
         suppressions: a file of findings to leave out, by default CUDADRV_CHECK_SUPPRESSIONS.
         raise_findings: whether findings raise `CheckError` at the end of the block. They are in
             `Emulator.findings` anyway.

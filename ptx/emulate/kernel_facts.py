@@ -112,6 +112,7 @@ class FunctionFacts:
         updates: the loads and stores, by identity, that update a place without an atomic operation.
         fences_narrowly: whether it has a fence that not all blocks take part in.
         divides: whether it has divisions of integers that may be by zero.
+        calculates: whether it calculates with floats.
         reads_clock: whether it reads a clock, so that what it does depends on time.
         needs_order: whether its blocks may depend on each other by more than loads and stores, or
             show their order to the host.
@@ -131,6 +132,7 @@ class FunctionFacts:
     updates: Mapping[int, Update]
     fences_narrowly: bool
     divides: bool
+    calculates: bool
     reads_clock: bool
     needs_order: bool
     may_be_late: LateWork
@@ -193,6 +195,11 @@ class KernelFacts:
     def may_divide(self) -> bool:
         """True if it may have divisions of integers by zero."""
         return self.calls_by_address or any(each.divides for each in self.functions)
+
+    @property
+    def may_calculate(self) -> bool:
+        """True if it may calculate with floats."""
+        return self.calls_by_address or any(each.calculates for each in self.functions)
 
     @property
     def reads_clock(self) -> bool:

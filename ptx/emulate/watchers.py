@@ -66,12 +66,21 @@ def _bounds(limits: Limits) -> Watcher:
     return Watcher(PointerBounds)
 
 
+def _nan(limits: Limits) -> Watcher:
+    from ptx.emulate.check.nonfinite_results import nonfinite_results
+    from ptx.emulate.check.nonfinite_writer import NonfiniteWriter
+    from ptx.emulate.observer import Watcher
+
+    return Watcher(partial(nonfinite_results, _findings(limits)), NonfiniteWriter)
+
+
 LAUNCH_CHECKS: Final = {
     "unwritten": LaunchCheck("init", _unwritten),
     "divide": LaunchCheck("divide", _divide),
     "race": LaunchCheck("race", _race),
     "undefined": LaunchCheck("init", _undefined),
     "bounds": LaunchCheck("bounds", _bounds),
+    "nan": LaunchCheck("nan", _nan),
 }
 """By the names in `Limits.checks`, in the order in which they see an access."""
 

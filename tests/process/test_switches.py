@@ -46,6 +46,7 @@ KERNELS = {
     "init": "__shared__ int s[64]; x[threadIdx.x] = s[threadIdx.x];",
     "sync": "if (threadIdx.x < 8) __syncthreads(); x[0] = 1;",
     "divide": "x[threadIdx.x] = 7 / x[threadIdx.x];",
+    "nan": "x[threadIdx.x] = __float_as_int(1.0f / x[threadIdx.x]);",
     "bounds": "__shared__ int a[4], b[64]; int t = threadIdx.x; a[t] = b[t] = 1; x[0] = a[0];",
 }
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -83,10 +84,11 @@ PLACES: Final[Mapping[str, str]] = {
     "sync": r"sync\.cu:1\b",
     "bounds": r"bounds\.cu:1\b",
     "divide": r"divide\.cu:1\b",
+    "nan": r"nan\.cu:1\b",
     "assemble": r"loaded at .*faults\.py:\d+",
     "leak": r"made at .*faults\.py:\d+",
 }
-FOUND_LATER: Final = ("race", "divide", "assemble", "leak")
+FOUND_LATER: Final = ("race", "divide", "nan", "assemble", "leak")
 """The checks whose findings raise no error of a call."""
 FAULTY: Final = ("init", "sync", "bounds")
 """The checks whose findings fail a launch, and break its device."""
@@ -460,11 +462,13 @@ def test_each_way_to_choose_devices_order_and_checks_has_its_effect(tmp_path: Pa
 TESTS: Final = """
 import faults, pytest
 
-@pytest.mark.parametrize("check", ["race", "init", "sync", "bounds", "divide", "assemble", "leak"])
+CHECKS = ["race", "init", "sync", "bounds", "divide", "nan", "assemble", "leak"]
+
+@pytest.mark.parametrize("check", CHECKS)
 def test_fault(check):
     faults.run(check, 0)
 """
-_NAMES: Final = "race,init,sync,bounds,divide,assemble"
+_NAMES: Final = "race,init,sync,bounds,divide,nan,assemble"
 _MARKED: Final = f"@__import__('pytest').mark.emulated(check={_NAMES.split(',')!r})\n"
 TEST_WAYS: Final[Mapping[str, Setting]] = {
     "environment": Setting(

@@ -56,7 +56,7 @@ _EVERY: Final = 1 << 62  # bytes
 BYTES_NEAR: Final = 256  # before and after an array that still have its name
 _MOST_STEPS: Final = 64  # of one instruction of a measured warp
 ORDER_OF_CHECKS: Final = (
-    "assemble", FAULT, "bounds", "sync", "race", "init", "divide", "order", "leak", VALUES,
+    "assemble", FAULT, "bounds", "sync", "race", "init", "divide", "nan", "order", "leak", VALUES,
 )  # fmt: skip
 """Causes before their effects: the first one that an example shows names it."""
 

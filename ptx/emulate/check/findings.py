@@ -92,15 +92,25 @@ class Access:
         return cls(what, Where("", None, None, operation or HOST, 0, file, line), queued_at)
 
     @property
+    def line(self) -> str:
+        """What it does, and its lines."""
+        return f"{self.what} at {self._lines}"
+
+    @property
+    def _lines(self) -> str:
+        where = self.where
+        line = f"PTX line {where.ptx_line}"
+        if where.source_line is None:
+            return line
+        return f"{where.shown_file}:{where.source_line} ({line})"
+
+    @property
     def place(self) -> Place:
         """The place."""
         return Place(self.what, self.where.source_file, self.where.source_line, self.where)
 
     def __str__(self) -> str:
-        where = self.where
-        line = f"PTX line {where.ptx_line}"
-        if where.source_line is not None:
-            line = f"{where.shown_file}:{where.source_line} ({line})"
+        where, line = self.where, self._lines
         if where.instruction == HOST:
             return f"{self.what} by {HOST}, {self.queued_at}"
         if not where.kernel:
@@ -116,7 +126,7 @@ class Finding:
     """One fault of a program that a check found.
 
     Attributes:
-        check: the check that found it: "race", "init" or "divide".
+        check: the check that found it: "race", "init", "divide" or "nan".
         kernel: the kernel, that of the second access where two race; "" where none has part.
         first, second: both accesses of a race, in the order in which the emulator executed them; of
             a read of what nothing has written, or an access to a block that may not have begun, the
@@ -129,7 +139,8 @@ class Finding:
         benign: the reason why it is likely intentional, or "".
         missing: what would order the two, or what should have come before.
         variable: the name of the variable, where it has one; those of registers.
-        kind: the sort of race, if it is no plain one: "proxy fence missing".
+        kind: the sort of race, if it is no plain one: "proxy fence missing"; "NaN" or
+            "infinity".
     """
 
     check: str
@@ -155,6 +166,8 @@ class Finding:
     def _place(self) -> str:
         if self.check == "divide":
             return "an integer division by zero"
+        if self.check == "nan":
+            return "the first NaN" if self.kind == "NaN" else "the first infinity"
         if self.space == "register":
             return f"registers {self.variable} of PTX"
         return f"{bytes_text(self.nbytes)} of {self.space} memory at {self.address:#x}"

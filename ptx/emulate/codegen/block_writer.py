@@ -143,6 +143,9 @@ class BlockWriter:
             if step.operation.effect is Effect.SYNCS:
                 self._execute_block()
             ended = step.operation.effect is Effect.ENDS
+            if not ended:
+                for instrument in self._instruments:
+                    instrument.executed(emitter, step)
         if not ended:
             self._leave(live_out, following)
         return emitter.lines

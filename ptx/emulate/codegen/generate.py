@@ -135,6 +135,13 @@ def _reads_clock(instruction: Instruction) -> bool:
     )
 
 
+def _calculates(instruction: Instruction) -> bool:
+    facts = instruction.facts
+    if not (facts.is_calculation or facts.is_atomic or facts.kind is InstructionKind.MATRIX):
+        return False
+    return any("f" in name for name in facts.types) or "wmma" in facts.name
+
+
 class _BlockTables:
     """The facts of the blocks of a kernel, by their numbers."""
 
@@ -181,6 +188,7 @@ def _facts_of(unit: Unit, update_count: int) -> FunctionFacts:
         updates=updates_of(unit.blocks, update_count),
         fences_narrowly=any(step.instruction.facts.is_narrow_fence for step in steps),
         divides=bool(unit.divisions),
+        calculates=any(_calculates(step.instruction) for step in steps),
         reads_clock=any(_reads_clock(step.instruction) for step in steps),
         needs_order=any(_needs_order(step, unit.layout.module) for step in steps),
         may_be_late=may_be_late(steps),

@@ -31,5 +31,8 @@ class BlockInstrument(OperationInstrument):
         `is_skipped`: a branch skips it where its guard excludes all threads.
         """
 
+    def executed(self, e: Emitter, step: BlockStep) -> None:
+        """The code of an instruction ends, unless control leaves the block there."""
+
     def end_block(self, e: Emitter, block: Block) -> None:
         """The code of the block's end begins: of its branch, or of the guard of an instruction."""

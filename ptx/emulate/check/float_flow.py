@@ -1,0 +1,224 @@
+"""Which instructions of a function calculate with floats, and which registers get their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ptx.emulate.check.float_format import FORMATS, FloatFormat
+from ptx.emulate.codegen.cfg import BlockStep, reads_and_writes
+from ptx.emulate.codegen.registers import registers_in
+from ptx.emulate.codegen.table import find_operation, in_table_order
+from ptx.isa.instruction_facts import InstructionKind
+from ptx.isa.model import Body, FloatImmediate, Immediate, Instruction, Operand, Register, Vector
+
+_CALCULATE: Final = frozenset({
+    "add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2",
+    "tanh", "min", "max",
+})  # fmt: skip
+_PRODUCTS: Final = ("mma", "wmma.mma")
+_TESTS_OF_NAN: Final = ("nan", "num")
+_MOST_STEPS: Final = 200  # back along the sources of a value
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """An instruction with a result in floating point.
+
+    Attributes:
+        targets: the registers of the result, with `result` as the format of each.
+        sources: the operands in floating point, each with its format.
+        is_of_warp: whether a result depends on the operands of all threads of its warp.
+    """
+
+    result: FloatFormat
+    targets: tuple[Register, ...]
+    sources: tuple[tuple[Operand, FloatFormat], ...]
+    is_of_warp: bool = False
+
+
+def calculation_of(i: Instruction) -> Calculation | None:
+    """Return what an instruction calculates; None if it has no result in floating point."""
+    types, facts = i.facts.types, i.facts
+    if not types and facts.name != "wmma.mma":
+        return None
+    if facts.name in _PRODUCTS or i.opcode == "mma":
+        return _product(i)
+    if i.opcode not in _CALCULATE and i.opcode != "cvt":
+        return None
+    result = FORMATS.get(types[0])
+    targets = _registers(i.operands[0])
+    if result is None or not targets:
+        return None
+    sources = i.operands[1:]
+    formats: list[FloatFormat | None]
+    if i.opcode == "cvt":
+        of_sources = FORMATS.get(types[1])
+        if of_sources is None and types[1][0] not in "us":
+            return None  # of a format whose NaNs are not known
+        if "rs" in i.facts.words:
+            sources = sources[:-1]  # the last one is random bits
+        formats = [of_sources] * len(sources)
+    else:
+        formats = [FORMATS.get(types[-1])] * len(sources)
+        if len(types) == 2:  # add.f32.f16: the last operand has the type of the result
+            formats[-1] = result
+    pairs = [(each, kind) for each, kind in zip(sources, formats, strict=True) if kind]
+    return Calculation(result, targets, tuple(pairs))
+
+
+def _product(i: Instruction) -> Calculation | None:
+    types = list(i.facts.types)
+    if len(types) == 2:  # wmma of f16 names only the results and what is added
+        types = [types[0], "f16", "f16", types[1]]
+    if len(types) != 4 or "sp" in i.modifiers or len(i.operands) != 4:
+        return None
+    formats = [FORMATS.get(_in_registers(name, i)) for name in types]
+    if any(each is None for each in formats):
+        return None
+    result, *of_sources = [each for each in formats if each is not None]
+    pairs = [
+        (item, kind)
+        for operand, kind in zip(i.operands[1:], of_sources, strict=True)
+        for item in _items(operand)
+    ]
+    return Calculation(result, _registers(i.operands[0]), tuple(pairs), is_of_warp=True)
+
+
+def _in_registers(name: str, i: Instruction) -> str:
+    """Return the type that a register of a matrix has."""
+    return f"{name}x2" if name in ("f16", "bf16", "e4m3", "e5m2") else name
+
+
+def _items(operand: Operand) -> Sequence[Operand]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def _registers(operand: Operand) -> tuple[Register, ...]:
+    items = _items(operand)
+    return tuple([item for item in items if isinstance(item, Register)])
+
+
+def compared_format(i: Instruction) -> FloatFormat | None:
+    """Return the format in which an instruction compares, unless it tests for NaN or infinity."""
+    if i.opcode not in ("setp", "set") or not set(_TESTS_OF_NAN).isdisjoint(i.facts.words):
+        return None
+    kind = FORMATS.get(i.facts.types[-1])
+    first, second = i.operands[1:3]
+    if kind is None or first == second or is_nonfinite(first) or is_nonfinite(second):
+        return None
+    return kind
+
+
+def integer_source(i: Instruction) -> FloatFormat | None:
+    """Return the format that an instruction converts to an integer."""
+    if i.opcode != "cvt" or i.facts.types[0][0] not in "us":
+        return None
+    return FORMATS.get(i.facts.types[1])
+
+
+def is_nonfinite(operand: Operand) -> bool:
+    """Return whether an operand is a constant that is infinite or NaN."""
+    if not isinstance(operand, FloatImmediate):
+        return False
+    mask = FORMATS[f"f{operand.width}"].exponent
+    return operand.bits & mask == mask
+
+
+class FloatFlow:
+    """What a function does with floats.
+
+    Attributes:
+        reached: the names of the registers that a result may come to, also as bits.
+    """
+
+    def __init__(self, body: Body) -> None:
+        self._steps = list(_steps_of(body))
+        self._writers: dict[str, list[BlockStep]] = {}
+        for step in self._steps:
+            for register in reads_and_writes(step)[1]:
+                self._writers.setdefault(register.name, []).append(step)
+        self._poles: dict[tuple[int, tuple[Operand, ...]], Register] = {}
+        for step in self._steps:
+            pole = self._pole(step.instruction)
+            if pole is not None:
+                self._poles[_place(step.instruction)] = pole
+        self.reached: frozenset[str] = self._reached()
+
+    def pole_of(self, i: Instruction) -> Register | None:
+        """Return the value whose zero makes a selection give an infinity; None if there is none."""
+        return self._poles.get(_place(i))
+
+    def _reached(self) -> frozenset[str]:
+        reached: set[str] = set()
+        size = -1
+        while len(reached) != size:
+            size = len(reached)
+            for step in self._steps:
+                i = step.instruction
+                reads, writes = reads_and_writes(step)
+                if (
+                    calculation_of(i) is not None
+                    or self.pole_of(i) is not None
+                    or any(register.name in reached for register in reads)
+                ):
+                    reached.update([each.name for each in writes if each.ptx_type != "pred"])
+        return frozenset(reached)
+
+    def _pole(self, i: Instruction) -> Register | None:
+        """Return the value of a logarithm and the like, of which a selection treats zero apart.
+
+        `selp.f32 %f2, 0fFF800000, %f1, %p` with `setp.eq.f32 %p, %f0, 0`, and %f1 from %f0.
+        """
+        if i.opcode != "selp" or len(i.operands) != 4:
+            return None
+        first, second, predicate = i.operands[1:]
+        other = second if is_nonfinite(first) else first if is_nonfinite(second) else None
+        if not isinstance(other, Register) or not isinstance(predicate, Register):
+            return None
+        for step in self._writers.get(predicate.name, ()):
+            compared = step.instruction
+            if compared.opcode == "setp" and _is_zero(compared.operands[-1]):
+                value = compared.operands[1]
+                if isinstance(value, Register) and self._roots(value) & self._roots(other):
+                    return value
+        return None
+
+    def _roots(self, register: Register) -> set[str]:
+        """Return the registers that a value is calculated from, those before it included."""
+        found: set[str] = set()
+        waiting = [register.name]
+        while waiting and len(found) < _MOST_STEPS:
+            name = waiting.pop()
+            if name in found:
+                continue
+            found.add(name)
+            for step in self._writers.get(name, ()):
+                if step.instruction.facts.kind is not InstructionKind.LOAD:
+                    waiting += [
+                        each.name
+                        for operand in step.instruction.operands[step.operation.writes :]
+                        for each in registers_in(operand)
+                        if each.ptx_type != "pred"
+                    ]
+        return found
+
+
+def _place(i: Instruction) -> tuple[int, tuple[Operand, ...]]:
+    return i.line, i.operands
+
+
+def _is_zero(operand: Operand) -> bool:
+    if isinstance(operand, FloatImmediate):
+        return operand.bits & ~(1 << (operand.width - 1)) == 0
+    return isinstance(operand, Immediate) and operand.value == 0
+
+
+def _steps_of(body: Body) -> Iterator[BlockStep]:
+    for statement in body.statements:
+        if isinstance(statement, Instruction):
+            instruction = in_table_order(statement)
+            operation = find_operation(instruction)
+            if operation is not None:
+                yield BlockStep(instruction, operation)

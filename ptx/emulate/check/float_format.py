@@ -1,0 +1,115 @@
+"""Formats of floating-point numbers by their bits, for any of which a word may hold several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.types import NUMPY, kind_of, unsigned
+
+_INFINITY: Final = float("inf")
+_MOST_IN_PRODUCT: Final = 4096
+Parts = NDArray[Any]  # unsigned (n, parts) or (1, parts); of a format's own width
+
+
+@dataclass(frozen=True, slots=True)
+class FloatFormat:
+    """A format as instructions name it.
+
+    Attributes:
+        ptx_type: the type, such as "f16x2".
+        held: the type as which a register is read.
+        part: the unsigned type of one number.
+        exponent: the bits that infinities and NaNs have set, without the sign.
+        fraction: the bits of which a NaN has some set.
+    """
+
+    ptx_type: str
+    held: str
+    part: np.dtype[Any]
+    exponent: int
+    fraction: int
+
+    def parts(self, value: Value) -> Parts:
+        """Return the numbers of each thread, as their bits."""
+        kind = unsigned(kind_of(self.held))
+        words = np.ascontiguousarray(np.atleast_1d(value)).view(NUMPY[kind])
+        return np.asarray(words.view(self.part).reshape(len(words), -1))
+
+    def are_nonfinite(self, parts: Parts) -> NDArray[np.bool_]:
+        """Return which are infinities or NaNs."""
+        mask = self.part.type(self.exponent)
+        result: NDArray[np.bool_] = (parts & mask) == mask
+        return result
+
+    def are_nans(self, parts: Parts) -> NDArray[np.bool_]:
+        """Return which are NaNs."""
+        has_fraction: NDArray[np.bool_] = (parts & self.part.type(self.fraction)) != 0
+        return self.are_nonfinite(parts) & has_fraction
+
+    def are_wrong(self, value: Value) -> NDArray[np.bool_]:
+        """Return for each thread whether one of its numbers is an infinity or a NaN."""
+        if self.held in ("f32", "f64"):
+            are_wrong: NDArray[np.bool_] = ~np.isfinite(value)
+            return are_wrong
+        return np.asarray(self.are_nonfinite(self.parts(value)).any(axis=1))
+
+    def has_nonfinite(self, value: Value) -> bool:
+        """Return whether a number of any thread is an infinity or a NaN."""
+        return bool(self.are_wrong(value).any())
+
+    def text(self, parts: Parts) -> str:
+        """Return the numbers of one thread, as Python writes them."""
+        numbers = [self._number(bits) for bits in parts.tolist()]
+        return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
+
+    def _number(self, bits: int) -> str:
+        word = self.part.type(bits)
+        if self.ptx_type.startswith("bf16"):
+            return _shortest(np.uint32(int(bits) << 16).view(np.float32))
+        if self.part.itemsize == 1:
+            return f"{bits:#04x}"
+        floating: np.floating[Any] = word.view(f"f{self.part.itemsize}")
+        return _shortest(floating)
+
+
+def may_be_nonfinite(value: Value) -> bool:
+    """Return whether a float of any thread may be infinite or NaN; True also for very large ones.
+
+    A scalar product is the fastest loop of NumPy; of long arrays it would start threads.
+    """
+    if not value.ndim:
+        total = value * value
+    elif len(value) <= _MOST_IN_PRODUCT:
+        total = value.dot(value)
+    else:
+        total = np.add.reduce(value)
+    return not -_INFINITY < total < _INFINITY
+
+
+def _shortest(number: np.floating[Any]) -> str:
+    return str(number)
+
+
+def _format(ptx_type: str, held: str, bits: int, exponent: int, fraction: int) -> FloatFormat:
+    return FloatFormat(ptx_type, held, np.dtype(f"u{bits // 8}"), exponent, fraction)
+
+
+_F16: Final = (16, 0x7C00, 0x3FF)
+_BF16: Final = (16, 0x7F80, 0x7F)
+_F32: Final = (32, 0x7F800000, 0x7FFFFF)
+_F64: Final = (64, 0x7FF0000000000000, 0xFFFFFFFFFFFFF)
+FORMATS: Final = {
+    name: _format(name, held, *layout)
+    for name, held, layout in (
+        ("f16", "b16", _F16), ("f16x2", "b32", _F16), ("bf16", "b16", _BF16),
+        ("bf16x2", "b32", _BF16), ("f32", "f32", _F32), ("f32x2", "b64", _F32),
+        ("tf32", "b32", _F32), ("f64", "f64", _F64),
+        ("e4m3x2", "b16", (8, 0x7F, 0x01)), ("e5m2x2", "b16", (8, 0x7C, 0x03)),
+    )
+}  # fmt: skip
+"""By the PTX type; e4m3 has no infinity, and one NaN of each sign."""

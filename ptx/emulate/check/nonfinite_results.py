@@ -1,0 +1,79 @@
+"""The check of infinities and NaNs that calculations make of finite numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.findings import Access, Finding, Findings
+from ptx.emulate.check.nonfinite_values import NonfiniteValues, Origin
+from ptx.emulate.check.nonfinite_writer import NonfiniteWriter
+from ptx.emulate.kernel_facts import Instrument
+from ptx.emulate.model.threads import ThreadBlocks, Threads
+from ptx.emulate.observer import ObservedLaunch, Observer
+from ptx.isa.model import Instruction
+
+
+class NonfiniteResults(Observer):
+    """The check of one launch.
+
+    Args:
+        findings: receives what it finds.
+        launch: the launch.
+    """
+
+    def __init__(self, findings: Findings, launch: ObservedLaunch) -> None:
+        self._kernel = launch.code.kernel
+        self._findings = findings
+        self._reported: dict[tuple[int, bool], tuple[int, int]] = {}
+
+    def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
+        """Return the check of a chunk."""
+        return ChunkNonfiniteResults(NonfiniteValues(blocks.geometry.threads, self.report))
+
+    def report(self, threads: Threads, origin: Origin, lane: int, user: Instruction) -> None:
+        """Report a value once for each instruction that made one, with the first such thread."""
+        key = id(origin.use.instruction), origin.is_nan
+        blocks = threads.blocks
+        thread = blocks.first * blocks.geometry.threads_per_block + lane
+        index, first = self._reported.get(key, (len(self._findings.found), thread))
+        if key in self._reported and thread >= first:
+            return
+        finding = self._finding(blocks, origin, lane, user)
+        if key in self._reported:
+            self._findings.found[index] = finding
+        else:
+            self._findings.add(finding)
+            if len(self._findings.found) == index:
+                return  # an earlier launch or instruction has one of the same line
+        self._reported[key] = index, thread
+
+    def _finding(
+        self, blocks: ThreadBlocks, origin: Origin, lane: int, user: Instruction
+    ) -> Finding:
+        instruction = origin.use.instruction
+        kind = "NaN" if origin.is_nan else "infinity"
+        use = Access(user.text.partition(" ")[0], blocks.where(None, user)).line
+        return Finding(
+            check="nan", kernel=self._kernel, second=None,
+            first=Access(instruction.text.partition(" ")[0], blocks.where(lane, instruction)),
+            space="register", address=0, nbytes=0, memory="", benign="",
+            kind=kind, missing=f"{origin.text(lane)}; used by {use}",
+            variable=origin.target.name,
+        )  # fmt: skip
+
+
+class ChunkNonfiniteResults(Observer):
+    """The check of a chunk of blocks."""
+
+    def __init__(self, values: NonfiniteValues) -> None:
+        self._values = values
+
+    def follow(self, instrument: Instrument) -> object | None:
+        """Return the marked values, which generated code follows."""
+        return self._values if isinstance(instrument, NonfiniteWriter) else None
+
+
+def nonfinite_results(findings: Findings, launch: ObservedLaunch) -> NonfiniteResults | None:
+    """Return the observer of a launch; None if its kernel calculates with no floats."""
+    return NonfiniteResults(findings, launch) if launch.code.may_calculate else None

@@ -1,0 +1,330 @@
+"""Infinities and NaNs that calculations make of finite numbers, and what becomes of them.
+
+An infinity of finite operands, or a NaN of operands that are not NaN, gets a mark. The mark follows
+the value from register to register. It ends without a finding where another value is selected,
+because kernels calculate for both sides of a condition. A finding is a use of such a value: by a
+store or another instruction that hands it on, a conversion to an integer, a comparison with NaN, or
+an operation that gives a number for a NaN. It names the instruction that made the value.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.float_flow import Calculation
+from ptx.emulate.check.float_format import FloatFormat, Parts
+from ptx.emulate.check.register_marks import FIRST_MARK, Marks, RegisterMarks, RegisterUse, either
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.model.threads import Threads
+from ptx.isa.model import Instruction, Register
+
+_Flags = NDArray[np.bool_]
+_MOST_ORIGINS: Final = 1000  # that have a number of their own
+_MOST_TIMES: Final = 64  # of one origin whose operands are retained
+
+
+@dataclass(frozen=True, slots=True)
+class FloatUse:
+    """An instruction that calculates with floats, or decides by them.
+
+    Attributes:
+        calculation: the operands, as written.
+        targets, sources: the numbers of the registers of both; None for a constant.
+    """
+
+    instruction: Instruction
+    calculation: Calculation
+    targets: tuple[int, ...]
+    sources: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """Threads that made a value at once: `result` and `sources` have their numbers, as bits."""
+
+    lanes: Index
+    result: Parts
+    sources: tuple[Parts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """An instruction that made infinities or NaNs.
+
+    Attributes:
+        target: the register of the result.
+        is_nan: whether it was NaN.
+        times: when it did, the oldest ones first.
+    """
+
+    use: FloatUse
+    target: Register
+    is_nan: bool
+    times: deque[_Time] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
+
+    @property
+    def kind(self) -> FloatFormat:
+        """The format of the result."""
+        return self.use.calculation.result
+
+    def text(self, lane: int) -> str:
+        """Return a thread's result and its operands."""
+        for time in reversed(self.times):
+            positions = (time.lanes == lane).nonzero()[0]
+            if len(positions):
+                break
+        else:
+            time, positions = self.times[-1], np.zeros(1, dtype=np.intp)
+        row = int(positions[0])
+        texts = [
+            f"{operand.name} = {kind.text(numbers[row])}"
+            for (operand, kind), numbers in zip(
+                self.use.calculation.sources, time.sources, strict=True
+            )
+            if isinstance(operand, Register)
+        ]
+        texts = list(dict.fromkeys(texts))
+        result = f"{self.target.name} = {self.kind.text(time.result[row])}"
+        return f"{result} of {', '.join(texts)}" if texts else result
+
+
+Report = Callable[[Threads, Origin, int, Instruction], None]
+
+
+class NonfiniteValues(RegisterMarks):
+    """The registers of a chunk's threads that have such values; empty as long as none has.
+
+    Args:
+        lanes: how many threads the chunk has.
+        report: called with the threads, the origin, a thread's number, and the use.
+    """
+
+    def __init__(self, lanes: int, report: Report) -> None:
+        super().__init__(lanes)
+        self._report = report
+        self._origins: list[Origin] = []
+        self._known: dict[tuple[int, str, bool], int] = {}
+
+    # Called by generated code.
+
+    def calculated(
+        self, threads: Threads, use: FloatUse, sources: Sequence[Value], results: Sequence[Value],
+        guard: Value | None = None,
+    ) -> None:  # fmt: skip
+        """Mark results, after a calculation."""
+        calculation = use.calculation
+        positions = _active(threads, guard)
+        if not calculation.is_of_warp:
+            positions = positions[self._are_concerned(threads, use, results)[positions]]
+        if not len(positions):
+            return
+        lanes = threads.lane_numbers()[positions]
+        kinds = [kind for _, kind in calculation.sources]
+        operands = _Operands(
+            [_rows(kind, value, positions) for kind, value in zip(kinds, sources, strict=True)],
+            kinds,
+            [self._of(threads, lanes, (number,)) for number in use.sources],
+        )
+        if calculation.is_of_warp:
+            operands.join_warps(lanes)
+        for target, register, value in zip(use.targets, calculation.targets, results, strict=True):
+            result = _rows(calculation.result, value, positions)
+            new = self._marks_of_result(use, register, lanes, result, operands)
+            if not calculation.is_of_warp:
+                is_nan: _Flags = np.asarray(calculation.result.are_nans(result).any(axis=1))
+                for lost in operands.lost_nans(is_nan):
+                    self._use_each(threads, lanes, lost, use.instruction)
+            self._set((len(threads.calls), target), lanes, new)
+
+    def _are_concerned(self, threads: Threads, use: FloatUse, results: Sequence[Value]) -> _Flags:
+        """Return which threads have a wrong result, or a mark of an operand or the target."""
+        flags = np.zeros(threads.n, dtype=np.bool_)
+        for value in results:
+            flags |= use.calculation.result.are_wrong(value)
+        for number in {*use.sources, *use.targets}:
+            marks = None if number is None else self.get((len(threads.calls), number))
+            if marks is not None:
+                flags |= threads.at(marks) != 0
+        return flags
+
+    def _marks_of_result(
+        self, use: FloatUse, target: Register, lanes: Index, result: Parts, operands: _Operands
+    ) -> Marks:
+        """Return the marks that operands pass on to a result, and new ones of what is made here."""
+        kind = use.calculation.result
+        is_wrong, is_nan = kind.are_nonfinite(result), kind.are_nans(result)
+        made = is_wrong & ~operands.explain(is_nan)
+        new = np.zeros(len(lanes), dtype=np.int32)
+        inherited = operands.inherited()
+        if inherited is not None:
+            new = np.where(is_wrong.any(axis=1), inherited, new)
+            made &= (inherited == 0)[:, None]
+        made_nan: _Flags = np.asarray((made & is_nan).any(axis=1))
+        for of_nan, chosen in ((True, made_nan), (False, made.any(axis=1) & ~made_nan)):
+            if chosen.any():
+                values = (lanes, result, *operands.numbers)
+                new[chosen] = self._made(use, target, of_nan, values, np.asarray(chosen))
+        return new
+
+    def needs(self, threads: Threads, use: RegisterUse, values: Sequence[Value]) -> None:
+        """Report marked values that an instruction hands on, before it."""
+        positions = _active(threads, None)
+        lanes = threads.lane_numbers()[positions]
+        for number, value in zip(use.sources, values, strict=True):
+            marks = self._of(threads, lanes, (number,))
+            if marks is None or not marks.any():
+                continue
+            words = np.broadcast_to(np.atleast_1d(value), (threads.n,))[positions]
+            for mark in np.unique(marks[marks != 0]):
+                is_used = (marks == mark) & _are_nonfinite(words, self._origin(mark).kind)
+                self._use(threads, lanes[is_used], int(mark), use.instruction)
+        self._write(threads, lanes, use, None, None)
+
+    def compares(
+        self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None = None
+    ) -> None:
+        """Report marked NaNs that are compared."""
+        self._decides(threads, use, values, guard, FloatFormat.are_nans)
+
+    def converts(
+        self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None = None
+    ) -> None:
+        """Report marked values that become integers."""
+        self._decides(threads, use, values, guard, FloatFormat.are_nonfinite)
+
+    def _decides(
+        self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None,
+        are_wrong: Callable[[FloatFormat, Parts], _Flags],
+    ) -> None:  # fmt: skip
+        positions = _active(threads, guard)
+        lanes = threads.lane_numbers()[positions]
+        for (_, kind), number, value in zip(
+            use.calculation.sources, use.sources, values, strict=True
+        ):
+            marks = self._of(threads, lanes, (number,))
+            if marks is not None:
+                wrong = are_wrong(kind, _rows(kind, value, positions)).any(axis=1)
+                self._use_each(threads, lanes, np.where(wrong, marks, 0), use.instruction)
+
+    # Origins.
+
+    def _origin(self, mark: int) -> Origin:
+        return self._origins[FIRST_MARK - int(mark)]
+
+    def _made(
+        self, use: FloatUse, target: Register, is_nan: bool,
+        values: tuple[NDArray[Any], ...], chosen: _Flags,
+    ) -> int:  # fmt: skip
+        """Return the mark of the chosen values, which an instruction makes now.
+
+        `values`: the numbers of the threads, their results, and their operands. Later values may
+        share a mark.
+        """
+        key = id(use), target.name, is_nan
+        mark = self._known.get(key)
+        if mark is None or len(self._origins) < _MOST_ORIGINS:
+            mark = self._known[key] = FIRST_MARK - len(self._origins)
+            self._origins.append(Origin(use, target, is_nan))
+        lanes, result, *numbers = [each[chosen] for each in values]
+        self._origin(mark).times.append(_Time(lanes, result, tuple(numbers)))
+        return mark
+
+    def _use_each(
+        self, threads: Threads, lanes: Index, marks: Marks, instruction: Instruction
+    ) -> None:
+        for mark in np.unique(marks[marks != 0]):
+            self._use(threads, lanes[marks == mark], int(mark), instruction)
+
+    def _use(self, threads: Threads, lanes: Index, mark: int, instruction: Instruction) -> None:
+        """Report a use by threads, of which the first one is named."""
+        if len(lanes):
+            self._report(threads, self._origin(mark), int(lanes.min()), instruction)
+
+
+def _active(threads: Threads, guard: Value | None) -> Index:
+    """Return the positions of the threads that are present and for which the guard holds."""
+    flags = np.ones(threads.n, dtype=np.bool_)
+    for mask in (threads.present, guard):
+        if mask is not None:
+            flags = flags & mask
+    return flags.nonzero()[0]
+
+
+def _rows(kind: FloatFormat, value: Value, positions: Index) -> Parts:
+    """Return the numbers of the threads at these positions."""
+    return kind.parts(value[positions] if value.ndim else np.full(len(positions), value))
+
+
+class _Operands:
+    """The operands of a calculation, for some threads.
+
+    Attributes:
+        numbers: (n, parts) of each operand.
+        nans, wrong: which are NaN, and which are NaN or infinite.
+        marks: (n,) of each operand; None for none.
+    """
+
+    def __init__(
+        self, numbers: list[Parts], kinds: Sequence[FloatFormat], marks: Sequence[Marks | None]
+    ) -> None:
+        self.numbers = numbers
+        self.nans = [kind.are_nans(each) for kind, each in zip(kinds, numbers, strict=True)]
+        self.wrong = [kind.are_nonfinite(each) for kind, each in zip(kinds, numbers, strict=True)]
+        self.marks = marks
+
+    def join_warps(self, lanes: Index) -> None:
+        """Let each thread have what any thread of its warp has, as of a product of matrices."""
+        self.nans = [_of_warps(self.nans, lanes)]
+        self.wrong = [_of_warps(self.wrong, lanes)]
+        self.marks = [None]  # products use up marked operands
+
+    def explain(self, is_nan: _Flags) -> _Flags:
+        """Return which NaNs and infinities of a result come from operands that are NaN or both."""
+        return np.asarray(np.where(is_nan, _any_of(self.nans, is_nan), _any_of(self.wrong, is_nan)))
+
+    def inherited(self) -> Marks | None:
+        """Return for each thread the mark of its operands that are NaN or infinite."""
+        return either([
+            None if mark is None else np.where(each.any(axis=1), mark, np.int32(0))
+            for mark, each in zip(self.marks, self.wrong, strict=True)
+        ])  # fmt: skip
+
+    def lost_nans(self, is_nan: _Flags) -> Iterator[Marks]:
+        """Yield the marks of NaNs of which an operation such as `max` gives a number."""
+        for nans, marks in zip(self.nans, self.marks, strict=True):
+            if marks is not None:
+                yield np.where(nans.any(axis=1) & ~is_nan, marks, np.int32(0))
+
+
+def _of_warps(flags: Sequence[_Flags], lanes: Index) -> _Flags:
+    """Return for each thread whether a flag of any thread of its warp is set."""
+    warps = lanes // WARP
+    of_warp = np.zeros(int(warps.max(initial=0)) + 1, dtype=np.bool_)
+    for each in flags:
+        of_warp[warps[each.any(axis=1)]] = True
+    return np.asarray(of_warp[warps][:, None])
+
+
+def _any_of(flags: Sequence[_Flags], like: _Flags) -> _Flags:
+    """Return which of several have a flag, part by part where they have the same parts."""
+    result = np.zeros(like.shape, dtype=np.bool_)
+    for each in flags:
+        result |= each if each.shape == like.shape else each.any(axis=1, keepdims=True)
+    return result
+
+
+def _are_nonfinite(words: NDArray[np.unsignedinteger], kind: FloatFormat) -> _Flags:
+    """Return which words have an infinity or a NaN of a format, or the upper half of one."""
+    if words.dtype.itemsize < kind.part.itemsize:
+        mask = kind.exponent >> (8 * (kind.part.itemsize - words.dtype.itemsize))
+        result: _Flags = (words & words.dtype.type(mask)) == mask
+        return result
+    parts = np.ascontiguousarray(words).view(kind.part).reshape(len(words), -1)
+    return np.asarray(kind.are_nonfinite(parts).any(axis=1))

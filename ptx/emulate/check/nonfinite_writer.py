@@ -1,0 +1,218 @@
+"""Code that follows infinities and NaNs; it is generated only for launches that check them.
+
+A calculation with finite results costs one scalar product of them. Any other instruction costs the
+test of a dictionary, which is empty as long as no result was infinite or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ptx.emulate.check.float_flow import (
+    Calculation,
+    FloatFlow,
+    calculation_of,
+    compared_format,
+    integer_source,
+    is_nonfinite,
+)
+from ptx.emulate.check.float_format import FORMATS, FloatFormat, may_be_nonfinite
+from ptx.emulate.check.nonfinite_values import FloatUse
+from ptx.emulate.check.register_marks import RegisterUse
+from ptx.emulate.codegen.cfg import Block, BlockStep, bits
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.instrument import BlockInstrument
+from ptx.emulate.codegen.registers import registers_in
+from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.codegen.table import Effect
+from ptx.emulate.kernel_facts import KernelFacts
+from ptx.isa.model import Address, FloatImmediate, Instruction, Operand, Register
+
+_NUMBERS = ("f32", "f64")  # that NumPy calculates with
+
+
+class NonfiniteWriter(BlockInstrument):
+    """Writes code that follows infinities and NaNs."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._flows: dict[FunctionScope, FloatFlow] = {}
+        self._finish: Callable[[Emitter], None] | None = None
+
+    @classmethod
+    def is_needed(cls, code: KernelFacts) -> bool:
+        """Return whether the kernel calculates with floats, or may."""
+        return code.may_calculate
+
+    def begin_block(self, e: Emitter, block: Block) -> None:
+        """Write code that discards marks of values which are not read any more."""
+        if self._flow(e).reached:
+            e.line(f"N = {self.follower}")
+            e.line(f"if N: N.enter(f, {e.scope.bind(frozenset(bits(block.live)), 'live')})")
+
+    def execute(self, e: Emitter, step: BlockStep, *, is_skipped: bool) -> None:
+        """Write code for an instruction that the fibre executes."""
+        i, calculation = step.instruction, calculation_of(step.instruction)
+        self._finish = None
+        if calculation is not None:
+            if calculation.is_of_warp:
+                self._uses(e, step, writes=False)
+            self._calculates(e, i, calculation)
+        elif step.operation.effect is not Effect.PURE:
+            self._uses(e, step, writes=True)
+        elif (kind := compared_format(i)) is not None:
+            self._decides(e, i, kind, "compares")
+        elif (kind := integer_source(i)) is not None:
+            self._decides(e, i, kind, "converts")
+        elif i.opcode == "selp":
+            self._selects(e, step)
+        elif self._writes_reached(e, step):
+            marked = self._marked(e, i.operands[step.operation.writes :])
+            use = RegisterUse(i, _numbers(e, marked), step.writes, (), _guard_number(e, i))
+            e.line(f"if N: N.passes(f, {e.scope.bind(use, 'use')}{_guard(e, i)})")
+
+    def executed(self, e: Emitter, step: BlockStep) -> None:
+        """Write code that looks at the results of an instruction."""
+        if self._finish is not None:
+            self._finish(e)
+        self._finish = None
+
+    def _flow(self, e: Emitter) -> FloatFlow:
+        flow = self._flows.get(e.scope)
+        if flow is None:
+            flow = self._flows[e.scope] = FloatFlow(e.scope.body)
+        return flow
+
+    def _marked(self, e: Emitter, operands: Sequence[Operand]) -> list[Register]:
+        """Return the registers of operands, addresses apart, that may have a mark."""
+        reached = self._flow(e).reached
+        return [
+            register
+            for operand in operands
+            if not isinstance(operand, Address)
+            for register in registers_in(operand)
+            if register.name in reached
+        ]
+
+    def _writes_reached(self, e: Emitter, step: BlockStep) -> bool:
+        numbers = [e.scope.numbers[name] for name in self._flow(e).reached]
+        return not set(numbers).isdisjoint(step.writes)
+
+    def _calculates(self, e: Emitter, i: Instruction, calculation: Calculation) -> None:
+        use = _bound(e, i, calculation)
+        values = [e.value(operand, kind.held) for operand, kind in calculation.sources]
+        read = {operand for operand, _ in calculation.sources}
+        if not read.isdisjoint(calculation.targets):
+            values = [e.temporary(value) for value in values]
+        guard = _guard(e, i, "guard=")
+
+        def finish(e: Emitter) -> None:
+            kind = calculation.result
+            results = [e.value(target, kind.held) for target in calculation.targets]
+            are_wrong = " or ".join([_is_wrong(e, kind, result) for result in results])
+            e.line(
+                f"if N or {are_wrong}:"
+                f" N.calculated(f, {use}, {_tuple(values)}, {_tuple(results)}{guard})"
+            )
+
+        self._finish = finish
+
+    def _uses(self, e: Emitter, step: BlockStep, *, writes: bool) -> None:
+        """Write code for an instruction after which nothing follows its operands."""
+        operands = step.instruction.operands[step.operation.writes :]
+        if step.operation.updates:
+            operands = step.instruction.operands
+        marked = [each for each in self._marked(e, operands) if e.scope.width[_number(e, each)] < 9]
+        written = step.writes if writes else ()
+        use = e.scope.bind(RegisterUse(step.instruction, _numbers(e, marked), written), "use")
+        if marked:
+            widths = [8 * e.scope.width[_number(e, each)] for each in marked]
+            values = [e.value(each, f"b{bits}") for each, bits in zip(marked, widths, strict=True)]
+            e.line(f"if N: N.needs(f, {use}, {_tuple(values)})")
+        elif written and self._writes_reached(e, step):
+            e.line(f"if N: N.passes(f, {use})")
+
+    def _decides(self, e: Emitter, i: Instruction, kind: FloatFormat, method: str) -> None:
+        """Write code for a comparison, or a conversion to an integer."""
+        operands = i.operands[1:3] if method == "compares" else i.operands[1:2]
+        marked = self._marked(e, operands)
+        if marked:
+            use = _bound(e, i, Calculation(kind, (), tuple([(each, kind) for each in marked])))
+            values = _tuple([e.value(each, kind.held) for each in marked])
+            e.line(f"if N: N.{method}(f, {use}, {values}{_guard(e, i, 'guard=')})")
+
+    def _selects(self, e: Emitter, step: BlockStep) -> None:
+        i = step.instruction
+        target, first, _, predicate = i.operands
+        pole = self._flow(e).pole_of(i)
+        chosen = e.value(predicate, "pred")
+        if self._writes_reached(e, step):
+            sources = [
+                _number(e, each) if isinstance(each, Register) else None for each in i.operands[1:]
+            ]
+            use = RegisterUse(i, tuple(sources), step.writes, (), _guard_number(e, i))
+            e.line(f"if N: N.selects(f, {e.scope.bind(use, 'use')}, {chosen}{_guard(e, i)})")
+        if pole is None or not isinstance(target, Register):
+            return
+        constant = next(each for each in i.operands[1:3] if is_nonfinite(each))
+        assert isinstance(constant, FloatImmediate)
+        kind = FORMATS[f"f{constant.width}"]
+        of_pole = FORMATS["f64" if e.scope.width[_number(e, pole)] == 8 else "f32"]
+        use_of_pole = _bound(e, i, Calculation(kind, (target,), ((pole, of_pole),)))
+        value = e.temporary(e.value(pole, of_pole.held))
+        condition = e.temporary(chosen if constant is first else f"~{chosen}")
+        if i.guard is not None:
+            condition = e.temporary(f"{condition} & {_condition(e, i)}")
+        self._finish = lambda e: e.line(
+            f"if {condition}.any(): N.calculated(f, {use_of_pole}, ({value},),"
+            f" ({e.value(target, kind.held)},), guard={condition})"
+        )
+
+
+def _bound(e: Emitter, i: Instruction, calculation: Calculation) -> str:
+    use = FloatUse(
+        i,
+        calculation,
+        _numbers(e, calculation.targets),
+        tuple(
+            [
+                _number(e, operand) if isinstance(operand, Register) else None
+                for operand, _ in calculation.sources
+            ]
+        ),
+    )
+    return e.scope.bind(use, "use")
+
+
+def _is_wrong(e: Emitter, kind: FloatFormat, value: str) -> str:
+    """Return the condition that a value is infinite or NaN for a thread, or very large."""
+    if kind.ptx_type in _NUMBERS:
+        return f"{e.helper(may_be_nonfinite)}({value})"
+    return f"{e.scope.bind(kind, 'format')}.has_nonfinite({value})"
+
+
+def _number(e: Emitter, register: Register) -> int:
+    return e.scope.number(register)
+
+
+def _numbers(e: Emitter, registers: Sequence[Register]) -> tuple[int, ...]:
+    return tuple([e.scope.number(register) for register in registers])
+
+
+def _tuple(values: Sequence[str]) -> str:
+    return f"({', '.join(values)},)" if values else "()"
+
+
+def _condition(e: Emitter, i: Instruction) -> str:
+    assert i.guard is not None
+    value = e.value(i.guard.register, "pred")
+    return f"~{value}" if i.guard.negated else value
+
+
+def _guard(e: Emitter, i: Instruction, name: str = "") -> str:
+    """Return the argument of the threads that execute an instruction; "" for all of them."""
+    return "" if i.guard is None else f", {name}{_condition(e, i)}"
+
+
+def _guard_number(e: Emitter, i: Instruction) -> int | None:
+    return None if i.guard is None else e.scope.number(i.guard.register)
