@@ -112,6 +112,14 @@ def _mixes_sizes(text: str, error: str) -> bool:
     return _HAS_NUMBER.match(wrong) is not None and not sizes <= of_types
 
 
+def _fails_inside(text: str, log: str) -> bool:
+    """Whether the wrong instruction is one that the text does not have."""
+    named = re.search(r"Arguments mismatch for instruction '(\w+)", log)
+    return (named is not None and named[1] != _opcode(text)) or (
+        re.match(r"(?:cp|mma|st\.bulk)\.", text) is not None and "must be register" in log
+    )
+
+
 KNOWN: Final = (
     KnownDifference(
         "a name of another module rejects the kernels that use it, when they are taken",
@@ -186,10 +194,14 @@ KNOWN: Final = (
         and re.match(r"\S*\.b?f16(?:x2)? .*\{[-\d]", text) is not None,
     ),
     KnownDifference(
-        "ptxas from sm_100 on fails to lower some operands of bulk copies and products",
-        False,
-        lambda text, log: re.match(r"(?:cp|mma|st\.bulk)\.", text) is not None
-        and re.search("Arguments mismatch for instruction 'mov'|must be register", log) is not None,
+        "ptxas fails to make other instructions of some with rare operands, as of bulk copies",
+        False, _fails_inside,
+    ),
+    KnownDifference(
+        "ptxas before PTX 9.0 takes one type of 32 bits as the size of st.bulk, .s32",
+        True,
+        lambda text, error: re.match(r"st\.bulk.*, %s32_", text) is not None
+        and "with PTX 9.0" in error,
     ),
     KnownDifference(
         "ptxas takes .sat with .oob, and of sums with a carry",

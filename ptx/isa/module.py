@@ -142,9 +142,7 @@ class PtxModule(Guarded):
         and of prototypes.
         """
         name = checks.text("PtxModule.declares: type", ptx_type)
-        behind = (
-            "" if arrays else r"(?:\s+(?:\.\w+|\d+))*\s+(?!_\s*[,)])[\w$%]+\s*(?:<[^>]*>\s*)?[;,)=]"
-        )
+        behind = "" if arrays else r"(?:\s+(?:\.\w+|\d+))*\s+[\w$%]+\s*(?:<[^>]*>\s*)?[;,)=]"
         declared = rf"(?<![\w:])(?<!\.v[24] )\.{re.escape(name)}(?![\w:.]){behind}"
         if f".{name}" not in self._clean:
             return False

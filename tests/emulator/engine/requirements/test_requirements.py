@@ -166,15 +166,18 @@ def test_a_type_needs_its_target_wherever_it_is_declared() -> None:
         entry.format("P: .callprototype (.param .T r) _ (.param .T p);"),
         ".extern .func f(.param .T x);", ".extern .func (.reg .T x) f(.reg .T y);",
     )  # fmt: skip
-    parameters = function.format("f(.param .T x);"), function.format("(.param .T x) f();")
+    parameters = (
+        *map(function.format, ("f(.param .T x);", "(.param .T x) f();")),
+        ".entry k(.param .b32 x, .param .T _) { ret; }\n",
+    )
 
     def unmet(ptx_type: str, declarations: Iterable[str], target: str) -> list[str]:
         head = HEADER.format(*reversed(target.split()))
         texts = [each.replace("T", ptx_type) for each in declarations]
         return [text for text in texts if unmet_requirements(ptx.parse(head + text))]
 
-    assert len(unmet("b128", (*scalars, *parameters), "sm_60 8.3")) == 13
-    assert len(unmet("b128", (*scalars, *parameters), "sm_70 8.2")) == 13
+    assert len(unmet("b128", (*scalars, *parameters), "sm_60 8.3")) == 14
+    assert len(unmet("b128", (*scalars, *parameters), "sm_70 8.2")) == 14
     assert len(unmet("f16x2", (*scalars, *arrays), "sm_52 9.0")) == 14
     assert unmet("b128", (*scalars, *parameters), "sm_70 8.3") == []
     assert unmet("f16x2", (*scalars, *arrays), "sm_53 4.2") == []
