@@ -65,7 +65,7 @@ class Libcuda:
             if form.per_thread:
                 per_thread_function = self._function(form, per_thread=True)
                 functions[form.per_thread] = form, self._in_own_stream(per_thread_function)
-        self._forms = _by_base_name(form for form, _ in functions.values())
+        self._forms = _by_base_name({form.symbol: form for form, _ in functions.values()}.values())
         self._library = SharedObject(
             LIBCUDA, list(functions), lambda: library_images()[LIBCUDA], file
         )
@@ -230,6 +230,6 @@ class Libcuda:
 def _by_base_name(forms: Iterable[Signature]) -> dict[str, list[Signature]]:
     """Return the forms of each function, oldest first."""
     by_name: dict[str, list[Signature]] = {}
-    for form in sorted(set(forms), key=lambda form: form.since):
+    for form in sorted(forms, key=lambda form: form.since):
         by_name.setdefault(without_version(form.symbol), []).append(form)
     return by_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from ...driver._api import OPAQUE_BYTES, driver, of_opaque_bytes
@@ -179,6 +179,7 @@ def signature(form: FunctionForm) -> Signature:
     )
 
 
+@cache  # the driver's functions have 2,000 parameters of 60 kinds
 def _parameter(text: str) -> CParameter:
     word = text.lstrip(">&?")
     marks = text.removesuffix(word)
