@@ -6,8 +6,10 @@ import contextlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ptx.emulate.check.findings import Place
+if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Place
 
 PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _DEEPEST = 40
@@ -30,6 +32,8 @@ def user_call_site() -> str:
 
 def host_place(access: str, call_site: str) -> Place:
     """Return the place for a result of `user_call_site`; other text is the name of a file."""
+    from ptx.emulate.check.findings import Place
+
     file, _, line = call_site.rpartition(":")
     try:
         return Place(access, file or None, int(line))

@@ -11,26 +11,27 @@ import functools
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
 from ptx.emulate import EmulationFault, Limits
-from ptx.emulate.check.findings import Findings, Found, KernelFault, Place
 from ptx.emulate.watchers import LAUNCH_CHECKS
 from ptx.errors import NvJitLinkNotFoundError
 
 from .. import border
 from ..errors import ArgumentValueError
 from .call_site import host_place, user_call_site
-from .leaks import Leak
 from .modules import newest_ptx
 
 if TYPE_CHECKING:
     from ptx.assembler import Assembler
+    from ptx.emulate.check.findings import Findings, Found, KernelFault, Place
     from ptx.isa import PtxModule
+
+    from .leaks import Leak
 
 
 _ERROR: Final = re.compile(
@@ -328,6 +329,8 @@ class Checks:
 
     def note(self, fault: EmulationFault) -> None:
         """Record a kernel's fault."""
+        from ptx.emulate.check.findings import KernelFault  # the first fault or check
+
         finding = KernelFault.of(fault)
         if finding is not None and finding.check in self.names:
             self.faults.append(finding)
@@ -397,10 +400,19 @@ class Checks:
         limits = replace(
             limits,
             checks=limits.checks | names,
-            findings=Findings() if limits.findings is None else limits.findings,
+            findings=_findings_of(limits, names),
             check_synchronisation=limits.check_synchronisation or "sync" in checks,
         )
         result = Checks(frozenset(checks), limits, suppressions_of(suppressions))
         if "assemble" in checks:
             result.assembly = module_assembly()
         return result
+
+
+def _findings_of(limits: Limits, names: Set[str]) -> Findings | None:
+    """Return where launches with these limits and further checks add findings."""
+    if limits.findings is not None or not limits.checks | names:
+        return limits.findings
+    from ptx.emulate.check.findings import Findings
+
+    return Findings()

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,9 @@ from .driver_state import DriverState
 from .host_memory import HostRange
 from .node_kind import NodeKind
 from .streams import LEGACY_HANDLE, Stream
-from .unwritten_copies import CopyCheck, UnwrittenElements
+
+if TYPE_CHECKING:
+    from .unwritten_copies import CopyCheck, UnwrittenElements
 
 Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
 """Addresses and sizes, on a device or the host."""

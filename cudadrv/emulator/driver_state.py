@@ -34,7 +34,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence, Set
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ptx.emulate import Limits
 
@@ -47,16 +47,18 @@ from .checks import Checks
 from .device_state import LentMemory, device_states
 from .devices import Devices
 from .handle_tables import HandleTables
-from .leaks import LeakWatch
 from .memory_state import MemoryState
 from .native_thread import ThreadStates
 from .operations import Operations
 from .process_settings import ProcessSettings
 from .profiles import MAX_DEVICES, EmulatedDevice
 from .thread import CallingThread
-from .timeline.concurrent_accesses import ConcurrentAccesses
 from .timeline.schedule import Schedule
-from .unwritten_copies import UnwrittenCopies
+
+if TYPE_CHECKING:  # an emulator without checks imports none: an eighth of its start
+    from .leaks import LeakWatch
+    from .timeline.concurrent_accesses import ConcurrentAccesses
+    from .unwritten_copies import UnwrittenCopies
 
 
 class DriverState:
@@ -124,6 +126,8 @@ class DriverState:
         findings = self.limits.findings
         if findings is None or "race" not in self.limits.checks:
             return None
+        from .timeline.concurrent_accesses import ConcurrentAccesses
+
         memory = self.memory
         return ConcurrentAccesses(
             findings, memory.allocation_at, memory.host, self.lock, is_late=is_late
@@ -134,6 +138,8 @@ class DriverState:
         findings = self.limits.findings
         if findings is None or not self._has_flags:
             return None
+        from .unwritten_copies import UnwrittenCopies
+
         return UnwrittenCopies(findings, self.memory.allocation_at, self.memory.written_flags)
 
     @property
@@ -157,6 +163,8 @@ class DriverState:
 
     def _leak_watch(self) -> LeakWatch:
         """Watch all tables from now on."""
+        from .leaks import LeakWatch
+
         leaks = LeakWatch()
         self.handles.watch(leaks)
         self.memory.watch(leaks)

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ptx.emulate import DEFAULT_LIMITS, Limits
-from ptx.emulate.check.findings import Found
 from ptx.errors import PtxError
 from ptx.read_only import ReadOnly
 
@@ -54,10 +53,12 @@ from .node_kind import NodeKind
 from .profiles import EmulatedDevice, given_devices
 from .timeline.host_watch import OrderWarning
 from .timeline.schedule import OrderName, Schedule
-from .unwritten_copies import UnwrittenCopies
 
 if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Found
+
     from .counters import Counters
+    from .unwritten_copies import UnwrittenCopies
 
 _WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
 

@@ -11,6 +11,7 @@ import itertools
 import threading
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ptx.emulate.model.grid_dependency import GridDependency
 
@@ -24,11 +25,13 @@ from .memory_state import MemoryState
 from .node_kind import NodeKind, Run
 from .streams import Stream
 from .thread import CallingThread
-from .timeline.concurrent_accesses import ConcurrentAccesses
 from .timeline.freed_memory import FreedMemory
 from .timeline.queues import QueuedOperation, nothing
 from .timeline.schedule import Schedule
 from .timeline.timeline import LateErrors, Timeline
+
+if TYPE_CHECKING:
+    from .timeline.concurrent_accesses import ConcurrentAccesses
 
 
 class Operations:

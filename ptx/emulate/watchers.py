@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ptx.emulate.check.findings import Findings
 from ptx.emulate.threads.limits import Limits
 from ptx.errors import PtxArgumentValueError
 
 if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Findings
     from ptx.emulate.count.launch_counts import LaunchCounts
     from ptx.emulate.observer import Watcher
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...driver._api import (
     CUDA_GRAPH_INSTANTIATE_PARAMS,
@@ -32,10 +32,12 @@ from ..executables import Executable, steps_of
 from ..graphs import Graph, Node, References, UserObject
 from ..node_kind import NodeKind, Run
 from ..streams import Stream
-from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.queues import QueuedOperation
 from ..timeline.timeline import Timeline
 from .call import DriverCalls, call
+
+if TYPE_CHECKING:
+    from ..timeline.concurrent_accesses import ConcurrentAccesses
 
 _AUTO_FREE, _UPLOAD, _DEVICE_LAUNCH = 1, 2, 4
 # Also device launch and node priorities, which need no extra work; uploading takes parameters.

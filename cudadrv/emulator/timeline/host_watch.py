@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from ptx.emulate.check.findings import Place
-
 from ..call_site import host_place
 from ..node_kind import NodeKind
-from .past_accesses import Numbers
 
 if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Place
+
     from ..host_memory import HostRange
+    from .past_accesses import Numbers
     from .queues import QueuedOperation
 
 # Larger ranges are not watched: their checksum costs tens of milliseconds.

@@ -41,7 +41,6 @@ from ..node_kind import NodeKind, Run
 from ..streams import NON_BLOCKING, Stream
 from ..thread import CallingThread
 from .host_watch import EarlyRead, HostWatch, OrderFinding, OrderWarning, early_read
-from .past_accesses import Numbers, dense_parts_of
 from .queues import QueuedOperation, Queues, State, is_of, nothing, orders
 from .schedule import OperationScheduler, Schedule, scheduler_of, with_dependencies
 
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from ..device_state import DeviceState
     from ..host_memory import HostRange
     from .operation_log import OperationLog
+    from .past_accesses import Numbers
 
 # The emulator could not do it; the device still works.
 _HARMLESS: Final = (CUresult.CUDA_ERROR_NOT_SUPPORTED, CUresult.CUDA_ERROR_OUT_OF_MEMORY)
@@ -440,6 +440,8 @@ class Timeline:
         """Record that the library reads a host array for its user."""
         if self._queues.is_empty or not array.size:
             return
+        from .past_accesses import dense_parts_of  # queued work and the race check need it
+
         call_site, ranges = user_call_site(), dense_parts_of(array)
         findings = [self._early_read(copy, ranges, call_site) for copy in self.pending()]
         self._report([finding for finding in findings if finding is not None])

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ptx.argument_checks import checks
-from ptx.emulate.check.findings import Findings
 from ptx.emulate.model.grid_dependency import GridDependency
 from ptx.errors import PtxArgumentValueError
 
-if TYPE_CHECKING:  # a context loads no parser
+if TYPE_CHECKING:  # a context loads no parser, and no check
+    from ptx.emulate.check.findings import Findings
     from ptx.emulate.observer import Watcher
 
 
