@@ -17,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.float_flow import Calculation
-from ptx.emulate.check.float_format import FloatFormat, Parts
 from ptx.emulate.check.register_marks import FIRST_MARK, Marks, RegisterMarks, RegisterUse, either
+from ptx.emulate.codegen.analysis.float_flow import Calculation
 from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.float_format import FloatFormat, Parts
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.model.threads import Threads
 from ptx.isa.model import Instruction, Register

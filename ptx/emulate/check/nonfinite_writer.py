@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ptx.emulate.check.float_flow import (
+from ptx.emulate.check.nonfinite_values import FloatUse
+from ptx.emulate.check.register_marks import RegisterUse
+from ptx.emulate.codegen.analysis.float_flow import (
     Calculation,
     FloatFlow,
     calculation_of,
@@ -16,9 +18,6 @@ from ptx.emulate.check.float_flow import (
     integer_source,
     is_nonfinite,
 )
-from ptx.emulate.check.float_format import FORMATS, FloatFormat, may_be_nonfinite
-from ptx.emulate.check.nonfinite_values import FloatUse
-from ptx.emulate.check.register_marks import RegisterUse
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
@@ -26,6 +25,7 @@ from ptx.emulate.codegen.registers import registers_in
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import KernelFacts
+from ptx.emulate.model.float_format import FORMATS, FloatFormat, may_be_nonfinite
 from ptx.isa.model import Address, FloatImmediate, Instruction, Operand, Register
 
 _NUMBERS = ("f32", "f64")  # that NumPy calculates with

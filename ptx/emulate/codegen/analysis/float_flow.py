@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ptx.emulate.check.float_format import FORMATS, FloatFormat
 from ptx.emulate.codegen.cfg import BlockStep, reads_and_writes
 from ptx.emulate.codegen.registers import registers_in
 from ptx.emulate.codegen.table import find_operation, in_table_order
+from ptx.emulate.model.float_format import FORMATS, FloatFormat
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Body, FloatImmediate, Immediate, Instruction, Operand, Register, Vector
 
