@@ -63,8 +63,9 @@ def run(check, ordinal):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(array))  # as a faulty extension loses it
     else:
         stream = context.default_stream
-        source = f'extern "C" __global__ void {check}(int* x) {{ {KERNELS[check]} }}'
-        kernel = context.compile(source, name=f"{check}.cu").kernel(check)
+        name = f"{check}_fault"
+        source = f'extern "C" __global__ void {name}(int* x) {{ {KERNELS[check]} }}'
+        kernel = context.compile(source, name=f"{check}.cu").kernel(name)
         kernel.launch(stream, LaunchConfig(1, 64), stream.zeros(64, np.int32))
         stream.synchronize()
 
@@ -103,7 +104,7 @@ ENDS: Final[Mapping[str, str]] = {
     "leaves at once": "os._exit(0)",
 }
 IMPORTS: Final = "import multiprocessing, os, signal, sys, threading, time\n"
-DEVICES: Final = 4
+DEVICES: Final = 5
 
 
 @dataclass(frozen=True)
