@@ -222,11 +222,12 @@ KNOWN: Final = (
         and re.search("not take 2 operands|operand 2 has|no such comb", error) is not None,
     ),
     KnownDifference(
-        "ptxas takes predicates as matrices and their metadata, results of atom, and pairs of bf16",
+        "ptxas takes predicates as matrices, their metadata, results of atom, fp8x4, pairs of bf16",
         True,
         lambda text, error: "%pred" in _wrong_operand(text, error)
         and re.match(
-            r"(?:movmatrix|ldmatrix|w?g?mma|atom)\.|cvt\..*e2m1x2.*bf16x2", text
+            r"(?:movmatrix|ldmatrix|w?g?mma|atom)\.|multimem\.ld_r.*e[45]m[23]x4|cvt\..*e2m1x2.*bf16x2",
+            text,
         ) is not None,
     ),
     KnownDifference(
