@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,7 @@ _ELSEWHERE: Final = 0x1C0  # sparse, mapped later, for video: unsupported arrays
 _KNOWN: Final = sum(int(flag) for flag in ArrayFlags)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayLayout:
+class ArrayLayout(NamedTuple):
     """The layout of an array: a checked descriptor, with the descriptor's extents."""
 
     width: int

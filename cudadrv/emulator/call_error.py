@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ptx.emulate import ExecutionError
 from ptx.errors import PtxError
@@ -31,8 +30,7 @@ class CallError(Exception):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """The last failed call of a thread."""
 
     call: str

@@ -11,7 +11,6 @@ import ctypes
 import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -52,8 +51,7 @@ Box: TypeAlias = tuple[int, int, int]
 """Bytes of a row, rows, slices."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostSide:
+class HostSide(NamedTuple):
     """The host memory of one side of a copy; empty for device memory.
 
     Attributes:
@@ -83,8 +81,7 @@ class ReadyCopy(NamedTuple):
     target: End
 
 
-@dataclass(frozen=True, slots=True)
-class BoxSide:
+class BoxSide(NamedTuple):
     """One side of a copy: the start of its box, and the steps to the next row and slice in bytes.
 
     Attributes:
@@ -329,8 +326,7 @@ def _submit_copy(
     """
     recording = stream.capture is not None
     host_ranges = tuple(
-        replace(
-            side.range,
+        side.range._replace(
             is_watched=side.range.is_watched and (recording or not side.is_pageable),
         )
         for side in (source, target)

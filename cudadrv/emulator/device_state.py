@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,7 @@ class Owner(Enum):
     EXTERNAL = "cuExternalMemoryGetMappedBuffer"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """An allocation in use, as the driver sees it.
 
     Attributes:
@@ -426,7 +425,7 @@ class DeviceState:
     def set_synchronous(self, piece: Piece, value: bool) -> None:
         """Set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of an allocation."""
         with self.lock:
-            self.pieces[piece.address] = replace(piece, is_synchronous=value)
+            self.pieces[piece.address] = piece._replace(is_synchronous=value)
 
     def can_be_reached_by(self, other: DeviceState) -> bool:
         """Return whether kernels of another device can be given access to this one's memory."""
@@ -488,7 +487,7 @@ class DeviceState:
     def hand_over(self, piece: Piece) -> Piece:
         """Give memory a new owner, valid when the former owner's free has executed."""
         self._numbered += 1
-        new = self.pieces[piece.address] = replace(piece, number=self._numbered)
+        new = self.pieces[piece.address] = piece._replace(number=self._numbered)
         return new
 
     def _out_of_memory(self, nbytes: int) -> CallError:

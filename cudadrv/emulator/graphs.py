@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from ptx.errors import PtxError
@@ -33,8 +33,7 @@ def next_number() -> int:
     return next(_NUMBERS)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """The work of a node, with all it needs; `run` may raise `CallError`.
 
     Attributes:

@@ -11,7 +11,6 @@ import mmap
 import struct
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from ptx.emulate.memory.device_memory import map_shared
@@ -38,8 +37,7 @@ class MemoryLocation(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class PageAdvice:
+class PageAdvice(NamedTuple):
     """The advice for a page.
 
     Attributes:
@@ -97,8 +95,7 @@ def _pages(nbytes: int) -> int:
     return -(-nbytes // _PAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class HostPiece:
+class HostPiece(NamedTuple):
     """A page-locked or managed allocation: `nbytes` at `address`, made in context `context`.
 
     Attributes:
@@ -140,8 +137,7 @@ class HostPiece:
         return self.managed or self.pool is None or ordinal in self.pool.peers
 
 
-@dataclass(frozen=True, slots=True)
-class HostRange:
+class HostRange(NamedTuple):
     """Host memory that an operation uses.
 
     Attributes:
@@ -326,7 +322,7 @@ class HostMemory:
 
     def set_synchronous(self, piece: HostPiece, value: bool) -> None:
         """Set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of an allocation."""
-        self.pieces[piece.address] = replace(piece, is_synchronous=value)
+        self.pieces[piece.address] = piece._replace(is_synchronous=value)
 
     def find(self, address: int) -> HostPiece | None:
         """Return the allocation that holds an address."""

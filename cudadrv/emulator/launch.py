@@ -11,9 +11,8 @@ import math
 import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ptx.emulate import EmulationFault, ExecutionError, Limits, OutOfBounds
 from ptx.emulate.model.geometry import GridCall
@@ -43,8 +42,7 @@ _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class KernelCall:
+class KernelCall(NamedTuple):
     """A kernel with the shape of its launch and its parameters."""
 
     function: KernelFunction

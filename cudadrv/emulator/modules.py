@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ptx.emulate import ExecutionError
 from ptx.isa import PtxSyntaxError
@@ -26,8 +26,7 @@ Dim3 = tuple[int, int, int]
 NO_CLUSTER: Final = (1, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A launch without its parameters.
 
     Attributes:

@@ -11,7 +11,7 @@ import mmap
 import os
 import struct
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,8 +158,7 @@ def _show(file: SharedFile, device: DeviceState, address: int, nbytes: int) -> N
     device.memory.mark_written(address, nbytes)  # possibly written at other addresses
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """Memory that a device has in a multicast object.
 
     Attributes:

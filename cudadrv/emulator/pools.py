@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ptx.emulate import DeviceMemory
 
@@ -26,8 +26,7 @@ _PAGE: Final = 4096
 _ENDLESS: Final = 1 << 62  # bytes: the host's allocator reports when memory is exhausted
 
 
-@dataclass(frozen=True, slots=True)
-class PoolLocation:
+class PoolLocation(NamedTuple):
     """The location of a pool's memory, and its kind.
 
     Attributes:

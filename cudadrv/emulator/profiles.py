@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from types import MappingProxyType
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from .. import border
 from ..driver._api import CUdevice_attribute
@@ -20,8 +20,7 @@ from ..errors import ArgumentValueError
 _KIB = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ArchitectureLimits:
+class ArchitectureLimits(NamedTuple):
     """The limits of one compute capability; memory in bytes.
 
     Attributes:

@@ -12,8 +12,7 @@ import mmap
 import os
 import platform
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +38,7 @@ def whole_pages(nbytes: int) -> int:
     return -(-nbytes // PAGE) * PAGE
 
 
-@dataclass(frozen=True, slots=True)
-class FileName:
+class FileName(NamedTuple):
     """The name of a file, to distinguish it from others.
 
     Attributes:

@@ -8,7 +8,7 @@ Stream Capture").
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..driver._api import CUstreamCaptureMode
@@ -106,7 +106,7 @@ class StreamCapture:
     def set_params(stream: Stream, native_params: bytes) -> None:
         """Store the driver's parameters of the operation that a stream recorded last."""
         for node in stream.tip:
-            node.work = replace(node.work, native_params=native_params)
+            node.work = node.work._replace(native_params=native_params)
 
     def join(self, stream: Stream, tip: Tip) -> None:
         """Let later operations of a stream depend on `tip`; a stream from outside joins."""

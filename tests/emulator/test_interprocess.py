@@ -229,7 +229,7 @@ def test_what_is_no_shared_memory_of_a_host_pool_is_rejected() -> None:
     assert code(second.cuMemPoolImportPointer(there, of_other)) == 1
     exported = PoolPointer.read(opaque_bytes(data))
     assert exported is not None
-    beyond = of_opaque_bytes(CUmemPoolPtrExportData, replace(exported, nbytes=1 << 40).packed)
+    beyond = of_opaque_bytes(CUmemPoolPtrExportData, exported._replace(nbytes=1 << 40).packed)
     assert code(second.cuMemPoolImportPointer(there, beyond)) == 1
 
 
@@ -282,7 +282,7 @@ def a_shared_allocation(driver: Emulator, process: int) -> tuple[CUdeviceptr, CU
     fill(driver, pointer, 5, NBYTES)
     handle = ProcessHandle.read(opaque_bytes(ok(driver.cuIpcGetMemHandle(pointer))))
     assert handle is not None
-    packed = replace(handle, process=process).packed
+    packed = handle._replace(process=process).packed
     return pointer, of_opaque_bytes(CUipcMemHandle, packed)
 
 
@@ -311,7 +311,7 @@ def test_an_event_of_another_device_is_not_opened(thread_id: int) -> None:
     made = ok(first.cuIpcGetEventHandle(ok(first.cuEventCreate(2 | 4))))
     handle = ProcessHandle.read(opaque_bytes(made))
     assert handle is not None
-    there = of_opaque_bytes(CUipcEventHandle, replace(handle, process=thread_id).packed)
+    there = of_opaque_bytes(CUipcEventHandle, handle._replace(process=thread_id).packed)
     assert int(ok(second.cuIpcOpenEventHandle(there)))
     remote = ok(second.cuDevicePrimaryCtxRetain(ok(second.cuDeviceGet(1))))
     ok(second.cuCtxSetCurrent(remote))

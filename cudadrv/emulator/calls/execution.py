@@ -307,7 +307,7 @@ def submit_launch(
     try:
         check(function, shape, context.device, is_node=stream.capture is not None)
         if stream.capture is not None:  # the node has the kernel's own cluster, as a GPU's
-            shape = replace(shape, cluster=function.cluster_of(shape))
+            shape = shape._replace(cluster=function.cluster_of(shape))
         parameters = read_parameters(
             function, kernel_params, extra, is_checked=driver.process.has_foreign_callers
         )
@@ -336,12 +336,12 @@ def submit_launch(
 def with_attribute(shape: Shape, attribute: int, value: CUlaunchAttributeValue) -> Shape:
     """Return a launch's shape with an attribute; all but two have no effect here."""
     if attribute == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        return replace(shape, cooperative=bool(value.cooperative))
+        return shape._replace(cooperative=bool(value.cooperative))
     if attribute == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         extents = value.clusterDim
-        return replace(shape, cluster=(extents.x, extents.y, extents.z))
+        return shape._replace(cluster=(extents.x, extents.y, extents.z))
     hints = dict(shape.hints) | {int(attribute): ctypes.string_at(value.getPtr(), VALUE_BYTES)}
-    return replace(shape, hints=tuple(hints.items()))
+    return shape._replace(hints=tuple(hints.items()))
 
 
 def _running(

@@ -8,7 +8,6 @@ moving references that the caller does not have, and using a destroyed object.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -584,7 +583,7 @@ def copied_graph(driver: DriverState, graph: Graph) -> Graph:
         if work.kind in UNCOPIED:
             raise not_supported(f"a graph with a {work.kind.value} is not copied")
         if work.child is not None:
-            work = replace(work, child=copied_graph(driver, work.child))
+            work = work._replace(child=copied_graph(driver, work.child))
         copies[node] = copy.add(work, [copies[dependency] for dependency in node.after])
         copies[node].original = node
     with driver.lock:

@@ -11,7 +11,6 @@ import ctypes
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -572,8 +571,7 @@ class GraphNodeCalls(DriverCalls):
             self._launch_of(self._state.handles.node(src)).shape,
         )
         launch = self._launch_of(target)
-        shape = replace(
-            launch.shape,
+        shape = launch.shape._replace(
             cooperative=source.cooperative,
             cluster=source.cluster,
             hints=source.hints,

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from ...driver._api import (
     CUdeviceptr,
@@ -41,8 +40,7 @@ _OF_PROCESS: Final = struct.Struct("<8sII16s16sQQ")
 _IN_POOL: Final = struct.Struct("<8s16sQQ24x")
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessHandle:
+class ProcessHandle(NamedTuple):
     """A file of a running process: CUipcMemHandle, CUipcEventHandle.
 
     Attributes:
@@ -78,8 +76,7 @@ class ProcessHandle:
         return SharedFile.of_process(self.process, self.number, kind, self.token)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolPointer:
+class PoolPointer(NamedTuple):
     """Memory of a pool whose file another process has opened: CUmemPoolPtrExportData.
 
     Attributes:

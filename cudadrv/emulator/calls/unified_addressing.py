@@ -7,7 +7,6 @@ so a prefetch copies nothing. Discarded memory has undefined content until it is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Final
@@ -180,7 +179,7 @@ class UnifiedAddressingCalls(DriverCalls):
         target = self._location_of(location)
         if flags:
             raise invalid_value(f"invalid flags of a prefetch {flags:#x}")
-        self._change_advice(pages, lambda advice: replace(advice, prefetched=target))
+        self._change_advice(pages, lambda advice: advice._replace(prefetched=target))
         return OK
 
     @call
@@ -231,22 +230,22 @@ class UnifiedAddressingCalls(DriverCalls):
 
     def _advice(self, number: int, location: Location) -> Callable[[PageAdvice], PageAdvice]:
         if number in (_SET_READ_MOSTLY, _UNSET_READ_MOSTLY):
-            return lambda advice: replace(advice, is_read_mostly=number == _SET_READ_MOSTLY)
+            return lambda advice: advice._replace(is_read_mostly=number == _SET_READ_MOSTLY)
         if number == _PREFER_NOTHING:
-            return lambda advice: replace(advice, preferred=None)
+            return lambda advice: advice._replace(preferred=None)
         target = self._location_of(location)
         if number == _PREFER:
             # On a host with one NUMA node that is the host: measured with driver 580.
             preferred = target if target.kind == DEVICE else MemoryLocation(HOST, 0)
-            return lambda advice: replace(advice, preferred=preferred)
+            return lambda advice: advice._replace(preferred=preferred)
         if number not in (_ACCESSED, _NOT_ACCESSED):
             raise invalid_value(f"there is no advice {number}")
         if target.kind not in (DEVICE, HOST):
             raise invalid_value("memory is accessed by a device or the host, not by a NUMA node")
         by = frozenset((target.number if target.kind == DEVICE else _CPU,))
         if number == _ACCESSED:
-            return lambda advice: replace(advice, accessed_by=advice.accessed_by | by)
-        return lambda advice: replace(advice, accessed_by=advice.accessed_by - by)
+            return lambda advice: advice._replace(accessed_by=advice.accessed_by | by)
+        return lambda advice: advice._replace(accessed_by=advice.accessed_by - by)
 
     @call
     def cuStreamAttachMemAsync(
@@ -425,7 +424,7 @@ def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
 
 
 def _prefetched(target: MemoryLocation, advice: PageAdvice) -> PageAdvice:
-    return replace(advice, prefetched=target)
+    return advice._replace(prefetched=target)
 
 
 def _number_of(attribute: int, target: MemoryLocation | None) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import numpy as np
@@ -147,7 +147,7 @@ def early_read(
         # The race check reports the others.
         if destination.is_written and destination.is_watched and len(met):
             first, nbytes = int(firsts[met[0]]), int((ends - firsts)[met[0]])
-            part = replace(destination, address=first, nbytes=nbytes)
+            part = destination._replace(address=first, nbytes=nbytes)
             contents = "" if part.piece is None else part.contents
             return EarlyRead(
                 first, nbytes, copy.call_site, call_site, is_queued, contents, repeated_by
