@@ -184,6 +184,7 @@ def _effect_rows(effects: Effects) -> Iterator[tuple[str, str]]:
         ("may read", effects.reads), ("may write", effects.writes),
         ("may update or copy", effects.updates), ("kept for the next launch", effects.kept),
         ("of the hardware", effects.hardware), ("calls", effects.calls),
+        ("atomics", effects.atomics),
     ):  # fmt: skip
         if names:
             yield what, ", ".join(names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -83,21 +83,55 @@ class Size:
 
     Attributes:
         strategy: draws it; within one example always the same number.
+        bounds: the least and the largest number of `sizes`; None of a size that others give.
     """
 
-    __slots__ = ("__weakref__", "_strategy")
+    __slots__ = ("__weakref__", "_bounds", "_function", "_parts", "_strategy")
 
     strategy: ReadOnly[SearchStrategy[int]] = ReadOnly("_strategy")
+    bounds: ReadOnly[tuple[int, int] | None] = ReadOnly("_bounds")
 
-    def __init__(self, strategy: SearchStrategy[int]) -> None:
+    def __init__(
+        self,
+        strategy: SearchStrategy[int],
+        bounds: tuple[int, int] | None = None,
+        parts: tuple[int | Size, ...] = (),
+        function: Callable[..., int] = int,
+    ) -> None:
         self._strategy = strategy
+        self._bounds: tuple[int, int] | None = bounds
+        self._parts = parts
+        self._function = function
+
+    @property
+    def roots(self) -> tuple[Size, ...]:
+        """The sizes of `sizes` that give this one, each once."""
+        if not self._parts:
+            return (self,)
+        roots = (part.roots for part in self._parts if isinstance(part, Size))
+        return tuple(dict.fromkeys(itertools.chain.from_iterable(roots)))
+
+    def at(self, numbers: Mapping[Size, int]) -> int | Size:
+        """Return the number that it is where its roots are these numbers; itself if one lacks."""
+        if not self._parts:
+            return numbers.get(self, self)
+        parts = [part.at(numbers) if isinstance(part, Size) else part for part in self._parts]
+        known = [part for part in parts if not isinstance(part, Size)]
+        if len(known) == len(parts):
+            return self._function(*known)
+        return self._combine(self._function, *parts)
 
     def _combined(self, function: Callable[[int, int], int], other: int | Size) -> Size:
-        if isinstance(other, Size):
-            pair = hypothesis_strategies.tuples(self._strategy, other.strategy)
-            return Size(pair.map(lambda numbers: function(*numbers)))
-        number = operator.index(other)
-        return Size(self._strategy.map(lambda drawn: function(drawn, number)))
+        other = other if isinstance(other, Size) else operator.index(other)
+        return self._combine(function, self, other)
+
+    @staticmethod
+    def _combine(function: Callable[..., int], *parts: int | Size) -> Size:
+        drawn = hypothesis_strategies.tuples(*(
+            part.strategy if isinstance(part, Size) else hypothesis_strategies.just(part)
+            for part in parts
+        ))  # fmt: skip
+        return Size(drawn.map(lambda numbers: function(*numbers)), None, parts, function)
 
     def __add__(self, other: int | Size) -> Size:
         return self._combined(operator.add, other)
@@ -127,7 +161,9 @@ def sizes(least: int = 1, most: int = 300) -> Size:
     if not 0 <= least <= most:
         raise ArgumentValueError(f"sizes({least}, {most}): give 0 <= least <= most")
     key = f"cudadrv size {next(_NUMBER)}"
-    return Size(hypothesis_strategies.shared(_drawn_sizes(least, most), key=key))
+    return Size(
+        hypothesis_strategies.shared(_drawn_sizes(least, most), key=key), bounds=(least, most)
+    )
 
 
 @hypothesis_strategies.composite
@@ -160,6 +196,11 @@ def extents_of(name: str, shape: object) -> tuple[Extent, ...]:
             raise ArgumentTypeError(f"{name} has {extent!r}: give integers, or sizes of `sizes`")
     # The loop has checked each.
     return tuple(extent if isinstance(extent, Size) else int(extent) for extent in extents)
+
+
+def extents_at(extents: Sequence[Extent], numbers: Mapping[Size, int]) -> tuple[Extent, ...]:
+    """Return extents with numbers in place of sizes."""
+    return tuple(each.at(numbers) if isinstance(each, Size) else each for each in extents)
 
 
 def drawn_extents(draw: DrawFn, extents: Sequence[Extent]) -> tuple[int, ...]:
@@ -224,6 +265,11 @@ class ArrayInput:
         self._shape: tuple[Extent, ...] = extents_of("the shape of an array", shape)
         self._values = _checked_values("arrays", values)
         self._is_written = is_written
+
+    def at(self, numbers: Mapping[Size, int]) -> ArrayInput:
+        """Return the array whose sizes are these numbers."""
+        shape = extents_at(self._shape, numbers)
+        return ArrayInput(self._dtype, shape, self._values, is_written=self._is_written)
 
     @property
     def strategy(self) -> SearchStrategy[DrawnArray]:
@@ -334,7 +380,7 @@ def _draw_contents(draw: DrawFn, dtype: np.dtype[np.generic], count: int, values
         drawn = draw(hypothesis_strategies.lists(values, min_size=count, max_size=count))
         return np.array(drawn, dtype=dtype).reshape(count)
     seed = draw(_SEEDS)
-    contents = _pattern(dtype, count, values, seed)
+    contents = pattern(dtype, count, values, seed)
     index = draw(hypothesis_strategies.integers(0, count)) - 1  # -1 is no element
     value = draw(_elements(dtype, values))
     if index >= 0:
@@ -342,7 +388,8 @@ def _draw_contents(draw: DrawFn, dtype: np.dtype[np.generic], count: int, values
     return contents
 
 
-def _pattern(dtype: np.dtype[np.generic], count: int, values: Values, seed: int) -> Host:
+def pattern(dtype: np.dtype[np.generic], count: int, values: Values, seed: int) -> Host:
+    """Return elements by a seed: 0 is zeros, 1 counts, others are random."""
     bits = _mixed(seed, count)
     if isinstance(values, tuple):
         low, high = values
@@ -407,6 +454,15 @@ class LaunchConfigs:
         """All extents, which are drawn before anything else."""
         return (*self.threads, *self.blocks, *itertools.chain.from_iterable(self.block))
 
+    def at(self, numbers: Mapping[Size, int]) -> LaunchConfigs:
+        """Return the configurations where sizes are these numbers."""
+        return replace(
+            self,
+            threads=extents_at(self.threads, numbers),
+            blocks=extents_at(self.blocks, numbers),
+            block=tuple(extents_at(block, numbers) for block in self.block),
+        )
+
     def strategy(self, signature: KernelSignature | None = None) -> SearchStrategy[LaunchConfig]:
         """Draws a configuration that fits the limits of a kernel (`Kernel.signature`)."""
         return _drawn_configs(self, signature)
@@ -422,17 +478,29 @@ class LaunchConfigs:
 def _drawn_alternatives(
     draw: DrawFn, configs: LaunchConfigs, signature: KernelSignature | None
 ) -> tuple[LaunchConfig, ...]:
+    threads = drawn_extents(draw, configs.threads)
+    blocks = drawn_extents(draw, configs.blocks)
+    shapes = tuple(drawn_extents(draw, extents) for extents in configs.block)
+    return configs_of(replace(configs, threads=threads, blocks=blocks, block=shapes), signature)
+
+
+def configs_of(
+    configs: LaunchConfigs, signature: KernelSignature | None
+) -> tuple[LaunchConfig, ...]:
+    """Return all configurations, those with few threads of a block first.
+
+    All extents must be numbers, as of `LaunchConfigs.at`.
+    """
     limit = None if signature is None else signature.max_threads
     most = limit if isinstance(limit, int) else _MOST_THREADS
     required = None if signature is None else signature.required_block
-    threads = drawn_extents(draw, configs.threads)
-    blocks: Sequence[tuple[int, ...]] = [drawn_extents(draw, extents) for extents in configs.block]
+    threads, grid = _known(configs.threads), _known(configs.blocks)
+    blocks: Sequence[tuple[int, ...]] = [_known(extents) for extents in configs.block]
     if not blocks and required:
         blocks = [tuple(required)]
     elif not blocks:
         usual = _blocks_for(len(threads or (1,)))
         blocks = [shape for shape in usual if math.prod(shape) <= most]
-    grid = drawn_extents(draw, configs.blocks)
     shared = configs.shared_bytes
     return tuple(
         replace(
@@ -443,6 +511,10 @@ def _drawn_alternatives(
         )
         for block in sorted(blocks, key=lambda shape: (math.prod(shape), shape))
     )
+
+
+def _known(extents: Sequence[Extent]) -> tuple[int, ...]:
+    return tuple(extent for extent in extents if not isinstance(extent, Size))
 
 
 @hypothesis_strategies.composite

@@ -36,6 +36,9 @@ _PLACES: Final = ("smid", "nsmid", "warpid", "nwarpid", "gridid", "pm")
 _OFF_CHIP: Final = ("generic", "global", "const")
 _STORES: Final = (InstructionKind.STORE, InstructionKind.STORE_MATRIX)
 _LOADS: Final = (InstructionKind.LOAD, InstructionKind.LOAD_MATRIX)
+_ATOMIC_WORDS: Final = (
+    "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas",
+)  # fmt: skip
 _NO_TARGET: Final = (*_STORES, InstructionKind.REDUCTION, InstructionKind.COPY)
 
 
@@ -51,6 +54,7 @@ class Effects:
         kept: the variables that it may write, which the next launch of the module finds.
         hardware: the special registers that differ from run to run: clocks, multiprocessors.
         calls: functions without a body here, such as vprintf; "an address" for calls by one.
+        atomics: the atomic operations, with their types, such as "add.f32".
     """
 
     reads: tuple[str, ...]
@@ -59,6 +63,7 @@ class Effects:
     kept: tuple[str, ...]
     hardware: tuple[str, ...]
     calls: tuple[str, ...]
+    atomics: tuple[str, ...] = ()
 
 
 def effects_of(module: PtxModule, kernel: str) -> Effects:
@@ -92,7 +97,7 @@ class _Tracing:
         while self._follow():
             pass
         found: dict[str, dict[str, None]] = {
-            name: {} for name in ("reads", "writes", "updates", "hardware", "calls")
+            name: {} for name in ("reads", "writes", "updates", "hardware", "calls", "atomics")
         }
         for function, instructions in self._bodies:
             for instruction in instructions:
@@ -101,6 +106,8 @@ class _Tracing:
                     for name in self._touched(function, instruction):
                         found[kind][name] = None
                 found["hardware"] |= dict.fromkeys(_hardware(instruction))
+                if instruction.facts.is_atomic:
+                    found["atomics"][_atomic_name(instruction)] = None
                 if instruction.facts.kind is InstructionKind.CALL and not any(
                     isinstance(each, Symbol) for each in instruction.operands
                 ):
@@ -208,6 +215,12 @@ def _registers(operand: Operand) -> Iterator[Register]:
         yield operand.operand
     elif isinstance(operand, Selected):
         yield operand.register
+
+
+def _atomic_name(instruction: Instruction) -> str:
+    """Return the operation of an atomic instruction, and its type."""
+    words = [word for word in instruction.modifiers if word in _ATOMIC_WORDS]
+    return ".".join([*words, instruction.facts.type_suffix]) if words else instruction.opcode
 
 
 def _hardware(instruction: Instruction) -> Iterator[str]:

@@ -17,7 +17,8 @@ from .. import verify  # before its files: else two threads could wait for each 
 from ..budget import numbers_of
 from ..strategies import DrawnArray
 from ..verify.example_run import CompiledCase, MeasuredRun
-from ..verify.verification import compiled_case, drawn_examples
+from ..verify.search import drawn_examples
+from ..verify.verification import compiled_case
 from .access_map import AccessMap, access_maps
 from .launch_bounds import LaunchBounds, launch_bounds
 
@@ -209,7 +210,7 @@ def _chosen_example(
     if verdict.findings:
         finding = verdict.findings[0]
         return finding.example, f"the smallest example that shows the finding “{finding.check}”"
-    drawn = drawn_examples(compiled, options)
+    drawn = drawn_examples(compiled, options.seed, options.examples)
     most = max(
         drawn,
         key=lambda example: (_nbytes(example), example.config.blocks * example.config.threads),

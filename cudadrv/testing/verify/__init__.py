@@ -3,11 +3,13 @@
 from .comparison import Tolerance
 from .kernel_case import HostProgram, KernelCase
 from .mutation import Mutant, MutationReport, mutate
+from .problems import problem_case
 from .replay import SavedFinding, saved_findings
 from .verdict import (
     CannotVerifyError,
     Example,
     Finding,
+    Measure,
     Repair,
     SourceLine,
     Verdict,
@@ -21,6 +23,7 @@ __all__ = [
     "Finding",
     "HostProgram",
     "KernelCase",
+    "Measure",
     "Mutant",
     "MutationReport",
     "Repair",
@@ -31,6 +34,7 @@ __all__ = [
     "VerificationError",
     "VerifyOptions",
     "mutate",
+    "problem_case",
     "saved_findings",
     "verify",
     "verify_kernel",

@@ -43,6 +43,19 @@ class Tolerance:
             if value is not None and not value >= 0:
                 raise ArgumentValueError(f"Tolerance: {name} is {value!r}: give 0 or more")
 
+    def scaled(self, expected: Host) -> Tolerance:
+        """Return the tolerance of small numbers: zeros must not pass for them.
+
+        Without arguments the absolute difference is a share of the largest number, if that is
+        below one.
+        """
+        width = expected.dtype.itemsize
+        if self != Tolerance() or expected.dtype.kind != "f" or width not in _RELATIVE:
+            return self
+        finite = np.abs(expected[np.isfinite(expected)]).astype(np.float64)
+        most = min(1.0, float(finite.max(initial=0)))
+        return Tolerance(relative=_RELATIVE[width], absolute=_ABSOLUTE[width] * most)
+
     def differs(self, actual: Host, expected: Host) -> npt.NDArray[np.bool_]:
         """Return which elements are too far from the reference."""
         if actual.dtype.kind not in "fcV":
@@ -122,6 +135,31 @@ def difference(
     return (
         f"values: {place} is {actual[index]!s}, the reference has {expected[index]!s}\n"
         f"  {count} of {actual.size} elements of {name} differ"
+    )
+
+
+def bits_differ(first: Host, second: Host) -> Mask:
+    """Return which elements of two arrays of one type have other bits."""
+    pairs = (np.ascontiguousarray(each).reshape(-1, 1).view(np.uint8) for each in (first, second))
+    one, other = pairs
+    return np.asarray(np.any(one != other, axis=1).reshape(first.shape), np.bool_)
+
+
+def input_difference(name: str, actual: Host, before: Host) -> str:
+    """Return in words how a kernel changed the bits of an input."""
+    size = before.dtype.itemsize
+    bits = (
+        np.ascontiguousarray(each).view(np.uint8).reshape(-1, size) for each in (actual, before)
+    )
+    first, second = bits
+    changed = np.any(first != second, axis=1)
+    number = int(np.flatnonzero(changed)[0])
+    index = tuple(int(coordinate) for coordinate in np.unravel_index(number, before.shape))
+    return (
+        f"values: {_place(name, index)} is {actual[index]!s} after the kernel, and "
+        f"{before[index]!s} before\n"
+        f"  {int(np.count_nonzero(changed))} of {before.size} elements of {name} change, which the "
+        "reference only reads"
     )
 
 

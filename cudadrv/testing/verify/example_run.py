@@ -18,6 +18,8 @@ import ptx
 from ptx.emulate import DEFAULT_LIMITS
 from ptx.emulate.history.access_log import AccessLog, LoggedAccess
 from ptx.emulate.model.geometry import Dim3
+from ptx.isa.model import Space
+from ptx.isa.module import parse
 from ptx.source_text import SourceText
 
 from ...emulator import (
@@ -38,6 +40,7 @@ from ...memory.array import DeviceArray
 from ...stream import cuda_context_for
 from ..strategies import DrawnArray
 from .comparison import Mask, difference, unwritten_elements, within
+from .kept_variables import KeptVariables
 from .kernel_case import KernelCase, failed_call
 from .stream_wait import StreamWait
 from .verdict import Argument, CannotVerifyError, Example, SourceLine
@@ -54,6 +57,8 @@ _ALLOCATED_BY: Final = re.compile(r" \(cuMem\w+(?: at [^()]*)?\)")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _EVERY: Final = 1 << 62  # bytes
 BYTES_NEAR: Final = 256  # before and after an array that still have its name
+GUARD_BYTE: Final = 0x7B  # huge as a float and as an integer, so that a use of it changes values
+_GUARD: Final = 64  # bytes after an array
 _MOST_STEPS: Final = 64  # of one instruction of a measured warp
 ORDER_OF_CHECKS: Final = (
     "assemble", FAULT, "bounds", "sync", "race", "init", "divide", "nan", "order", "leak", VALUES,
@@ -89,6 +94,8 @@ class _Run:
         arrays: the contents of the arrays after the kernel, by argument.
         memory: the first and the last address of each array, by argument.
         unwritten: which elements of the arrays nothing has written, if that is checked.
+        overwritten: of arrays whose guard zones a kernel changed, what it changed.
+        repeated: the arrays after earlier launches with the same arguments, by their number.
         caller: the file and line from which the arrays are copied, outside of this package.
     """
 
@@ -96,6 +103,8 @@ class _Run:
     memory: dict[str, tuple[int, int]]
     caller: str
     unwritten: dict[str, Mask] = field(default_factory=dict)
+    overwritten: dict[str, str] = field(default_factory=dict)
+    repeated: dict[int, dict[str, Host]] = field(default_factory=dict)
 
     def named(self, text: str) -> str:
         """Return a text with arguments' names in place of addresses, which change between runs."""
@@ -142,6 +151,22 @@ class _Run:
         if nearest is None or distance(nearest) > BYTES_NEAR:
             return None
         return nearest, address - self.memory[nearest][0]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of one run.
+
+    Attributes:
+        faults: causes before effects.
+        arrays: the contents of the arrays after the kernel, by argument.
+        wrong_before: the first of the earlier launches with the same arguments whose arrays differ
+            from the reference; None if there is none.
+    """
+
+    faults: tuple[Fault, ...]
+    arrays: Mapping[str, Host]
+    wrong_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,18 +233,25 @@ class CompiledCase:
     limits: Limits = DEFAULT_LIMITS
     wait: StreamWait | None = None
 
-    def faults(
+    def faults(self, example: Example, expected: Mapping[str, Host]) -> Sequence[Fault]:
+        """Run an example; return its faults, causes before effects."""
+        return self.result(example, expected).faults
+
+    def result(
         self,
         example: Example,
         expected: Mapping[str, Host],
         allowed: Mapping[str, npt.NDArray[np.float64]] | None = None,
-    ) -> list[Fault]:
-        """Run an example; return its faults, causes before effects.
+        *,
+        is_strict: bool = False,
+    ) -> RunResult:
+        """Run an example; return its faults and its arrays.
 
         Args:
             example: the example.
             expected: the reference's arrays.
             allowed: how far an element may be from the reference, beyond the case's tolerance.
+            is_strict: whether the default tolerance of small numbers is smaller.
         """
         run = _Run({}, {}, user_call_site())
         faults: list[Fault] = []
@@ -242,8 +274,15 @@ class CompiledCase:
         faults += [
             self._fault_of(finding, run) for finding in emulator.findings if not finding.benign
         ]
-        faults += self._differences(run, expected, example, allowed or {})
-        return sorted(faults, key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
+        faults += [Fault("bounds", text, (), name) for name, text in run.overwritten.items()]
+        faults += self._differences(run, expected, example, allowed or {}, is_strict=is_strict)
+        faults.sort(key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
+        wrong = next((
+            number for number, arrays in run.repeated.items()
+            if self._differences(replace(run, arrays=arrays), expected, example, allowed or {},
+                                 is_strict=is_strict)
+        ), None)  # fmt: skip
+        return RunResult(tuple(faults), run.arrays, wrong)
 
     def arrays(self, example: Example) -> dict[str, Host]:
         """Run an example under no check of its accesses; return its arrays.
@@ -351,21 +390,47 @@ class CompiledCase:
         """Run the launches of an example in one module, and note the arrays of the last."""
         context = cuda_context_for(0)
         with context.load_module(self.image) as module, context.new_stream() as own:
-            for each in (*example.earlier, example):
-                stream = own if each.stream == "new" else context.default_stream
-                self._launch(module, stream, each, run)
+            kept = self._kept(module, context.default_stream) if example.skipped else None
+            for number, each in enumerate(example.earlier):
+                self._launch(module, own, each, run)
+                if each.arguments is example.arguments:
+                    run.repeated[number] = dict(run.arrays)
+                if kept is not None:
+                    kept.observe()
+            if kept is not None:
+                kept.advance(example.skipped)
+            self._launch(module, own, example, run)
 
-    def _launch(self, module: Module, stream: Stream, example: Example, run: _Run) -> None:
+    def _kept(self, module: Module, stream: Stream) -> KeptVariables:
+        variables = parse(self.image.data.decode()).variables.values()
+        # NVRTC's own, such as texts of printf, begin with a dollar sign.
+        names = (each.name for each in variables if each.space is Space.GLOBAL)
+        return KeptVariables(module, tuple(name for name in names if name[0] != "$"), stream)
+
+    def kept_after(self, example: Example, launches: int) -> KeptVariables:
+        """Launch an example several times in one module; return what it keeps in variables."""
+        order, seed = _order_of(example)
+        run = _Run({}, {}, user_call_site())
+        with (
+            suppress(CudaError),  # a fault here is another check's
+            session(order=order, seed=seed, check=[], limits=self._limits(example)),
+        ):
+            context = cuda_context_for(0)
+            with context.load_module(self.image) as module, context.new_stream() as own:
+                kept = self._kept(module, own)
+                for _ in range(launches):
+                    self._launch(module, own, example, run)
+                    kept.observe()
+        return kept
+
+    def _launch(self, module: Module, own: Stream, example: Example, run: _Run) -> None:
         """Run the kernel, and note its arrays."""
-        allocations: list[DeviceArray[Any]] = []
-        launch_arguments = [
-            _on_device(stream, value, example.shift, allocations)
-            for value in example.arguments.values()
-        ]
-        pairs = list(zip(example.arguments, launch_arguments, strict=True))
+        stream = own if example.stream == "new" else own.context.default_stream
+        memory = _on_device(stream, example)
+        launch_arguments = list(memory.arguments.values())
         run.memory |= {
             name: (argument.ptr, argument.ptr + argument.nbytes)
-            for name, argument in pairs
+            for name, argument in memory.arguments.items()
             if isinstance(argument, DeviceArray)
         }
         if self.case.program is not None:
@@ -377,13 +442,18 @@ class CompiledCase:
                 raise failed_call("program=", error) from error
         else:
             module.kernel(self.kernel).launch(stream, example.config, *launch_arguments)
-        for name, argument in pairs:
+        for name, argument in memory.arguments.items():
             if isinstance(argument, DeviceArray):
                 _read_array(stream, name, argument, run)
+        for name, zone in memory.guards:
+            changed = int(np.count_nonzero(stream.to_host(zone) != GUARD_BYTE))
+            if changed:
+                run.overwritten[name] = (
+                    f"bounds: the kernel writes {changed} bytes before the start or after the end "
+                    f"of {name}"
+                )
         stream.synchronize()
-        for allocation in allocations:
-            # A garbage collection after each example costs more than the rest.
-            allocation.close()
+        memory.close()
 
     def _differences(
         self,
@@ -391,15 +461,19 @@ class CompiledCase:
         expected: Mapping[str, Host],
         example: Example,
         allowed: Mapping[str, npt.NDArray[np.float64]],
+        *,
+        is_strict: bool,
     ) -> list[Fault]:
         """Return how the arrays differ from the reference: missing elements, and wrong ones."""
         faults: list[Fault] = []
         for name, reference in expected.items():
             if name not in run.arrays:
                 continue
-            array, is_open = run.arrays[name], _is_open(reference, example.arguments[name])
+            array, is_open = run.arrays[name], open_elements(reference, example.arguments[name])
             missing = run.unwritten.get(name, np.zeros(array.shape, np.bool_)) & ~is_open
             tolerance = self.case.tolerance_of(name)
+            if is_strict:
+                tolerance = tolerance.scaled(reference.astype(array.dtype))
             near = within(array, reference, allowed[name]) if name in allowed else False
             texts = {
                 "init": unwritten_elements(name, missing),
@@ -432,7 +506,7 @@ def _order_of(example: Example) -> tuple[OrderName, int | None]:
     return ("immediate" if schedule.name == "held" else schedule.name), None
 
 
-def _is_open(expected: Host, argument: Argument) -> Mask:
+def open_elements(expected: Host, argument: Argument) -> Mask:
     """Return which elements of an unwritten array the reference leaves unwritten, too."""
     if not isinstance(argument, DrawnArray) or argument.is_written:
         return np.zeros(expected.shape, np.bool_)
@@ -450,20 +524,55 @@ def _read_array(stream: Stream, name: str, array: DeviceArray[Any], run: _Run) -
         run.unwritten[name] = unwritten.reshape(array.shape)
 
 
-def _on_device(
-    stream: Stream, value: Argument, shift: int, allocations: list[DeviceArray[Any]]
-) -> object:
-    """Return an argument of a launch; arrays begin `shift` bytes after their allocations."""
-    if not isinstance(value, DrawnArray):
-        return value
-    contents = value.contents
-    allocation: DeviceArray[Any]
-    if shift:
-        allocation = stream.empty(shift + contents.nbytes, np.uint8)
-        array = allocation[shift:].view(contents.dtype).reshape(contents.shape)
-    else:
-        allocation = array = stream.empty(contents.shape, contents.dtype)
-    allocations.append(allocation)
-    if value.is_written:
-        stream.copy(array, np.ascontiguousarray(contents))
-    return array
+@dataclass(frozen=True, slots=True)
+class _DeviceMemory:
+    """The memory of one launch.
+
+    Attributes:
+        arguments: of the kernel, arrays in device memory.
+        allocations: of the arrays.
+        guards: the zones before and after arrays, each with the name of its array.
+    """
+
+    arguments: dict[str, object]
+    allocations: list[DeviceArray[Any]]
+    guards: list[tuple[str, DeviceArray[Any]]]
+
+    def close(self) -> None:
+        """Free the memory: a garbage collection after each example costs more than the rest."""
+        # The next launch gets the same addresses, as in a loop of a program.
+        for allocation in reversed(self.allocations):
+            allocation.close()
+
+
+def _on_device(stream: Stream, example: Example) -> _DeviceMemory:
+    """Return the arguments of a launch; moved arrays are allocated in the opposite order."""
+    memory = _DeviceMemory(dict(example.arguments), [], [])
+    arrays = [
+        (name, value) for name, value in example.arguments.items() if isinstance(value, DrawnArray)
+    ]
+    numbered = list(enumerate(arrays, 1))
+    for number, (name, value) in reversed(numbered) if example.shift else numbered:
+        contents = value.contents
+        if example.shift:
+            array = _guarded(stream, name, contents, number * example.shift, memory)
+        else:
+            array = stream.empty(contents.shape, contents.dtype)
+            memory.allocations.append(array)
+        memory.arguments[name] = array
+        if value.is_written:
+            stream.copy(array, np.ascontiguousarray(contents))
+    return memory
+
+
+def _guarded(
+    stream: Stream, name: str, contents: Host, shift: int, memory: _DeviceMemory
+) -> DeviceArray[Any]:
+    """Return an array between two zones of known bytes."""
+    end = shift + contents.nbytes
+    allocation: DeviceArray[Any] = stream.empty(end + _GUARD, np.uint8)
+    memory.allocations.append(allocation)
+    for zone in (allocation[:shift], allocation[end:]):
+        stream.copy(zone, np.full(zone.nbytes, GUARD_BYTE, np.uint8))
+        memory.guards.append((name, zone))
+    return allocation[shift:end].view(contents.dtype).reshape(contents.shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +40,7 @@ from ..strategies import (
     schedules,
 )
 from .comparison import Tolerance, checked_reference
+from .torch_reference import is_of_torch, parameters_of, with_tensors
 from .verdict import Argument, CannotVerifyError, Example, StreamKind
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ class KernelCase:
         launch: the launch configurations, of `launch_configs`, or one `LaunchConfig`.
         reference: a function whose parameters are some of the arguments' names. Arrays are copies.
             It changes them, or returns a dict of new contents; None leaves an array open.
-            Afterwards each other array of the kernel must equal the reference's.
+            Afterwards each other array of the kernel must equal the reference's. A module or a
+            function of PyTorch, or one whose annotations name tensors, gets tensors on the CPU, and
+            may return one for the only unwritten array.
         kernel: the kernel's name; it may be left out if the source has one kernel.
         program: launches the kernels itself, in place of one launch:
             `program(stream, module, config, *arguments)`.
@@ -86,7 +88,8 @@ class KernelCase:
 
     __slots__ = (
         "__weakref__", "_arguments", "_assume", "_folder", "_kernel", "_launch", "_name",
-        "_of_example", "_options", "_program", "_reference", "_source", "_source_name",
+        "_of_example", "_options", "_program", "_reference", "_reference_arguments", "_source",
+        "_source_name",
         "_tolerance",
     )  # fmt: skip
 
@@ -125,6 +128,9 @@ class KernelCase:
         self._reference: Callable[..., object] = _with_named_arguments(
             "reference", reference, self._arguments
         )
+        self._reference_arguments = tuple(
+            name for name in self._arguments if name in parameters_of(reference)
+        )
         self._of_example: Callable[[Example], dict[str, Host]] | None = None
         self._kernel = kernel
         self._program = program
@@ -151,6 +157,22 @@ class KernelCase:
         case = copy.copy(self)
         case._source, case._source_name = source, ""
         case._kernel = kernel or self._kernel
+        return case
+
+    def of_text(self, text: str, file: str) -> KernelCase:
+        """Return a copy with another source, which findings call by the name of its file."""
+        case = copy.copy(self)
+        case._source, case._source_name = text, file
+        return case
+
+    def with_sizes(self, numbers: Mapping[Size, int]) -> KernelCase:
+        """Return a copy whose sizes are these numbers."""
+        case = copy.copy(self)
+        case._arguments = {
+            name: argument.at(numbers) if isinstance(argument, (Size, ArrayInput)) else argument
+            for name, argument in self._arguments.items()
+        }
+        case._launch = self._launch.at(numbers)
         return case
 
     def with_tolerance(self, tolerance: Tolerance) -> KernelCase:
@@ -276,6 +298,17 @@ class KernelCase:
             extents += [argument] if isinstance(argument, Size) else []
             extents += argument.shape if isinstance(argument, ArrayInput) else ()
         return extents
+
+    @property
+    def roots(self) -> tuple[Size, ...]:
+        """The sizes from which all others follow, each once."""
+        sizes = (each for each in (*self.sizes, *self._launch.extents) if isinstance(each, Size))
+        return tuple(dict.fromkeys(root for size in sizes for root in size.roots))
+
+    @property
+    def reference_arguments(self) -> tuple[str, ...]:
+        """The arguments that the parameters of the reference name."""
+        return () if self._of_example is not None else self._reference_arguments
 
     def is_allowed(self, example: Example) -> bool:
         """Return False if the case skips these arguments.
@@ -427,7 +460,7 @@ def _with_named_arguments(
 ) -> Callable[..., object]:
     """Return a function that takes all arguments, and passes on those that `function` names."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = parameters_of(function).values()
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"KernelCase: {role} must be a Python function") from None
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
@@ -437,6 +470,13 @@ def _with_named_arguments(
         for parameter in parameters
         if parameter.default is parameter.empty or parameter.name in arguments
     ]
+    if is_of_torch(function):
+        unwritten = [
+            name
+            for name, each in arguments.items()
+            if isinstance(each, ArrayInput) and not each.is_written
+        ]
+        function = with_tensors(function, unwritten[0] if len(unwritten) == 1 else "")
     missing = [name for name in wanted if name not in arguments]
     if missing:
         raise ArgumentValueError(

@@ -18,8 +18,9 @@ from ...errors import CudadrvError
 from .example_run import CompiledCase
 from .kernel_case import KernelCase
 from .ptx_edit import EditablePtx, changed_bounds, changed_operators, with_part
+from .search import drawn_examples
 from .verdict import Example, Json, SourceLine
-from .verification import VerifyOptions, compiled_case, drawn_examples
+from .verification import VerifyOptions, compiled_case
 
 MutantKind: TypeAlias = Literal["barrier", "fence", "wait", "scope", "bound", "operator", "branch"]
 _MOST_EXAMPLES: Final = 30
@@ -116,9 +117,7 @@ def mutate(
     compiled = compiled_case(case, options, name)
     # The assembler's opinion of a mutant costs more than a run.
     checks = tuple(check for check in compiled.checks if check != "assemble")
-    drawn = drawn_examples(
-        compiled, replace(options, examples=min(options.examples, _MOST_EXAMPLES))
-    )
+    drawn = drawn_examples(compiled, options.seed, min(options.examples, _MOST_EXAMPLES))
     examples = _middle_first(drawn)
     expected = [compiled.case.expected(example) for example in examples]
     compiled = replace(compiled, checks=checks, limits=Limits(max_steps=_MOST_STEPS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -69,7 +69,7 @@ class SavedFinding:
     tolerances: Mapping[str, Tolerance]
     seed: int
 
-    def faults(self) -> list[Fault]:
+    def faults(self) -> Sequence[Fault]:
         """Run the kernel again; return its faults, causes before effects.
 
         Raises:

@@ -6,17 +6,26 @@ keeps state between launches, or depends on addresses, multiprocessors or clocks
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ...emulator.timeline.schedule import Schedule
 from ..strategies import DrawnArray
+from .contents import neighbour
+from .example_run import CompiledCase
 from .verdict import Example
 
-_MOST_EXAMPLES: Final = 3
+MOST_EXAMPLES: Final = 3
 _REPEATS: Final = 4  # before the fifth launch with the same arguments
+_MANY_REPEATS: Final = 40
+_COUNTED: Final = 3  # launches that show what a counter counts
+_STEPS: Final = (10, 100, 1_000, 10_000, 1_000_000, 1_000_000_000)
+_MOST_SKIPS: Final = 12
 # Vectors of 16 bytes stay aligned.
 _SHIFTS: Final = (16, 48, 112)
+_ALIGNED: Final = 16
 _SEEDS: Final = (1, 1_000_003, 65_537)  # odd, as a clock's lowest bit is one
 
 STATE: Final = (
@@ -33,29 +42,73 @@ HARDWARE: Final = (
 )
 
 
-def variations(passed: Sequence[Example]) -> Iterator[tuple[Example, str]]:
-    """Yield variations of examples that passed, each with the cause if it fails."""
-    chosen = spread(passed)
-    for number, example in enumerate(chosen):
-        others = tuple(chosen[number + 1 :] + chosen[:number])
-        for earlier in ((example,) * _REPEATS, others):
-            if earlier:
-                yield replace(example, earlier=earlier), STATE
-        yield replace(example, shift=_SHIFTS[number]), PLACE
-        yield replace(example, hardware_seed=_SEEDS[number]), HARDWARE
+def repeated(
+    example: Example, others: Sequence[Example], compiled: CompiledCase
+) -> Iterator[Example]:
+    """Yield an example after other launches of its module."""
+    near = neighbour(compiled.case, example)
+    for earlier in ((example,) * _REPEATS, tuple(others), () if near is None else (near,)):
+        if earlier:
+            yield replace(example, earlier=earlier)
+
+
+def counted(
+    example: Example, compiled: CompiledCase, constants: Sequence[int]
+) -> Iterator[Example]:
+    """Yield an example after many launches, if each launch changes a variable of its module.
+
+    Counters are advanced, also to the constants that the kernel compares with.
+    """
+    kept = compiled.kept_after(example, _COUNTED)
+    if not kept.changes:
+        return
+    yield replace(example, earlier=(example,) * _MANY_REPEATS)
+    skips = dict.fromkeys(
+        (constant + near - value) // step
+        for value, step in kept.counters()[:2]
+        for constant in constants
+        for near in (-step, 0, step)
+        if (constant - value) % step == 0
+    )
+    chosen = [skip for skip in skips if 0 < skip < 1 << 31][: _MOST_SKIPS - len(_STEPS)]
+    for skipped in (*_STEPS, *chosen):
+        yield replace(example, earlier=(example,) * _COUNTED, skipped=skipped)
+
+
+def moved(example: Example, number: int) -> Example:
+    """Return an example whose arrays begin elsewhere, between guard zones."""
+    return replace(example, shift=_SHIFTS[number])
+
+
+def barely_aligned(example: Example) -> Example | None:
+    """Return an example whose arrays are aligned to one element alone; None if they always are."""
+    sizes = [
+        value.contents.itemsize
+        for value in example.arguments.values()
+        if isinstance(value, DrawnArray)
+    ]
+    shift = math.lcm(*sizes) if sizes else _ALIGNED
+    return replace(example, shift=shift) if shift < _ALIGNED else None
+
+
+def elsewhere(example: Example, number: int) -> Iterator[Example]:
+    """Yield an example on other hardware, and in another order: its bits must be the same."""
+    yield replace(example, hardware_seed=_SEEDS[number])
+    yield replace(example, schedule=Schedule("random", _SEEDS[number]))
 
 
 def smaller(example: Example) -> Iterator[Example]:
     """Yield an example with fewer earlier launches, the fewest first: the last ones stay."""
-    for count in range(1, len(example.earlier)):
-        yield replace(example, earlier=example.earlier[-count:])
+    if not example.skipped:
+        for count in range(1, len(example.earlier)):
+            yield replace(example, earlier=example.earlier[-count:])
 
 
 def spread(passed: Sequence[Example]) -> list[Example]:
     """Return the smallest, the middle and the largest example that passed."""
     ordered = sorted(passed, key=_nbytes)
     last = len(ordered) - 1
-    places = dict.fromkeys(round(last * k / (_MOST_EXAMPLES - 1)) for k in range(_MOST_EXAMPLES))
+    places = dict.fromkeys(round(last * k / (MOST_EXAMPLES - 1)) for k in range(MOST_EXAMPLES))
     return [ordered[place] for place in places] if ordered else []
 
 

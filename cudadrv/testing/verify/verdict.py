@@ -36,7 +36,11 @@ _MOST_THREADS: Final = 1 << 24  # of a saved launch; the smallest that fails has
 _DTYPE: Final = re.compile(r"[<>|=][biufcmMSUV][1-9]\d{0,6}(?:\[\w{1,9}\])?")
 _MOST_SHOWN: Final = 8
 _MOST_EARLIER: Final = 64
-_VARIED: Final = {"shift": 4096, "hardware_seed": _MOST_EXTENT}  # the most that JSON may have
+_VARIED: Final = {
+    "shift": 4096,
+    "hardware_seed": _MOST_EXTENT,
+    "skipped": _MOST_EXTENT,
+}  # the most that JSON may have
 _MOST_REPAIRS: Final = 3
 
 
@@ -88,8 +92,11 @@ class Example:
         stream: the context's default stream, or a new one.
         alternatives: other configurations for the same arguments; JSON does not have them.
         earlier: launches of the same module before this one.
-        shift: arrays begin so many bytes after the start of their allocations.
+        shift: the first array begins so many bytes after the start of its allocation, the second
+            twice as many, and so on. Guard zones are before and after each.
         hardware_seed: of what no result may depend on, such as the clock: `Limits.hardware_seed`.
+        skipped: counters in the module's variables are advanced by so many launches before the
+            last one.
     """
 
     arguments: Mapping[str, Argument]
@@ -100,6 +107,7 @@ class Example:
     earlier: tuple[Example, ...] = ()
     shift: int = 0
     hardware_seed: int = 0
+    skipped: int = 0
 
     def to_json(self) -> Json:
         """Return it as JSON; arrays and NumPy numbers as the base64 text of their bytes."""
@@ -130,9 +138,11 @@ class Example:
         lines = [f"launch: {', '.join(parts)}"]
         lines += [f"{name} = {_shown(argument)}" for name, argument in self.arguments.items()]
         if self.shift:
-            lines.append(f"arrays begin {self.shift} bytes after a multiple of 256")
+            lines.append(f"array number k begins k x {self.shift} bytes after a multiple of 256")
         if self.hardware_seed:
-            lines.append(f"other multiprocessors and times: {self.hardware_seed} is added to them")
+            lines.append(f"other multiprocessors and clocks: hardware_seed={self.hardware_seed}")
+        if self.skipped:
+            lines.append(f"counters in variables advanced by {self.skipped} launches")
         for number, each in enumerate(self.earlier, 1):
             lines += [f"before it, launch {number} of the same module:", _indented(str(each), 2)]
         return "\n".join(lines)
@@ -257,7 +267,7 @@ def read_example(value: JsonValue) -> Example:
     }
     return Example(
         arguments, _read_launch(value.field("launch")), read, stream, earlier=_read_earlier(value),
-        shift=varied["shift"], hardware_seed=varied["hardware_seed"],
+        shift=varied["shift"], hardware_seed=varied["hardware_seed"], skipped=varied["skipped"],
     )  # fmt: skip
 
 
@@ -517,6 +527,12 @@ def reject_format(value: JsonValue, noun: str, known: int, remedy: str = "") -> 
         raise CannotVerifyError(f"{noun} has format {version}: this cudadrv reads {known}{remedy}")
 
 
+def _read_measure(value: JsonValue) -> Measure:
+    value.fields(Measure.__dataclass_fields__)
+    texts = {name: value.field(name).text() for name in ("name", "text")}
+    return Measure(**texts, runs=value.field("runs").integer(0))
+
+
 def _read_verdict(value: JsonValue) -> Verdict:
     reject_format(value, "a verdict", FORMAT)
     value.fields((*Verdict.__dataclass_fields__, "format"))
@@ -531,7 +547,30 @@ def _read_verdict(value: JsonValue) -> Verdict:
         value.field("seconds").finite(0), value.field("is_complete").boolean(),
         value.field("ptx").text(),
         tuple(map(_read_line, value.field("contractions").items())),
+        # Verdicts of older versions do not have these.
+        tuple(map(_read_measure, value.field("measures").items())) if value.has("measures") else (),
+        tuple(each.text() for each in value.field("suspicions").items())
+        if value.has("suspicions") else (),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One way in which a kernel was verified, beside drawn examples.
+
+    Attributes:
+        name: such as "launches".
+        text: what it did, or why it was left out.
+        runs: how many examples it ran.
+    """
+
+    name: str
+    text: str
+    runs: int = 0
+
+    def __str__(self) -> str:
+        runs = f" ({_counted(self.runs, 'run')})" if self.runs else ""
+        return f"{self.name}: {self.text}{runs}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,6 +590,8 @@ class Verdict:
         ptx: the PTX that ran, with its source lines; with fused operations if only these fail.
         contractions: the sums and differences that ptxas may fuse with a product, so that a GPU can
             round otherwise than the emulator (docs/hardware.md).
+        measures: what else was done, one line of the report each.
+        suspicions: what a reader should look at, in words. They do not change the outcome.
     """
 
     case: str
@@ -564,6 +605,8 @@ class Verdict:
     is_complete: bool
     ptx: str
     contractions: tuple[SourceLine, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    suspicions: tuple[str, ...] = ()
 
     @property
     def is_verified(self) -> bool:
@@ -586,6 +629,8 @@ class Verdict:
             "findings": findings,
             "checks": list(self.checks),
             "contractions": contractions,
+            "measures": [asdict(measure) for measure in self.measures],
+            "suspicions": list(self.suspicions),
         }
 
     @classmethod
@@ -601,14 +646,16 @@ class Verdict:
     def __str__(self) -> str:
         early = "" if self.is_complete else ", ended by the limit of seconds"
         effort = f"{_counted(self.examples, 'example')}, {self.seconds:.1f} s{early}"
-        fused = [f"  {text}" for text in self._contracted()]
+        notes = [*map(str, self.measures), *self._contracted()]
+        notes += [f"suspicion: {text}" for text in self.suspicions]
+        further = [f"  {text}" for text in notes]
         if self.is_verified:
             return "\n".join(
-                [f"{self.case}: verified ({effort}; {', '.join(self.checks)})", *fused]
+                [f"{self.case}: verified ({effort}; {', '.join(self.checks)})", *further]
             )
         names = ", ".join(finding.check for finding in self.findings)
         findings = [_indented(str(finding), 2) for finding in self.findings]
-        return "\n".join([f"{self.case}: found {names}", *findings, *fused, f"  {effort}"])
+        return "\n".join([f"{self.case}: found {names}", *findings, *further, f"  {effort}"])
 
     def _contracted(self) -> Iterator[str]:
         """Yield a line about the sums that may be fused."""

@@ -6,12 +6,11 @@ import hashlib
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import hypothesis
-import numpy as np
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 
 from ... import border
@@ -19,21 +18,15 @@ from ...emulator import CheckName
 from ...emulator.checks import Checks
 from ...errors import ArgumentValueError, CudadrvError
 from ...launch.config import LaunchConfig
-from ..strategies import DrawnArray, LaunchConfigs, Size
+from ..strategies import LaunchConfigs, Size
 from .contraction import Contraction, contractions
-from .example_run import VALUES, CompiledCase, Fault
+from .example_run import VALUES, CompiledCase
 from .kernel_case import KernelCase, failed_call
-from .precision import (
-    FRACTIONS,
-    PRECISION,
-    allowed_differences,
-    coarse_differences,
-    with_fractions,
-)
+from .measures import Measures
 from .ptx_edit import EditablePtx
 from .repairs import RepairSearch
-from .variations import smaller, spread, variations
-from .verdict import Argument, CannotVerifyError, Example, Finding, Verdict
+from .search import FailedExampleError, Search, drawn_examples, error_of
+from .verdict import CannotVerifyError, Example, Finding, Verdict
 
 DEFAULT_EXAMPLES: Final = 100
 DEFAULT_SECONDS: Final = 60.0
@@ -77,100 +70,6 @@ class VerifyOptions:
             raise ArgumentValueError(f"seconds is {self.seconds}: give more than 0")
 
 
-class _FailedExampleError(Exception):
-    """An example that fails; each check has a class of its own, so that each is shrunk apart."""
-
-    def __init__(self, fault: Fault, example: Example) -> None:
-        super().__init__(fault.check)
-        self.fault = fault
-        self.example = example
-
-
-_ERRORS: Final[dict[str, type[_FailedExampleError]]] = {}  # by the checks, of which there are a few
-
-
-def _error_class_of(check: str) -> type[_FailedExampleError]:
-    return _ERRORS.setdefault(check, type(f"{check.capitalize()}Found", (_FailedExampleError,), {}))
-
-
-@dataclass
-class _Search:
-    """One search for failures: each example runs once, and none after the deadline.
-
-    Attributes:
-        ran: how many examples ran.
-        is_late: True once an example was not run.
-        passed: the examples that did not fail.
-    """
-
-    compiled: CompiledCase
-    deadline: float
-    ran: int = 0
-    is_late: bool = False
-    passed: list[Example] = field(default_factory=list)
-    _known: dict[bytes, _FailedExampleError | None] = field(default_factory=dict)
-
-    def try_example(self, example: Example) -> None:
-        """Raise a `_FailedExampleError` if an example fails."""
-        if not self.compiled.case.is_allowed(example):
-            hypothesis.reject()
-        key = _key(example)
-        if key not in self._known:
-            if time.monotonic() > self.deadline:
-                self.is_late = True
-                return
-            self._known[key] = self.failure(example)
-            if self._known[key] is None:
-                self.passed.append(example)
-        error = self._known[key]
-        if error is not None:
-            raise error.with_traceback(None)
-
-    @property
-    def failed(self) -> Mapping[str, Sequence[Example]]:
-        """The examples that failed, by the check that reported them."""
-        by_check: dict[str, list[Example]] = {}
-        for error in self._known.values():
-            if error is not None:
-                by_check.setdefault(error.fault.check, []).append(error.example)
-        return by_check
-
-    def with_few_blocks(self, error: _FailedExampleError) -> _FailedExampleError:
-        """Return the same failure of at most two blocks, if there is one.
-
-        Hypothesis prefers the smallest block, which can make the grid large.
-        """
-        example = error.example
-        for config in example.alternatives:
-            if config.blocks < example.config.blocks > _FEW_BLOCKS >= config.blocks:
-                if time.monotonic() > self.deadline:
-                    break
-                fewer = self.failure(replace(example, config=config))
-                if fewer is not None and fewer.fault.check == error.fault.check:
-                    return fewer
-        return error
-
-    def failure(self, example: Example) -> _FailedExampleError | None:
-        """Run an example; return its failure, or None."""
-        self.ran += 1
-        expected = self.compiled.case.expected(example)
-        faults = self.compiled.faults(example, expected)
-        return _error_class_of(faults[0].check)(faults[0], example) if faults else None
-
-
-def _key(example: Example) -> bytes:
-    digest = hashlib.sha256(f"{example.config}{example.schedule}{example.stream}".encode())
-    for argument in example.arguments.values():
-        digest.update(_bytes_of(argument))
-    return digest.digest()
-
-
-def _bytes_of(value: Argument) -> bytes:
-    if isinstance(value, DrawnArray):
-        return repr(value.contents.shape).encode() + value.contents.tobytes()
-    return value.tobytes() if isinstance(value, np.generic) else repr(value).encode()
-
-
 def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str = "") -> Verdict:
     """Verify a case: draw examples, run each under the checks, and shrink the failures.
 
@@ -188,7 +87,7 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
     options = options or VerifyOptions()
     began = time.monotonic()
     compiled = compiled_case(case, options, name)
-    search = _Search(compiled, began + options.seconds)
+    search = Search(compiled, began + options.seconds)
     errors = _searched(search, options, name)
     if not search.ran:
         raise CannotVerifyError(
@@ -204,8 +103,12 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
             for finding, error in zip(findings, errors, strict=True)
         ]
     examples = search.ran
+    measures = Measures(search, options.seed, options.examples)
     if not errors:
-        findings = _varied_findings(search, name, options)
+        found = measures.run()
+        findings = [
+            replace(_finding(error, compiled, name, options), note=note) for error, note in found
+        ]
     editable = EditablePtx(compiled)
     fused = _contractions(editable)
     ran = compiled
@@ -226,41 +129,9 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
         is_complete=not search.is_late,
         ptx=ran.image.data.decode(),
         contractions=tuple(editable.source(each.total, "sum") for each in fused),
+        measures=tuple(measures.done),
+        suspicions=tuple(measures.suspicions),
     )
-
-
-def _varied_findings(search: _Search, name: str, options: VerifyOptions) -> list[Finding]:
-    """Run variations of passed examples; return the first finding of each cause."""
-    compiled, found = search.compiled, dict[str, Finding]()
-    for example, cause in variations(search.passed):
-        if time.monotonic() > search.deadline:
-            break
-        if cause in found:
-            continue
-        error = search.failure(example)
-        if error is not None:
-            fewer = map(search.failure, smaller(example))
-            error = next((each for each in fewer if each is not None), error)
-            found[cause] = replace(_finding(error, compiled, name, options), note=cause)
-    return [*found.values(), *_imprecise_findings(search, name, options)]
-
-
-def _imprecise_findings(search: _Search, name: str, options: VerifyOptions) -> list[Finding]:
-    """Run passed examples with fractions; return the first that loses too many bits."""
-    compiled, case = search.compiled, search.compiled.case
-    for seed, passed in enumerate(spread(search.passed)):
-        example = with_fractions(case, passed, seed)
-        if time.monotonic() > search.deadline or example is None or not case.is_allowed(example):
-            continue
-        expected = case.expected(example)
-        allowed = {} if case.is_exact else allowed_differences(case, example, expected)
-        faults = compiled.faults(example, expected, allowed)
-        if faults:
-            error = _error_class_of(faults[0].check)(faults[0], example)
-            is_near = not compiled.faults(example, expected, coarse_differences(expected))
-            note = "" if case.is_exact else PRECISION if is_near else FRACTIONS
-            return [replace(_finding(error, compiled, name, options), note=note)]
-    return []
 
 
 def _contractions(editable: EditablePtx) -> Sequence[Contraction]:
@@ -281,7 +152,7 @@ def _fused_case(
 
 
 def _fused_findings(
-    search: _Search, fused: CompiledCase, name: str, options: VerifyOptions
+    search: Search, fused: CompiledCase, name: str, options: VerifyOptions
 ) -> list[Finding]:
     """Run passed examples again with fused operations; return the first values that differ."""
     for example in search.passed[:_MOST_FUSED]:
@@ -289,7 +160,7 @@ def _fused_findings(
             break
         faults = fused.faults(example, fused.case.expected(example))
         if faults:
-            error = _error_class_of(faults[0].check)(faults[0], example)
+            error = error_of(faults[0], example)
             return [replace(_finding(error, fused, name, options), note=_FUSED)]
     return []
 
@@ -306,29 +177,7 @@ def compiled_case(case: KernelCase, options: VerifyOptions, name: str) -> Compil
     return CompiledCase(case, image, kernel, chosen, case.source_text())
 
 
-def drawn_examples(compiled: CompiledCase, options: VerifyOptions) -> Sequence[Example]:
-    """Draw examples by the seed, and run none; those that the case skips are left out."""
-    examples: dict[bytes, Example] = {}
-    signature = compiled.image.signatures[compiled.kernel]
-
-    @hypothesis.seed(options.seed)
-    @hypothesis.settings(
-        max_examples=options.examples,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(hypothesis.HealthCheck),
-        phases=[hypothesis.Phase.generate],
-    )
-    @hypothesis.given(compiled.case.examples(signature))
-    def draw_examples(example: Example) -> None:
-        hypothesis.assume(compiled.case.is_allowed(example))
-        examples.setdefault(_key(example), example)
-
-    draw_examples()
-    return list(examples.values())
-
-
-def _searched(search: _Search, options: VerifyOptions, name: str) -> Sequence[_FailedExampleError]:
+def _searched(search: Search, options: VerifyOptions, name: str) -> Sequence[FailedExampleError]:
     """Run Hypothesis; return the smallest failure of each check, causes before effects."""
     compiled = search.compiled
     database: ExampleDatabase | None = None
@@ -355,7 +204,7 @@ def _searched(search: _Search, options: VerifyOptions, name: str) -> Sequence[_F
 
     try:
         try_examples()
-    except _FailedExampleError as error:
+    except FailedExampleError as error:
         return [error]
     except hypothesis.errors.Unsatisfiable:
         raise CannotVerifyError(
@@ -363,7 +212,7 @@ def _searched(search: _Search, options: VerifyOptions, name: str) -> Sequence[_F
         ) from None
     except Exception as error:
         raised = error.exceptions if isinstance(error, ExceptionGroup) else [error]
-        failures = [failure for failure in raised if isinstance(failure, _FailedExampleError)]
+        failures = [failure for failure in raised if isinstance(failure, FailedExampleError)]
         other = next((failure for failure in raised if failure not in failures), None)
         if isinstance(other, CudadrvError):
             raise other from None
@@ -373,22 +222,22 @@ def _searched(search: _Search, options: VerifyOptions, name: str) -> Sequence[_F
     return []
 
 
-def _further_examples(search: _Search, options: VerifyOptions) -> Sequence[Example]:
+def _further_examples(search: Search, options: VerifyOptions) -> Sequence[Example]:
     """Return examples that passed, and drawn ones if these are few.
 
     Few examples run if an earlier failure is stored, or if almost every example fails.
     """
     if len(search.passed) >= _FEW_PASSED:
         return search.passed
-    few = replace(options, examples=min(options.examples, _MOST_FURTHER))
+    few = min(options.examples, _MOST_FURTHER)
     try:
-        return [*search.passed, *drawn_examples(search.compiled, few)]
+        return [*search.passed, *drawn_examples(search.compiled, options.seed, few)]
     except hypothesis.errors.Unsatisfiable:
         return search.passed
 
 
 def _finding(
-    error: _FailedExampleError, compiled: CompiledCase, name: str, options: VerifyOptions
+    error: FailedExampleError, compiled: CompiledCase, name: str, options: VerifyOptions
 ) -> Finding:
     fault = error.fault
     repeat = ""

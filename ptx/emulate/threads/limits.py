@@ -78,8 +78,8 @@ class Limits:
             depend on each other; results are those of one thread. 0 gives as many as there are
             processors if the interpreter runs threads at once, else one.
         watchers: more observers of each launch.
-        hardware_seed: is added to the numbers of multiprocessors (`%smid`) and to the clocks: no
-            result may depend on them.
+        hardware_seed: changes what no result may depend on: the numbers of multiprocessors, grids
+            and performance counters, and the time and rate of the clocks.
     """
 
     max_steps: int = 2_000_000

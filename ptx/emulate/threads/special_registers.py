@@ -14,9 +14,10 @@ from ptx.emulate.threads.launch_plan import LaunchPlan
 
 _PLACES = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
 _AXES = ("x", "y", "z")
+_PERFORMANCE = tuple(f"pm{n}" for n in range(8))
 _ZERO = frozenset(
     {"tid.w", "ctaid.w", "gridid", "nctaid.w", "clusterid.w", "cluster_ctaid.w",
-     "smem_reserved", "current_graph_exec", *(f"pm{n}" for n in range(8)),
+     "smem_reserved", "current_graph_exec", *_PERFORMANCE,
      *(f"envreg{n}" for n in range(32) if n not in (1, 2))}
 )  # fmt: skip
 _CLUSTER = frozenset(
@@ -24,6 +25,9 @@ _CLUSTER = frozenset(
      *(f"{stem}.{axis}" for axis in _AXES
        for stem in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"))}
 )  # fmt: skip
+_MOST_WARPS = 64  # of a multiprocessor
+_MOST_RATE = 1000  # by which a seed makes clocks faster
+_MOST_ABSENT = 8
 RESERVED_BYTES = 1024  # CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK
 # The bounds of the reserved shared memory, and two offsets in it. Cooperative groups exchange
 # values of large tiles at the second one. Measured on an H100.
@@ -59,6 +63,10 @@ def known_special(name: str) -> str | None:
 
 def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[Value, bool]:
     """The register's value for each lane of a chunk, and whether it never changes."""
+    if name == "warpid" and launch.limits.hardware_seed:
+        # Warps of one group stay one.
+        moved = blocks.geometry.array(name) + np.uint32(4 * (1 + launch.limits.hardware_seed % 7))
+        return moved % np.uint32(_MOST_WARPS), True
     if name in _PLACES:
         return blocks.geometry.array(name), True
     if name in _TIMES:
@@ -85,7 +93,7 @@ def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[
         if stem == "ctaid":
             return _block_number(blocks, launch, dimension), True
     if name in _WIDE:
-        return np.uint64(0), True
+        return np.uint64(launch.limits.hardware_seed if name == "gridid" else 0), True
     return np.uint32(_count(launch, name)), True
 
 
@@ -93,10 +101,12 @@ def _count(launch: LaunchPlan, name: str) -> int:
     """Return a register that is equal for all threads; 0 for those without meaning here."""
     shared = launch.code.shared_bytes + launch.dynamic_shared
     reserved = RESERVED_BYTES if launch.device.compute_capability >= (8, 0) else 0
+    seed = launch.limits.hardware_seed
     counts = {
-        "nsmid": launch.device.sm_count,
+        "nsmid": launch.device.sm_count + seed % _MOST_ABSENT,  # some numbers have none
+        **(dict.fromkeys(_PERFORMANCE, seed) if seed else {}),
         "warpsize": launch.device.warp_size,
-        "nwarpid": 64,
+        "nwarpid": _MOST_WARPS - (16 if seed else 0),
         "dynamic_smem_size": launch.dynamic_shared,
         "total_smem_size": -(-shared // _SHARED_UNIT) * _SHARED_UNIT,
         "aggr_smem_size": shared + reserved,
@@ -165,12 +175,14 @@ def _lane_mask(blocks: ThreadBlocks, kind: str) -> Value:
 
 
 def _time(launch: LaunchPlan, name: str) -> Value:
+    seed = launch.limits.hardware_seed
+    rate = 1 + seed % _MOST_RATE
     if name.startswith("globaltimer"):
-        now = launch.clock.nanoseconds() + launch.limits.hardware_seed
+        now = launch.clock.nanoseconds() * rate + seed
         if name == "globaltimer":
             return np.uint64(now)
     else:
-        now = launch.clock.ticks() + launch.limits.hardware_seed
+        now = launch.clock.ticks() * rate + seed
         if name == "clock64":
             return np.uint64(now)
     return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

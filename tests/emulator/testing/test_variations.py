@@ -16,6 +16,7 @@ from cudadrv.testing.verify import (
     Example,
     Finding,
     KernelCase,
+    Verdict,
     VerifyOptions,
     verify as verified,
 )
@@ -103,9 +104,86 @@ def test_right_kernels_with_state_vectors_and_clocks_are_verified() -> None:
         assert verdict.examples <= 8
 
 
+READ = 'unsigned s; asm volatile("mov.u32 %0, %{};" : "=r"(s)); '
+CALLS = "__device__ unsigned calls[1024];\n"
+CHEATS = {
+    "wrong after a million launches": (
+        CALLS, "if (i < n) out[i] = 2 * x[i] + (calls[i]++ < 1000000u ? 0.f : 1.f);", "launches"),
+    "wrong in each eighth launch": (
+        CALLS, "if (i < n) out[i] = 2 * x[i] + (calls[i]++ % 8 == 7);", "launches"),
+    "the last result of the same addresses": (
+        MEMO + "__device__ const float* last[1024];\n",
+        "if (i < n) { if (last[i] != x) { memo[i] = 2 * x[i]; last[i] = x; } out[i] = memo[i]; }",
+        "launches"),
+    "wrong at one size": ("", "if (i < n) out[i] = n == 61 ? 1 : 2 * x[i];", "sizes"),
+    "wrong at a size that no constant tells": (
+        "", "if (i < n) out[i] = (n * 2654435761u >> 26) == 39 ? 1 : 2 * x[i];", "sizes"),
+    "wrong in blocks of one size": (
+        "", "if (i < n) out[i] = blockDim.x == 96 ? 1 : 2 * x[i];", "sizes"),
+    "wrong for one number": (
+        "", "if (i < n) out[i] = x[i] == 1234.5f ? 1 : 2 * x[i];", "contents"),
+    "wrong for sorted numbers": (
+        "", "if (i < n) { bool up = n > 8; for (int k = 1; k < n; ++k) up &= x[k] >= x[k - 1];"
+        " out[i] = up && x[0] != x[n - 1] ? 1 : 2 * x[i]; }", "contents"),
+    "wrong for large numbers": (
+        "", "if (i < n) out[i] = 2 * fminf(fmaxf(x[i], -10), 10);", "contents"),
+    "an input that changes by its last bit": (
+        "", "if (i < n) { out[i] = 2 * x[i]; ((float*)x)[i] *= 1.0000001f; }", "inputs"),
+    "wrong where pointers are aligned to four bytes": (
+        "", "if (i < n) out[i] = (size_t)x % 16 ? 1 : 2 * x[i];", "addresses"),
+    "wrong where two pointers are aligned otherwise": (
+        "", "if (i < n) out[i] = ((size_t)x ^ (size_t)out) & 255 ? 1 : 2 * x[i];", "addresses"),
+    "a store before an array": (
+        "", "if (i < n) out[i] = 2 * x[i]; if (i == 0 && (size_t)out % 256) out[-1] = 3;",
+        "addresses"),
+    "other numbers of multiprocessors": (
+        "", READ.format("nsmid") + "if (i < n) out[i] = s % 4 ? 1 : 2 * x[i];", "same bits"),
+}  # fmt: skip
+
+
+def measured(name: str) -> str:
+    """Return what finds a cheat: a measure, or "drawn"; "" if nothing does."""
+    before, body, _ = CHEATS[name]
+    verdict = verified(case(body, before), replace(QUICK, examples=20))
+    names = ["drawn", *(measure.name for measure in verdict.measures)]
+    return names[-1] if verdict.findings else ""
+
+
+def test_a_measure_finds_a_kernel_that_is_wrong_for_large_numbers() -> None:
+    assert measured("wrong for large numbers") == "contents"
+
+
+@pytest.mark.slow
+def test_a_measure_finds_each_cheat() -> None:
+    found = {name: measured(name) for name in CHEATS}
+    assert {name: by for name, by in found.items() if by not in (CHEATS[name][2], "drawn")} == {}
+
+
+def test_the_report_has_a_line_for_each_measure_and_each_suspicion() -> None:
+    kernel = case("if (n == 77777) out[0] = 3; else if (i < n) atomicExch(out + i, 2 * x[i]);")
+    verdict = verified(kernel, replace(QUICK, examples=4))
+    assert verdict.is_verified
+    lines = [line.strip().partition(" (")[0] for line in str(verdict).splitlines()[1:]]
+    assert lines == [
+        "may read: x",
+        "may write: out",
+        "may update: out",
+        "atomics: exch.b32",
+        "inputs: unchanged where the reference leaves them",
+        "launches: after others of the same module, counters advanced",
+        "same bits: on other hardware and in another order",
+        "addresses: moved arrays, between intact guard zones",
+        "contents: other contents that its values allow",
+        "sizes: 1, primes, powers of two and those of comparisons, of 1 to 80",
+        "geometry: other blocks and grids",
+        "suspicion: the kernel compares n with 77777 for equality",
+    ]
+    assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
+
+
 def test_an_example_with_earlier_launches_is_saved_and_read() -> None:
     single = Example({"n": 3}, cudadrv.LaunchConfig(2, 32))
-    whole = replace(single, earlier=(single, single), shift=16, hardware_seed=7)
+    whole = replace(single, earlier=(single, single), shift=16, hardware_seed=7, skipped=9)
     saved = json.loads(json.dumps(whole.to_json()))
     assert Example.from_json(saved) == whole
     assert Example.from_json(single.to_json()) == single

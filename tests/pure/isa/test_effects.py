@@ -74,3 +74,8 @@ def test_a_kernel_may_touch_what_its_addresses_come_from(
 
 def test_a_call_without_a_body_is_listed() -> None:
     assert effects('if (i == 0) printf("%d", n);').calls == ("vprintf",)
+
+
+def test_atomic_operations_are_listed_with_their_types() -> None:
+    body = "atomicAdd(y + i, 1.f); atomicMax(&counter, n); atomicCAS(memo, 1, n);"
+    assert set(effects(body).atomics) == {"add.f32", "max.s32", "cas.b32"}
