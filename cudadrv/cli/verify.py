@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ WRONG: Final = 2  # argparse's status for a wrong command line
 CANNOT: Final = 3
 _EXAMPLES: Final = 100
 _SECONDS: Final = 60.0
+_MEMORY_MB: Final = 4096
 _NEEDED: Final = ("hypothesis", "pytest")
 _NEEDED_FOR_PAGE: Final = ("jinja2", "pygments")
 
@@ -51,7 +53,7 @@ def add_to(commands: Commands) -> None:
     add = parser.add_argument
     add(
         "targets",
-        nargs="+",
+        nargs="*",
         metavar="FILE[::CASE]",
         help="a Python file with cases, or a .cu file with the cases in a .py file beside it",
     )
@@ -92,7 +94,25 @@ def add_to(commands: Commands) -> None:
         help="compare with the kernel of another .cu file, in place of the reference",
     )
     add("--exact", action="store_true", help="with --against: the values must be equal")
+    add(
+        "--source",
+        type=Path,
+        metavar="FILE",
+        help="verify the kernel of this file in place of the case's: CUDA C++, or a .py file with "
+        "CUDA C++ in a string, which does not run",
+    )
     add("--json", action="store_true", help="print the verdicts as JSON")
+    add(
+        "--json-lines",
+        type=Path,
+        metavar="DIR",
+        help="verify each submission of a folder in a process of its own, and print a line of JSON "
+        "for each: .py files with cases, or with FILE.py::CASE kernels for this case",
+    )
+    add("--jobs", type=positive, default=None, metavar="N",
+        help="with --json-lines: how many run at once (default: the processors)")  # fmt: skip
+    add("--memory-mb", type=positive, default=_MEMORY_MB, metavar="N",
+        help=f"with --json-lines: the most memory of each (default: {_MEMORY_MB})")  # fmt: skip
     parser.set_defaults(run=_run)
 
 
@@ -125,6 +145,7 @@ class _Job:
         page: the file of the page; None writes none.
         against: the file and the kernel that replace the reference; None keeps it.
         is_exact: whether the values must then be equal.
+        source: the file of the kernel to verify in place of the case's; None keeps it.
     """
 
     options: VerifyOptions
@@ -133,6 +154,7 @@ class _Job:
     page: Path | None
     against: tuple[Path, str] | None = None
     is_exact: bool = False
+    source: Path | None = None
 
 
 @dataclass
@@ -190,16 +212,23 @@ def _run(args: argparse.Namespace) -> int:
         return CANNOT
     if args.html is not None and missing_package("verify --html", _NEEDED_FOR_PAGE):
         return CANNOT
+    if args.json_lines is not None:
+        return _verify_folder(args)
     from ..emulator.checks import Checks
     from ..testing.verify import VerifyOptions  # imports Hypothesis, which takes 0.3 s
 
     try:
+        if not args.targets:
+            raise ArgumentValueError("the following arguments are required: FILE[::CASE]")
         checks = None if args.checks is None else Checks.read(args.checks)
         options = VerifyOptions(
             checks, args.seed, args.examples, args.seconds, explain=args.explain,
             further=_further(args),
         )  # fmt: skip
-        job = _Job(options, args.mutate, args.save, args.html, _against(args), is_exact=args.exact)
+        job = _Job(
+            options, args.mutate, args.save, args.html, _against(args), is_exact=args.exact,
+            source=args.source,
+        )  # fmt: skip
         targets = [_target(target) for target in args.targets]
     except ArgumentValueError as error:
         print_error(f"{program_name()} verify: {error}")
@@ -212,6 +241,39 @@ def _run(args: argparse.Namespace) -> int:
         if job.page is not None:
             _write_page(report, job.page)
     return report.finish()
+
+
+def _verify_folder(args: argparse.Namespace) -> int:
+    """Verify a folder of submissions; print a line of JSON for each."""
+    from .submissions import SubmissionLimits, submissions_of, verify_submissions
+
+    try:
+        for option in ("mutate", "save", "html", "against", "exact", "source", "json"):
+            if getattr(args, option):
+                raise ArgumentValueError(f"--{option} does not go with --json-lines")
+        if len(args.targets) > 1:
+            raise ArgumentValueError("--json-lines takes one case, FILE.py::CASE, or none")
+        case = f"{Path(args.targets[0]).resolve()}" if args.targets else ""
+        if case:
+            _target(case)
+        if not args.json_lines.is_dir():
+            raise ArgumentValueError(f"{args.json_lines}: there is no such folder")
+        submissions = submissions_of(args.json_lines, case)
+    except ArgumentValueError as error:
+        print_error(f"{program_name()} verify: {error}")
+        return WRONG
+    options = [
+        "--examples", str(args.examples), "--seconds", str(args.seconds), "--seed", str(args.seed),
+        "--explain" if args.explain else "--no-explain",
+    ]  # fmt: skip
+    options += [] if args.checks is None else ["--checks", args.checks]
+    limits = SubmissionLimits(args.seconds, args.memory_mb)
+    jobs = args.jobs or os.cpu_count() or 1
+    outcomes: set[str] = set()
+    for result in verify_submissions(submissions, case, options, jobs, limits):
+        print_text(json.dumps(result))
+        outcomes.add(result["outcome"])
+    return CANNOT if "failed" in outcomes else FOUND if "found" in outcomes else 0
 
 
 def _verify_file(file: Path, wanted: str, job: _Job, report: _Report) -> None:
@@ -323,7 +385,11 @@ def _further(args: argparse.Namespace) -> str:
 
 
 def _compared(case: KernelCase, job: _Job) -> KernelCase:
-    """Return the case, with another kernel as its reference if that is wanted."""
+    """Return the case, with another source, and another kernel as its reference, as is wanted."""
+    if job.source is not None:
+        from ..testing.verify.submitted_source import submitted_source
+
+        case = case.of_text(*submitted_source(job.source))
     if job.against is None:
         return case
     from ..testing.verify import Tolerance

@@ -140,6 +140,11 @@ assert vars(sys.modules[__name__]) is globals()
         (["twice.py", "--examples", "0"], 2, "'0' is not an integer"),
         (["twice.py", "--seconds", "nan"], 2, "'nan' is not a number of seconds"),
         ([], 2, "required: FILE[::CASE]"),
+        (["--json-lines", "absent"], 2, "absent: there is no such folder"),
+        (["--json-lines", ".", "--html", "x"], 2, "--html does not go with --json-lines"),
+        (["a.py", "b.py", "--json-lines", "."], 2, "takes one case, FILE.py::CASE, or none"),
+        (["absent.py::a", "--json-lines", "."], 2, "absent.py: there is no such file"),
+        (["twice.py::right", "--source", "absent.cu"], 3, "absent.cu cannot be read"),
     ],
 )
 def test_a_wrong_command_line_is_named(

@@ -1,0 +1,199 @@
+"""``verify --json-lines``: verify a folder of submissions, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from ..errors import ArgumentValueError
+
+Json: TypeAlias = dict[str, Any]  # numbers, texts, lists and further objects
+_CONFINE: Final = Path(__file__).parent / "confine.py"
+_EXTRA_SECONDS: Final = 60.0  # for imports, the compiler and the last example
+_FILE_BYTES: Final = 1 << 28
+_POLL_SECONDS: Final = 0.1
+_KINDS: Final = (".cu", ".py")
+_MOST_TEXT: Final = 2000
+# Anything else of the environment, such as a token, is not passed on.
+_PASSED_ON: Final = (
+    "PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "CUDA_HOME",
+    "CUDA_PATH", "CUDADRV_HEADERS", "PYTHONUTF8",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionLimits:
+    """The limits of one submission.
+
+    Attributes:
+        seconds: of the verification; the process ends a minute later.
+        memory_mb: of resident memory.
+    """
+
+    seconds: float
+    memory_mb: int
+
+    @property
+    def wall_seconds(self) -> float:
+        """When the process is ended."""
+        return self.seconds + _EXTRA_SECONDS
+
+
+def submissions_of(folder: Path, case: str) -> list[Path]:
+    """Return the submissions in a folder by name.
+
+    With a case they are all `.cu` and `.py` files, without one the `.py` files.
+
+    Raises:
+        ArgumentValueError: there are none.
+    """
+    kinds = _KINDS if case else (".py",)
+    found = sorted(path for path in folder.iterdir() if path.suffix in kinds and path.is_file())
+    if not found:
+        raise ArgumentValueError(f"{folder}: it has no submissions: files {' or '.join(kinds)}")
+    return found
+
+
+def verify_submissions(
+    submissions: Sequence[Path], case: str, options: Sequence[str], jobs: int,
+    limits: SubmissionLimits,
+) -> Iterator[Json]:  # fmt: skip
+    """Verify submissions in processes of their own; yield the result of each as it ends.
+
+    Args:
+        submissions: the files.
+        case: the case whose source they replace, `FILE.py::CASE`; "" if they have their own.
+        options: of `verify`, for each.
+        jobs: how many run at once.
+        limits: of each.
+    """
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [
+            pool.submit(_verify_one, submission.resolve(), case, options, limits)
+            for submission in submissions
+        ]
+        for future in as_completed(futures):
+            yield future.result()
+
+
+def _verify_one(
+    submission: Path, case: str, options: Sequence[str], limits: SubmissionLimits
+) -> Json:
+    """Verify a submission in a process of its own, in a folder that is removed afterwards."""
+    began = time.monotonic()
+    target = [case, "--source", str(submission)] if case else [str(submission)]
+    with tempfile.TemporaryDirectory(prefix="cudadrv-verify-", ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        command = [sys.executable, "-m", "cudadrv", "verify", *target, "--json", *options]
+        ended = _run(command, folder, limits)
+        result = _result_of(folder / "stdout")
+        text = (folder / "stderr").read_text(encoding="utf-8", errors="replace")[-_MOST_TEXT:]
+    verdicts = result.get("verdicts", [])
+    errors = [error.get("text", "") for error in result.get("errors", [])]
+    reason = ended.reason or "; ".join(errors)
+    if not reason and not verdicts:
+        reason = f"the process ended with status {ended.status}: {text.strip()}"
+    is_right = all(verdict.get("outcome") == "verified" for verdict in verdicts)
+    return {
+        "submission": submission.name,
+        "outcome": "failed" if reason else "verified" if is_right else "found",
+        "reason": reason,
+        "seconds": round(time.monotonic() - began, 3),
+        "confined": ended.confined,
+        "verdicts": verdicts,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a process ended.
+
+    Attributes:
+        status: its exit status.
+        reason: the limit that ended it, or "".
+        confined: which limits were in force.
+    """
+
+    status: int
+    reason: str
+    confined: dict[str, bool]
+
+
+def _run(command: Sequence[str], folder: Path, limits: SubmissionLimits) -> _Ended:
+    """Run a command in a folder until it ends, or exceeds a limit."""
+    reader, writer = os.pipe()
+    given = {
+        "folder": str(folder), "cpu_seconds": int(4 * limits.wall_seconds),
+        "file_bytes": _FILE_BYTES, "report": writer,
+    }  # fmt: skip
+    with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_CONFINE), json.dumps(given), *command],
+            cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL, stdout=stdout,
+            stderr=stderr, start_new_session=True, pass_fds=[writer],
+        )  # fmt: skip
+    os.close(writer)
+    try:
+        with os.fdopen(reader, "rb") as report:
+            confined = json.loads(report.read() or b"{}")
+        reason = _wait(process, limits)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    memory = {"memory": Path("/proc/self/statm").exists()}
+    return _Ended(process.returncode, reason, {**confined, **memory})
+
+
+def _wait(process: subprocess.Popen[bytes], limits: SubmissionLimits) -> str:
+    """Wait for a process; return the limit that it exceeds, or ""."""
+    end = time.monotonic() + limits.wall_seconds
+    while process.poll() is None:
+        if time.monotonic() > end:
+            return f"it did not end within {limits.wall_seconds:g} seconds"
+        if _resident_mb(process.pid) > limits.memory_mb:
+            return f"it used more than {limits.memory_mb} MiB of memory"
+        time.sleep(_POLL_SECONDS)
+    return ""
+
+
+def _resident_mb(session: int) -> float:
+    """Return the resident memory of the processes of a session in MiB; 0 where it is not known."""
+    pages = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            # The name of the program, in parentheses, may have spaces.
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                pages += int(fields[21])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20 if pages else 0
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {
+        **kept,
+        "HOME": str(folder), "TMPDIR": str(folder), "CUDADRV_CACHE_DIR": str(folder / "cache"),
+        "CUDADRV_DRIVER": "emulator", "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1",
+    }  # fmt: skip
+
+
+def _result_of(file: Path) -> Json:
+    """Return what `verify --json` printed as its last line; {} if there is none."""
+    lines = file.read_bytes()[-_FILE_BYTES:].decode("utf-8", "replace").strip().splitlines()
+    with suppress(ValueError):
+        result = json.loads(lines[-1]) if lines else {}
+        if isinstance(result, dict) and isinstance(result.get("verdicts"), list):
+            return result
+    return {}
