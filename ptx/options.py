@@ -406,6 +406,19 @@ def headers_from_environment() -> tuple[str, ...]:
     return tuple(filter(None, os.environ.get("CUDADRV_HEADERS", "").split(os.pathsep)))
 
 
+source_observers: Final[list[Callable[[str, str], None]]] = []
+"""Called with the name and the text of each source of this process, for a debugger."""
+
+
+def _is_lto(target: Target | None) -> bool:
+    return target is not None and target.kind is ImageKind.LTOIR
+
+
+def is_for_debuggers() -> bool:
+    """Return whether `CUDADRV_DEVICE_DEBUG` adds debug information to all code."""
+    return os.environ.get("CUDADRV_DEVICE_DEBUG", "") == "1"
+
+
 def _checked_elements(
     name: str, values: object, check: Callable[[str, object], str]
 ) -> tuple[str, ...]:
@@ -521,6 +534,10 @@ class CompileRequest:
             options = options.for_target(DEFAULT_TARGET)
         if not options.cuda_headers and (named := headers_from_environment()):
             options = replace(options, cuda_headers=named)
+        if is_for_debuggers() and not options.debug and not _is_lto(options.target):
+            options = replace(options, debug=True, lineinfo=None)
+        for observe in source_observers:
+            observe(name, source)
         return cls(source, options, name, expressions, tuple(sorted(texts.items())))
 
     @property

@@ -44,6 +44,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
     "cudadrv": _rooms(
         ("cli", "cudadrv.__main__ cudadrv.cli"),
         ("cudadrv", "cudadrv/"),
+        ("debugger", "cudadrv.debugger"),
         ("cluster", "cudadrv.cluster"),
         ("testing", "cudadrv.testing"),
         ("client", "cudadrv.client"),
@@ -121,6 +122,17 @@ _EMULATING = frozenset(room.name for room in ROOMS["ptx"] if room.name.startswit
 # the engine is its own: to import another name, add it here, or move code to the engine's side.
 FACES: dict[str, dict[str, tuple[str, ...]]] = {
     "ptx.emulate": {
+        "cudadrv.debugger": (
+            "check.findings: demangled",
+            "debug.debug_info: DebugInfo",
+            "debug.expression: Evaluator ExpressionError Place Result",
+            "debug.frames: Frame LaneState StoppedLaunch",
+            "debug.stops: ANY Breakpoint NEVER Orders Plan Stop StopHandler Stops Thread "
+            "Watchpoint",
+            "model.addresses: Index",
+            "threads.fibre: Fibre",
+            "watchers: process_watchers",
+        ),
         "cudadrv.driver": ("check.findings: Found",),
         "cudadrv.emulator": (
             "check.accessed_bytes: AccessedBytes LaunchAccesses",
@@ -160,6 +172,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "shared_libraries.nvrtc_files: SEARCH_PATH nvrtc_file",
             "timeline.schedule: Schedule",
         ),
+        "cudadrv.debugger": ("hosting: work_of",),
         "cudadrv.driver": (
             "command_events: Event",
             "hosting: report_after_calls",

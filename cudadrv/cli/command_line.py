@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "check": "check",
     "verify": "verify",
     "replay": "replay",
+    "debug": "debug",
     "count": "count",
     "profile": "profile",
     "emulate": "emulate",

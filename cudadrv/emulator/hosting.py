@@ -11,6 +11,7 @@ from typing import Final
 from .calls.call import state_of
 from .emulator import Emulator
 from .timeline.operation_log import OperationLog
+from .timeline.queues import State
 
 _MOST_SHOWN: Final = 8
 
@@ -31,6 +32,23 @@ def log_operations(emulator: Emulator) -> OperationLog:
     log = OperationLog()
     state_of(emulator).operations.queue.log = log
     return log
+
+
+def work_of(emulator: Emulator) -> list[dict[str, object]]:
+    """Return the operations that have not ended, in the order of their calls.
+
+    Each has its kind, number, stream, the place of its call, and whether it runs now.
+    """
+    return [
+        {
+            "kind": operation.kind.value,
+            "number": operation.number,
+            "stream": operation.stream.number,
+            "call": operation.call_site,
+            "is_running": operation.state is State.RUNNING,
+        }
+        for operation in state_of(emulator).operations.queue.pending()
+    ]
 
 
 def is_broken(emulator: Emulator) -> bool:

@@ -126,11 +126,21 @@ class Evaluator:
         """Yield the elements of an array from a first one on, or the members of a class."""
         if not isinstance(result, Place):
             return
-        if result.type.element is not None and result.type.count:
-            for index in range(first, min(first + count, result.type.count)):
+        if result.type.element is not None:
+            for index in range(first, min(first + count, self.count(result))):
                 yield f"[{index}]", self._element(result, index)
         for name, offset, kind in result.type.fields[first : first + count]:
             yield f".{name}", Place(result.space, result.addresses + offset, kind)
+
+    def count(self, result: Result) -> int:
+        """Return how many elements an array has, or the memory that a pointer leads to."""
+        if not isinstance(result, Place) or result.type.element is None:
+            return 0
+        if result.type.count:
+            return result.type.count
+        address = int(self._element(result, 0).addresses[0])
+        allocation = self._fibre.blocks.launch.memory.find(address)
+        return 0 if allocation is None else (allocation.end - address) // result.type.element.nbytes
 
     def watched(self, text: str) -> Place:
         """Return the memory of an expression such as `x[17]`.

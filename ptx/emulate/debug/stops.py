@@ -39,6 +39,7 @@ class CodePoint:
 
     Attributes:
         file, line: of the CUDA source; None if they are unknown.
+        alias: the same line in the file that has the source as a text, if there is one.
         begins_line: whether the one before it in the text is of another line; is_start: whether
             there is none in its function.
         is_prologue: whether its function's parameters are not loaded yet.
@@ -49,6 +50,7 @@ class CodePoint:
     scope: FunctionScope
     file: str | None
     line: int | None
+    alias: tuple[str, int] | None = None
     begins_line: bool = True
     is_start: bool = True
     is_prologue: bool = False
@@ -157,9 +159,11 @@ class Breakpoint:
             return False
         if not self.file:
             return point.instruction.line == self.line
-        if point.line != self.line or point.file is None or not point.begins_line:
-            return False
-        return point.file == self.file or point.file.endswith(f"/{self.file.lstrip('/')}")
+        places = [(point.file, point.line)] + ([] if point.alias is None else [point.alias])
+        return point.begins_line and any(
+            line == self.line and f"/{file}".endswith(f"/{self.file.lstrip('/')}")
+            for file, line in places
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +235,13 @@ class StopHandler:
     def stopped(self, stop: Stop) -> None:
         """Threads have stopped; they go on by `Stops.orders` when this returns."""
 
+    def launch_began(self) -> None:
+        """A launch begins."""
+
+    def alias_of(self, function: str, file: str, line: int) -> tuple[str, int] | None:
+        """Return the place of a CUDA line in the file that has the source as a text."""
+        return None
+
     def on_time(self) -> None:
         """`Stops.timer` is over."""
 
@@ -282,7 +293,13 @@ class Stops:
         (writer,) = [e for e in launch.code.instruments if isinstance(e, StopWriter)]
         if id(writer) not in self._writers:
             self._writers[id(writer)] = writer
+            for point in writer.points:
+                if point.file is not None and point.line is not None:
+                    function = point.scope.function.name
+                    point.alias = self.handler.alias_of(function, point.file, point.line)
             self._arm(writer)
+        self.handler.launch_began()
+        self.look_from = min(self.look_from, self.timer)
         return LaunchStops(self, self._launches, writer)
 
     def resume(self) -> None:
@@ -318,16 +335,19 @@ class Stops:
         """Stop before an instruction if there is a reason."""
         if fibre.released:  # after a wait the code of the instruction runs again
             return
-        plan = self.orders.plan
-        reason = self._reason(launch, fibre, point, guard)
-        if reason is not None:
-            self.stop(*reason)
-        elif self.time >= plan.until:
-            self.stop("arrived", "", launch.thread_of(fibre, first_of(fibre)))
-        elif self.time >= self.timer:
+        if self.time >= self.timer:
             self.handler.on_time()
             if self.orders.plan.kind == "go":
                 self.look_from = min(self.timer, self.orders.plan.until)
+        reason = self._reason(launch, fibre, point, guard)
+        if self.time >= self.orders.plan.until:
+            reason = "arrived", "", launch.thread_of(fibre, first_of(fibre))
+        if reason is not None:
+            self.stop(*reason)
+
+    def pause(self) -> None:
+        """Stop at the next instruction."""
+        self.orders.plan = Plan(until=self.time)
 
     def stop(self, kind: str, text: str, thread: Thread) -> None:
         """Let the handler have a stop, or note it in a search."""

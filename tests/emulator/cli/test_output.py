@@ -199,6 +199,7 @@ COMMAND_LINES: Final[Mapping[str, Words | str]] = {
         ["verify", HOSTILE],
     ],
     "replay": lambda files: [["replay", str(files["finding"])], ["replay", HOSTILE]],
+    "debug": lambda files: [["debug", HOSTILE]],
     "count": lambda files: [["count", str(files["script"])]],
     "profile": lambda files: [["profile", str(files["script"])], ["profile", HOSTILE]],
     "emulate": lambda files: [["emulate", HOSTILE]],

@@ -1,0 +1,107 @@
+"""``debug``: stop in the kernels of a script, a test or a finding, in a terminal or an editor."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Final
+
+from ..debugger.wire import is_debuggee
+from .command_line import Commands, add_command, program_name
+from .output import print_error, print_text
+
+_WRONG: Final = 2
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "debug",
+        "Stop in the kernels of a script, a test or a saved finding, and go on or back.",
+        example="--break saxpy.cu:7 script.py",
+        statuses={
+            "0": "the debugger was left, or the program succeeded",
+            "2": "the command line is wrong",
+            "other": "the program's own status",
+        },
+        usage="%(prog)s [options] [SCRIPT|FINDING.json|TEST.py::NAME [arguments]]",
+    )
+    add = parser.add_argument
+    add("--adapter", action="store_true", help="speak the Debug Adapter Protocol on stdin and "
+        "stdout, for editors")  # fmt: skip
+    add("--port", type=int, metavar="N", help="speak it on this port of 127.0.0.1; 0 chooses one")
+    add("--break", dest="breaks", action="append", default=[], metavar="PLACE",
+        help="FILE:LINE, ptx:LINE or the name of a kernel")  # fmt: skip
+    add("--commands", metavar="FILE", help="read the commands of the terminal from a file")
+    add("--checks", metavar="NAMES", default="", help="checks whose findings stop, as of `check`")
+    add("--order", metavar="ORDER", default="", help="immediate, late or random:SEED")
+    add("--optimised", action="store_true", help="compile as usual, without names of variables")
+    add("--no-back", action="store_true", help="make no copies of the process to go back with")
+    add("program", nargs="?", metavar="PROGRAM", help="a script, a finding of `verify --save`, or "
+        "a test as pytest names it")  # fmt: skip
+    add("arguments", nargs=argparse.REMAINDER, help="of the script")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if is_debuggee():
+        return _run_debuggee(options)
+    from ..debugger.program import DebuggedProgram
+
+    program = DebuggedProgram(
+        options.program or "", tuple(options.arguments), options.checks, options.order,
+        optimised=options.optimised, goes_back=not options.no_back,
+    )  # fmt: skip
+    if options.adapter or options.port is not None:
+        from ..debugger.adapter import serve_port, serve_streams
+
+        if options.port is None:
+            return serve_streams(program)
+        return serve_port(program, options.port, print_error)
+    if not program.file:
+        print_error(f"{program_name()} debug: name a script, a test or a finding")
+        return _WRONG
+    for file in filter(None, (program.file.partition("::")[0], options.commands)):
+        if not Path(file).is_file():
+            print_error(f"{program_name()} debug: {file}: there is no such file")
+            return _WRONG
+    from ..debugger.terminal import run_terminal
+
+    with (
+        nullcontext(sys.stdin) if options.commands is None else open(options.commands)
+    ) as source:  # fmt: skip
+        return run_terminal(program, options.breaks, source, print_text)
+
+
+def _run_debuggee(options: argparse.Namespace) -> int:
+    """Run the program, observed, in this process, which a debugger has started."""
+    from ..debugger.debuggee import Debuggee
+
+    debuggee = Debuggee(can_go_back=not options.no_back)
+    debuggee.wait_for_orders()
+    status = _run_program(options)
+    debuggee.ended(status)
+    return status
+
+
+def _run_program(options: argparse.Namespace) -> int:
+    program: str = options.program
+    if program.endswith(".json"):
+        from ..testing.verify import SavedFinding  # imports Hypothesis
+
+        return int(bool(SavedFinding.read(Path(program)).faults()))
+    if "::" in program:
+        import pytest
+
+        return int(pytest.main(["-q", "-p", "no:cacheprovider", program, *options.arguments]))
+    from .check import CheckOptions, run_check
+    from .script import run_script
+
+    if options.checks:
+        return run_check(program, options.arguments, CheckOptions(options.checks))
+    os.environ.setdefault("CUDADRV_DRIVER", "emulator")
+    return run_script(program, options.arguments).status

@@ -1,0 +1,79 @@
+"""The CUDA sources of a process, and the Python files that have them as texts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import runpy
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import ptx
+from ptx.emulate.check.findings import demangled
+
+_NOT_USERS: Final = (
+    f"{Path(__file__).parents[1]}{os.sep}", f"{Path(ptx.__file__).parent}{os.sep}", "<",
+    contextlib.__file__, runpy.__file__,
+)  # fmt: skip
+_DEEPEST: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that was compiled.
+
+    Attributes:
+        name: its absolute path, as the compiler writes it; text: its text.
+        file: the Python file that has the text, or ""; offset: the lines before it there.
+    """
+
+    name: str
+    text: str
+    file: str = ""
+    offset: int = 0
+
+
+def user_frames() -> list[tuple[str, int, str]]:
+    """Return file, line and function of the user's frames, the innermost first."""
+    found: list[tuple[str, int, str]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and len(found) < _DEEPEST:
+        file = frame.f_code.co_filename
+        if not file.startswith(_NOT_USERS):
+            found.append((file, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return found
+
+
+class Sources:
+    """Those that this process has compiled. Names in PTX alone open no file."""
+
+    def __init__(self) -> None:
+        self._sources: dict[tuple[str, str], Source] = {}
+
+    def add(self, name: str, text: str) -> None:
+        """Record a source, and look for it in the files of the calls that compile it."""
+        path = os.path.abspath(name)
+        if (path, text) in self._sources:
+            return
+        self._sources[path, text] = Source(path, text)
+        for file in dict.fromkeys(frame[0] for frame in user_frames()):
+            python = Path(file).read_text(errors="replace") if Path(file).is_file() else ""
+            position = python.find(text)
+            if position >= 0 and text.strip():
+                offset = python.count("\n", 0, position)
+                self._sources[path, text] = Source(path, text, os.path.abspath(file), offset)
+                return
+
+    def find(self, function: str, file: str) -> Source | None:
+        """Return the source of a function; `file` is its name in the line information."""
+        named = [each for each in self._sources.values() if each.name == os.path.abspath(file)]
+        with_function = [
+            each for each in named
+            if re.search(rf"\b{re.escape(demangled(function))}\s*\(", each.text)
+        ]  # fmt: skip
+        return next(iter([*reversed(with_function), *reversed(named)]), None)

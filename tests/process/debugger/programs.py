@@ -1,0 +1,103 @@
+"""Programs with a fault each, as their users would write them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+WRONG_INDEX: Final = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void smooth(const float *x, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int j = 0; j < 3; j++)
+        sum += x[i + j];
+    y[i] = sum / 3;
+}
+"""
+context = cudadrv.cuda_context_for(0)
+kernel = context.compile(SOURCE, name="smooth.cu").kernel("smooth")
+stream = context.default_stream
+x, y = stream.to_device(np.arange(64, dtype=np.float32)), stream.zeros(64, np.float32)
+kernel.launch(stream, cudadrv.LaunchConfig(2, 32), x, y, 64)
+stream.synchronize()
+'''
+
+MISSING_BARRIER: Final = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void reverse(const int *x, int *y) {
+    __shared__ int tile[64];
+    int i = threadIdx.x;
+    tile[i] = x[i];
+    int other = tile[blockDim.x - 1 - i];
+    y[i] = other;
+}
+"""
+context = cudadrv.cuda_context_for(0)
+kernel = context.compile(SOURCE, name="reverse.cu").kernel("reverse")
+stream = context.default_stream
+x, y = stream.to_device(np.arange(64, dtype=np.int32)), stream.zeros(64, np.int32)
+kernel.launch(stream, cudadrv.LaunchConfig(1, 64), x, y)
+stream.synchronize()
+'''
+
+WRONG_STREAM: Final = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void twice(const float *x, float *y) {
+    int i = threadIdx.x;
+    float value = x[i];
+    y[i] = 2 * value;
+}
+"""
+context = cudadrv.cuda_context_for(0)
+kernel = context.compile(SOURCE, name="twice.cu").kernel("twice")
+copies, work = context.new_stream(), context.new_stream()
+x, y = context.default_stream.zeros(32, np.float32), context.default_stream.zeros(32, np.float32)
+context.synchronize()
+host = np.full(32, 7, np.float32)
+with copies.unordered(), work.unordered():
+    copies.copy(x, host)
+    kernel.launch(work, cudadrv.LaunchConfig(1, 32), x, y)
+work.synchronize()
+'''
+
+NOT_A_NUMBER: Final = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void normalise(const float *x, float *y, int n) {
+    int row = threadIdx.x;
+    float sum = 0;
+    for (int j = 0; j < n; j++)
+        sum += x[row * n + j];
+    for (int j = 0; j < n; j++) {
+        float share = x[row * n + j] / sum;
+        y[row * n + j] = share;
+    }
+}
+"""
+context = cudadrv.cuda_context_for(0)
+kernel = context.compile(SOURCE, name="normalise.cu").kernel("normalise")
+stream = context.default_stream
+rows = np.ones((32, 4), np.float32)
+rows[11] = 0
+x, y = stream.to_device(rows), stream.zeros((32, 4), np.float32)
+kernel.launch(stream, cudadrv.LaunchConfig(1, 32), x, y, 4)
+stream.synchronize()
+'''
+
+
+def line_of(program: str, text: str) -> int:
+    """Return the line of a text in the CUDA source of a program."""
+    source = program.split('"""')[1]
+    (line,) = [n for n, each in enumerate(source.splitlines(), 1) if each.strip() == text]
+    return line
