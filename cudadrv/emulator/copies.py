@@ -11,6 +11,7 @@ import ctypes
 import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -51,18 +52,28 @@ Box: TypeAlias = tuple[int, int, int]
 """Bytes of a row, rows, slices."""
 
 
+class Memory(Enum):
+    """What one side of a copy counts as, where the host's wait is decided."""
+
+    DEVICE = "of a device, or managed"
+    PAGE_LOCKED = "page-locked"
+    PAGEABLE = "unknown to the driver"
+    MANAGED_AS_HOST = "managed, where a function takes memory of the host"
+
+
 class HostSide(NamedTuple):
-    """The host memory of one side of a copy; empty for device memory.
+    """One side of a copy.
 
     Attributes:
-        is_pageable: whether the memory is unknown to the driver.
+        range: the host's memory; None for memory of a device.
+        memory: what it counts as.
     """
 
     range: HostRange | None
-    is_pageable: bool
+    memory: Memory
 
 
-_ON_DEVICE: Final = HostSide(None, False)
+_ON_DEVICE: Final = HostSide(None, Memory.DEVICE)
 
 
 class ReadyCopy(NamedTuple):
@@ -73,12 +84,15 @@ class ReadyCopy(NamedTuple):
             target; its argument is whether that happens later than the call. Locks are held.
         run: copies, from the staged bytes if the source was staged.
         source, target: the two sides.
+        takes_host: whether the source, and the target, are the host's side of a function or of a
+            description that names one side so.
     """
 
     host_addresses: Callable[[bool], tuple[int, int]]
     run: Callable[[bool, Staged | None], None]
     source: End
     target: End
+    takes_host: tuple[bool, bool] = (False, False)
 
 
 class BoxSide(NamedTuple):
@@ -87,6 +101,7 @@ class BoxSide(NamedTuple):
     Attributes:
         array: the array that it lies in; a copy fails if that was destroyed.
         any_host: whether ordinary memory of the host is allowed.
+        takes_host: whether it is described as memory of the host (CU_MEMORYTYPE_HOST).
     """
 
     address: int
@@ -94,6 +109,7 @@ class BoxSide(NamedTuple):
     slice: int
     array: Array | None = None
     any_host: bool = False
+    takes_host: bool = False
 
     def span(self, box: Box) -> int:
         """Return the bytes from the first to the last of the box."""
@@ -217,37 +233,51 @@ def copy_of_bytes(
             check.report(unwritten)
         record_copy(driver, (src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
-    return ReadyCopy(host_addresses, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
+    takes_host = (from_host and not to_host, to_host and not from_host)
+    source, target = (src_device, src, nbytes), (dst_device, dst, nbytes)
+    return ReadyCopy(host_addresses, run, source, target, takes_host)
 
 
 def _submit_ready(driver: DriverState, stream: Stream, copy: ReadyCopy) -> None:
     """Copy bytes in the order of a stream, and wait as the driver does."""
-    _, run, source, target = copy
+    _, run, source, target, takes_host = copy
     recording = stream.capture is not None
     if driver.operations.timeline is None and not recording:
         operation = driver.operations.submit(stream, NodeKind.COPY, lambda: run(False, None))
         if operation is not None:  # another thread's nested call has just queued work
             driver.operations.wait_for([operation], stream.context)
-        _wait_if_it_blocks(driver, stream, source, target)
+        first, second = takes_host
+        if _is_waited_for(_memory_of(driver, source, first), _memory_of(driver, target, second)):
+            driver.operations.host_has_waited(stream)
         return
     look_at(copy, later=recording)
-    source_side = host_side(driver, *source, is_written=False)
-    target_side = host_side(driver, *target, is_written=True)
+    source_side = host_side(driver, *source, is_written=False, takes_host=takes_host[0])
+    target_side = host_side(driver, *target, is_written=True, takes_host=takes_host[1])
     staged = None
-    if not recording and source_side.is_pageable:
+    if not recording and source_side.memory is Memory.PAGEABLE:
         staged = ctypes.create_string_buffer(ctypes.string_at(*source[1:]))
     _submit_copy(driver, stream, lambda: run(True, staged), source_side, target_side)
 
 
-def _wait_if_it_blocks(
-    driver: DriverState,
-    stream: Stream,
-    source: End,
-    target: End,
-) -> None:
-    """Record the host's wait for a copy that ran at its call, by the rules of `_submit_copy`."""
-    if target[0] is None and (source[0] is None or driver.memory.host.find(target[1]) is None):
-        driver.operations.host_has_waited(stream)
+def _memory_of(driver: DriverState, end: End, takes_host: bool) -> Memory:
+    device, address, _ = end
+    piece = driver.memory.host.find(address) if device is None else None
+    if piece is None:
+        return Memory.PAGEABLE if device is None else Memory.DEVICE
+    if piece.managed:
+        return Memory.MANAGED_AS_HOST if takes_host else Memory.DEVICE
+    return Memory.PAGE_LOCKED
+
+
+def _is_waited_for(source: Memory, target: Memory) -> bool:
+    """Return whether an asynchronous copy returns once it is complete.
+
+    CUDA Driver API, "API synchronization behavior"; measured with driver 580 where that leaves
+    managed memory open.
+    """
+    within_host = {source, target} <= {Memory.PAGE_LOCKED, Memory.PAGEABLE}
+    is_named = Memory.MANAGED_AS_HOST in (source, target)
+    return target is Memory.PAGEABLE or within_host or is_named
 
 
 def record_copy(driver: DriverState, read: Ranges, written: Ranges) -> None:
@@ -262,9 +292,15 @@ def record_copy(driver: DriverState, read: Ranges, written: Ranges) -> None:
 
 
 def host_side(
-    driver: DriverState, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
+    driver: DriverState,
+    device: DeviceState | None,
+    address: int,
+    nbytes: int,
+    *,
+    is_written: bool,
+    takes_host: bool = False,
 ) -> HostSide:
-    """Return the host memory that a copy uses, and whether the driver knows that memory.
+    """Return the host memory that a copy uses, and what it counts as.
 
     If races are checked, the race check reports the host's changes of memory that the driver knows.
     """
@@ -272,7 +308,8 @@ def host_side(
         return _ON_DEVICE
     piece = driver.memory.host.find(address)
     is_watched = piece is None or driver.operations.accesses is None
-    return HostSide(HostRange(address, nbytes, is_written, piece, is_watched), piece is None)
+    memory = _memory_of(driver, (device, address, nbytes), takes_host)
+    return HostSide(HostRange(address, nbytes, is_written, piece, is_watched), memory)
 
 
 def _flags_of(
@@ -320,19 +357,17 @@ def _submit_copy(
 ) -> None:
     """Queue or record a copy.
 
-    Bytes from pageable memory were staged, and are watched in a graph only. A copy to pageable
-    memory returns once it is complete, and so does one within the host (CUDA Driver API, "API
-    synchronization behavior").
+    Bytes from pageable memory were staged, and are watched in a graph only.
     """
     recording = stream.capture is not None
     host_ranges = tuple(
         side.range._replace(
-            is_watched=side.range.is_watched and (recording or not side.is_pageable),
+            is_watched=side.range.is_watched and (recording or side.memory is not Memory.PAGEABLE),
         )
         for side in (source, target)
         if side.range is not None
     )
-    waits = not recording and (target.is_pageable or len(host_ranges) == 2)
+    waits = not recording and _is_waited_for(source.memory, target.memory)
     if waits:
         driver.operations.queue.reject_to_wait(stream)
     operation = driver.operations.submit(stream, NodeKind.COPY, run, host_ranges)
@@ -475,7 +510,8 @@ def copy_of_box(driver: DriverState, source: BoxSide, target: BoxSide, box: Box)
 
     source_span = devices[0], source.address, span
     target_span = devices[1], target.address, target.span(box)
-    return ReadyCopy(host_addresses, run, source_span, target_span)
+    takes_host = (source.takes_host, target.takes_host)
+    return ReadyCopy(host_addresses, run, source_span, target_span, takes_host)
 
 
 def _source_of(driver: DriverState, copy: BoxCopy, box: Box) -> BoxSide:
@@ -556,7 +592,7 @@ def _in_memory(
         raise invalid_value("the pointer of one side of the copy is null")
     any_host = kind != CUmemorytype.CU_MEMORYTYPE_DEVICE
     start = address + z * pitch * height + y * pitch + x
-    return BoxSide(start, pitch, pitch * height, any_host=any_host)
+    return BoxSide(start, pitch, pitch * height, any_host=any_host, takes_host=is_host)
 
 
 def _copy_box(
