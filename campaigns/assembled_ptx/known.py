@@ -249,6 +249,15 @@ KNOWN: Final = (
         lambda text, error: text.startswith("cp.reduce.") and "no such combination" in error,
     ),
     KnownDifference(
+        "ptxas takes txq.memory_layout, which is of surfaces alone",
+        True, lambda text, error: text.startswith("txq.memory_layout."),
+    ),
+    KnownDifference(
+        "ptxas takes the values of variables of .f16x2 in braces of any depth",
+        True,
+        lambda text, error: ".f16x2" in text and "expected a constant, found '{'" in error,
+    ),
+    KnownDifference(
         "ptxas takes testp without a property, which means nothing",
         True,
         lambda text, error: _opcode(text) == "testp" and "no such combination" in error,

@@ -181,14 +181,15 @@ def word(value: Value, index: int) -> Value:
 def _move_wide(e: Emitter, i: Instruction) -> None:
     target, source = i.operands
     if isinstance(source, Vector):
-        if len(source.items) != 2:
-            raise e.reject("a 128-bit value is made of two words")
-        low, high = e.values(source, "b64")
+        halves = source.items[: len(source.items) // 2], source.items[len(source.items) // 2 :]
+        low, high = (_packed(e, "u64", Vector(half)) for half in halves)
         e.assign(target, "b128", f"{e.helper(joined)}({low}, {high})")
     elif isinstance(target, Vector):
         value = e.temporary(e.value(source, "b128"))
-        parts = [f"{e.helper(word)}({value}, {index})" for index in (0, 1)]
-        e.assign_all(target, "b64", parts)
+        half = len(target.items) // 2
+        for index in (0, 1):
+            items = target.items[index * half : (index + 1) * half]
+            _unpack(e, "u64", Vector(items), e.temporary(f"{e.helper(word)}({value}, {index})"))
     else:
         e.assign(target, "b128", e.value(source, "b128"))
 

@@ -39,13 +39,15 @@ def _multimem() -> Iterator[str]:
     """`multimem.ld_reduce`, `.st` and `.red` of one value, or of a vector of floats."""
     plain = (
         ("min/max", "u32 s32 u64 s64"),
-        ("add", "u32 s32 u64 f32 f64"),
+        ("add", "u32 s32 u64"),
         ("and/or/xor", "b32 b64"),
     )
+    # A float alone may stand in braces, but for `.red`.
     for order in ("[weak]", f"relaxed/acquire {_SCOPE}"):
         for operation, types in plain:
-            yield f"multimem.ld_reduce | {order} [global] {operation} | {types} | *d M:multimem"
-        yield f"multimem.ld_reduce | {order} [global] add v2/v4 | f32 | *d M:multimem"
+            yield f"multimem.ld_reduce | {order} [global] {operation} | {types} | d M:multimem"
+        yield f"multimem.ld_reduce | {order} [global] add [v2/v4] | f32 | *d M:multimem"
+        yield f"multimem.ld_reduce | {order} [global] add | f64 | *d M:multimem"
         for width, types in (("v2/v4/v8", "f16 bf16"), ("[v2/v4]", "f16x2 bf16x2")):
             for operation in ("add [acc::f32]", "min/max"):
                 yield f"multimem.ld_reduce | {order} [global] {operation} {width} | {types} | *d M:multimem"
@@ -53,17 +55,17 @@ def _multimem() -> Iterator[str]:
             for operation in ("add [acc::f16]", "min/max"):
                 yield f"multimem.ld_reduce | {order} [global] {operation} {width} | {types} | *d:{held} M:multimem"
     for order in ("[weak]", f"relaxed/release {_SCOPE}"):
-        types = "b32 b64 u32 u64 s32 s64 f32 f64 f16x2 bf16x2"
-        yield f"multimem.st | {order} [global] | {types} | M:multimem *a"
-        yield f"multimem.st | {order} [global] v2/v4 | f32 f16x2 bf16x2 | M:multimem *a"
+        yield f"multimem.st | {order} [global] | b32 b64 u32 u64 s32 s64 | M:multimem a"
+        yield f"multimem.st | {order} [global] | f64 | M:multimem *a"
+        yield f"multimem.st | {order} [global] [v2/v4] | f32 f16x2 bf16x2 | M:multimem *a"
         yield f"multimem.st | {order} [global] v2/v4/v8 | f16 bf16 | M:multimem *a"
         for width, types, held in _MINI:
             yield f"multimem.st | {order} [global] {width} | {types} | M:multimem *r:{held}"
     for order in ("", f"relaxed/release {_SCOPE}"):
         for operation, types in plain:
-            yield f"multimem.red | {order} [global] {operation} | {types} | M:multimem *a"
+            yield f"multimem.red | {order} [global] {operation} | {types} | M:multimem a"
         yield f"multimem.red | {order} [global] add v2/v4 | f32 | M:multimem *a"
-        yield f"multimem.red | {order} [global] add | f16x2 bf16x2 | M:multimem *a"
+        yield f"multimem.red | {order} [global] add | f32 f64 f16x2 bf16x2 | M:multimem a"
         for width, types in (("v2/v4/v8", "f16 bf16"), ("v2/v4", "f16x2 bf16x2")):
             yield f"multimem.red | {order} [global] add/min/max {width} | {types} | M:multimem *a"
 
@@ -158,7 +160,7 @@ mov | | b128 | d {{1a}} ; {{1d}} a
 mov | | b16 | d {{2a:b8}} ; {{2d:b8_}} a ; {{2d:b8_}} y
 mov | | b32 | d {{2a:b16}} ; {{2d:b16_}} a ; {{2d:b16_}} y ; d {{4a:b8}} ; {{4d:b8_}} a ; {{4d:b8_}} y
 mov | | b64 | d {{2a:b32}} ; {{2d:b32_}} a ; {{2d:b32_}} y ; d {{4a:b16}} ; {{4d:b16_}} a ; {{4d:b16_}} y
-mov | | b128 | d {{2a:b64}} ; {{2d:b64_}} a
+mov | | b128 | d {{2a:b64}} ; {{2d:b64_}} a ; d {{4a:b32}} ; {{4d:b32_}} a
 mov | v2/v4 | u16 s16 b16 u32 s32 b32 u64 s64 b64 f32 f64 | {{vd_}} {{va}} ; {{vd_}} a
 mov | v4 | u32 s32 b32 u16 s16 b16 | {{vd_}} x
 

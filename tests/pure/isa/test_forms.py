@@ -46,6 +46,7 @@ ACCEPTED = (
     "multimem.ld_reduce.min.f16x2 %b321, [g];",
     "multimem.ld_reduce.add.acc::f32.bf16x2 %b321, [g];",
     "st.global.L2::evict_first.v4.b64 [g], {%b641, %b642, %b641, %b642};",
+    "multimem.ld_reduce.add.f32 {%f321}, [g];", "multimem.st.bf16x2 [g], {%b321};",
     "st.volatile.v4.L2::evict_last.b64 [g], {%b641, %b642, %b641, %b642};",
     "ld.volatile.L2::64B.v4.L2::evict_first.f64 {%f641, %f642, %f641, %b641}, [g];",
     "ld.global.v2.b32 {_, %b321}, [g];", "ld.v4.b32 {%f321, %b321, %b322, %s321}, [g];",
@@ -94,6 +95,8 @@ ACCEPTED = (
     "tensormap.replace.tile.elemtype.global.b1024.b32 [%u321+128], 1;",
 )  # fmt: skip
 REJECTED = (
+    "multimem.ld_reduce.min.s32 {%s321}, [g];", "multimem.red.add.f32 [g], {%f321};",
+    "multimem.st.b32 [g], {%b321};",
     "cvt.sat.u8.u8 %b161, %b162;", "cvt.rn.f16.f16 %b161, %b162;", "mov.b32 %b161, %b321;",
     "mov.u32 %u321, %f321;", "mov.u32 %u321, 1.5;", "mov.f32 %f321, 1;", "add.u32 %u321, %u322;",
     "add.u32 %u321, %f321, %u322;", "add.rn.s32 %s321, %s321, %s321;", "add.f16 %f161, %f162, 1.5;",

@@ -327,3 +327,17 @@ def test_moves_pack_and_unpack_the_first_element_lowest() -> None:
     )
     first, second = 0x01234567_CDEF_89AB, 0x89AB_CDEF_4567_0123
     assert found[0] == first ^ second
+
+
+def test_moves_pack_and_unpack_128_bits_as_two_or_four_elements() -> None:
+    rows = np.array([[0x0123456789ABCDEF, 0xFEDCBA9876543210]], np.uint64)
+    for word, expected in (("%rd12", 0x7_FEDCBA98), ("%rd13", 0x01234567_89ABCDEF)):
+        found = run(
+            ".reg .b128 %q<2>; ld.global.u64 %rd10, [%rd1]; ld.global.u64 %rd11, [%rd1+8];"
+            "mov.b128 %q0, {%rd10, %rd11}; mov.b128 {%r10, %r11, _, %r13}, %q0;"
+            "mov.b128 %q1, {%r13, 7, %r10, %r11}; mov.b128 {%rd12, %rd13}, %q1;"
+            f"st.global.u64 [%rd2], {word};",
+            rows,
+            np.uint64,
+        )
+        assert int(found[0]) == expected
