@@ -170,6 +170,18 @@ class RunResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Accessed:
+    """The arrays of the arguments, and variables of the module, that a run accesses.
+
+    Attributes:
+        read, written: their names; atomic operations do both.
+    """
+
+    read: frozenset[str]
+    written: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class AccessQuery:
     """Which accesses of a run to record.
 
@@ -340,6 +352,32 @@ class CompiledCase:
             self._run(example, run)
         return [self._access_text(access, run) for access in log.accesses]
 
+    def accessed(self, example: Example) -> Accessed:
+        """Run an example; return the arrays and variables that it accesses."""
+        run = _Run({}, {}, user_call_site())
+        log = AccessLog("global")
+        variables: dict[str, tuple[int, int]] = {}
+        order, seed = _order_of(example)
+        limits = _logged(self._limits(example), log)
+        with warnings.catch_warnings(), suppress(CudaError), session(
+            order=order, seed=seed, check=[], limits=limits, raise_findings=False
+        ):  # fmt: skip
+            warnings.simplefilter("ignore")  # of the order of copies
+            context = cuda_context_for(0)
+            with context.load_module(self.image) as module, context.new_stream() as own:
+                for name in self._variables():
+                    array = module.global_array(name)
+                    variables[name] = array.ptr, array.ptr + array.nbytes
+                self._launch(module, own, example, run)
+        known = {**run.memory, **variables}
+        found: dict[str, set[str]] = {"read": set(), "write": set(), "atomic": set()}
+        for access in log.accesses:
+            found[access.kind] |= {
+                name for name, (first, end) in known.items() if first <= access.address < end
+            }
+        both = found["atomic"]
+        return Accessed(frozenset(found["read"] | both), frozenset(found["write"] | both))
+
     def measure(self, example: Example, block: Dim3, warp: int) -> MeasuredRun:
         """Run an example again, count its launches, and record the accesses of one warp.
 
@@ -402,10 +440,14 @@ class CompiledCase:
             self._launch(module, own, example, run)
 
     def _kept(self, module: Module, stream: Stream) -> KeptVariables:
+        return KeptVariables(module, self._variables(), stream)
+
+    def _variables(self) -> tuple[str, ...]:
+        """Return the names of the module's variables in global memory."""
         variables = parse(self.image.data.decode()).variables.values()
         # NVRTC's own, such as texts of printf, begin with a dollar sign.
         names = (each.name for each in variables if each.space is Space.GLOBAL)
-        return KeptVariables(module, tuple(name for name in names if name[0] != "$"), stream)
+        return tuple(name for name in names if name[0] != "$")
 
     def kept_after(self, example: Example, launches: int) -> KeptVariables:
         """Launch an example several times in one module; return what it keeps in variables."""

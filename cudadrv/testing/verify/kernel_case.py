@@ -165,6 +165,12 @@ class KernelCase:
         case._source, case._source_name = text, file
         return case
 
+    def with_options(self, options: ptx.CompileOptions) -> KernelCase:
+        """Return a copy that compiles with other options."""
+        case = copy.copy(self)
+        case._options = options
+        return case
+
     def with_sizes(self, numbers: Mapping[Size, int]) -> KernelCase:
         """Return a copy whose sizes are these numbers."""
         case = copy.copy(self)

@@ -17,7 +17,8 @@ from ptx.isa.effects import OTHER, Effects, effects_of
 from ptx.isa.module import PtxModule, parse
 
 from ...errors import CudadrvError
-from ..strategies import DrawnArray, Size
+from ..strategies import ArrayInput, DrawnArray, Size
+from .builds import other_builds
 from .comparison import Host, bits_differ
 from .contents import (
     PRECISION,
@@ -79,6 +80,7 @@ class Measures:
     def run(self) -> list[_Found]:
         """Run all measures until one finds a fault; return its faults, with their causes."""
         self._list_effects()
+        self._observed()
         for name, text, measure in (
             ("inputs", "unchanged where the reference leaves them", self._inputs),
             ("launches", "after others of the same module, counters advanced", self._launches),
@@ -87,6 +89,7 @@ class Measures:
             ("contents", self._contents_text(), self._contents),
             ("sizes", self._sizes_text(), self._sizes),
             ("geometry", "other blocks and grids", self._geometry),
+            ("builds", "without the macros that the source names", self._builds),
         ):
             self._runs = 0
             found = list(measure())
@@ -373,6 +376,42 @@ class Measures:
                     yield found, "the drawn examples have other blocks and grids"
                     return
 
+    def _builds(self) -> Iterator[_Found]:
+        for build in other_builds(self._compiled):
+            for example in spread(self.search.passed):
+                error = self._only_quickly(build.compiled, example)
+                if error is not None and build.is_target:
+                    self.suspicions.append(f"for {build.macro} it gives other values")
+                    break
+                if error is not None:
+                    yield error, f"its results depend on {build.macro}"
+                    return
+
+    def _observed(self) -> None:
+        """Compare what one run accesses with what the PTX tells."""
+        chosen = spread(self.search.passed)
+        if self._case.program is not None or not chosen:
+            return
+        accessed = self._compiled.accessed(chosen[len(chosen) // 2])
+        effects = self._effects
+        written = {self._named(name) for name in (*effects.writes, *effects.updates)}
+        read = {self._named(name) for name in (*effects.reads, *effects.updates)}
+        for kind, names, known in (
+            ("reads", accessed.read, read), ("writes", accessed.written, written),
+        ):  # fmt: skip
+            self.done.append(Measure(f"observed {kind}", ", ".join(sorted(names)) or "none"))
+            self.suspicions += [
+                f"the kernel {kind} {name} by an address that the PTX does not tell"
+                for name in sorted(names - known)
+            ]
+        arrays = {
+            name for name, value in self._case.arguments.items() if isinstance(value, ArrayInput)
+        }
+        self.suspicions += [
+            f"the kernel may write {name}, and no run did"
+            for name in sorted((written & arrays) - accessed.written - self.search.outputs)
+        ]
+
     # Running.
 
     @property
@@ -398,6 +437,10 @@ class Measures:
 
     def _quickly(self, quick: CompiledCase, example: Example) -> FailedExampleError | None:
         """Run an example without checks of its accesses, and again with them if it fails."""
+        error = self._only_quickly(quick, example)
+        return None if error is None else self._failure(example) or error
+
+    def _only_quickly(self, quick: CompiledCase, example: Example) -> FailedExampleError | None:
         if self._is_late:
             return None
         try:
@@ -405,7 +448,7 @@ class Measures:
         except CannotVerifyError:
             return None
         self._runs += 1
-        return (self._failure(example) or error_of(faults[0], example)) if faults else None
+        return error_of(faults[0], example) if faults else None
 
 
 def _numbers(low: int, high: int, constants: Sequence[int]) -> list[int]:

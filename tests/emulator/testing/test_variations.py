@@ -136,6 +136,8 @@ CHEATS = {
     "a store before an array": (
         "", "if (i < n) out[i] = 2 * x[i]; if (i == 0 && (size_t)out % 256) out[-1] = 3;",
         "addresses"),
+    "another compiler": (
+        "", "if (i < n) out[i] = 2 * x[i];\n#ifndef __CUDACC_RTC__\nout[0] = 1;\n#endif", "builds"),
     "other numbers of multiprocessors": (
         "", READ.format("nsmid") + "if (i < n) out[i] = s % 4 ? 1 : 2 * x[i];", "same bits"),
 }  # fmt: skip
@@ -169,6 +171,8 @@ def test_the_report_has_a_line_for_each_measure_and_each_suspicion() -> None:
         "may write: out",
         "may update: out",
         "atomics: exch.b32",
+        "observed reads: out, x",
+        "observed writes: out",
         "inputs: unchanged where the reference leaves them",
         "launches: after others of the same module, counters advanced",
         "same bits: on other hardware and in another order",

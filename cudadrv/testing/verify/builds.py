@@ -1,0 +1,62 @@
+"""Other builds of a source: what its macros decide must not change results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import ptx
+
+from .example_run import CompiledCase
+from .kernel_case import KernelCase
+from .verdict import CannotVerifyError
+
+_TEXTS: Final = {
+    "__CUDACC_RTC__": "CUDADRV_ANOTHER_COMPILER",
+    "__DATE__": '"Jan  2 2037"',
+    "__TIME__": '"03:04:05"',
+}
+_TARGET_MACRO: Final = re.compile(r"\b__CUDA_ARCH(?:_\w+)?__\b")
+_OTHER_TARGET: Final = "compute_80"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Another build of a case.
+
+    Attributes:
+        macro: what it changes.
+        compiled: the build.
+        is_target: whether it is for another target: code may be meant for one target alone.
+    """
+
+    macro: str
+    compiled: CompiledCase
+    is_target: bool
+
+
+def other_builds(compiled: CompiledCase) -> Iterator[Build]:
+    """Yield the builds of a source without the macros that it names; not those that fail."""
+    case = compiled.case
+    source = case.read_source()
+    for macro, text in _TEXTS.items():
+        changed = re.sub(rf"\b{macro}\b", lambda _, text=text: text, source)  # type: ignore[misc]  # mypy sees no default
+        if changed != source:
+            build = _built(compiled, case.of_text(changed, case.source_file))
+            if build is not None:
+                yield Build(macro, build, is_target=False)
+    if _TARGET_MACRO.search(source):
+        options = replace(case.options, target=ptx.Target.parse(_OTHER_TARGET))
+        build = _built(compiled, case.with_options(options))
+        if build is not None:
+            yield Build(f"the target {_OTHER_TARGET}", build, is_target=True)
+
+
+def _built(compiled: CompiledCase, case: KernelCase) -> CompiledCase | None:
+    try:
+        image, kernel = case.compile()
+    except CannotVerifyError:  # such as code for one compiler alone
+        return None
+    return replace(compiled, case=case, image=image, kernel=kernel, checks=())
