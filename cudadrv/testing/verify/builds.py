@@ -19,7 +19,7 @@ _TEXTS: Final = {
     "__TIME__": '"03:04:05"',
 }
 _TARGET_MACRO: Final = re.compile(r"\b__CUDA_ARCH(?:_\w+)?__\b")
-_OTHER_TARGET: Final = "compute_80"
+_OTHER_TARGETS: Final = ("compute_75", "compute_80")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ def other_builds(compiled: CompiledCase) -> Iterator[Build]:
             build = _built(compiled, case.of_text(changed, case.source_file))
             if build is not None:
                 yield Build(macro, build, is_target=False)
-    if _TARGET_MACRO.search(source):
-        options = replace(case.options, target=ptx.Target.parse(_OTHER_TARGET))
+    for target in _OTHER_TARGETS if _TARGET_MACRO.search(source) else ():
+        options = replace(case.options, target=ptx.Target.parse(target))
         build = _built(compiled, case.with_options(options))
         if build is not None:
-            yield Build(f"the target {_OTHER_TARGET}", build, is_target=True)
+            yield Build(f"the target {target}", build, is_target=True)
 
 
 def _built(compiled: CompiledCase, case: KernelCase) -> CompiledCase | None:

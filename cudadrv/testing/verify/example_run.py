@@ -429,15 +429,16 @@ class CompiledCase:
         context = cuda_context_for(0)
         with context.load_module(self.image) as module, context.new_stream() as own:
             kept = self._kept(module, context.default_stream) if example.skipped else None
+            memory = _on_device(own, example) if example.in_place else None
             for number, each in enumerate(example.earlier):
-                self._launch(module, own, each, run)
+                self._launch(module, own, each, run, memory)
                 if each.arguments is example.arguments:
                     run.repeated[number] = dict(run.arrays)
                 if kept is not None:
                     kept.observe()
             if kept is not None:
                 kept.advance(example.skipped)
-            self._launch(module, own, example, run)
+            self._launch(module, own, example, run, memory)
 
     def _kept(self, module: Module, stream: Stream) -> KeptVariables:
         return KeptVariables(module, self._variables(), stream)
@@ -465,10 +466,15 @@ class CompiledCase:
                     kept.observe()
         return kept
 
-    def _launch(self, module: Module, own: Stream, example: Example, run: _Run) -> None:
-        """Run the kernel, and note its arrays."""
+    def _launch(
+        self, module: Module, own: Stream, example: Example, run: _Run,
+        reused: _DeviceMemory | None = None,
+    ) -> None:  # fmt: skip
+        """Run the kernel, in memory of its own or in that of another launch; note its arrays."""
         stream = own if example.stream == "new" else own.context.default_stream
-        memory = _on_device(stream, example)
+        memory = _on_device(stream, example) if reused is None else reused
+        if reused is not None:
+            reused.fill(stream, example)
         launch_arguments = list(memory.arguments.values())
         run.memory |= {
             name: (argument.ptr, argument.ptr + argument.nbytes)
@@ -495,7 +501,8 @@ class CompiledCase:
                     f"of {name}"
                 )
         stream.synchronize()
-        memory.close()
+        if reused is None:
+            memory.close()
 
     def _differences(
         self,
@@ -582,9 +589,15 @@ class _DeviceMemory:
 
     def close(self) -> None:
         """Free the memory: a garbage collection after each example costs more than the rest."""
-        # The next launch gets the same addresses, as in a loop of a program.
-        for allocation in reversed(self.allocations):
+        for allocation in self.allocations:
             allocation.close()
+
+    def fill(self, stream: Stream, example: Example) -> None:
+        """Give the arrays the contents of another example, whose arrays have the same shapes."""
+        for name, value in example.arguments.items():
+            array = self.arguments.get(name)
+            if isinstance(value, DrawnArray) and isinstance(array, DeviceArray):
+                stream.copy(array, np.ascontiguousarray(value.contents))
 
 
 def _on_device(stream: Stream, example: Example) -> _DeviceMemory:

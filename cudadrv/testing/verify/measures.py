@@ -201,7 +201,8 @@ class Measures:
                 if found is not None:
                     yield found, STATE
                     return
-        for example in chosen[:1] if self._effects.kept or self._case.program else ():
+        # The smallest example may be zeros, which hide what a kernel leaves out.
+        for example in chosen[::-1] if self._effects.kept or self._case.program else ():
             for each in counted(example, self._compiled, self._compared.integers):
                 found = self._first(each)
                 if found is not None:
@@ -341,14 +342,19 @@ class Measures:
                     return
 
     def _chosen_sizes(self) -> Iterator[dict[Size, int]]:
-        for root in self._case.roots:
-            if root.bounds is not None:
-                for number in _numbers(*root.bounds, self._compared.integers):
-                    yield {root: number}
+        """Yield numbers for one size, or one number for all of them; those of comparisons first."""
+        bounds = {root: root.bounds for root in self._case.roots if root.bounds is not None}
+        numbers = {root: _numbers(*each, self._compared.integers) for root, each in bounds.items()}
+        every = dict.fromkeys(number for each in numbers.values() for number in each)
+        for number in sorted(every, key=lambda number: number not in self._near_constants):
+            roots = [root for root in bounds if number in numbers[root]]
+            yield from ({root: number} for root in roots)
+            if len(roots) == len(bounds) > 1:
+                yield dict.fromkeys(roots, number)
 
     def _of_size(self, numbers: Mapping[Size, int]) -> Sequence[Example]:
         """Return examples of given sizes; all launches of those that the kernel compares with."""
-        (number,) = numbers.values()
+        number = max(numbers.values())
         signature = self._compiled.image.signatures[self._compiled.kernel]
         try:
             example = generated_example(self._case, signature, numbers, self.seed + number)

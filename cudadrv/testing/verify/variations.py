@@ -47,9 +47,11 @@ def repeated(
 ) -> Iterator[Example]:
     """Yield an example after other launches of its module."""
     near = neighbour(compiled.case, example)
-    for earlier in ((example,) * _REPEATS, tuple(others), () if near is None else (near,)):
+    for earlier in ((example,) * _REPEATS, tuple(others)):
         if earlier:
             yield replace(example, earlier=earlier)
+    if near is not None:
+        yield replace(example, earlier=(near,), in_place=True)
 
 
 def counted(

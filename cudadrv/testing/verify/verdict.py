@@ -97,6 +97,7 @@ class Example:
         hardware_seed: of what no result may depend on, such as the clock: `Limits.hardware_seed`.
         skipped: counters in the module's variables are advanced by so many launches before the
             last one.
+        in_place: whether the launches use the same memory; their arrays have the same shapes.
     """
 
     arguments: Mapping[str, Argument]
@@ -108,6 +109,7 @@ class Example:
     shift: int = 0
     hardware_seed: int = 0
     skipped: int = 0
+    in_place: bool = False
 
     def to_json(self) -> Json:
         """Return it as JSON; arrays and NumPy numbers as the base64 text of their bytes."""
@@ -121,6 +123,7 @@ class Example:
         }
         if self.earlier:
             fields["earlier"] = [each.to_json() for each in self.earlier]
+            fields["in_place"] = self.in_place
         return fields | {name: getattr(self, name) for name in _VARIED if getattr(self, name)}
 
     @classmethod
@@ -143,6 +146,8 @@ class Example:
             lines.append(f"other multiprocessors and clocks: hardware_seed={self.hardware_seed}")
         if self.skipped:
             lines.append(f"counters in variables advanced by {self.skipped} launches")
+        if self.in_place:
+            lines.append("all launches use the same memory")
         for number, each in enumerate(self.earlier, 1):
             lines += [f"before it, launch {number} of the same module:", _indented(str(each), 2)]
         return "\n".join(lines)
@@ -249,7 +254,7 @@ def read_example(value: JsonValue) -> Example:
     Raises:
         ForeignJsonError: it wrote no such value.
     """
-    value.fields(("arguments", "launch", "schedule", "stream", "earlier", *_VARIED))
+    value.fields(("arguments", "launch", "schedule", "stream", "earlier", "in_place", *_VARIED))
     fields = value.field("arguments").fields()
     for name in fields:
         if not name.isprintable():
@@ -268,6 +273,7 @@ def read_example(value: JsonValue) -> Example:
     return Example(
         arguments, _read_launch(value.field("launch")), read, stream, earlier=_read_earlier(value),
         shift=varied["shift"], hardware_seed=varied["hardware_seed"], skipped=varied["skipped"],
+        in_place=value.has("in_place") and value.field("in_place").boolean(),
     )  # fmt: skip
 
 
