@@ -160,18 +160,26 @@ class Debugger:
         """
         self._collect()
         now = self._time()
-        end = now
         earlier = [copy for copy in self._copies if copy.time < now]
         if not earlier:
             raise DebuggerError("nothing before this instruction can be repeated")
-        for copy in reversed(earlier):
-            connection = self._wake(copy, replace(plan, until=end, is_search=True))
-            answer = self._answer(connection)
-            connection.close()
-            if answer.get("found") is not None and answer["found"]["time"] < now:
-                return self._travel(stop_of(answer["found"]))
-            if plan.kind == "go":
-                end = copy.time
+        ends = [now] * len(earlier)
+        if plan.kind == "go":  # a step may have begun before the next copy
+            ends[:-1] = [copy.time for copy in earlier[1:]]
+        searches = list(zip(earlier, ends, strict=True))[::-1]
+        while searches:  # the last part alone, then others at once
+            wave = searches[: 1 if len(searches) == len(earlier) else os.cpu_count() or 1]
+            del searches[: len(wave)]
+            connections = [
+                self._wake(copy, replace(plan, until=end, is_search=True)) for copy, end in wave
+            ]
+            answers = [self._answer(connection) for connection in connections]
+            for connection in connections:
+                connection.close()
+            for answer in answers:
+                found = answer.get("found")
+                if found is not None and found["time"] < now:
+                    return self._travel(stop_of(found))
         first = Stop("entry", "nothing earlier can be repeated", earlier[0].time, self._thread())
         return self._travel(first)
 

@@ -121,6 +121,7 @@ class DebugInfo:
 
     def __init__(self, text: str) -> None:
         self.functions: dict[str, list[CudaVariable]] = {}
+        self._visible: dict[tuple[str, int], dict[str, tuple[CudaVariable, Place | None]]] = {}
         sections = {name: _Section(body) for name, body in _SECTION.findall(text)}
         if ".debug_info" not in sections or ".debug_abbrev" not in sections:
             return
@@ -139,11 +140,15 @@ class DebugInfo:
 
     def visible(self, function: str, line: int) -> dict[str, tuple[CudaVariable, Place | None]]:
         """Return the variables at a PTX line by name, with their places; inner ones hide outer."""
+        known = self._visible.get((function, line))
+        if known is not None:
+            return known
         found: dict[str, tuple[CudaVariable, Place | None]] = {}
         for variable in self.functions.get(function, ()):
             if variable.first <= line <= variable.last:
                 places = [e for e in variable.places if e.first <= line <= e.last]
                 found[variable.name] = variable, places[-1] if places else None
+        self._visible[function, line] = found
         return found
 
     def _read(self) -> None:

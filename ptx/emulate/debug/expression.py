@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -92,11 +93,8 @@ class Evaluator:
         Raises:
             ExpressionError: it has none.
         """
-        source = _REGISTER.sub(lambda match: f"reg_{match[1].replace('.', '__')}", text)
-        source = source.replace("&&", " and ").replace("||", " or ").replace("->", ".")
         try:
-            tree = ast.parse(_NOT.sub(" not ", source).strip(), mode="eval")
-            return self._value(tree.body)
+            return self._value(_parsed(text))
         except (SyntaxError, TypeError, ValueError, RecursionError, ZeroDivisionError) as error:
             raise ExpressionError(f"{text!r} is no expression: {error}") from None
 
@@ -316,6 +314,14 @@ class Evaluator:
 
     def _all(self, value: Any) -> NDArray[Any]:
         return np.full(len(self._frame.positions), value)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> ast.expr:
+    """Return an expression with Python's words for the operators of C."""
+    source = _REGISTER.sub(lambda match: f"reg_{match[1].replace('.', '__')}", text)
+    source = source.replace("&&", " and ").replace("||", " or ").replace("->", ".")
+    return ast.parse(_NOT.sub(" not ", source).strip(), mode="eval").body
 
 
 def _array_of(nbytes: int) -> CudaType:
