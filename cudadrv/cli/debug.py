@@ -7,11 +7,14 @@ import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..debugger.wire import is_debuggee
 from .command_line import Commands, add_command, program_name
 from .output import print_error, print_text
+
+if TYPE_CHECKING:
+    from ..debugger.sources import Sources
 
 _WRONG: Final = 2
 
@@ -83,17 +86,19 @@ def _run_debuggee(options: argparse.Namespace) -> int:
 
     debuggee = Debuggee(can_go_back=not options.no_back)
     debuggee.wait_for_orders()
-    status = _run_program(options)
+    status = _run_program(options, debuggee.sources)
     debuggee.ended(status)
     return status
 
 
-def _run_program(options: argparse.Namespace) -> int:
+def _run_program(options: argparse.Namespace, sources: Sources) -> int:
     program: str = options.program
     if program.endswith(".json"):
         from ..testing.verify import SavedFinding  # imports Hypothesis
 
-        return int(bool(SavedFinding.read(Path(program)).faults()))
+        saved = SavedFinding.read(Path(program))
+        sources.add(saved.source_file, saved.source)
+        return int(bool(saved.faults()))
     if "::" in program:
         import pytest
 

@@ -12,6 +12,7 @@ from ptx.emulate.debug.stops import ANY, Breakpoint, Plan, Stop, Thread, Watchpo
 
 from .debugger import Debugger, DebuggerError, Ended
 
+_MOST_FRAMES: Final = 5
 _PLACE: Final = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)|(?P<name>[\w:<>*]+)")
 _CONDITION: Final = re.compile(r"\s+if\s+")
 _OF: Final = re.compile(r"\s+(block|thread)\s+(\d+(?:,\d+)*)")
@@ -249,7 +250,10 @@ def _ranges(numbers: list[int]) -> str:
 
 def host_text(host: dict[str, Any]) -> str:
     """Return the host's call, and what is queued."""
-    lines = [f"the host is in {name} at {file}:{line}" for file, line, name in host["frames"]]
+    lines = [
+        f"the host is in {name} at {file}:{line}"
+        for file, line, name in host["frames"][:_MOST_FRAMES]
+    ]
     for work in host["work"]:
         state = "runs" if work["is_running"] else "has not run"
         lines.append(f"{work['kind']} {work['number']} of stream {work['stream']} {state}, "

@@ -48,6 +48,7 @@ class Debuggee(StopHandler):
     Attributes:
         stops: the stops of this process's launches.
         is_copy: whether this process is a copy, which ends with its launch.
+        sources: the CUDA sources that it has compiled.
     """
 
     def __init__(self, *, can_go_back: bool) -> None:
@@ -56,7 +57,7 @@ class Debuggee(StopHandler):
         self._can_go_back = can_go_back and hasattr(os, "fork")
         self._infos: dict[int, DebugInfo] = {}
         self._texts: list[str] = []
-        self._sources = Sources()
+        self.sources: Sources = Sources()
         self._stop: Stop | None = None
         self._stopped_launch: StoppedLaunch | None = None
         self._emulator: Emulator | None = None
@@ -86,7 +87,7 @@ class Debuggee(StopHandler):
         self._serve()
         self.stops.resume()
         process_watchers.append(self.stops.watcher)
-        source_observers.append(self._sources.add)
+        source_observers.append(self.sources.add)
 
     def ended(self, status: int) -> None:
         """Report that the program has ended."""
@@ -241,7 +242,7 @@ class Debuggee(StopHandler):
         if frame.ptx_line:
             answer["instruction"] = module.text.splitlines()[frame.ptx_line - 1].strip()
         file, line = frame.source
-        source = None if file is None or not line else self._sources.find(function, file)
+        source = None if file is None or not line else self.sources.find(function, file)
         if source is not None and line is not None:
             answer |= {"file": file, "line": line}
             if source.file:
@@ -253,7 +254,7 @@ class Debuggee(StopHandler):
 
     def alias_of(self, function: str, file: str, line: int) -> tuple[str, int] | None:
         """Return the place of a CUDA line in the Python file that has the source."""
-        source = self._sources.find(function, file)
+        source = self.sources.find(function, file)
         return None if source is None or not source.file else (source.file, line + source.offset)
 
     def _answer_warp(self, thread: Message) -> list[Message]:

@@ -71,7 +71,9 @@ class Sources:
 
     def find(self, function: str, file: str) -> Source | None:
         """Return the source of a function; `file` is its name in the line information."""
-        named = [each for each in self._sources.values() if each.name == os.path.abspath(file)]
+        every, path = list(self._sources.values()), os.path.abspath(file)
+        named = [each for each in every if each.name == path]
+        named = named or [each for each in every if Path(each.name).name == Path(path).name]
         with_function = [
             each for each in named
             if re.search(rf"\b{re.escape(demangled(function))}\s*\(", each.text)

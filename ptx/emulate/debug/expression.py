@@ -217,15 +217,15 @@ class Evaluator:
         for each in shared_variables(module, self._fibre.blocks.code.functions[0].name):
             if name in (each.name, demangled(each.name)):
                 offset = self._fibre.blocks.code.shared_offsets[each.name]
-                return Place("shared", self._all(offset), _array_of(each.nbytes))
+                return Place("shared", self._all(offset), self._untyped("shared", each.nbytes))
         for symbol, (address, nbytes) in scope.layout.globals.items():
             if name in (symbol, demangled(symbol)):
-                return Place("global", self._all(address), _array_of(nbytes))
+                return Place("global", self._all(address), self._untyped("global", nbytes))
         if name in scope.frame.params:
             offset = scope.frame.params[name]
             kind = next(kind_of(e.ptx_type) for e in scope.function.params if e.name == name)
             number = self._fibre.blocks.launch.params[kind, offset]
-            element = CudaType("float", "f32", 4) if kind == "u64" else None
+            element = self._accessed("global") if kind == "u64" else None
             return self._of_register(np.asarray([number]), CudaType(kind, kind, 8, element))
         raise ExpressionError(f"there is no {name} here")
 
@@ -272,6 +272,23 @@ class Evaluator:
         if wanted.itemsize < bits.dtype.itemsize:
             bits = bits.astype(f"u{wanted.itemsize}")
         return bits.view(wanted) if wanted.itemsize == bits.dtype.itemsize else bits
+
+    def _accessed(self, space: str) -> CudaType:
+        """Return the type that the kernel's instructions access in a space, as PTX has no others.
+
+        Code for debuggers has generic accesses alone.
+        """
+        sites = list(self._fibre.blocks.code.find_sites())
+        kinds = [site.kind for site in sites if site.space == space]
+        kinds = kinds or [site.kind for site in sites if site.space == "generic"]
+        kind = "f32" if "f32" in kinds or not kinds else kinds[0]
+        return CudaType(kind, kind, np.dtype(NUMPY[kind]).itemsize)
+
+    def _untyped(self, space: str, nbytes: int) -> CudaType:
+        kind = self._accessed(space)
+        if nbytes % kind.nbytes:
+            kind = CudaType("u8", "u8", 1)
+        return _array_of(nbytes, kind)
 
     def _number(self, value: Result) -> NDArray[Any]:
         return self._load(value) if isinstance(value, Place) else value
@@ -324,9 +341,8 @@ def _parsed(text: str) -> ast.expr:
     return ast.parse(_NOT.sub(" not ", source).strip(), mode="eval").body
 
 
-def _array_of(nbytes: int) -> CudaType:
+def _array_of(nbytes: int, kind: CudaType) -> CudaType:
     """Return the type of a variable of which PTX has the size alone."""
-    kind = CudaType("float", "f32", 4) if nbytes % 4 == 0 else CudaType("char", "u8", 1)
     count = nbytes // kind.nbytes
     return CudaType(f"{kind.name}[{count}]", "", nbytes, kind, count) if count > 1 else kind
 

@@ -1,0 +1,110 @@
+"""The debugger in a terminal: scripts, tests and findings, with commands of a file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cudadrv.testing import strategies as st
+from cudadrv.testing.verify import KernelCase, VerifyOptions, saved_findings, verify
+
+from .programs import WRONG_INDEX
+
+pytestmark = pytest.mark.slow
+
+TEST = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void add(const int *x, int *y) {
+    int i = threadIdx.x;
+    y[i] = x[i] + 1;
+}
+"""
+
+
+def test_add() -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.default_stream
+    x, y = stream.to_device(np.arange(32, dtype=np.int32)), stream.zeros(32, np.int32)
+    kernel = context.compile_kernel(SOURCE, "add")
+    kernel.launch(stream, cudadrv.LaunchConfig(1, 32), x, y)
+    assert stream.to_host(y)[3] == 4
+'''
+NEIGHBOUR = """extern "C" __global__ void shift(int* x, int* out) {
+    __shared__ int tile[8];
+    tile[threadIdx.x] = x[threadIdx.x];
+    out[threadIdx.x] = tile[threadIdx.x ^ 1];
+}
+"""
+
+
+def debug(folder: Path, program: str, *commands: str, options: tuple[str, ...] = ()) -> list[str]:
+    """Return what the commands say, one text for each; the last is of the end."""
+    (folder / "commands").write_text("\n".join(commands))
+    done = subprocess.run(
+        [sys.executable, "-m", "cudadrv", "debug", *options, "--commands", "commands", program],
+        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    return [part.partition("\n")[2].rstrip() for part in done.stdout.split("(cudadrv) ")[1:]]
+
+
+def test_a_test_stops_at_lines_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "test_add.py").write_text(TEST)
+    said = debug(
+        tmp_path, "test_add.py::test_add", "break test_add.py:8 thread 3", "continue", "print y[i]",
+        "next", "print y[i]", "watch y[3]", "rcontinue", "print y[i]", "continue", "continue",
+    )  # fmt: skip
+    assert said[1].split("\n")[2].startswith("#0 add at test_add.py:8 (PTX line ")
+    assert (said[2], said[4], said[7]) == ("0", "4", "0")
+    assert said[6].split("\n")[:2] == [
+        "watchpoint: write of y[3]", "block (0, 0, 0), thread (3, 0, 0): stopped",
+    ]  # fmt: skip
+    assert "1 passed" in said[9]
+    assert said[9].endswith("the program ended with status 0")
+
+
+def test_a_finding_stops_at_its_race(tmp_path: Path) -> None:
+    case = KernelCase(
+        NEIGHBOUR,
+        arguments={"x": np.arange(8, dtype=np.int32), "out": st.unwritten(np.int32, 8)},
+        launch=st.launch_configs(blocks=1, block=8),
+        reference=lambda x: {"out": x[[1, 0, 3, 2, 5, 4, 7, 6]]},
+    ).named("shift")
+    options = VerifyOptions(("race",), examples=2, database=None)
+    (saved,) = saved_findings(case, verify(case, options, name="shift.py::shift"))
+    (tmp_path / "finding.json").write_text(json.dumps(saved.to_json()))
+    said = debug(
+        tmp_path, "finding.json", "continue", "print tile", "info warp", "print shift_param_0[3]",
+        "list", "continue",
+    )  # fmt: skip
+    assert said[0].startswith("finding: race: kernel shift, 4 bytes of shared memory")
+    assert said[1] == "{0, 1, 2, 3, 4, 5, 6, 7}"
+    assert said[2].startswith("lanes 0-7: stopped")
+    assert said[3] == "3"
+    assert "> " in said[4]
+    assert said[5] == "the program ended with status 1"
+
+
+def test_optimised_code_and_wrong_commands(tmp_path: Path) -> None:
+    (tmp_path / "smooth.py").write_text(WRONG_INDEX)
+    said = debug(
+        tmp_path, "smooth.py", "print x", "break 1:2:3!", "break nothing", "continue",
+        "info locals", "print %tid.x", "print missing", "thread 99", "info everything", "rstep",
+        "quit",
+        options=("--optimised", "--no-back"),
+    )  # fmt: skip
+    assert said[0] == "no kernel is stopped"
+    assert said[1].startswith("'1:2:3!': give FILE:LINE")
+    assert said[3].startswith("exception: out-of-bounds read of 4 bytes")
+    assert (said[4], said[5]) == ("none", "31")
+    assert said[6] == "there is no missing here"
+    assert said[7].startswith("block (1, 0, 0) is not among") or "has no" in said[7]
+    assert said[8] == "info args, locals, shared, registers, warp, barriers or host"
+    assert said[9] == "nothing before this instruction can be repeated"
