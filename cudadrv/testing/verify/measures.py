@@ -14,6 +14,7 @@ import numpy as np
 
 from ptx.isa.compared import Compared, compared_constants
 from ptx.isa.effects import OTHER, Effects, effects_of
+from ptx.isa.model import Instruction
 from ptx.isa.module import PtxModule, parse
 
 from ...errors import CudadrvError
@@ -30,6 +31,7 @@ from .contents import (
 from .example_run import VALUES, CompiledCase, Fault, RunResult, open_elements
 from .generated import generated_example
 from .kernel_case import KernelCase
+from .ptx_edit import EditablePtx
 from .search import FailedExampleError, Search, error_of
 from .variations import (
     HARDWARE,
@@ -83,6 +85,11 @@ class Measures:
         self._observed()
         for name, text, measure in (
             ("inputs", "unchanged where the reference leaves them", self._inputs),
+            (
+                "program",
+                "with kernels that return at once: values must be wrong",
+                self._program,
+            ),
             ("launches", "after others of the same module, counters advanced", self._launches),
             ("same bits", "on other hardware and in another order", self._same_bits),
             ("addresses", "moved arrays, between intact guard zones", self._addresses),
@@ -191,6 +198,21 @@ class Measures:
         return any(
             bool(np.any(bits_differ(before[each], after[each]))) for each in before if each != name
         )
+
+    def _program(self) -> Iterator[_Found]:
+        """What a program leaves must come from its kernels, and not from the host."""
+        if self._case.program is None:
+            return
+        idle = replace(_without_work(self._compiled), checks=())
+        for example in spread(self.search.passed)[-1:]:
+            changes = any(
+                bool(np.any(bits_differ(reference.astype(value.contents.dtype), value.contents)))
+                for name, reference in self._case.expected(example).items()
+                if isinstance(value := example.arguments[name], DrawnArray)
+            )
+            if changes and self._only_quickly(idle, example) is None and self._runs:
+                text = "values: they are right without the kernels: the host computes them"
+                yield error_of(Fault(VALUES, text), example), "program= must launch kernels"
 
     def _launches(self) -> Iterator[_Found]:
         chosen = spread(self.search.passed)
@@ -468,6 +490,18 @@ def _numbers(low: int, high: int, constants: Sequence[int]) -> list[int]:
         chosen += [low + number * 61 % span for number in range(span)]
         chosen += range(low, high + 1)
     return [number for number in dict.fromkeys(chosen) if low <= number <= high]
+
+
+def _without_work(compiled: CompiledCase) -> CompiledCase:
+    """Return a case whose kernels return at once."""
+    editable = EditablePtx(compiled)
+    lines: dict[int, str] = {}
+    for name in editable.functions:
+        if editable.module.functions[name].is_entry:
+            statements = editable.module.body(name).statements
+            first = next(each for each in statements if isinstance(each, Instruction))
+            lines[first.line] = f"ret; {editable.lines[first.line - 1]}"
+    return editable.with_lines(lines)
 
 
 def _overflows(result: RunResult, expected: Mapping[str, Host]) -> bool:

@@ -161,6 +161,17 @@ def test_a_measure_finds_each_cheat() -> None:
     assert {name: by for name, by in found.items() if by not in (CHEATS[name][2], "drawn")} == {}
 
 
+def test_a_program_that_computes_on_the_host_is_found() -> None:
+    def program(stream: Any, module: Any, config: Any, n: int, x: Any, out: Any) -> None:
+        module.kernel("k").launch(stream, config, n, x, out)
+        stream.copy(out, 2 * stream.to_host(x))
+
+    kernel = case("if (i < n) out[i] = 0;", program=program)
+    verdict = verified(kernel, replace(QUICK, examples=4))
+    assert [measure.name for measure in verdict.measures][-1] == "program"
+    assert "the host computes them" in verdict.findings[0].text
+
+
 def test_the_report_has_a_line_for_each_measure_and_each_suspicion() -> None:
     kernel = case("if (n == 77777) out[0] = 3; else if (i < n) atomicExch(out + i, 2 * x[i]);")
     verdict = verified(kernel, replace(QUICK, examples=4))
