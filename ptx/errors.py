@@ -309,6 +309,8 @@ _HOST_ONLY = frozenset({
     "vector",
 })  # fmt: skip
 _KNOWN_WITHOUT = frozenset({"stdio.h", "cstdio", "assert.h", "math.h", "string.h", "iostream"})
+_OTHERS_COMPLEX = frozenset({"pycuda-complex.hpp", "cupy/complex.cuh"})
+_FUNCTIONS_OF_NVCC = frozenset({"nvfunctional", "crt/nvfunctional"})
 
 
 def _remedy(header: str) -> str:
@@ -323,6 +325,13 @@ def _remedy(header: str) -> str:
             "It is one of the host's C++ standard library.\n"
             "  Kernels have libcu++ instead: <cuda/std/array>, <cuda/std/span> and others"
         )
+    if header in _FUNCTIONS_OF_NVCC:
+        return (
+            "It is nvcc's, and needs the host's C++ library. Instead of nvstd::function pass a "
+            "functor as a template argument; name_expressions instantiate the template"
+        )
+    if header in _OTHERS_COMPLEX:
+        return "Include libcu++'s <cuda/std/complex> instead: cuda::std::complex<float>"
     if header in _KNOWN_WITHOUT:
         return (
             "NVRTC has no C library, and knows printf, assert, memcpy and the mathematical "

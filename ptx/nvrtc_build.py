@@ -207,10 +207,17 @@ def _remark_on_source(source: str, diagnostics: Sequence[Diagnostic]) -> str:
     if "\n" not in source and source.strip().endswith((".cu", ".cuh", ".cpp")):
         return f"the source is a name: give the file's text, Path({source.strip()!r}).read_text()"
     first = next((diagnostic for diagnostic in diagnostics if diagnostic.is_error), None)
-    if first is None or not first.is_of_host_code:
+    if first is None:
         return ""
+    if "/thrust/detail/complex/" in first.file:
+        return (
+            "thrust/complex.h needs the host's streams: include <cuda/std/complex>, which has "
+            "cuda::std::complex<float>"
+        )
     if "/thrust/" in first.file:
         return "Thrust works on the host: kernels have CUB, <cub/cub.cuh>, and <cuda/std/...>"
+    if not first.is_of_host_code:
+        return ""
     return 'mark it __device__, or all such code by CompileOptions(extra=("-default-device",))'
 
 

@@ -396,6 +396,9 @@ def test_missing_nvrtc_names_the_one_command(tmp_path: Path) -> None:
         ("type_traits", "<cuda/std/type_traits> instead"),
         ("cstdio", "knows printf, assert, memcpy and the mathematical functions without one"),
         ("vector", "libcu++"),
+        ("nvfunctional", "pass a functor as a template argument"),
+        ("pycuda-complex.hpp", "<cuda/std/complex> instead"),
+        ("cupy/complex.cuh", "<cuda/std/complex> instead"),
     ],
 )
 def test_missing_standard_header_reports_what_to_use(header: str, remedy: str) -> None:
@@ -403,6 +406,22 @@ def test_missing_standard_header_reports_what_to_use(header: str, remedy: str) -
         ptx.compile(f"#include <{header}>\n", cache=False)
     assert remedy in str(caught.value)
     assert caught.value.header == header
+
+
+@pytest.mark.parametrize(
+    ("header", "remedy"),
+    [
+        ("thrust/complex.h", "include <cuda/std/complex>, which has cuda::std::complex<float>"),
+        ("thrust/device_vector.h", "kernels have CUB, <cub/cub.cuh>, and <cuda/std/...>"),
+    ],
+)
+def test_a_header_of_thrust_that_needs_the_host_reports_what_to_use(
+    header: str, remedy: str
+) -> None:
+    skip_without("thrust/complex.h")
+    with pytest.raises(ptx.CompileError) as caught:
+        ptx.compile(f"#include <{header}>\n", cache=False)
+    assert remedy in str(caught.value)
 
 
 @pytest.mark.slow
