@@ -49,6 +49,7 @@ from .checks import CheckName, Checks
 from .device_state import DeviceState, LentMemory
 from .driver_state import DriverState
 from .fault_injection import BadDevice, MemoryLimit, ScheduledAction, ScheduledFault, result_named
+from .modules import NEWEST_DRIVER as NEWEST_DRIVER
 from .node_kind import NodeKind
 from .profiles import EmulatedDevice, given_devices
 from .timeline.host_watch import OrderWarning
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
 
 _WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
 
-# Newer than any compiler of its major version, so that only tests get PTX rejected.
-NEWEST_DRIVER: Final = (13, 9)
 
 # A fault of a function also applies to functions that do the same and more.
 _ALSO: Final = {
@@ -141,7 +140,8 @@ class Emulator(
     ) -> None:
         """`devices` is the number of default devices, or the devices themselves.
 
-        `driver_version` is the result of cuDriverGetVersion, and decides which PTX is too new.
+        `driver_version` is the result of cuDriverGetVersion, and decides which PTX is too new. The
+        default is the newest released driver; that one takes the PTX of a newer NVRTC, too.
         `order` is when operations run (docs/orders.md): "immediate" at their call, "late" when they
         are needed, "random" by `seed`; None reads CUDADRV_EMULATOR_ORDER. `check` selects the
         checks of a program (docs/checks.md): "race", "init", "sync", "bounds", "divide",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from ptx.emulate import ExecutionError, OutOfMemory, Program
-from ptx.errors import ImageFormatError, PtxError
+from ptx.errors import ImageFormatError, NvrtcNotFoundError, PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
 from ptx.isa.directives import required_cluster, version_of
 from ptx.isa.fatbin import MAGIC, fatbin_ptx
@@ -18,7 +18,7 @@ from ptx.signature import KernelSignature
 
 from ..driver._api import CUresult
 from .call_error import CallError, execution_error
-from .modules import KernelFunction, Module, newest_ptx
+from .modules import NEWEST_DRIVER, KernelFunction, Module, newest_ptx
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -146,6 +146,16 @@ def ptx_of_fatbin(image: bytes, capability: tuple[int, int]) -> str:
         raise CallError(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, str(error), error) from None
 
 
+def _ptx_of_nvrtc(newest: tuple[int, int]) -> tuple[int, int]:
+    """Return the PTX of the installed NVRTC, if it is newer: its driver is released as well."""
+    from ptx import _nvrtc  # loads the library, which only newer PTX needs
+
+    try:
+        return max(newest, newest_ptx(_nvrtc.version()))
+    except NvrtcNotFoundError:
+        return newest
+
+
 def check_device(
     module: PtxModule, capability: tuple[int, int], driver_version: tuple[int, int]
 ) -> None:
@@ -155,6 +165,8 @@ def check_device(
         CallError: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
     """
     newest, version = newest_ptx(driver_version), version_of(module.version)
+    if version > newest and driver_version == NEWEST_DRIVER:
+        newest = _ptx_of_nvrtc(newest)
     if version[1] > _LAST_MINORS.get(version[0], version[1] if version[0] else -1):
         raise CallError(
             CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,

@@ -212,6 +212,10 @@ class PendingLink:
     image: ctypes.Array[ctypes.c_char] | None = None
 
 
+NEWEST_DRIVER: Final = (13, 5)
+"""The newest released driver, which the emulator plays by default."""
+
+
 def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
     """Return the PTX ISA of a CUDA release: 13.x has 9.x; 12.9 has 8.8 ("Release Notes")."""
     major, minor = toolkit

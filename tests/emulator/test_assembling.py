@@ -90,7 +90,7 @@ def test_what_nvjitlink_does_not_know_is_skipped_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, arch: str, version: str, reason: str
 ) -> None:
     monkeypatch.setattr(checks, "_arch_of", lambda *_: arch)
-    with emulator.session(check=["assemble"]) as machine:
+    with emulator.session(check=["assemble"], driver_version=(13, 9)) as machine:
         with pytest.warns(AssemblySkippedWarning, match=reason):
             load(WRONG.replace("8.0", version))
         with warnings.catch_warnings():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import ptx
 from cudadrv.driver._api import (
     CUcontext,
     CUfunction,
@@ -48,6 +49,20 @@ def test_an_image_that_will_not_load(
     api: OpenApi, context: CUcontext, image: bytes, expected: int
 ) -> None:
     assert code(api.cuModuleLoadData(image)) == expected
+
+
+def test_the_default_driver_is_a_released_one() -> None:
+    newest = max((13, 5), ptx.nvrtc_version())
+    found = {}
+    for minor in (0, newest[1], newest[1] + 1, 9):
+        emulator = Emulator(1)
+        ok(emulator.cuInit(0))
+        assert ok(emulator.cuDriverGetVersion()) == 13050
+        ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+        header = f".version 9.{minor}\n.target sm_90\n.address_size 64\n"
+        found[minor] = emulator.cuModuleLoadData(text(EMPTY, header=header))[0]
+    unsupported = CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+    assert found == {0: 0, newest[1]: 0, newest[1] + 1: unsupported, 9: unsupported}
 
 
 def test_a_load_has_the_same_outcome_whatever_was_loaded_before() -> None:

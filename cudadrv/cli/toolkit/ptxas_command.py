@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-RELEASE: Final = "13.9"
+RELEASE: Final = "13.5"
 """The toolkit whose PTX the emulated driver takes; programs choose their .version by it."""
 
 _VERSION: Final = f"""ptxas: PTX assembler of cudadrv's emulator, which passes PTX on

@@ -35,7 +35,7 @@ def test_three():
     )
     result.assert_outcomes(passed=2, skipped=1)
     result.stdout.fnmatch_lines(
-        ["cudadrv *, emulator of 1 x *driver 13.9, NVRTC *, order immediate, checks assemble"]
+        ["cudadrv *, emulator of 1 x *driver 13.5, NVRTC *, order immediate, checks assemble"]
     )
     result.stdout.fnmatch_lines(["SKIPPED * test_user.py:10: needs a GPU: *"])
 

@@ -152,7 +152,7 @@ def test_nvml_describes_the_emulated_devices() -> None:
         print(nvml.nvmlLib.nvmlInit_v2())
     """)
     assert out.splitlines() == [
-        "2 13090", "first (8, 0)", "1", "1", "1073741824 True", "0", "[]", "True",
+        "2 13050", "first (8, 0)", "1", "1", "1073741824 True", "0", "[]", "True",
         "Invalid Argument", "9",
     ]  # fmt: skip
 
