@@ -109,6 +109,8 @@ def _mixes_sizes(text: str, error: str) -> bool:
     wrong = _wrong_operand(text, error)
     sizes = set(re.findall(r"%[usbf](\d+)_", wrong))
     of_types = set(re.findall(r"\.[usbf](\d+)\b", text.partition(" ")[0]))
+    if _opcode(text) == "mov":  # it has one element's share of its type
+        of_types = {str(int(bits) // (wrong.count(",") + 1)) for bits in of_types}
     return _HAS_NUMBER.match(wrong) is not None and not sizes <= of_types
 
 
