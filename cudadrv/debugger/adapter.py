@@ -55,7 +55,7 @@ class Adapter:
         self._source, self._sink = source, sink
         self._lock = threading.Lock()
         self._sent = 0
-        self._numbers = 0
+        self._numbers = self._entry = 0
         self._debugger: Debugger | None = None
         self._commands: Commands | None = None
         self._stop: Stop | None = None
@@ -144,6 +144,7 @@ class Adapter:
         self._commands = Commands(self._debugger)
         if arguments.get("stopOnEntry"):
             entry = Breakpoint(self._number(), kernel=ANY)
+            self._entry = entry.number
             self._debugger.wanted.breakpoints["entry"] = (entry,)
 
     def _output(self, stream: str, text: str) -> None:
@@ -186,7 +187,9 @@ class Adapter:
             "reason": _REASONS.get(end.kind, end.kind), "threadId": thread_id(end.thread),
             "allThreadsStopped": True,
         }  # fmt: skip
-        if end.kind == "breakpoint":
+        if end.kind == "breakpoint" and int(end.text) == self._entry:
+            body["reason"] = "entry"
+        elif end.kind == "breakpoint":
             body["hitBreakpointIds"] = [int(end.text)]
         elif end.text:
             body |= {"text": end.text, "description": end.text.split("\n")[0]}
@@ -226,10 +229,14 @@ class Adapter:
         source = arguments["source"]
         file = source.get("path") or source.get("name", "")
         file = "" if file.endswith(".ptx") else file
-        return self._set(f"source {file}", [
+        wanted = arguments.get("breakpoints", [])
+        answer = self._set(f"source {file}", [
             Breakpoint(self._number(), file, each["line"], condition=each.get("condition", ""))
-            for each in arguments.get("breakpoints", [])
+            for each in wanted
         ])  # fmt: skip
+        for breakpoint, each in zip(answer["breakpoints"], wanted, strict=True):
+            breakpoint |= {"line": each["line"], "source": source}
+        return answer
 
     def _set_functions(self, arguments: Body) -> Body:
         return self._set("functions", [

@@ -101,3 +101,29 @@ def line_of(program: str, text: str) -> int:
     source = program.split('"""')[1]
     (line,) = [n for n, each in enumerate(source.splitlines(), 1) if each.strip() == text]
     return line
+
+
+LONG: Final = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+__device__ __noinline__ int twice(int value) {
+    return value * 2;
+}
+extern "C" __global__ void loop(int *y, int n) {
+    __shared__ int tile[32];
+    tile[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    int sum = 0;
+    for (int j = 0; j < n; j++)
+        sum += twice(tile[j % 32]);
+    y[threadIdx.x] = sum;
+}
+"""
+context = cudadrv.cuda_context_for(0)
+kernel = context.compile(SOURCE, name="loop.cu").kernel("loop")
+stream = context.default_stream
+y = stream.zeros(32, np.int32)
+kernel.launch(stream, cudadrv.LaunchConfig(1, 32), y, 1_000_000)
+'''

@@ -1,0 +1,126 @@
+"""Requests of the Debug Adapter Protocol, each of which checks its messages by the schema."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .client import Client
+from .programs import LONG, WRONG_INDEX
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="going back needs copies of a process"),
+]
+FOLDER = Path(__file__).parent
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Path:
+    file = tmp_path / "long.py"
+    file.write_text(LONG)
+    return file
+
+
+def test_breakpoints_of_all_kinds_stop(long: Path) -> None:
+    with Client() as editor:
+        editor.launch(long, stopOnEntry=True)
+        stop = editor.stopped("configurationDone")
+        thread = stop["threadId"]
+        assert stop["reason"] == "entry"
+        # PTX: its text, a breakpoint in it, its instructions.
+        top = editor.top(stop)
+        module = int(top["instructionPointerReference"].split(":")[1])
+        text = editor.request("source", sourceReference=module)["content"].splitlines()
+        (barrier,) = [n for n, line in enumerate(text, 1) if line.strip().startswith("bar.sync")]
+        found = editor.request(
+            "setBreakpoints", source={"name": "loop.ptx", "sourceReference": module},
+            breakpoints=[{"line": barrier}],
+        )  # fmt: skip
+        assert [each["verified"] for each in found["breakpoints"]] == [True]
+        stop = editor.stopped("continue", threadId=thread)
+        reference = editor.top(stop)["instructionPointerReference"]
+        instructions = editor.request(
+            "disassemble", memoryReference=reference, instructionOffset=-1, instructionCount=3
+        )["instructions"]
+        assert [e["instruction"] for e in instructions] == text[barrier - 2 : barrier + 1]
+        editor.request("setBreakpoints", source={"name": "loop.ptx"}, breakpoints=[])
+        # A function, with a condition; the frames of its caller and of the host.
+        editor.request(
+            "setFunctionBreakpoints", breakpoints=[{"name": "twice", "condition": "value == 3"}]
+        )
+        stop = editor.stopped("continue", threadId=thread)
+        frames = editor.request("stackTrace", threadId=stop["threadId"])["stackFrames"]
+        assert [frame["name"] for frame in frames] == ["twice", "loop", "<module> (host)"]
+        assert frames[2]["source"]["path"] == str(long)
+        caller = frames[1]["id"]
+        j = editor.request("evaluate", expression="j", frameId=caller)["result"]
+        assert j == "3"
+        assert editor.variables(frames[0]["id"], "Arguments") == {"value": "3"}
+        # Out of the call, and back into the past.
+        stop = editor.stopped("stepOut", threadId=stop["threadId"])
+        assert editor.top(stop)["name"] == "loop"
+        editor.request("setFunctionBreakpoints", breakpoints=[{"name": "twice"}])
+        stop = editor.stopped("reverseContinue", threadId=stop["threadId"])
+        stop = editor.stopped("reverseContinue", threadId=stop["threadId"])
+        assert editor.value(stop, "value") == "2"
+        editor.request("setFunctionBreakpoints", breakpoints=[])
+        # Elements of arrays, in pages.
+        frame = editor.request("stackTrace", threadId=stop["threadId"])["stackFrames"][1]["id"]
+        tile = editor.request("evaluate", expression="tile", frameId=frame)
+        assert tile["indexedVariables"] == 32
+        page = editor.request(
+            "variables", variablesReference=tile["variablesReference"], start=30, count=5
+        )["variables"]
+        assert [(e["name"], e["value"]) for e in page] == [("[30]", "30"), ("[31]", "31")]
+        threads = editor.request("threads")["threads"]
+        assert len(threads) == 32
+        assert threads[7]["name"] == "block (0, 0, 0) thread (7, 0, 0): stopped"
+        failed = editor.response("evaluate", expression="nothing[", frameId=frame)
+        assert not failed["success"]
+        assert not editor.response("stepInTargets", frameId=frame)["success"]
+        editor.request("disconnect")
+
+
+def test_a_running_kernel_pauses(long: Path) -> None:
+    with Client() as editor:
+        editor.launch(long, stopOnEntry=True)
+        stop = editor.stopped("configurationDone")
+        editor.request("continue", threadId=stop["threadId"])
+        time.sleep(1)
+        editor.request("pause", threadId=1)
+        stop = editor.event("stopped")
+        assert stop["reason"] == "pause"
+        stop = editor.stopped("stepBack", threadId=stop["threadId"], granularity="instruction")
+        assert stop["reason"] == "step"
+        editor.request("disconnect")
+
+
+def test_a_client_of_vs_code_debugs(tmp_path: Path) -> None:
+    """The client of VS Code's own tests of debug adapters; NODE_PATH names its folder."""
+    node, module = shutil.which("node"), "@vscode/debugadapter-testsupport"
+    found = [node or "", "-e", f"require('{module}')"]
+    if node is None or subprocess.run(found, check=False, capture_output=True).returncode:
+        pytest.skip(f"needs Node.js with {module}")
+    program = tmp_path / "smooth.py"
+    program.write_text(WRONG_INDEX)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cudadrv", "debug", "--port", "0"], stderr=subprocess.PIPE, text=True
+    )
+    assert server.stderr is not None
+    port = server.stderr.readline().rpartition(":")[2].strip()
+    line = WRONG_INDEX.splitlines().index("        sum += x[i + j];") + 1
+    done = subprocess.run(
+        [node, str(FOLDER / "vscode_client.js"), port, str(program), str(line)],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["breakpoint", "next", "back", "exception"]
+    server.wait(60)
+    server.stderr.close()
