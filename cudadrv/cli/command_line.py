@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -49,6 +48,8 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     names = (*COMMANDS, "completion")
     if arguments[0] not in names and not arguments[0].startswith("-"):
+        import difflib  # which few commands need
+
         close = difflib.get_close_matches(arguments[0], names, 1)
         suggestion = f": did you mean {close[0]}?" if close else ""
         print_error(
