@@ -1,7 +1,8 @@
 """Public operations one by one, each beside the bare calls that do the same.
 
 `OPERATIONS` and `ELSEWHERE` have the callables that are measured, and `EXCUSED` has the others of
-`CLASSES`, with the reason: a test compares them with the public names.
+`CLASSES`, with the reason: a test compares them with the public names. `REASONS` says why some take
+long.
 """
 
 from __future__ import annotations
@@ -232,6 +233,44 @@ ELSEWHERE: Final = """
     exchange    Stream.import_array
 """
 """Callables that another group measures, by group."""
+REASONS: Final = {
+    "`Context.new_stream`: a stream has the state of captures, and of its memory's order.": (
+        "stream made and closed",
+    ),
+    "`Event(...)`: the driver makes it, with its context current. `Stream.record` uses events of "
+    "closed objects again.": ("event made and closed",),
+    "Events and waits: the driver needs little time for each call, so the method, its test for a "
+    "capture of another thread and the objects of an event show.": (
+        "two events of one stream, and the time between them", "wait for a stream",
+        "four streams fork and join",
+    ),
+    "`Kernel.bind`, the first launch of a launcher, and `prepare`: they check the configuration "
+    "and the arguments once, for all later launches. A launch with a grid and a block of two "
+    "integers finds the former `LaunchConfig`.": (
+        "launch prepared and run", "launcher bound", "launcher bound and run once",
+    ),
+    "`Stream.fill` and `empty_pitched`: Python converts and checks the value, and makes the "
+    "view.": (
+        "1 KiB filled", "1 KiB of zeros made and freed", "rows with gaps made and freed",
+    ),
+    "`call_on_host`: the call is registered, and what former calls have used is released.": (
+        "function of the host queued",
+    ),
+    "Managed memory: the driver is queried for each array, and the context is made current.": (
+        "managed memory moved", "four managed arrays moved", "four managed arrays discarded",
+        "managed memory attached",
+    ),
+    "`PinnedPool.empty`: it makes an array of NumPy, and tests whether former uses of the memory "
+    "are done.": ("pinned array of a pool",),
+    "Views of arrays are objects of Python, those of NumPy are of C.": (
+        "part of an array", "array of another shape", "array of another dtype", "array transposed",
+    ),
+    "`KernelLibrary.kernel` finds the source, its module on the context and the kernel, beside one "
+    "look-up in a dict.": ("kernel of a library",),
+    "`ptx.compile` of a known source compares the options and the environment's settings with "
+    "those of the former call, beside a dict whose key is ready.": ("image in memory",),
+}  # fmt: skip
+"""Why operations take more than 1.5 times the bare calls and 1 µs, on the null driver or a GPU."""
 EXCUSED: Final = """
     starts no work that a program repeats, but at its start or end
         Context.bind Context.bound Context.close Context.create Context.create_green

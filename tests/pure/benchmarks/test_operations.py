@@ -1,10 +1,17 @@
-"""The list of measured operations: it misses no public callable."""
+"""The list of measured operations: it misses no public callable, and explains slow ones."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
 
 from benchmarks import groups
 from benchmarks.groups import operations
 from tests.documents.reference import named, names_of_cudadrv
+
+ROOT = Path(groups.__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def measured() -> list[str]:
@@ -53,3 +60,31 @@ def test_each_public_callable_is_measured_or_excused_with_a_reason() -> None:
     assert {*ours} & {*others} == {*ours} & {*reasons} == {*others} & {*reasons} == set()
     assert set(others.values()) <= set(groups.NAMES)
     assert min(len(reason.split()) for reason in reasons.values()) >= 4
+
+
+def far_above_the_bare_calls(rows: list[dict[str, Any]]) -> set[str]:
+    """The operations of a run that take more than 1.5 times what they are compared with, and 1 µs.
+
+    The first row of a case is what the others are compared with.
+    """
+    plain: dict[str, float] = {}
+    found = set()
+    for row in rows:
+        if row["group"] == operations.GROUP and row["median"] is not None:
+            first = plain.setdefault(row["case"], row["median"])
+            if row["who"] == "cudadrv" and row["median"] > 1.5 * first + 1:
+                found.add(row["case"])
+    return found
+
+
+def test_each_operation_far_above_the_bare_calls_has_a_sentence_on_the_page() -> None:
+    explained = [case for cases in operations.REASONS.values() for case in cases]
+    known = {operation.case for operation in operations.OPERATIONS}
+    page = (ROOT / "docs" / "measuring.md").read_text()
+    results = [json.loads(path.read_text()) for path in RESULTS.glob("*.json")]
+    measured_cases = [far_above_the_bare_calls(result.get("rows", [])) for result in results]
+    assert len(explained) == len(set(explained))
+    assert set(explained) <= known
+    assert [each for each in operations.REASONS if f"- {each}\n" not in page] == []
+    assert set().union(*measured_cases) & known - set(explained) == set()
+    assert any(measured_cases)
