@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Unpack, cast
 from ptx.emulate import DEFAULT_LIMITS, Limits
 from ptx.standard_streams import write_error
 
-from ..driver.context import BaseContext
 from ..driver.driver_selection import (
     Driver,
     current,
@@ -200,6 +199,11 @@ def _open_objects(driver: Driver) -> list[Closeable]:
         for public in (*living(), *sharing)
         if isinstance(public._handle, Handle) and public._handle.driver is driver
     ]
+    if not objects:
+        return []
+    # A program that runs other libraries makes no object of this one, and needs none of its files.
+    from ..driver.context import BaseContext
+
     return sorted(objects, key=lambda public: isinstance(public, BaseContext))
 
 

@@ -333,7 +333,8 @@ folder = os.environ["CUDADRV_EMULATE_LIBRARIES"]
 print(sorted(each for each in os.listdir(folder) if each.endswith((".so.1", ".so"))) != [])
 found("ptx.emulate", "numpy")
 print(ctypes.CDLL("libcuda.so.1").cuInit(0), "ptx.emulate" in sys.modules)
-found("ptx.isa.module", "ptx.isa.opcodes", "ptx.image", "ptx.emulate.check.", "email.")
+found("ptx.isa.module", "ptx.isa.opcodes", "ptx.image", "ptx.emulate.check.", "email.",
+      "cudadrv.driver.context")
 """
     ended = run(*EMULATE, "python", "-c", program)
     assert (ended.status, ended.out) == (0, "True\n[]\n0 True\n[]\n"), ended.err
