@@ -54,6 +54,11 @@ class Contents:
     is_wide: bool = False
 
     @property
+    def has_integers(self) -> bool:
+        """Whether integers change: then integers of the result must be equal."""
+        return self.name in _INTEGERS
+
+    @property
     def note(self) -> str:
         """Why the drawn examples do not show a fault of it."""
         if self.name == "fractions":
@@ -81,6 +86,10 @@ def other_contents(
     )
     if same is not None:
         yield Contents("arrays of equal contents", same)
+    for name, most in _INTEGERS.items():
+        larger = _with_integers(case, example, most, source)
+        if larger is not None:
+            yield Contents(name, larger, is_wide=True)
     near = _near(constants)
     for first in near[:_MOST_CONSTANTS]:
         changed = _with_contents(case, example, partial(_constants, first, near, source))
@@ -109,6 +118,8 @@ _OF_RANGE: Final[dict[str, _Fill]] = {
     "both ends": lambda source, count: source.integers(0, 2, count).astype(np.float64),
 }
 _SPECIAL: Final = ("infinities", "NaN")
+# A float32 holds neither products of the first nor the second.
+_INTEGERS: Final = {"larger integers": 5000, "large integers": 1 << 25}
 
 
 def _of_finite(name: str, dtype: np.dtype[Any], source: np.random.Generator, count: int) -> Floats:
@@ -226,6 +237,28 @@ def _with_contents(
                 continue
             typed: Any = contents.astype(each.dtype).reshape(shape)
         arguments[name] = DrawnArray(typed) if isinstance(value, DrawnArray) else typed[()]
+    is_changed = any(arguments[name] is not value for name, value in example.arguments.items())
+    return replace(example, arguments=arguments) if is_changed else None
+
+
+def _with_integers(
+    case: KernelCase, example: Example, most: int, source: np.random.Generator
+) -> Example | None:
+    """Return an example with other integers in arrays; None if it has none that may change."""
+    arguments: dict[str, Argument] = dict(example.arguments)
+    for name, value in example.arguments.items():
+        each = case.arguments[name]
+        is_whole = isinstance(each, ArrayInput) and each.values == "exact" and each.is_written
+        if (
+            not is_whole
+            or not isinstance(value, DrawnArray)
+            or value.contents.dtype.kind not in "iu"
+        ):
+            continue
+        limits = np.iinfo(value.contents.dtype.name)
+        low, high = max(-most, int(limits.min)), min(most, int(limits.max))
+        contents = source.integers(low, high, value.contents.shape, endpoint=True)
+        arguments[name] = DrawnArray(contents.astype(value.contents.dtype))
     is_changed = any(arguments[name] is not value for name, value in example.arguments.items())
     return replace(example, arguments=arguments) if is_changed else None
 

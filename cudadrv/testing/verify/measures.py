@@ -328,9 +328,8 @@ class Measures:
             return None
         try:
             expected = self._case.expected(example)
-            allowed = (
-                {} if self._case.is_exact else allowed_differences(self._case, example, expected)
-            )
+            is_exact = self._case.is_exact or contents.has_integers
+            allowed = {} if is_exact else allowed_differences(self._case, example, expected)
             result = self._compiled.result(
                 example, expected, allowed, is_strict=not contents.is_wide
             )
@@ -509,8 +508,14 @@ def _overflows(result: RunResult, expected: Mapping[str, Host]) -> bool:
     if any(fault.check != VALUES for fault in result.faults):
         return True
     with np.errstate(all="ignore"):
-        return any(
-            bool(np.any(np.isfinite(reference) & ~np.isfinite(result.arrays[name])))
-            for name, reference in expected.items()
-            if result.arrays[name].dtype.kind == "f"
-        )
+        return any(_exceeds(reference, result.arrays[name]) for name, reference in expected.items())
+
+
+def _exceeds(reference: Host, array: Host) -> bool:
+    """Return whether an array cannot hold a reference, or is not finite where that is."""
+    if array.dtype.kind == "f":
+        return bool(np.any(np.isfinite(reference) & ~np.isfinite(array)))
+    if array.dtype.kind not in "iu" or not reference.size:
+        return False
+    limits = np.iinfo(array.dtype.name)
+    return bool(reference.min() < limits.min or reference.max() > limits.max)

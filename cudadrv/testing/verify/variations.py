@@ -21,8 +21,9 @@ MOST_EXAMPLES: Final = 3
 _REPEATS: Final = 4  # before the fifth launch with the same arguments
 _MANY_REPEATS: Final = 40
 _COUNTED: Final = 3  # launches that show what a counter counts
-_STEPS: Final = (10, 100, 1_000, 10_000, 1_000_000, 1_000_000_000)
-_MOST_SKIPS: Final = 12
+# Those below 256 also for counters of a byte.
+_STEPS: Final = (60, 100, 150, 200, 250, 1_000, 10_000, 1_000_000, 1_000_000_000)
+_MOST_SKIPS: Final = 16
 # Vectors of 16 bytes stay aligned.
 _SHIFTS: Final = (16, 48, 112)
 _ALIGNED: Final = 16

@@ -161,6 +161,19 @@ def test_a_measure_finds_each_cheat() -> None:
     assert {name: by for name, by in found.items() if by not in (CHEATS[name][2], "drawn")} == {}
 
 
+def test_a_kernel_that_computes_integers_as_floats_is_found() -> None:
+    kernel = KernelCase(
+        'extern "C" __global__ void k(const int* x, const int* y, int* out) {'
+        " int i = threadIdx.x; out[i] = (float)x[i] * y[i] + y[i]; }",
+        arguments={
+            "x": st.arrays(np.int32, 32), "y": st.arrays(np.int32, 32),
+            "out": st.unwritten(np.int32, 32),
+        },
+        launch=cudadrv.LaunchConfig(1, 32), reference=lambda x, y: {"out": x * y + y},
+    )  # fmt: skip
+    assert "integers do not" in found(kernel).note
+
+
 def test_a_program_that_computes_on_the_host_is_found() -> None:
     def program(stream: Any, module: Any, config: Any, n: int, x: Any, out: Any) -> None:
         module.kernel("k").launch(stream, config, n, x, out)
