@@ -191,9 +191,9 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def _result_of(file: Path) -> Json:
     """Return what `verify --json` printed as its last line; {} if there is none."""
-    lines = file.read_bytes()[-_FILE_BYTES:].decode("utf-8", "replace").strip().splitlines()
+    text = file.read_bytes()[-_FILE_BYTES:].decode("utf-8", "replace").strip()
     with suppress(ValueError):
-        result = json.loads(lines[-1]) if lines else {}
+        result = json.loads(text.rpartition("\n")[2]) if text else {}
         if isinstance(result, dict) and isinstance(result.get("verdicts"), list):
             return result
     return {}

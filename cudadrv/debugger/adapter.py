@@ -395,7 +395,7 @@ class Adapter:
 
     def _disassemble(self, arguments: Body) -> Body:
         module = int(arguments["memoryReference"].split(":")[1])
-        lines = self._used.ask("source", number=module).splitlines()
+        lines = self._used.ask("source", number=module).split("\n")
         first = _ptx_line({**arguments, "instructionReference": arguments["memoryReference"]})
         first += arguments.get("instructionOffset", 0)
         return {"instructions": [

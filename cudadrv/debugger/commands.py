@@ -186,7 +186,7 @@ class Commands:
             number = frame["module"] if frame["line"] is None else frame["source"]
             text = self.debugger.ask("source", number=number)
         first = max(line - 5, 1)
-        lines = text.splitlines()[first - 1 : line + 4]
+        lines = text.split("\n")[first - 1 : line + 4]
         return "\n".join(
             f"{'>' if number == line else ' '}{number:5} {each}"
             for number, each in enumerate(lines, first)

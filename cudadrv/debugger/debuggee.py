@@ -240,7 +240,7 @@ class Debuggee(StopHandler):
             "instruction": "",
         }  # fmt: skip
         if frame.ptx_line:
-            answer["instruction"] = module.text.splitlines()[frame.ptx_line - 1].strip()
+            answer["instruction"] = module.text.split("\n")[frame.ptx_line - 1].strip()
         file, line = frame.source
         source = None if file is None or not line else self.sources.find(function, file)
         if source is not None and line is not None:

@@ -14,7 +14,7 @@ from .kernel_case import KernelCase
 from .verdict import CannotVerifyError
 
 _TEXTS: Final = {
-    "__CUDACC_RTC__": "CUDADRV_ANOTHER_COMPILER",
+    "__CUDACC_RTC__": "BUILT_BY_ANOTHER_COMPILER",
     "__DATE__": '"Jan  2 2037"',
     "__TIME__": '"03:04:05"',
 }

@@ -108,3 +108,18 @@ def test_optimised_code_and_wrong_commands(tmp_path: Path) -> None:
     assert said[7].startswith("block (1, 0, 0) is not among") or "has no" in said[7]
     assert said[8] == "info args, locals, shared, registers, warp, barriers or host"
     assert said[9] == "nothing before this instruction can be repeated"
+
+
+def test_a_script_finds_the_variable_of_its_code_and_none_of_the_connection(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import os, ptx\n"
+        "names = 'CUDADRV_DEVICE_DEBUG', 'CUDADRV_DEBUG_ADDRESS', 'CUDADRV_DEBUG_KEY'\n"
+        "found = [name for name in names if name in os.environ]\n"
+        "image = ptx.compile('extern \"C\" __global__ void f() {}')\n"
+        "with open('found', 'w') as file:\n"
+        "    print(*found, ', debug' in image.ptx, file=file)\n"
+    )
+    debug(tmp_path, "script.py", "continue")
+    assert (tmp_path / "found").read_text() == "CUDADRV_DEVICE_DEBUG True\n"
+    debug(tmp_path, "script.py", "continue", options=("--optimised",))
+    assert (tmp_path / "found").read_text() == "False\n"

@@ -20,7 +20,16 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_CODE = [
     page for page in PAGES if any(b.language in {"python", "console"} for b in blocks_of(page))
 ]
-NOT_OURS = ("CuPy", "PyCUDA", "cuda.core", "Numba", "PyTorch", "Dr.Jit", "it needs nvFatbin")
+NOT_OURS = (
+    "CuPy",
+    "PyCUDA",
+    "cuda.core",
+    "Numba",
+    "PyTorch",
+    "Dr.Jit",
+    "it needs nvFatbin",
+    "it needs PyTorch",
+)
 """Whose code may stand in a page without running, or what it needs."""
 NEEDS = {"several-hosts.md": "distributed"}
 """What else a page must have, which comes with an extra."""
@@ -31,6 +40,9 @@ KNOWN = {
     "cuda",
     "cpp",
     "toml",
+    "json",
+    "lua",
+    "lisp",
     "ini",
     "yaml",
     "text",
