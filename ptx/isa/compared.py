@@ -34,11 +34,13 @@ class Compared:
         floats: with which floats are compared.
         equal_arguments: the number of a parameter, and a constant that it is compared with for
             equality.
+        equal_floats: those of `floats` that are compared for equality.
     """
 
     integers: tuple[int, ...]
     floats: tuple[float, ...]
     equal_arguments: tuple[tuple[int, int], ...]
+    equal_floats: tuple[float, ...]
 
 
 def compared_constants(module: PtxModule, kernel: str) -> Compared:
@@ -46,6 +48,7 @@ def compared_constants(module: PtxModule, kernel: str) -> Compared:
     integers: dict[int, None] = {}
     floats: dict[float, None] = {}
     equal: dict[tuple[int, int], None] = {}
+    equal_floats: dict[float, None] = {}
     for name in reachable_functions(module, kernel):
         function = module.functions[name]
         if function.span is None:
@@ -58,9 +61,11 @@ def compared_constants(module: PtxModule, kernel: str) -> Compared:
                     integers[operand.value] = None
                 elif isinstance(operand, FloatImmediate):
                     floats[_float_of(operand)] = None
+                    if comparison.modifiers[0] in _EQUALITY:
+                        equal_floats[_float_of(operand)] = None
             if comparison.modifiers[0] in _EQUALITY:
                 equal |= dict.fromkeys(_equal_arguments(operands, copies))
-    return Compared(tuple(integers), tuple(floats), tuple(equal))
+    return Compared(tuple(integers), tuple(floats), tuple(equal), tuple(equal_floats))
 
 
 def _comparisons(module: PtxModule, function: Function) -> Iterator[Instruction]:

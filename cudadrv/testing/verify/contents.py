@@ -30,7 +30,7 @@ _LARGEST_FRACTION: Final = 0.5
 _CHANGES: Final = 4
 _COARSE: Final = 0.02  # of the largest value: a type of seven bits has lost as much
 _LAST_BITS: Final = 64  # a sum of some hundred terms in any order
-_LARGE: Final = 100.0  # products and sums of squares stay finite
+LARGEST: Final = 76.5  # exp of it is finite: right kernels may clamp numbers above
 _SMALL: Final = 2.0**-20
 _MOST_CONSTANT: Final = 1e6
 _MOST_CONSTANTS: Final = 8
@@ -104,7 +104,7 @@ _OF_WHOLE: Final[dict[str, _Fill]] = {
     "negative numbers": lambda source, count: source.uniform(-_WHOLE, 0, count),
     "sorted numbers": lambda source, count: np.sort(source.uniform(-_WHOLE, _WHOLE, count)),
     "equal numbers": lambda source, count: np.full(count, source.uniform(1, 2)),
-    "large numbers": lambda source, count: _LARGE * source.uniform(-_WHOLE, _WHOLE, count),
+    "large numbers": lambda source, count: source.uniform(-LARGEST, LARGEST, count),
     "small numbers": lambda source, count: _SMALL * source.uniform(-_WHOLE, _WHOLE, count),
 }
 _WIDE: Final = ("large numbers", "small numbers")
@@ -174,6 +174,8 @@ def _fill(
     """Return contents of a name for an argument; fractions where its values have no such ones."""
     values = each.values
     if values == "exact":
+        # The exponential of a half overflows at 11.
+        name = "fractions" if name == "large numbers" and each.dtype.itemsize == 2 else name
         return _OF_WHOLE.get(name, _OF_WHOLE["fractions"])(source, count)
     if isinstance(values, tuple):
         low, high = values

@@ -22,6 +22,7 @@ from ..strategies import ArrayInput, DrawnArray, Size
 from .builds import other_builds
 from .comparison import Host, bits_differ
 from .contents import (
+    LARGEST,
     PRECISION,
     Contents,
     allowed_differences,
@@ -298,7 +299,9 @@ class Measures:
         """The numbers that the kernel compares floats with, also by their bits."""
         bits = (struct.pack("<I", each & 0xFFFFFFFF) for each in self._compared.integers)
         floats = (float(struct.unpack("<f", each)[0]) for each in bits)
-        return [*self._compared.floats, *(each for each in floats if 1e-20 < abs(each) < 1e20)]
+        limits = (each for each in self._compared.floats if abs(each) <= LARGEST)
+        bits_of = (each for each in floats if 1e-20 < abs(each) < 1e20)
+        return [*self._compared.equal_floats, *limits, *bits_of]
 
     def _largest(self) -> list[Example]:
         """Return an example of the largest sizes, unless it takes long."""

@@ -23,6 +23,7 @@ def test_constants_of_comparisons_are_listed_also_those_of_functions() -> None:
     assert 77 in found.integers
     assert not {9.0, 12345.0} & set(found.floats)
     assert found.equal_arguments == ()
+    assert found.equal_floats == (6.25,)
 
 
 def test_a_comparison_of_a_parameter_for_equality_has_its_number() -> None:
