@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING
 
 import ptx
-from ptx.options import CompileOptions
 
 from .. import border
 from ..driver._api import CUcontext
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from ..launch.linking import LinkerName
     from ..launch.module_and_kernel import Kernel, Module
 
-_DEFAULT_OPTIONS: Final = CompileOptions()
+
+@cache  # the same object at each call, whose form with a target is known
+def _default_options() -> ptx.CompileOptions:
+    return ptx.CompileOptions()
 
 
 class ContextModules(BaseContext):
@@ -78,7 +81,7 @@ class ContextModules(BaseContext):
         """
         self._handle.raw  # noqa: B018  # raises once it is closed
         if options is None:
-            options = _DEFAULT_OPTIONS
+            options = _default_options()
         if isinstance(options, ptx.CompileOptions):  # `compile` rejects any other type
             options = self._with_target(options)
         image = ptx.compile(

@@ -81,6 +81,7 @@ with emulator.session():
         "ptx.emulate.program",
         "ptx.emulate.requirements",
         "ptx.image_cache",
+        "ptx.options",
         "ptx.isa.model",
         "ptx.isa.module",
     }
