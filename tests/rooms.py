@@ -157,6 +157,8 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "codegen.table: find_operation",
             "count.warp_rows: traffic_of",
             "history.access_log: AccessLog LoggedAccess",
+            "history.value_chain: ChainStep ValueChain",
+            "history.value_trace: ValueTrace",
             "model.geometry: Dim3 WARP",
         ),
     },

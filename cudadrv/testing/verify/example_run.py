@@ -17,6 +17,8 @@ import numpy.typing as npt
 import ptx
 from ptx.emulate import DEFAULT_LIMITS
 from ptx.emulate.history.access_log import AccessLog, LoggedAccess
+from ptx.emulate.history.value_chain import ChainStep, ValueChain
+from ptx.emulate.history.value_trace import ValueTrace
 from ptx.emulate.model.geometry import Dim3
 from ptx.isa.model import Space
 from ptx.isa.module import parse
@@ -377,6 +379,30 @@ class CompiledCase:
             }
         both = found["atomic"]
         return Accessed(frozenset(found["read"] | both), frozenset(found["write"] | both))
+
+    def value_chain(self, example: Example, expected: Mapping[str, Host]) -> list[ChainStep]:
+        """Run an example again; return the steps that made its first wrong value, last ones first.
+
+        Operations run at their calls; [] if no value is wrong then.
+        """
+        run, trace = _Run({}, {}, user_call_site()), ValueTrace()
+        limits = self._limits(example)
+        with (
+            suppress(CudaError),
+            session(order="immediate", check=[], raise_findings=False,
+                    limits=replace(limits, watchers=(*limits.watchers, trace.watcher))),
+        ):  # fmt: skip
+            self._run(example, run)
+        for name, reference in expected.items():
+            array = run.arrays.get(name)
+            if array is None:
+                continue
+            wrong = self.case.tolerance_of(name).differs(array, reference)
+            wrong &= ~open_elements(reference, example.arguments[name])
+            if wrong.any():
+                offset = int(np.argmax(wrong)) * array.itemsize
+                return ValueChain(trace, run.memory[name][0] + offset, array.itemsize).steps()
+        return []
 
     def measure(self, example: Example, block: Dim3, warp: int) -> MeasuredRun:
         """Run an example again, count its launches, and record the accesses of one warp.

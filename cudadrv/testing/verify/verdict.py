@@ -390,7 +390,8 @@ class Finding:
             no check), or a check of docs/checks.md, or "order".
         kernel: the kernel's name.
         text: the fault in words, of one or more lines.
-        lines: the lines of source, in the order in which they ran.
+        lines: the lines of source, in the order in which they ran; of a wrong value those that made
+            it, beginning with the cause if it is one instruction.
         variable: the argument or variable, or "".
         example: the smallest example that shows it.
         repeat: the command that shows it again, or "".
@@ -435,6 +436,7 @@ class Finding:
         parts = [self.text]
         shown = dict.fromkeys(
             f"  {Path(line.file).name}:{line.line}: {line.text}"
+            + (f"\n    {line.what}" if self.check == "values" else "")
             for line in self.lines
             if line.text and line.file is not None
         )

@@ -23,6 +23,7 @@ from .contraction import Contraction, contractions
 from .example_run import VALUES, CompiledCase
 from .kernel_case import KernelCase, failed_call
 from .measures import Measures
+from .provenance import made_by
 from .ptx_edit import EditablePtx
 from .repairs import RepairSearch
 from .search import FailedExampleError, Search, drawn_examples, error_of
@@ -239,7 +240,9 @@ def _further_examples(search: Search, options: VerifyOptions) -> Sequence[Exampl
 def _finding(
     error: FailedExampleError, compiled: CompiledCase, name: str, options: VerifyOptions
 ) -> Finding:
-    fault = error.fault
+    fault, lines = error.fault, error.fault.lines
+    if fault.check == VALUES:
+        lines = made_by(compiled, error.example, compiled.case.expected(error.example))
     repeat = ""
     if name:
         seed = f" --seed {options.seed}" if options.seed else ""
@@ -248,7 +251,7 @@ def _finding(
         further = f" {options.further}" if options.further else ""
         repeat = f"python -m cudadrv verify {shlex.quote(name)}{seed}{examples}{checks}{further}"
     return Finding(
-        fault.check, compiled.case.kernel or compiled.kernel, fault.text, fault.lines,
+        fault.check, compiled.case.kernel or compiled.kernel, fault.text, lines,
         fault.variable, error.example, repeat, note=_fixed_launch(compiled.case, error.example),
     )  # fmt: skip
 

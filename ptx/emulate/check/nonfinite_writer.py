@@ -16,7 +16,6 @@ from ptx.emulate.codegen.analysis.float_flow import (
     calculation_of,
     compared_format,
     integer_source,
-    is_nonfinite,
 )
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
@@ -26,7 +25,7 @@ from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.model.float_format import FORMATS, FloatFormat, may_be_nonfinite
-from ptx.isa.model import Address, FloatImmediate, Instruction, Operand, Register
+from ptx.isa.model import Address, Instruction, Operand, Register
 
 _NUMBERS = ("f32", "f64")  # that NumPy calculates with
 
@@ -147,24 +146,25 @@ class NonfiniteWriter(BlockInstrument):
         pole = self._flow(e).pole_of(i)
         chosen = e.value(predicate, "pred")
         if self._writes_reached(e, step):
-            sources = [
+            numbers = [
                 _number(e, each) if isinstance(each, Register) else None for each in i.operands[1:]
             ]
-            use = RegisterUse(i, tuple(sources), step.writes, (), _guard_number(e, i))
+            use = RegisterUse(i, tuple(numbers), step.writes, (), _guard_number(e, i))
             e.line(f"if N: N.selects(f, {e.scope.bind(use, 'use')}, {chosen}{_guard(e, i)})")
         if pole is None or not isinstance(target, Register):
             return
-        constant = next(each for each in i.operands[1:3] if is_nonfinite(each))
-        assert isinstance(constant, FloatImmediate)
-        kind = FORMATS[f"f{constant.width}"]
-        of_pole = FORMATS["f64" if e.scope.width[_number(e, pole)] == 8 else "f32"]
-        use_of_pole = _bound(e, i, Calculation(kind, (target,), ((pole, of_pole),)))
-        value = e.temporary(e.value(pole, of_pole.held))
-        condition = e.temporary(chosen if constant is first else f"~{chosen}")
+        kind = FORMATS[f"f{pole.constant.width}"]
+        sources: tuple[tuple[Operand, FloatFormat], ...] = ()
+        if pole.value is not None:
+            is_wide = e.scope.width[_number(e, pole.value)] == 8
+            sources = ((pole.value, FORMATS["f64" if is_wide else "f32"]),)
+        use_of_pole = _bound(e, i, Calculation(kind, (target,), sources))
+        values = _tuple([e.temporary(e.value(each, of_each.held)) for each, of_each in sources])
+        condition = e.temporary(chosen if pole.constant is first else f"~{chosen}")
         if i.guard is not None:
             condition = e.temporary(f"{condition} & {_condition(e, i)}")
         self._finish = lambda e: e.line(
-            f"if {condition}.any(): N.calculated(f, {use_of_pole}, ({value},),"
+            f"if {condition}.any(): N.calculated(f, {use_of_pole}, {values},"
             f" ({e.value(target, kind.held)},), guard={condition})"
         )
 

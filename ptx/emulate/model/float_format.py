@@ -62,19 +62,28 @@ class FloatFormat:
         """Return whether a number of any thread is an infinity or a NaN."""
         return bool(self.are_wrong(value).any())
 
-    def text(self, parts: Parts) -> str:
-        """Return the numbers of one thread, as Python writes them."""
-        numbers = [self._number(bits) for bits in parts.tolist()]
-        return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
+    def of_bits(self, bits: int) -> Parts:
+        """Return (1, parts) the numbers of the bits of a register."""
+        kind = NUMPY[unsigned(kind_of(self.held))]
+        width = 8 * np.dtype(kind).itemsize
+        return self.parts(np.array([bits & ((1 << width) - 1)], dtype=kind))
 
-    def _number(self, bits: int) -> str:
-        word = self.part.type(bits)
-        if self.ptx_type.startswith("bf16"):
-            return _shortest(np.uint32(int(bits) << 16).view(np.float32))
+    def text(self, parts: Parts) -> str:
+        """Return the numbers of one thread, as NumPy writes them."""
         if self.part.itemsize == 1:
-            return f"{bits:#04x}"
-        floating: np.floating[Any] = word.view(f"f{self.part.itemsize}")
-        return _shortest(floating)
+            texts = [f"{bits:#04x}" for bits in parts.tolist()]
+        else:
+            texts = [str(number) for number in self._floats(parts)]
+        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+    def numbers(self, parts: Parts) -> list[float]:
+        """Return the numbers of one thread; not for those of 8 bits."""
+        return [float(number) for number in self._floats(parts)]
+
+    def _floats(self, parts: Parts) -> NDArray[Any]:
+        if self.ptx_type.startswith("bf16"):
+            return (parts.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return np.ascontiguousarray(parts).view(f"f{self.part.itemsize}")
 
 
 def may_be_nonfinite(value: Value) -> bool:
@@ -89,10 +98,6 @@ def may_be_nonfinite(value: Value) -> bool:
     else:
         total = np.add.reduce(value)
     return not -_INFINITY < total < _INFINITY
-
-
-def _shortest(number: np.floating[Any]) -> str:
-    return str(number)
 
 
 def _format(ptx_type: str, held: str, bits: int, exponent: int, fraction: int) -> FloatFormat:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ptx.emulate.codegen.cfg import BlockStep, reads_and_writes
 from ptx.emulate.codegen.registers import registers_in
@@ -17,6 +17,9 @@ _CALCULATE: Final = frozenset({
     "add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2",
     "tanh", "min", "max",
 })  # fmt: skip
+_ADD: Final = ("add", "sub", "fma")
+_INFINITIES: Final = (FloatImmediate(0x7F800000, 32), FloatImmediate(0x7FF << 52, 64))
+"""CUDA's functions add them to a number that overflows; a mask adds the negative ones."""
 _PRODUCTS: Final = ("mma", "wmma.mma")
 _TESTS_OF_NAN: Final = ("nan", "num")
 _MOST_STEPS: Final = 200  # back along the sources of a value
@@ -64,7 +67,11 @@ def calculation_of(i: Instruction) -> Calculation | None:
         formats = [FORMATS.get(types[-1])] * len(sources)
         if len(types) == 2:  # add.f32.f16: the last operand has the type of the result
             formats[-1] = result
-    pairs = [(each, kind) for each, kind in zip(sources, formats, strict=True) if kind]
+    pairs = [
+        (each, kind)
+        for each, kind in zip(sources, formats, strict=True)
+        if kind and not (i.opcode in _ADD and each in _INFINITIES)
+    ]
     return Calculation(result, targets, tuple(pairs))
 
 
@@ -126,6 +133,13 @@ def is_nonfinite(operand: Operand) -> bool:
     return operand.bits & mask == mask
 
 
+class Pole(NamedTuple):
+    """A selection that makes an infinity or a NaN: its constant, and the value that decides."""
+
+    constant: FloatImmediate
+    value: Register | None
+
+
 class FloatFlow:
     """What a function does with floats.
 
@@ -139,15 +153,15 @@ class FloatFlow:
         for step in self._steps:
             for register in reads_and_writes(step)[1]:
                 self._writers.setdefault(register.name, []).append(step)
-        self._poles: dict[tuple[int, tuple[Operand, ...]], Register] = {}
+        self._poles: dict[tuple[int, tuple[Operand, ...]], Pole] = {}
         for step in self._steps:
             pole = self._pole(step.instruction)
             if pole is not None:
                 self._poles[_place(step.instruction)] = pole
         self.reached: frozenset[str] = self._reached()
 
-    def pole_of(self, i: Instruction) -> Register | None:
-        """Return the value whose zero makes a selection give an infinity; None if there is none."""
+    def pole_of(self, i: Instruction) -> Pole | None:
+        """Return why a selection makes an infinity or a NaN; None if it makes none."""
         return self._poles.get(_place(i))
 
     def _reached(self) -> frozenset[str]:
@@ -166,23 +180,39 @@ class FloatFlow:
                     reached.update([each.name for each in writes if each.ptx_type != "pred"])
         return frozenset(reached)
 
-    def _pole(self, i: Instruction) -> Register | None:
-        """Return the value of a logarithm and the like, of which a selection treats zero apart.
+    def _pole(self, i: Instruction) -> Pole | None:
+        """Return the constant that a function of CUDA selects apart, and the value that decides.
 
-        `selp.f32 %f2, 0fFF800000, %f1, %p` with `setp.eq.f32 %p, %f0, 0`, and %f1 from %f0.
+        A logarithm selects the infinity where its operand is zero, of which the other result is
+        calculated. A power that overflows selects an infinity or zero, by the sign of a calculated
+        number. Selected NaNs are made wherever they are constants.
         """
         if i.opcode != "selp" or len(i.operands) != 4:
             return None
-        first, second, predicate = i.operands[1:]
-        other = second if is_nonfinite(first) else first if is_nonfinite(second) else None
-        if not isinstance(other, Register) or not isinstance(predicate, Register):
+        constant = next((each for each in i.operands[1:3] if is_nonfinite(each)), None)
+        if not isinstance(constant, FloatImmediate):
             return None
-        for step in self._writers.get(predicate.name, ()):
-            compared = step.instruction
-            if compared.opcode == "setp" and _is_zero(compared.operands[-1]):
-                value = compared.operands[1]
-                if isinstance(value, Register) and self._roots(value) & self._roots(other):
-                    return value
+        (other,) = [each for each in i.operands[1:3] if each is not constant][:1] or (constant,)
+        value = self._compared_with_zero(i.operands[3])
+        if _is_nan(constant):
+            return Pole(constant, value)
+        if value is None:
+            return None
+        if isinstance(other, Register):
+            is_made = bool(self._roots(value) & self._roots(other))
+        else:
+            is_made = _is_zero(other) and any(
+                calculation_of(step.instruction) for step in self._writers.get(value.name, ())
+            )
+        return Pole(constant, value) if is_made else None
+
+    def _compared_with_zero(self, predicate: Operand) -> Register | None:
+        if isinstance(predicate, Register):
+            for step in self._writers.get(predicate.name, ()):
+                compared = step.instruction
+                if compared.opcode == "setp" and _is_zero(compared.operands[-1]):
+                    value = compared.operands[1]
+                    return value if isinstance(value, Register) else None
         return None
 
     def _roots(self, register: Register) -> set[str]:
@@ -203,6 +233,11 @@ class FloatFlow:
                         if each.ptx_type != "pred"
                     ]
         return found
+
+
+def _is_nan(constant: FloatImmediate) -> bool:
+    kind = FORMATS[f"f{constant.width}"]
+    return bool(constant.bits & kind.fraction)
 
 
 def _place(i: Instruction) -> tuple[int, tuple[Operand, ...]]:

@@ -1,0 +1,38 @@
+"""Which instructions made the first wrong value of an example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ptx.emulate.history.value_chain import ChainStep
+
+from .example_run import CompiledCase
+from .verdict import Example, SourceLine
+
+Host: TypeAlias = npt.NDArray[np.generic]
+
+
+def made_by(
+    compiled: CompiledCase, example: Example, expected: Mapping[str, Host]
+) -> tuple[SourceLine, ...]:
+    """Run an example again; return the lines that made its first wrong value.
+
+    They are the shortest way from the instruction that made it wrong, else from a load or an
+    argument, to the store. () if no value is wrong when operations run at their calls.
+    """
+    steps = compiled.value_chain(example, expected)
+    return tuple([_line(compiled, step) for step in reversed(steps)])
+
+
+def _line(compiled: CompiledCase, step: ChainStep) -> SourceLine:
+    where = step.where
+    what = f"{where.instruction.partition(' ')[0]}: {step.text}"
+    return SourceLine(
+        f"{what} ({step.cause})" if step.cause else what, where.source_file, where.source_line,
+        where.ptx_line, where.block, where.thread,
+        compiled.source.line(where.source_file, where.source_line),
+    )  # fmt: skip
