@@ -243,7 +243,11 @@ class Debugger:
 
     def _run(self, connection: Connection, plan: Plan) -> Message:
         send(connection, {"do": "go", "orders": message_of_orders(self.wanted.orders(plan))})
-        return self._answer(connection)
+        try:
+            return self._answer(connection)
+        except KeyboardInterrupt:
+            self.pause()
+            return self._answer(connection)
 
     @staticmethod
     def _answer(connection: Connection) -> Message:

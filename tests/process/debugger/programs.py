@@ -127,3 +127,35 @@ stream = context.default_stream
 y = stream.zeros(32, np.int32)
 kernel.launch(stream, cudadrv.LaunchConfig(1, 32), y, 1_000_000)
 '''
+
+
+THREE_LAUNCHES: Final = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void first(int *y) {
+    int i = threadIdx.x + blockIdx.x * blockDim.x;
+    y[i] = i;
+}
+extern "C" __global__ void second(int *y) {
+    int i = threadIdx.x + blockIdx.x * blockDim.x;
+    if (i % 2)
+        y[i] += 100;
+    else
+        y[i] -= 1;
+    __syncthreads();
+    y[i] *= 2;
+}
+"""
+context = cudadrv.cuda_context_for(0)
+module = context.compile(SOURCE, name="three.cu")
+one, other = context.new_stream(), context.new_stream()
+y = one.zeros(128, np.int32)
+config = cudadrv.LaunchConfig(2, 64)
+module.kernel("first").launch(one, config, y)
+module.kernel("second").launch(one, config, y)
+module.kernel("second").launch(other, config, y)
+context.synchronize()
+print(other.to_host(y)[:4])
+'''

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from cudadrv.testing import strategies as st
 from cudadrv.testing.verify import KernelCase, VerifyOptions, saved_findings, verify
 
-from .programs import WRONG_INDEX
+from .programs import THREE_LAUNCHES, WRONG_INDEX
 
 pytestmark = pytest.mark.slow
 
@@ -123,3 +124,32 @@ def test_a_script_finds_the_variable_of_its_code_and_none_of_the_connection(tmp_
     assert (tmp_path / "found").read_text() == "CUDADRV_DEVICE_DEBUG True\n"
     debug(tmp_path, "script.py", "continue", options=("--optimised",))
     assert (tmp_path / "found").read_text() == "False\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="going back needs copies of a process")
+def test_the_writers_of_an_element_are_found_over_launches(tmp_path: Path) -> None:
+    """Launches may alternate by their blocks; going forwards again has the same stops."""
+    (tmp_path / "three.py").write_text(THREE_LAUNCHES)
+    commands = ["break second block 0 thread 3", "continue", "continue", "watch y[3]"]
+    commands += ["rcontinue", "print y[3]"] * 2
+    commands += ["delete", "watch y[3]", "rcontinue", "print y[3]"]
+    commands += ["continue", "print y[3]"] * 2 + ["delete", "continue"]
+    said = debug(tmp_path, "three.py", *commands, options=("--order", "random:3"))
+    stops = [text for text in said if text.startswith("watchpoint: ")]
+    assert [text.split("\n")[-1].split(" (")[0] for text in stops] == [
+        "#0 second at three.py:17", "#0 second at three.py:13", "#0 first at three.py:8",
+        "#0 second at three.py:13", "#0 second at three.py:17",
+    ]  # fmt: skip
+    assert [text for text in said if text.isdigit()] == ["103", "3", "0", "3", "103"]
+    assert said[-1].endswith("the program ended with status 0")
+
+
+def test_a_process_without_a_debugger_imports_none_of_it(tmp_path: Path) -> None:
+    program = f"{THREE_LAUNCHES}\nimport sys\nprint([e for e in sys.modules if 'debug' in e])"
+    (tmp_path / "three.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "three.py"], env=os.environ | {"CUDADRV_DRIVER": "emulator"},
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    assert "debugger" not in done.stdout
+    assert "emulate.debug" not in done.stdout
