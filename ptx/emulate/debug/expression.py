@@ -217,7 +217,8 @@ class Evaluator:
         for each in shared_variables(module, self._fibre.blocks.code.functions[0].name):
             if name in (each.name, demangled(each.name)):
                 offset = self._fibre.blocks.code.shared_offsets[each.name]
-                return Place("shared", self._all(offset), self._untyped("shared", each.nbytes))
+                nbytes = each.nbytes or self._fibre.blocks.launch.shared_bytes - offset
+                return Place("shared", self._all(offset), self._untyped("shared", nbytes))
         for symbol, (address, nbytes) in scope.layout.globals.items():
             if name in (symbol, demangled(symbol)):
                 return Place("global", self._all(address), self._untyped("global", nbytes))

@@ -88,9 +88,9 @@ class StoppedLaunch:
             return LaneState(thread, "in a block that does not run now")
         if position_of(self.fibre, lane) is not None:
             return LaneState(thread, "stopped", self.fibre, self.point.instruction)
-        for fibre, block, state in self._others():
+        for fibre, instruction, state in self._others():
             if position_of(fibre, lane) is not None:
-                return LaneState(thread, state, fibre, self.code.first_of(block))
+                return LaneState(thread, state, fibre, instruction)
         return LaneState(thread, "exited")
 
     def find(self, block: tuple[int, ...], thread: tuple[int, ...]) -> Thread | None:
@@ -159,22 +159,32 @@ class StoppedLaunch:
         function = fibre.calls[-1].function if fibre.calls else 0
         return self.launch.writer.scopes[self.code.functions[function].entry]
 
-    def _others(self) -> Iterator[tuple[Fibre, int, str]]:
-        """Yield the fibres that do not run now, with their next blocks, and why."""
+    def _first_of(self, block: int) -> Instruction | None:
+        """Return the first instruction of a block, or of the next one if it has none."""
+        instruction = self.code.first_of(block)
+        while instruction is None and 0 <= block < len(self.code.successors):
+            if len(self.code.successors[block]) != 1:
+                return None
+            (block,) = self.code.successors[block]
+            instruction = self.code.first_of(block)
+        return instruction
+
+    def _others(self) -> Iterator[tuple[Fibre, Instruction | None, str]]:
+        """Yield the fibres that do not run now, with their next instruction or wait, and why."""
         scheduler = self.fibre.scheduler
         for key, fibre in scheduler.runnable:
-            yield fibre, key[-1], "ready to run"
+            yield fibre, self._first_of(key[-1]), "ready to run"
         if not isinstance(scheduler, Scheduler):
             return
         for number, entries in scheduler.waiting.block_barriers.waiting.items():
             for entry in entries:
-                line = "" if entry.instruction is None else f", PTX line {entry.instruction.line}"
-                yield entry.fibre, entry.block, f"waits at barrier {number}{line}"
+                yield entry.fibre, entry.instruction, f"waits at barrier {number}"
         for lanes in scheduler.waiting.warp_sync.waiting:
             mask = int(np.asarray(lanes.mask).flat[0])
-            yield lanes.fibre, lanes.block, f"waits for lanes {mask:#010x} of its warp"
+            state = f"waits for lanes {mask:#010x} of its warp"
+            yield lanes.fibre, self._first_of(lanes.block), state
         for timed in scheduler.waiting.timed_waits.waits:
             state = "sleeps" if timed.awaited is None else "waits for a phase of an mbarrier object"
-            yield timed.fibre, timed.block, state
+            yield timed.fibre, timed.instruction, state
         for cluster in scheduler.waiting.cluster_waits:
-            yield cluster.fibre, cluster.block, "waits at the barrier of its cluster"
+            yield cluster.fibre, cluster.instruction, "waits at the barrier of its cluster"

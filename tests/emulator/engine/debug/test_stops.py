@@ -278,3 +278,48 @@ def test_code_without_debug_information_shows_registers_and_arguments() -> None:
         Orders((Breakpoint(1, "sums.cu", line, condition="%tid.x == %tid.x"),)), script, debug=False
     )
     assert seen[:2] == ["7.0", "there is no sum here"]
+
+
+BARRIER = """
+extern "C" __global__ void wait(const float *x, float *y) {
+    extern __shared__ float dynamic[];
+    int t = threadIdx.x;
+    dynamic[t] = x[t];
+    if (t < 32)
+        __syncthreads();
+    else
+        dynamic[t] += 1;
+    y[t] = dynamic[t];
+}
+"""
+
+
+def test_threads_that_wait_have_their_barrier_and_variables() -> None:
+    seen: list[str] = []
+
+    def script(debugger: Debugger, stop: Stop) -> None:
+        launch = StoppedLaunch(debugger.stops)
+        waiting = Thread(stop.thread.launch, 0, 3)
+        state = launch.state_of(waiting)
+        assert state.instruction is not None
+        (frame,) = launch.frames(waiting)
+        evaluator = debugger.evaluator(frame)
+        seen.extend([
+            state.state, state.instruction.opcode, *launch.barriers(),
+            evaluator.shown(evaluator.evaluate("t")),
+            evaluator.shown(evaluator.evaluate("dynamic[62:64]")),
+        ])  # fmt: skip
+
+    debugger = Debugger(Orders((Breakpoint(1, "wait.cu", 9, thread=(32,)),)), script)
+    limits = emulator.Limits(watchers=(debugger.stops.watcher,))
+    with emulator.session(order="immediate", limits=limits, check=[]):
+        context = cudadrv.cuda_context_for(0)
+        kernel = context.compile(BARRIER, ptx.CompileOptions(debug=True), name="wait.cu")
+        stream = context.default_stream
+        x, y = stream.to_device(np.arange(64, dtype=np.float32)), stream.zeros(64, np.float32)
+        config = cudadrv.LaunchConfig(1, 64, shared_bytes=256)
+        kernel.kernel("wait").launch(stream, config, x, y)
+    assert seen == [
+        "waits at barrier 0", "bar",
+        "barrier 0 of block (0, 0, 0): 32 threads wait, 32 are missing", "3", "{62.0, 63.0}",
+    ]  # fmt: skip
