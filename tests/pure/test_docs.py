@@ -17,10 +17,12 @@ import pytest
 
 from ptx.isa.opcodes.opcode_table import ROWS
 from tests.rooms import drawings, import_graph
+from tools import repository
 from tools.draw_pictures import FOLDER, PICTURES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+TEXTS = {".py", ".md", ".toml", ".html", ".jinja"}
 INVARIANTS = ROOT / "docs" / "contributing" / "invariants.md"
 FOLDERS = (
     "cudadrv", "ptx", "tests", "campaigns", "docs", "stubs", "benchmarks", "examples", "tools",
@@ -199,6 +201,28 @@ def test_the_readme_on_a_package_index_links_to_files_of_the_repository() -> Non
     assert len(ours) > 10
     assert [link for link in ours if not (ROOT / link.partition("#")[0]).exists()] == []
     assert all(link.startswith(("https://", "#")) for link in links)
+
+
+def test_the_address_of_the_repository_is_changed_in_one_place(tmp_path: Path) -> None:
+    for path in repository.files():
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text())
+    old = repository.address()
+    changed = repository.rename("someone/another.name", tmp_path)
+    assert {path.name for path in changed} >= {"pyproject.toml", "emulate-other-libraries.md"}
+    assert repository.address(tmp_path) == "someone/another.name"
+    assert [path for path in repository.files(tmp_path) if old in path.read_text()] == []
+    with pytest.raises(ValueError, match="give OWNER/NAME"):
+        repository.rename("https://github.com/someone/name", tmp_path)
+
+
+def test_no_other_file_names_the_repository() -> None:
+    known = set(repository.files())
+    folders = (ROOT / each for each in ("benchmarks", "cudadrv", "examples", "ptx", "stubs"))
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in TEXTS]
+    address = f"github.com/{repository.address()}"
+    assert [path for path in files if path not in known and address in path.read_text()] == []
 
 
 def test_each_python_of_the_classifiers_is_tested_and_has_a_row_among_the_platforms() -> None:
