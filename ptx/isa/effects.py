@@ -13,21 +13,16 @@ from typing import Final
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (
     Address,
-    Arguments,
-    Bracket,
     Function,
     Instruction,
-    Negated,
     Operand,
-    Pair,
     Register,
-    Selected,
     Space,
     SpecialRegister,
     Symbol,
-    Vector,
 )
 from ptx.isa.module import PtxModule
+from ptx.isa.registers import registers_in
 from ptx.isa.signature import reachable_functions
 
 OTHER: Final = "memory behind an address that is not followed"
@@ -125,7 +120,7 @@ class _Tracing:
                 if instruction.facts.kind in _NO_TARGET or not instruction.operands:
                     continue
                 origins = self._result(function, instruction)
-                for register in _registers(instruction.operands[0]) if origins else ():
+                for register in _values_in(instruction.operands[0]) if origins else ():
                     key = function.name, register.name
                     before = self._origins.get(key, frozenset())
                     if not origins <= before:
@@ -150,7 +145,7 @@ class _Tracing:
         for operand in instruction.operands[first:]:
             if isinstance(operand, Symbol):
                 origins |= self._of_symbol(operand.name)
-            for register in _registers(operand):
+            for register in _values_in(operand):
                 if register.ptx_type[1:] == "64" and register.ptx_type[0] in "bus":
                     origins |= self._origins.get((function.name, register.name), frozenset())
         return origins
@@ -202,19 +197,9 @@ def _instructions(module: PtxModule, function: Function) -> list[Instruction]:
     return [statement for statement in statements if isinstance(statement, Instruction)]
 
 
-def _registers(operand: Operand) -> Iterator[Register]:
-    if isinstance(operand, Register):
-        yield operand
-    elif isinstance(operand, Vector | Arguments | Bracket):
-        for item in operand.items:
-            yield from _registers(item)
-    elif isinstance(operand, Pair):
-        yield from _registers(operand.first)
-        yield from _registers(operand.second)
-    elif isinstance(operand, Negated):
-        yield operand.operand
-    elif isinstance(operand, Selected):
-        yield operand.register
+def _values_in(operand: Operand) -> Iterator[Register]:
+    """Return the registers that an operand names, but for those of an address."""
+    return registers_in(operand) if not isinstance(operand, Address) else iter(())
 
 
 def _atomic_name(instruction: Instruction) -> str:

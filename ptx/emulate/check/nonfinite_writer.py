@@ -20,12 +20,12 @@ from ptx.emulate.codegen.analysis.float_flow import (
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
-from ptx.emulate.codegen.registers import registers_in
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.model.float_format import FORMATS, FloatFormat, may_be_nonfinite
 from ptx.isa.model import Address, Instruction, Operand, Register
+from ptx.isa.registers import registers_in
 
 _NUMBERS = ("f32", "f64")  # that NumPy calculates with
 

@@ -9,13 +9,14 @@ from ptx.emulate.check.register_marks import RegisterUse
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import MARKS, Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
-from ptx.emulate.codegen.registers import CARRY, registers_in
+from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.generic_addresses import are_global
 from ptx.emulate.model.types import kind_of
 from ptx.isa.instruction_facts import GENERIC, InstructionKind
 from ptx.isa.model import Address, Instruction, Operand, Vector
+from ptx.isa.registers import registers_in
 
 _COMBINES = ("and", "or")
 

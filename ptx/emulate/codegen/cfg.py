@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ptx.emulate.codegen.registers import CARRY, registers_in
+from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.codegen.table import Effect, OperationRecord, find_operation, in_table_order
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.instruction_facts import InstructionKind
@@ -26,6 +26,7 @@ from ptx.isa.model import (
     SpecialRegister,
     Symbol,
 )
+from ptx.isa.registers import registers_in
 
 _NEVER_WRITTEN = (Address, Immediate)
 # Reasons why emulated devices do not execute an instruction, by the opcode.

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ptx.emulate.codegen.cfg import BlockStep
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
-from ptx.emulate.codegen.registers import registers_in
 from ptx.emulate.kernel_facts import Instrument
 from ptx.emulate.memory.generic_addresses import by_space
 from ptx.emulate.memory.site import Site
@@ -21,6 +20,7 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import ThreadBlocks, Threads
 from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 from ptx.isa.model import Address, Instruction, Operand, Register
+from ptx.isa.registers import registers_in
 
 _WIDEST: Final = 8  # bytes of a register whose values are recorded
 _MOST_BYTES: Final = 256 << 20

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ptx.emulate.codegen.cfg import BlockStep, reads_and_writes
-from ptx.emulate.codegen.registers import registers_in
 from ptx.emulate.codegen.table import find_operation, in_table_order
 from ptx.emulate.model.float_format import FORMATS, FloatFormat
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Body, FloatImmediate, Immediate, Instruction, Operand, Register, Vector
+from ptx.isa.registers import registers_in
 
 _CALCULATE: Final = frozenset({
     "add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2",

@@ -10,9 +10,9 @@ On registers that never hold a subnormal number `.ftz` has nothing to do.
 
 from __future__ import annotations
 
-from ptx.emulate.codegen.registers import registers_in
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Body, FloatImmediate, Instruction, Operand, Register
+from ptx.isa.registers import registers_in
 
 
 def registers_with_visible_bits(body: Body) -> frozenset[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ptx.emulate.codegen.registers import registers_in
 from ptx.emulate.codegen.table import find_operation, in_table_order
 from ptx.emulate.memory.device_memory import Use
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Body, Instruction, Operand, Register, Vector
+from ptx.isa.registers import registers_in
 
 
 def uses_of(bodies: Iterable[Body], instruction: Instruction) -> tuple[Use, ...]:
