@@ -137,7 +137,7 @@ class ValueTrace(Observer):
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self.is_whole = True
+        self.is_whole: bool = True
         self.watcher: Watcher = Watcher(self._begin_launch, ValueWriter)
         self._places: list[Place] = []
         self._nbytes = 0
