@@ -154,7 +154,8 @@ def _error_of(request: CompileRequest, log: str, folders: Sequence[str]) -> Exce
         )
     searched = (*map(str, options.include_paths), *folders)
     for diagnostic in diagnostics:
-        if header := diagnostic.missing_header:
+        # Of CUDA 12, Thrust includes headers of the host.
+        if (header := diagnostic.missing_header) and "/thrust/" not in diagnostic.file:
             return _missing(header, request, log, diagnostics, searched)
     remarks = (_remark_on_versions(searched), _remark_on_source(request.source, diagnostics))
     remark = "\n".join(filter(None, remarks))
@@ -209,12 +210,12 @@ def _remark_on_source(source: str, diagnostics: Sequence[Diagnostic]) -> str:
     first = next((diagnostic for diagnostic in diagnostics if diagnostic.is_error), None)
     if first is None:
         return ""
-    if "/thrust/detail/complex/" in first.file:
-        return (
-            "thrust/complex.h needs the host's streams: include <cuda/std/complex>, which has "
-            "cuda::std::complex<float>"
-        )
     if "/thrust/" in first.file:
+        if "/thrust/detail/complex/" in first.file or "<thrust/complex.h>" in source:
+            return (
+                "thrust/complex.h needs the host's streams: include <cuda/std/complex>, which has "
+                "cuda::std::complex<float>"
+            )
         return "Thrust works on the host: kernels have CUB, <cub/cub.cuh>, and <cuda/std/...>"
     if not first.is_of_host_code:
         return ""
