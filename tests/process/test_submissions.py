@@ -70,7 +70,7 @@ def test_each_submission_has_a_line_and_none_runs_its_python(tmp_path: Path) -> 
     (folder / "right.cu").write_text(kernel(2))
     (folder / "wrong.cu").write_text(kernel(3, FORGED))
     (folder / "text.py").write_text(TEXT.replace("KERNEL", kernel(2)))
-    (folder / "none.cu").write_text("int x;")
+    (folder / "none.cu").write_text("__device__ int x;")
     status, results = batch(folder, f"{tmp_path / 'cases.py'}::twice", "--jobs", "2")
     assert status == 3
     assert {name: result["outcome"] for name, result in results.items()} == {
