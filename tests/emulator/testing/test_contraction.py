@@ -196,7 +196,7 @@ def test_verify_reports_the_lines_that_may_be_fused() -> None:
     found = verdict(2.0, Tolerance(ulps=1))
     (line,) = found.contractions
     assert (found.is_verified, line.line) == (True, 4)
-    assert str(found).splitlines()[1:] == ["  ptxas may contract 1 place: difference.cu:4"]
+    assert "  ptxas may contract 1 place: difference.cu:4" in str(found).splitlines()
     assert Verdict.from_json(found.to_json()) == found
 
 
