@@ -34,7 +34,7 @@ _STRAYS: Final = frozenset({
     "bf16", "bf16x2", "tf32", "s2", "s4", "u2", "u4", "b1", "v2", "v4", "v8", "and", "or", "xor",
     "kind::f8f6f4", "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4",
 })  # fmt: skip
-_HAS_NUMBER: Final = re.compile(r"\{(?:.* )?[-\d]")  # among the elements of a vector
+_HAS_NUMBER: Final = re.compile(r"\{(?:.* )?(?:[-\d]|WARP_SZ)")  # among the elements of a vector
 _MATRICES: Final = ("mma", "wmma", "wgmma", "movmatrix", "ldmatrix", "stmatrix")
 
 
