@@ -44,6 +44,7 @@ class Operation:
         plain: the statement that does the same without cudadrv.
         ours: the statement that is measured.
         who: whose `plain` is.
+        needs: the driver function that cuda.bindings of CUDA 12 lack, if there is one.
     """
 
     case: str
@@ -51,6 +52,7 @@ class Operation:
     plain: str
     ours: str
     who: str = bare.NAME
+    needs: str = ""
 
 
 CLASSES: Final = (
@@ -147,11 +149,12 @@ OPERATIONS: Final = (
     Operation(
         "four managed arrays moved", "Stream.prefetch_batch",
         "prefetch_batch([mp] * 4, [4096] * 4, 4, [location], [0], 1, 0, s)",
-        "stream.prefetch_batch([managed] * 4)",
+        "stream.prefetch_batch([managed] * 4)", needs="cuMemPrefetchBatchAsync",
     ),
     Operation(
         "four managed arrays discarded", "Stream.discard_batch",
         "discard_batch([mp] * 4, [4096] * 4, 4, 0, s)", "stream.discard_batch([managed] * 4)",
+        needs="cuMemDiscardBatchAsync",
     ),
     Operation(
         "managed memory attached", "Stream.attach", "attach(s, mp, 0, 1)",
@@ -313,7 +316,7 @@ def run(setting: Setting) -> list[Row]:
     """Every case of the group."""
     names = operation_names(setting.context, setting.stream, null=setting.null)
     rows: list[Row] = []
-    for operation in OPERATIONS:
+    for operation in offered():
         cases = [
             Case(operation.who, operation.plain, names),
             Case("cudadrv", operation.ours, names),
@@ -326,6 +329,11 @@ def run(setting: Setting) -> list[Row]:
         )  # fmt: skip
         rows += failed
     return rows
+
+
+def offered() -> list[Operation]:
+    """Return the operations for which the installed cuda.bindings have the calls."""
+    return [each for each in OPERATIONS if not each.needs or hasattr(driver, each.needs)]
 
 
 def operation_names(
@@ -386,6 +394,11 @@ def _fill_cache() -> None:
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
+_OF_CUDA_13: Final = {
+    "prefetch_batch": "cuMemPrefetchBatchAsync", "discard_batch": "cuMemDiscardBatchAsync",
+}  # fmt: skip
+
+
 def _bare_names() -> dict[str, object]:
     # The stub has only what cudadrv calls.
     every: Any = driver
@@ -398,7 +411,7 @@ def _bare_names() -> dict[str, object]:
         "synchronize_stream": every.cuStreamSynchronize, "launch": every.cuLaunchKernel,
         "fill": every.cuMemsetD32Async, "clear": every.cuMemsetD8Async,
         "on_host": every.cuLaunchHostFunc, "prefetch": every.cuMemPrefetchAsync,
-        "prefetch_batch": every.cuMemPrefetchBatchAsync,
-        "discard_batch": every.cuMemDiscardBatchAsync, "attach": every.cuStreamAttachMemAsync,
+        **{name: getattr(driver, function, None) for name, function in _OF_CUDA_13.items()},
+        "attach": every.cuStreamAttachMemAsync,
         "host_alloc": every.cuMemHostAlloc, "free_host": every.cuMemFreeHost,
     }  # fmt: skip
