@@ -53,7 +53,7 @@ class Tolerance:
         if self != Tolerance() or expected.dtype.kind != "f" or width not in _RELATIVE:
             return self
         finite = np.abs(expected[np.isfinite(expected)]).astype(np.float64)
-        most = min(1.0, float(finite.max(initial=0)))
+        most = min(1.0, float(np.max(finite, initial=0)))
         return Tolerance(relative=_RELATIVE[width], absolute=_ABSOLUTE[width] * most)
 
     def differs(self, actual: Host, expected: Host) -> npt.NDArray[np.bool_]:

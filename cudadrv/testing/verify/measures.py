@@ -521,4 +521,5 @@ def _exceeds(reference: Host, array: Host) -> bool:
     if array.dtype.kind not in "iu" or not reference.size:
         return False
     limits = np.iinfo(array.dtype.name)
-    return bool(reference.min() < limits.min or reference.max() > limits.max)
+    least, most = np.argmin(reference), np.argmax(reference)
+    return bool(reference.item(least) < limits.min or reference.item(most) > limits.max)

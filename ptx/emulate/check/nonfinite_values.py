@@ -245,7 +245,7 @@ class NonfiniteValues(RegisterMarks):
     def _use(self, threads: Threads, lanes: Index, mark: int, instruction: Instruction) -> None:
         """Report a use by threads, of which the first one is named."""
         if len(lanes):
-            self._report(threads, self._origin(mark), int(lanes.min()), instruction)
+            self._report(threads, self._origin(mark), int(np.min(lanes)), instruction)
 
 
 def _active(threads: Threads, guard: Value | None) -> Index:
@@ -306,7 +306,7 @@ class _Operands:
 def _of_warps(flags: Sequence[_Flags], lanes: Index) -> _Flags:
     """Return for each thread whether a flag of any thread of its warp is set."""
     warps = lanes // WARP
-    of_warp = np.zeros(int(warps.max(initial=0)) + 1, dtype=np.bool_)
+    of_warp = np.zeros(int(np.max(warps, initial=0)) + 1, dtype=np.bool_)
     for each in flags:
         of_warp[warps[each.any(axis=1)]] = True
     return np.asarray(of_warp[warps][:, None])

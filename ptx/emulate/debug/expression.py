@@ -167,9 +167,9 @@ class Evaluator:
             left, right = self._value(node.left), self._value(node.right)
             return np.asarray(_OPERATORS[type(node.op)](self._number(left), self._number(right)))
         if isinstance(node, ast.BoolOp):
-            combine = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+            combine = np.all if isinstance(node.op, ast.And) else np.any
             values = [self._number(self._value(each)) for each in node.values]
-            return np.asarray(combine.reduce(values))
+            return np.asarray(combine(values, axis=0))
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right = self._value(node.left), self._value(node.comparators[0])
             compare = _OPERATORS[type(node.ops[0])]

@@ -11,6 +11,7 @@ memory, or 1 + the rank of a block in its cluster of several ("mapa", "getctaran
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def are_global(addresses: Addresses, offset: int, count: int) -> NDArray[np.bool
     """Return which of the generic addresses of `count` threads lie in global memory."""
     every = addresses.every(count) + offset
     near = [(every >= start - NEAR_WINDOW) & (every < start + NEAR_WINDOW) for _, start in WINDOWS]
-    found: NDArray[np.bool_] = ~np.logical_or.reduce(near)
+    found: NDArray[np.bool_] = ~reduce(np.logical_or, near)
     return found
 
 

@@ -96,7 +96,7 @@ def may_be_nonfinite(value: Value) -> bool:
     elif len(value) <= _MOST_IN_PRODUCT:
         total = value.dot(value)
     else:
-        total = np.add.reduce(value)
+        total = value.sum()
     return not -_INFINITY < total < _INFINITY
 
 
