@@ -217,8 +217,9 @@ def test_what_is_no_file_has_status_3_and_is_not_waited_for(
     assert (replay().returncode, "has more than" in replay().stderr) == (3, True)
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
 def test_a_finding_of_right_form_that_does_not_fit_its_kernel_has_status_3(
-    replay: Command, tmp_path: Path, saved: Json
+    replay: Command, tmp_path: Path, saved: Json, every: int
 ) -> None:
     example, arguments = ("finding", "example"), ("finding", "example", "arguments")
     changes: dict[Steps, Json] = {
@@ -232,7 +233,7 @@ def test_a_finding_of_right_form_that_does_not_fit_its_kernel_has_status_3(
         ("tolerances", "x"): {"relative": 1.0, "absolute": None, "ulps": 2},
     }  # fmt: skip
     wrong = []
-    for steps, new in changes.items():
+    for steps, new in [*changes.items()][::every]:
         (tmp_path / "f.json").write_text(json.dumps(changed(saved, steps, new)))
         done = replay("--address", "x[0]")
         if done.returncode != 3:

@@ -233,6 +233,7 @@ def test_findings_of_one_case_in_two_files_are_saved_in_two_files(verify: Comman
     assert saved == ["mine-values-2.json", "mine-values.json"]
 
 
+@pytest.mark.slow
 def test_html_writes_the_page_of_all_cases(verify: Command) -> None:
     done = verify("twice.py", "--html", "page.html", *FEW)
     assert done.returncode == 1
@@ -323,7 +324,8 @@ case = KernelCase(
 """
 
 
-def test_a_kernel_is_compared_with_another_one(verify: Command) -> None:
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
+def test_a_kernel_is_compared_with_another_one(verify: Command, every: int) -> None:
     Path("cases.py").write_text(AGAINST)
     for name, value in {
         "first": "x[i] / 3", "same": "x[i] * (1 / 3.f)", "other": "i == 40 ? 9 : x[i] / 3",
@@ -345,7 +347,7 @@ def test_a_kernel_is_compared_with_another_one(verify: Command) -> None:
         "--exact": (2, "--exact needs --against"),
         "": (1, "the reference has "),
     }
-    for options, (status, text) in wanted.items():
+    for options, (status, text) in [*wanted.items()][::every]:
         few = ("--examples", "3", "--checks", "bounds", "--no-explain")
         done = verify("cases.py", *few, *options.split())
         assert (done.returncode, text in done.stdout + done.stderr) == (status, True), done

@@ -45,7 +45,7 @@ def loaded(source: Source) -> Iterator[Loaded]:
 @pytest.mark.parametrize(
     "every", [8, pytest.param(1, marks=pytest.mark.slow)], ids=["an eighth", "all"]
 )
-@pytest.mark.parametrize("source", few(sources(), 6), ids=lambda source: source.name)
+@pytest.mark.parametrize("source", few(sources(), 3), ids=lambda source: source.name)
 def test_results_are_those_of_the_gpu(source: Source, every: int) -> None:
     with loaded(source) as its:
         found = {case.name: problems_of(its, case) for case in source.cases[::every]}

@@ -68,7 +68,7 @@ def stored() -> list[tuple[str, Difference, str]]:
 
 
 @pytest.mark.parametrize(
-    "most", [7_000, pytest.param(20_000, marks=pytest.mark.slow)], ids=["short", "all"]
+    "most", [3_500, pytest.param(20_000, marks=pytest.mark.slow)], ids=["short", "all"]
 )
 def test_each_program_is_explained_by_the_kinds_that_were_found(most: int) -> None:
     wrong, kinds = [], set()

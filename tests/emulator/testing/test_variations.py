@@ -84,7 +84,8 @@ def test_a_kernel_that_depends_on_the_multiprocessor_is_found() -> None:
     assert "multiprocessors" in finding.note
 
 
-def test_right_kernels_with_state_vectors_and_clocks_are_verified() -> None:
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)], ids=["one", "all"])
+def test_right_kernels_with_state_vectors_and_clocks_are_verified(count: int) -> None:
     right = [
         case("if (i < n) { calls[i] = 0; out[i] = 2 * x[i] + calls[i]; }",
              "__device__ int calls[1024];\n"),
@@ -98,7 +99,7 @@ def test_right_kernels_with_state_vectors_and_clocks_are_verified() -> None:
         ),
         case("long long t = clock64(); if (i < n && t >= 0) out[i] = 2 * x[i];"),
     ]  # fmt: skip
-    for kernel in right:
+    for kernel in right[:count]:
         verdict = verified(kernel, QUICK)
         assert verdict.is_verified, str(verdict)
         assert verdict.examples <= 8

@@ -240,6 +240,10 @@ def test_a_program_launches_several_kernels() -> None:
 def test_assume_skips_examples() -> None:
     n, _, _ = shape(found_in(saxpy("i <= n", assume=lambda n: n > 2)))
     assert n == 3
+
+
+@pytest.mark.slow
+def test_an_assume_that_skips_every_example_is_an_error() -> None:
     with pytest.raises(CannotVerifyError, match="assume= skips almost every example"):
         verify(saxpy(assume=lambda n: False), VerifyOptions(examples=1, database=None, checks=()))
 

@@ -412,7 +412,11 @@ def test_missing_standard_header_reports_what_to_use(header: str, remedy: str) -
     ("header", "remedy"),
     [
         ("thrust/complex.h", "include <cuda/std/complex>, which has cuda::std::complex<float>"),
-        ("thrust/device_vector.h", "kernels have CUB, <cub/cub.cuh>, and <cuda/std/...>"),
+        pytest.param(
+            "thrust/device_vector.h",
+            "kernels have CUB, <cub/cub.cuh>, and <cuda/std/...>",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_header_of_thrust_that_needs_the_host_reports_what_to_use(

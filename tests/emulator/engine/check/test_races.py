@@ -123,14 +123,14 @@ def found_in(
 
 @all_rows
 @pytest.mark.parametrize(("grid", "block"), few(SIZES, 1))
-@pytest.mark.parametrize("kernel", few(RIGHT, len(RIGHT) // 2))
+@pytest.mark.parametrize("kernel", few(RIGHT, len(RIGHT) // 3))
 def test_nothing_is_found_in_a_right_kernel(kernel: str, grid: int, block: int) -> None:
     assert [str(each) for each in found_in(kernel, grid, block)] == []
 
 
 @all_rows
 @pytest.mark.parametrize(("grid", "block"), few(SIZES, 1))
-@pytest.mark.parametrize("kernel", FAULTY)
+@pytest.mark.parametrize("kernel", few(FAULTY, len(FAULTY) // 2))
 def test_a_race_is_found_with_what_would_order_it(kernel: str, grid: int, block: int) -> None:
     found = [each for each in found_in(kernel, grid, block) if not each.benign]
     assert found

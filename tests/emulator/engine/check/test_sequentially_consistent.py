@@ -125,7 +125,7 @@ def test_what_atomics_publish_in_order_is_no_race(blocks: int, threads: int) -> 
     assert found_in("right", blocks, threads) == []
 
 
-@pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
+@pytest.mark.parametrize(("blocks", "threads"), few([(1, 128), (3, 64)], 1))
 @pytest.mark.parametrize("kernel", few(FAULTY, 2))
 def test_a_plain_or_relaxed_access_in_place_of_one_of_them_is_found(
     kernel: str, blocks: int, threads: int

@@ -17,6 +17,7 @@ from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.threads.limits import Limits
 from ptx.emulate.watchers import LAUNCH_CHECKS
 from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text
+from tests.short_cases import few
 
 BLOCKS, THREADS, CHUNK = 24, 32, 64  # 12 chunks of two blocks
 COUNT = BLOCKS * THREADS
@@ -81,7 +82,7 @@ def run(body: str, threads: int, **limits: Any) -> tuple[bytes, str, KernelRunne
 
 
 @pytest.mark.parametrize("name", SEPARATE)
-@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("threads", few([4, 2], 1))
 def test_separate_chunks_run_in_threads_with_the_bytes_of_one(
     name: str, threads: int, began: list[AccessesOfChunks]
 ) -> None:

@@ -9,11 +9,12 @@ from ptx.emulate.model.errors import Runaway
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
 from tests.emulator.engine.kernel_runner import KernelRunner, compiled, ptx_text
+from tests.short_cases import few
 
 CHUNKS = [1, 64, 1000, 32768]
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("chunk", few(CHUNKS, 2))
 def test_a_spin_lock_lets_every_thread_through(chunk: int) -> None:
     runner = KernelRunner(compiled("compute_90"))
     lock, total = runner.put(np.zeros(1, np.int32)), runner.put(np.zeros(1, np.int32))

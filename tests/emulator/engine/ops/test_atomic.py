@@ -124,7 +124,7 @@ def operands(name: str, kind: str, count: int, source: random.Random) -> Words:
 @all_rows
 @pytest.mark.parametrize("live", [True, False], ids=["used", "unused"])
 @pytest.mark.parametrize(
-    ("name", "kind"), few(CASES, len(CASES) // 2), ids=[".".join(case) for case in CASES]
+    ("name", "kind"), few(CASES, len(CASES) // 3), ids=[".".join(case) for case in CASES]
 )
 def test_threads_act_one_after_another(name: str, kind: str, live: bool) -> None:
     source = random.Random(f"{name}{kind}")

@@ -79,7 +79,7 @@ def run(target: str, name: str, wrong: int, limits: Limits = DEFAULT_LIMITS) -> 
 
 @all_rows
 @pytest.mark.parametrize("target", few(["compute_90", "compute_100"], 1))
-@pytest.mark.parametrize("name", few(WRONG, len(WRONG) // 2))
+@pytest.mark.parametrize("name", few(WRONG, len(WRONG) // 3))
 def test_wrong_synchronisation_is_a_fault_and_its_correct_version_runs(
     name: str, target: str
 ) -> None:

@@ -131,7 +131,7 @@ _MANY_FORMS = ("cvt", "set", "setp")
 @pytest.mark.parametrize(
     "name",
     [
-        *few([each for each in _PURE if each not in _MANY_FORMS], 12),
+        *few([each for each in _PURE if each not in _MANY_FORMS], 8),
         *(pytest.param(each, marks=pytest.mark.slow) for each in _MANY_FORMS),
     ],
 )
