@@ -438,7 +438,7 @@ NO_ROW: Final[Mapping[str, str]] = {
         "ArenaMemory", "CountedMemory", "DriverMemory", "HookedMemory", "MemoryResource",
         "MemoryStream", "UnpooledMemory", "VirtualMemoryResource",
     ), "called by the library, with a stream that is open"),
-    "KernelAttributes": "reads by Kernel.attribute", "NvmlDevice": "NVML has no emulated device",
+    "KernelAttributes": "see Kernel.attribute", "NvmlDevice": "NVML has no emulated device",
     "OpenGLBuffer": "the emulator has no OpenGL", "OpenGLImage": "the emulator has no OpenGL",
     "ExternalMemory": "needs memory of Vulkan", "ExternalSemaphore": "needs one of Vulkan",
     "MulticastObject": "needs devices with NVLink switches", "GpuExecutor": "of processes",

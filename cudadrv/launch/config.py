@@ -242,8 +242,9 @@ class LaunchConfig:
     def for_elements(cls, n: Extents, block: Extents = 256) -> LaunchConfig:
         """Return at least one thread for each element, in blocks of `block` threads.
 
-        An array of shape (rows, columns) whose columns lie along x has
-        ``for_elements((columns, rows), (32, 8))``.
+        The first extent is that of x, while the last axis of a NumPy shape lies along x. So an
+        image of shape (rows, columns) has ``for_elements(image.shape[::-1], (32, 8))``;
+        `image.shape` itself swaps x and y.
 
         Args:
             n: elements along x, or (x, y) or (x, y, z). An axis without elements gets one block.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Self, overload
+from typing import TYPE_CHECKING, Final, Self, overload
 
 from ..driver._api import CUfunction_attribute as _Attribute
 
@@ -36,8 +36,15 @@ class _Settable(_Readable):
 class KernelAttributes:
     """The driver's attributes of a kernel; sizes in bytes.
 
-    Source: CUfunction_attribute in the CUDA Driver API manual. The text of each states if it can be
-    set.
+    ``attributes[number]`` reads or sets an attribute by its number, which may be newer than the
+    names. The text of each name states if it can be set. An attribute is queried once.
+
+    Source: CUfunction_attribute in the CUDA Driver API manual.
+
+    Raises:
+        InvalidValueError: the driver does not know the number, the attribute cannot be set, or not
+            to this value.
+        ClosedError: the module was closed.
     """
 
     __slots__ = ("_get", "_set")
@@ -49,6 +56,15 @@ class KernelAttributes:
     def __repr__(self) -> str:
         names = [name for name, kind in vars(type(self)).items() if isinstance(kind, _Readable)]
         return f"<KernelAttributes {', '.join(f'{name}={getattr(self, name)}' for name in names)}>"
+
+    def __getitem__(self, number: int) -> int:
+        return self._get(number)
+
+    def __setitem__(self, number: int, value: int) -> None:
+        self._set(number, value)
+
+    if not TYPE_CHECKING:
+        __iter__ = None  # else Python would count numbers up until one is unknown
 
     max_threads_per_block: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, "The most threads of a block."

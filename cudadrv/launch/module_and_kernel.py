@@ -161,6 +161,16 @@ class PreparedLaunch(Protocol):
         """
 
 
+def _warn_of_method(former: str, new: str) -> None:
+    import warnings  # which no other start needs
+
+    warnings.warn(
+        f"Kernel.{former} is deprecated and goes with 1.0: use Kernel.{new}",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
 class Kernel(NotCopyable):
     """A kernel of a module; made by `Module.kernel`.
 
@@ -297,19 +307,27 @@ class Kernel(NotCopyable):
 
     @property
     def attributes(self) -> KernelAttributes:
-        """The driver's attributes of the kernel, by name."""
-        return KernelAttributes(self.attribute, self.set_attribute)
+        """The driver's attributes of the kernel, by name, or by number: ``attributes[number]``."""
+        return KernelAttributes(self._attribute, self._set_attribute)
 
     def attribute(self, attribute: int) -> int:
-        """Return one attribute, queried from the driver once.
+        """Return ``attributes[attribute]``; deprecated, use that."""
+        value = self._attribute(attribute)
+        _warn_of_method("attribute(number)", "attributes[number]")
+        return value
 
-        Source: CUfunction_attribute in the CUDA Driver API manual.
-        """
+    def set_attribute(self, attribute: int, value: int) -> None:
+        """Set ``attributes[attribute]``; deprecated, use that."""
+        self._set_attribute(attribute, value)
+        _warn_of_method("set_attribute(number, value)", "attributes[number] = value")
+
+    def _attribute(self, attribute: int) -> int:
+        """Return one attribute, queried from the driver once."""
         enumerator: object = attribute
         if isinstance(enumerator, int):
             number = enumerator
         else:
-            number = border.integer("Kernel.attribute: attribute", enumerator)
+            number = border.integer("Kernel.attributes: attribute", enumerator)
         function, module = self._loaded()  # held until the call is made
         number_of_driver = self._attributes.get(number)
         if number_of_driver is None:
@@ -322,17 +340,15 @@ class Kernel(NotCopyable):
             self._attributes[number] = number_of_driver
         return number_of_driver
 
-    def set_attribute(self, attribute: int, value: int) -> None:
+    def _set_attribute(self, attribute: int, value: int) -> None:
         """Set an attribute, for later launches.
-
-        Source: cuFuncSetAttribute in the CUDA Driver API manual.
 
         Raises:
             InvalidValueError: it cannot be set, or not to this value.
         """
-        number = border.integer("Kernel.set_attribute: attribute", attribute)
+        number = border.integer("Kernel.attributes: attribute", attribute)
         value = border.int_in_range(
-            "Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1
+            "Kernel.attributes: value", value, least=-(2**31), most=2**31 - 1
         )
         function, module = self._loaded()  # held until the call is made
         doing = f"setting attribute {number} of kernel {self._name!r} to {value}"
@@ -536,7 +552,7 @@ class Kernel(NotCopyable):
                     raise self._unlaunchable(
                         f"{dimension}.{axis} is {extent}; {device!r} allows {limit}"
                     )
-        max_threads = self.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+        max_threads = self._attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
         if config.threads > max_threads:
             raise self._unlaunchable(
                 f"a block of {config.threads} threads; this kernel on {device!r} allows "
@@ -561,7 +577,7 @@ class Kernel(NotCopyable):
 
     def _check_shared(self, nbytes: int) -> None:
         device = self._module.context.device
-        static = self.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+        static = self._attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
         limit = max(
             device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
             device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),

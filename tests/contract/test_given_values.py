@@ -190,7 +190,7 @@ def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
         (lambda: context.new_stream(priority=wrong), "priority is 'x'"),
         (lambda: context.load_module(7), "an image is a ptx.Image, PTX text or bytes"),  # type: ignore[arg-type]
         (lambda: module.kernel(5), "name is 5, of type int: give a str"),  # type: ignore[arg-type]
-        (lambda: kernel.attribute(wrong), "attribute is 'x'"),
+        (lambda: kernel.attributes[wrong], "attribute is 'x'"),
         (lambda: kernel.max_active_blocks(wrong), "block_threads is 'x'"),
         (lambda: allocator.allocate(wrong), "nbytes is 'x'"),
         (lambda: allocator.deallocate(wrong, 5), "ptr is 'x'"),

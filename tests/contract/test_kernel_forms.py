@@ -7,6 +7,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
+from cudadrv.driver._api import CUfunction_attribute
 from cudadrv.driver.device import Device
 from cudadrv.errors import (
     ClosedError,
@@ -141,6 +142,21 @@ def test_a_module_is_closed_whatever_its_functions_raise() -> None:
     assert seen == [module, another, another, last]
 
 
+def test_the_former_methods_for_attributes_warn_and_name_the_new_way(
+    context: cudadrv.Context,
+) -> None:
+    add, threads = context.compile_kernel(ADD), 0
+    with pytest.warns(DeprecationWarning, match=r"use Kernel\.attributes\[number\]$") as read:
+        assert add.attribute(threads) == add.attributes.max_threads_per_block
+    shared = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    with pytest.warns(
+        DeprecationWarning, match=r"use Kernel\.attributes\[number\] = value$"
+    ) as set_:
+        add.set_attribute(shared, 50 << 10)
+    assert add.attributes.max_dynamic_shared_bytes == 50 << 10
+    assert [each.filename for each in (*read, *set_)] == [__file__] * 2
+
+
 def test_attributes_of_a_kernel_are_read_and_set_by_name(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
@@ -150,6 +166,12 @@ def test_attributes_of_a_kernel_are_read_and_set_by_name(
     assert attributes.max_threads_per_block >= 256
     attributes.preferred_shared_carveout = 50
     assert attributes.preferred_shared_carveout == 50
+    carveout = CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+    assert attributes[carveout] == attributes[int(carveout)] == 50
+    attributes[carveout] = 75
+    assert attributes.preferred_shared_carveout == 75
+    with pytest.raises(TypeError):
+        list(attributes)  # type: ignore[call-overload]  # what Python would count up to
     attributes.max_dynamic_shared_bytes = 64 << 10
     assert add.attributes.max_dynamic_shared_bytes == 64 << 10
     add(stream, LaunchConfig(1, 4, shared_bytes=60 << 10), stream.zeros(4, np.int32), 1)
@@ -158,7 +180,7 @@ def test_attributes_of_a_kernel_are_read_and_set_by_name(
         attributes.registers = 5
     with pytest.raises(InvalidValueError):
         attributes.max_dynamic_shared_bytes = 1 << 30
-    assert "preferred_shared_carveout=50" in repr(attributes)
+    assert "preferred_shared_carveout=75" in repr(attributes)
 
 
 def test_a_device_is_found_by_its_pci_address_and_reports_its_properties() -> None:

@@ -58,8 +58,8 @@ def test_an_attribute_that_the_bindings_lack_is_named(context: cudadrv.Context) 
     kernel = context.compile('extern "C" __global__ void idle() {}').kernel("idle")
     missing = "which is missing in the installed cuda-bindings"
     with pytest.raises(cudadrv.errors.InvalidValueError) as read:
-        kernel.attribute(9999)
+        kernel.attributes[9999]
     assert f"attribute 9999 of kernel 'idle', {missing}" in str(read.value)
     with pytest.raises(cudadrv.errors.InvalidValueError) as changed:
-        kernel.set_attribute(9999, 1)
+        kernel.attributes[9999] = 1
     assert f"setting attribute 9999 of kernel 'idle' to 1, {missing}" in str(changed.value)
