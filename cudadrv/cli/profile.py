@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -55,13 +55,28 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphKernel:
+    """A kernel in the replays of a graph, which have one time together.
+
+    Attributes:
+        count: its launches in all the replays.
+        bound: None where it is unknown.
+    """
+
+    what: str
+    count: int
+    bound: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceWork:
-    """All spans of one name on one device.
+    """All spans of one name on one device; of graphs, all replays with the same kernels.
 
     Attributes:
         what: the kernel, or the driver's function; `category`: "launch" or "copy".
         share: of the total time of all work.
         bound: None where it is unknown.
+        kernels: those of a graph.
     """
 
     what: str
@@ -74,15 +89,23 @@ class DeviceWork:
     min_us: float
     max_us: float
     bound: Bound | None
+    kernels: tuple[GraphKernel, ...] = ()
 
-    def row(self, *, with_bound: bool) -> tuple[str, ...]:
-        """Return the cells of the table's row."""
+    def rows(self, *, with_bound: bool) -> Iterator[tuple[str, ...]]:
+        """Yield the cells of the table's row, and of a row for each kernel of a graph."""
         times = (f"{time:,.1f}" for time in (self.mean_us, self.min_us, self.max_us))
         row = (
             self.what, str(self.device), f"{self.count:,}", f"{self.total_ms:.3f}",
             f"{self.share:.0%}", *times,
         )  # fmt: skip
-        return (*row, "-" if self.bound is None else self.bound.cell) if with_bound else row
+        yield (*row, _bound_cell(self.bound)) if with_bound else row
+        for kernel in self.kernels:
+            row = (f"  {kernel.what}", str(self.device), f"{kernel.count:,}", *("-" * 5))
+            yield (*row, _bound_cell(kernel.bound)) if with_bound else row
+
+
+def _bound_cell(bound: Bound | None) -> str:
+    return "-" if bound is None else bound.cell
 
 
 def add_to(commands: Commands) -> None:
@@ -215,23 +238,56 @@ def device_work(
     spans: Iterable[DeviceSpan], symbols: Mapping[str, str], launches: Sequence[_Launch]
 ) -> list[DeviceWork]:
     """Return the work by name and device, that with the most time first."""
-    groups: dict[tuple[int, str, str], list[float]] = {}
+    groups: dict[tuple[int, str, str, tuple[tuple[str, int], ...]], list[float]] = {}
     for span in spans:
-        key = span.ordinal, span.category, span.name
+        key = span.ordinal, span.category, span.name, span.kernels
         groups.setdefault(key, []).append(span.duration_ns / 1e3)
     total_of_all = sum(map(sum, groups.values())) or 1.0
+    limits = _Limits(symbols, launches)
     rows = []
-    for (ordinal, category, name), times in groups.items():
-        total, symbol = sum(times), symbols.get(name, name)
-        of_kernel = [launch for launch in launches if launch.symbol == symbol]
-        bound = _bound(Device.get(ordinal), of_kernel) if category == "launch" else None
+    for (ordinal, category, name, in_graph), times in groups.items():
+        device, total = Device.get(ordinal), sum(times)
+        bound = limits.of_graph(device, in_graph) if in_graph else limits.of(device, name)
+        kernels = tuple(
+            GraphKernel(kernel, count * len(times), limits.of(device, kernel))
+            for kernel, count in in_graph
+        )
         rows.append(
             DeviceWork(
                 name, ordinal, category, len(times), total / 1e3, total / total_of_all,
-                total / len(times), min(times), max(times), bound,
+                total / len(times), min(times), max(times), bound, kernels,
             )
         )  # fmt: skip
     return sorted(rows, key=lambda row: -row.total_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The bounds of launches.
+
+    Attributes:
+        symbols: the name in the PTX of each kernel.
+        launches: all counted launches.
+    """
+
+    symbols: Mapping[str, str]
+    launches: Sequence[_Launch]
+
+    def of(self, device: Device, name: str) -> Bound | None:
+        """Return the bound of a mean launch of a kernel; None for other work."""
+        symbol = self.symbols.get(name, name)
+        return _bound(device, [launch for launch in self.launches if launch.symbol == symbol])
+
+    def of_graph(self, device: Device, kernels: Iterable[tuple[str, int]]) -> Bound | None:
+        """Return the bound of a replay: the device moves and issues the work of all kernels."""
+        memory_us = issue_us = 0.0
+        for name, count in kernels:
+            bound = self.of(device, name)
+            if bound is None:
+                return None
+            memory_us += count * bound.memory_us
+            issue_us += count * bound.issue_us
+        return Bound(memory_us, issue_us)
 
 
 def _bound(device: Device, launches: Sequence[_Launch]) -> Bound | None:
@@ -273,7 +329,8 @@ def _print(
         print_text(json.dumps(document))
         return
     columns = (*_COLUMNS, "bound µs") if bounds else _COLUMNS
-    print_table("work on devices", columns, [row.row(with_bound=bounds) for row in work])
+    rows = [cells for row in work for cells in row.rows(with_bound=bounds)]
+    print_table("work on devices", columns, rows)
     for ordinal, count in recorded.untimed.items():
         print_text(f"device {ordinal}: {count} calls queued work that could not be timed")
     if is_emulated:

@@ -23,9 +23,10 @@ def trace(path: str | os.PathLike[str] | None = None) -> Trace:
 
     Launches, copies, allocations, compilations and waits appear with their thread and host times,
     and work on a device also with device times (by events: the trace makes the stream wait for
-    nothing, but an event stands before and after each). The replay of a graph is one span. Device
-    times are exact to about a microsecond in the first ten seconds. Calls whose work could not be
-    timed, as on a context that has failed, are counted in the file's "otherData".
+    nothing, but an event stands before and after each). The replay of a graph is one span, with the
+    names of its kernels if the graph was instantiated in the trace. Device times are exact to about
+    a microsecond in the first ten seconds. Calls whose work could not be timed, as on a context
+    that has failed, are counted in the file's "otherData".
 
     Args:
         path: the file; it is opened at once and written when the block ends. Without one, read

@@ -32,6 +32,7 @@ class DeviceSpan(NamedTuple):
 
     Attributes:
         flow: the number that connects it to the call that queued it.
+        kernels: of the replay of a graph, each kernel with the number of its launches.
     """
 
     ordinal: int
@@ -41,16 +42,18 @@ class DeviceSpan(NamedTuple):
     start_ns: float
     duration_ns: float
     flow: int
+    kernels: tuple[tuple[str, int], ...] = ()
 
 
 class Queued(NamedTuple):
-    """A call that queues work: its name, its stream and the event before the work."""
+    """A call that queues work: its name, stream, kernels, and the event before the work."""
 
     times: ContextTimes
     stream: StreamHandle
     name: str
     category: str
     start: _Mark
+    kernels: tuple[tuple[str, int], ...]
 
 
 class DeviceTimes:
@@ -74,7 +77,13 @@ class DeviceTimes:
         for _, context in list(self._streams.values()):
             self._times_of(context)
 
-    def begin(self, name: str, category: str, stream: CUstream) -> Queued | None:
+    def begin(
+        self,
+        name: str,
+        category: str,
+        stream: CUstream,
+        kernels: tuple[tuple[str, int], ...] = (),
+    ) -> Queued | None:
         """Record an event before the work that a call queues on a stream.
 
         Return None where there are no times: on a stream that captures, as nothing runs, on one
@@ -92,7 +101,7 @@ class DeviceTimes:
         if times is None or start is None:
             self._untimed.append(context.ordinal)
             return None
-        return Queued(times, handle, name, category, start)
+        return Queued(times, handle, name, category, start, kernels)
 
     def end(self, queued: Queued) -> int | None:
         """Record an event after it; return the number that connects the work to the call."""
@@ -279,7 +288,7 @@ class ContextTimes(Closeable):
                 self.untimed.append(queued.name)
             else:
                 labels = self.ordinal, int(queued.stream.raw), queued.name, queued.category
-                self._placed.append(DeviceSpan(*labels, since, duration, flow))
+                self._placed.append(DeviceSpan(*labels, since, duration, flow, queued.kernels))
 
     def _located(self) -> float | None:
         """Return the origin on the host's clock, by the later event with the shortest wait."""

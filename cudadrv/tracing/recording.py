@@ -31,6 +31,7 @@ from ..driver.types import Dependent
 from ..errors import ClosedError, DriverSymbolMissingError, InvalidValueError
 from ..launch.launcher import LauncherState
 from .device_times import DeviceSpan, DeviceTimes
+from .graph_kernels import FOLLOWED, GraphKernels, NodeReader
 
 _DEVICE_PROCESS: Final = (
     1_000_000  # the process number of device 0 in the trace; above any real one
@@ -190,6 +191,7 @@ class TracedApi:
         self._recorder: Recorder | None = None
         self._is_installed = False
         self._kernels: dict[int, str] = {}
+        self._graphs = GraphKernels()
 
     def install(self) -> None:
         """Replace the driver's functions, which `Driver.api` holds.
@@ -228,6 +230,8 @@ class TracedApi:
             span = SPANS.get(name)
             if span is not None:
                 return partial(self._call, name, span)
+            if name in FOLLOWED:
+                return partial(self._follow, name)
             if name == "cuModuleUnload":
                 return self._unload_module
         return getattr(self.inner, name)
@@ -238,14 +242,24 @@ class TracedApi:
         return self.inner.cuModuleUnload(module)
 
     # The functions of the driver have no signature in common.
+    def _follow(self, name: str, /, *args: Any) -> Any:
+        """Call a function that changes an executable graph."""
+        result = getattr(self.inner, name)(*args)
+        if not result[0]:
+            self._graphs.follow(name, args, result, NodeReader(self.inner, self._kernel_name))
+        return result
+
     def _call(self, name: str, span: TracedCall, /, *args: Any) -> Any:
         """Call a function of the driver, timed on the host and on its stream, if it has one."""
-        function = getattr(self.inner, name)
+        function = partial(self._follow, name) if name in FOLLOWED else getattr(self.inner, name)
         recorder = self._recorder
         if recorder is None:
             return function(*args)
         title, stream = self._shown(name, span, args)
-        queued = None if stream is None else recorder.devices.begin(title, span.category, stream)
+        kernels = self._graphs.of(args[0]) if name == "cuGraphLaunch" else ()
+        queued = None
+        if stream is not None:
+            queued = recorder.devices.begin(title, span.category, stream, kernels)
         start = recorder.begin(title)
         code, flow = 0, None
         try:
@@ -278,9 +292,10 @@ class TracedApi:
                     except ClosedError:
                         continue
                     self._kernels[number] = kernel
-            name = self._kernels.get(handle, f"kernel {handle:#x}")
-            if name not in self.symbols:
-                self.symbols[name] = self._symbol(function) or name
+            symbol = self._symbol(function)
+            # A kernel without a launcher is in a graph, or of another library.
+            name = self._kernels.get(handle) or symbol or f"kernel {handle:#x}"
+            self.symbols.setdefault(name, symbol or name)
         return name
 
     def _symbol(self, function: CUfunction) -> str:
@@ -428,7 +443,10 @@ def device_events(
             yield naming("process_name", track[0], 0, f"device {span.ordinal}")
             yield naming("thread_name", *track, f"stream {span.stream:#x}")
         start_us = microseconds(span.start_ns)
-        yield complete_event(span.name, span.category, *track, start_us, span.duration_ns / 1e3)
+        event = complete_event(span.name, span.category, *track, start_us, span.duration_ns / 1e3)
+        if span.kernels:
+            event["args"] = {"kernels": dict(span.kernels)}
+        yield event
         yield flow_event("f", span.flow, *track, start_us)
 
 

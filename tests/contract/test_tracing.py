@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import cudadrv
 import ptx
 from cudadrv import LaunchConfig
 from cudadrv.errors import ClosedError, InvalidValueError
+from cudadrv.graph import Graph, GraphExec, GraphNode, KernelNode
 from cudadrv.tracing import trace
 
 from .conftest import compile_module
@@ -140,6 +142,76 @@ def test_a_capture_is_not_disturbed_and_its_replay_is_one_span(
     assert stream.to_host(out).tolist() == [6]
     assert len(spans(path, "add", device=True)) == 0
     assert len(spans(path, "cuGraphLaunch", device=True)) == 2
+
+
+def test_the_replay_of_a_graph_lists_its_kernels(
+    stream: cudadrv.Stream, add: cudadrv.Kernel, tmp_path: Path
+) -> None:
+    context, out = stream.context, stream.zeros(1, "i4")
+    two = compile_module(
+        context,
+        """
+        extern "C" __global__ void first(int* out) { *out += 1; }
+        extern "C" __global__ void second(int* out) { *out += 100; }
+        """,
+    )
+    first, second = two.kernel("first"), two.kernel("second")
+
+    def built(*kernels: cudadrv.Kernel) -> Graph:
+        graph = context.new_graph()
+        before: tuple[GraphNode, ...] = ()
+        for kernel in kernels:
+            before = (graph.add_kernel(kernel, ONE, out, after=before),)
+        return graph
+
+    def updated() -> GraphExec:
+        ready = built(first, second).instantiate()
+        ready.update(built(second, second))
+        return ready
+
+    def changed(*, enabled: bool) -> GraphExec:
+        graph = built(first, first, second)
+        ready = graph.instantiate()
+        node = next(node for node in graph.nodes if isinstance(node, KernelNode))
+        node.update_in(ready, second, ONE, out)
+        ready.enable(node, enabled)
+        return ready
+
+    def with_child() -> GraphExec:
+        graph = built(first)
+        graph.add_graph(built(second, first), after=graph.nodes)
+        return graph.instantiate()
+
+    def captured() -> GraphExec:
+        with stream.capture() as graph:
+            second.launch(stream, ONE, out)
+            stream.fill(out, 0)
+            add.launch(stream, ONE, out, 5)
+        return graph.instantiate()
+
+    before = built(first).instantiate()
+    ways: dict[str, tuple[Callable[[], GraphExec], dict[str, int]]] = {
+        "made before the trace": (lambda: before, {}),
+        "built": (lambda: built(first, second, first).instantiate(), {"first": 2, "second": 1}),
+        "cloned": (lambda: built(second).clone().instantiate(), {"second": 1}),
+        "updated": (updated, {"second": 2}),
+        "a node changed": (lambda: changed(enabled=True), {"first": 1, "second": 2}),
+        "a node disabled": (lambda: changed(enabled=False), {"first": 1, "second": 1}),
+        "with a child": (with_child, {"first": 2, "second": 1}),
+        "captured": (captured, {"second": 1, "add": 1}),
+    }
+    path = tmp_path / "trace.json"
+    with trace(path) as recorded:
+        for make, _ in ways.values():
+            ready = make()
+            ready.launch(stream)
+            stream.synchronize()
+            ready.close()  # the driver may reuse its handle for the next one
+    replays = [span for span in recorded.device_spans if span.name == "cuGraphLaunch"]
+    found = dict(zip(ways, (dict(span.kernels) for span in replays), strict=True))
+    assert found == {way: kernels for way, (_, kernels) in ways.items()}
+    written = spans(path, "cuGraphLaunch", device=True)
+    assert [each.get("args", {}).get("kernels", {}) for each in written] == list(found.values())
 
 
 def test_threads_and_streams_are_distinguished(

@@ -118,6 +118,10 @@ GRAPH_CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     ("cuGraphNodeGetDependentNodes", "h_node"): (
         "node", lambda api, h: api.cuGraphNodeGetDependentNodes(h, 1)),
     ("cuGraphGetRootNodes", "h_graph"): ("graph", lambda api, h: api.cuGraphGetRootNodes(h, 1)),
+    ("cuGraphChildGraphNodeGetGraph", "h_node"): (
+        "child node", lambda api, h: api.cuGraphChildGraphNodeGetGraph(h)),
+    ("cuGraphKernelNodeGetParams", "h_node"): (
+        "kernel node", lambda api, h: api.cuGraphKernelNodeGetParams(h)),
     ("cuGraphKernelNodeGetAttribute", "h_node"): (
         "kernel node", lambda api, h: api.cuGraphKernelNodeGetAttribute(h, COOPERATIVE)),
     ("cuGraphKernelNodeCopyAttributes", "dst"): (

@@ -130,6 +130,13 @@ def a_node(api: Emulator) -> CUgraphNode:
     return ok(api.cuGraphAddNode(a_graph(api), None, None, 0, params()))
 
 
+def a_child_node(api: Emulator) -> CUgraphNode:
+    found = CUgraphNodeParams()
+    found.type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH
+    found.graph.graph = a_graph(api)
+    return ok(api.cuGraphAddNode(a_graph(api), None, None, 0, found))
+
+
 def a_kernel_node(api: Emulator) -> CUgraphNode:
     found = CUgraphNodeParams()
     found.type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
@@ -260,6 +267,7 @@ KINDS: Final = {
     "function": Kind(a_function, unload, 400),
     "graph": Kind(a_graph, lambda api, h: api.cuGraphDestroy(h), 1, None),
     "node": Kind(a_node, lambda api, h: api.cuGraphDestroyNode(h), 1, None),
+    "child node": Kind(a_child_node, lambda api, h: api.cuGraphDestroyNode(h), 1, None),
     "kernel node": Kind(a_kernel_node, lambda api, h: api.cuGraphDestroyNode(h), 1, None),
     "kernel executable": Kind(
         a_kernel_executable, lambda api, h: api.cuGraphExecDestroy(h), 1, None

@@ -96,6 +96,9 @@ def test_a_kernels_node_returns_its_launch_and_may_be_made_again_of_it(api: Emul
     assert (kernel.gridDimX, kernel.blockDimX, kernel.blockDimY) == (1, 4, 2)
     assert (kernel.sharedMemBytes, int(kernel.func), int(kernel.kern)) == (16, int(fill), 0)
     assert int(kernel.ctx) == int(ok(api.cuCtxGetCurrent()))
+    same = ok(api.cuGraphKernelNodeGetParams(nodes[0]))
+    for field in ("blockDimY", "sharedMemBytes", "kernelParams", "func", "kern", "ctx"):
+        assert int(getattr(same, field)) == int(getattr(kernel, field)), field
     ok(api.cuGraphNodeSetParams(nodes[0], found))
     copy = ok(api.cuGraphCreate(0))
     added(api, copy, found)

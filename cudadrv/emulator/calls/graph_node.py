@@ -16,6 +16,7 @@ from typing import Final
 
 from ...driver._api import (
     CUDA_CONDITIONAL_NODE_PARAMS,
+    CUDA_KERNEL_NODE_PARAMS,
     CUcontext,
     CUDA_MEMSET_NODE_PARAMS_v2,
     CUfunction,
@@ -79,7 +80,7 @@ _BODIES_OFFSET: Final = 16  # of phGraph_out in CUDA_CONDITIONAL_NODE_PARAMS
 _ASSIGN_DEFAULT: Final = 1
 _FIXED: Final = UNCOPIED | {NodeKind.CHILD}
 _UNION: Final = 16  # offset of one kind's parameters in CUgraphNodeParams
-_KERNEL: Final = struct.Struct("<Q7I4xQQQQ")  # CUDA_KERNEL_NODE_PARAMS_v3, as far as it is used
+_KERNEL: Final = struct.Struct("<Q7I4xQQQQ")  # CUDA_KERNEL_NODE_PARAMS_v2 and _v3
 _CONDITION: Final = struct.Struct("<QiIQQ")  # CUDA_CONDITIONAL_NODE_PARAMS
 _ALLOCATION: Final = struct.Struct("<iiii72xQQQQ")  # CUDA_MEM_ALLOC_NODE_PARAMS_v2
 
@@ -542,6 +543,17 @@ class GraphNodeCalls(DriverCalls):
                 if node.original is original:
                     return SUCCESS, self._state.handles.handle_of_node(node)
         raise invalid_value("the graph is no clone of the one that the node is of")
+
+    @call
+    def cuGraphKernelNodeGetParams(
+        self, h_node: CUgraphNode, /
+    ) -> tuple[CUresult, CUDA_KERNEL_NODE_PARAMS]:
+        """Return the launch of a kernel's node; its arguments are valid until it is changed."""
+        node = self._state.handles.node(h_node)
+        native = self._native_kernel_params(node, self._launch_of(node))
+        params = CUDA_KERNEL_NODE_PARAMS()
+        ctypes.memmove(params.getPtr(), native, len(native))
+        return SUCCESS, params
 
     @call
     def cuGraphKernelNodeGetAttribute(

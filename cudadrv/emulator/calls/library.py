@@ -126,7 +126,7 @@ class LibraryCalls(DriverCalls):
         return SUCCESS, self._kernel(kernel).library.handle
 
     @call
-    def cuKernelGetName(self, kernel: int, /) -> tuple[CUresult, bytes]:
+    def cuKernelGetName(self, kernel: int, /) -> tuple[CUresult, bytes | None]:
         """Return its name in the PTX; as with a function, a null handle is an invalid value."""
         if not int(kernel):
             raise invalid_value("the kernel is null")

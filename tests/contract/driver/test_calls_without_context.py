@@ -114,6 +114,9 @@ IN_A_CALL = frozenset(
     [
         "cuCtxSynchronize",
         "cuEventCreate",
+        "cuGraphChildGraphNodeGetGraph",  # these three by a trace, in the call that it records
+        "cuGraphKernelNodeGetParams",
+        "cuKernelGetName",
         "cuGraphicsMapResources",
         "cuLinkAddData",
         "cuLinkComplete",

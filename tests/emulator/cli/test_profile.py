@@ -37,6 +37,32 @@ sys.exit(int(sys.argv[1]))
 '''
 
 
+GRAPHS = """
+import numpy as np
+import cudadrv
+context = cudadrv.cuda_context_for(0)
+module = context.compile(
+    'extern "C" __global__ void a(int* x) { x[threadIdx.x] += 1; }'
+    'extern "C" __global__ void b(int* x) { x[threadIdx.x] *= 2; }'
+)
+a, b = module.kernel("a"), module.kernel("b")
+stream = context.default_stream
+config = cudadrv.LaunchConfig(1, 32)
+x = stream.to_device(np.ones(32, np.int32))
+with stream.capture() as graph:
+    a.launch(stream, config, x)
+    b.launch(stream, config, x)
+    a.launch(stream, config, x)
+captured = graph.instantiate()
+for _ in range(3):
+    captured.launch(stream)
+built = context.new_graph()
+built.add_kernel(b, config, x)
+built.instantiate().launch(stream)
+print(stream.to_host(x)[0])
+"""
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Command:
     return command(capsys)
@@ -84,6 +110,30 @@ def test_bounds_follow_from_the_counted_sectors_and_instructions(run: Command, s
     assert 5 <= instructions <= 20
     assert work["cuMemcpyHtoDAsync"]["bound"] is None
     assert sum(each["share"] for each in document["work"]) == pytest.approx(1)
+
+
+def test_profile_lists_the_kernels_of_each_graph_with_their_launches_in_all_replays(
+    run: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "graphs.py"
+    file.write_text(GRAPHS)
+    with emulator.session():
+        table = run("profile", str(file)).stdout.splitlines()
+        output = run("profile", "--bounds", "--json", str(file)).stdout.splitlines()
+    assert table[0] == output[0] == "58"  # x becomes 2 (x + 1) + 1 three times, and is doubled
+    rows = [line.split()[:4] for line in table]
+    parts = [tuple(row) for row in rows if row[0] in ("a", "b")]
+    assert sorted(parts) == [("a", "0", "6", "-"), ("b", "0", "1", "-"), ("b", "0", "3", "-")]
+    assert sorted(row[2] for row in rows if row[0] == "cuGraphLaunch") == ["1", "3"]
+    graphs = {
+        tuple((each["what"], each["count"]) for each in row["kernels"]): row["bound"]
+        for row in json.loads(output[-1])["work"]
+        if row["what"] == "cuGraphLaunch"
+    }
+    both, one = graphs.pop((("a", 6), ("b", 3))), graphs.pop((("b", 1),))
+    assert not graphs
+    # The kernels move the same bytes.
+    assert both["memory_us"] == pytest.approx(3 * one["memory_us"])
 
 
 def test_profile_of_a_script_that_a_fault_ends_has_the_work_before_it(
