@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ptx.read_only import Guarded
 
 from .. import border, errors
-from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
+from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool, driver as bindings
 from .context_handle import ContextHandle
 from .driver_api import DriverApi
 from .driver_selection import Driver, call_bound, checked, current, device_count, failure
@@ -296,7 +296,7 @@ def driver_version() -> tuple[int, int]:
     """Return the CUDA version that the driver supports, such as (13, 0)."""
     api, doing = current().api, "querying the driver's version"
     version = checked(api, "cuDriverGetVersion", api.cuDriverGetVersion(), doing)
-    return version // 1000, version % 1000 // 10
+    return _version_of(version)
 
 
 @contextmanager
@@ -315,6 +315,26 @@ def needs_version(operation: str, since: tuple[int, int]) -> Iterator[None]:
             f"the driver has CUDA {installed}"
             f"\n  {error}"
         ) from error
+
+
+def require_version(operation: str, since: tuple[int, int]) -> None:
+    """Raise if the driver or cuda-bindings is of an older version of CUDA.
+
+    Raises:
+        UnsupportedError: one is; the text names the version that the operation needs, and both.
+    """
+    installed, of_bindings = driver_version(), _version_of(bindings.CUDA_VERSION)
+    if min(installed, of_bindings) < since:
+        shown = [".".join(map(str, version)) for version in (since, installed, of_bindings)]
+        raise errors.UnsupportedError(
+            f"{operation} needs a driver and cuda-bindings of CUDA {shown[0]}: "
+            f"the driver has CUDA {shown[1]}"
+            f"\n  cuda-bindings has CUDA {shown[2]}"
+        )
+
+
+def _version_of(number: int) -> tuple[int, int]:
+    return number // 1000, number % 1000 // 10
 
 
 def require_feature(feature: str, device: Device, attribute: int) -> None:

@@ -36,8 +36,15 @@ if TYPE_CHECKING:
 
 
 _NON_PORTABLE_CLUSTER: Final = 16
+# Launch attributes that older bindings do not name.
+CLUSTER_SIZE_MODE: Final = 17  # CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
+SHARED_MEMORY_MODE: Final = 18  # CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
+_REQUIRE_PORTABLE, _ALLOW_NON_PORTABLE = 1, 2  # of both
+_OVERSIZED: Final = (3, 4)
+_MAX_OVERSIZED: Final = 150  # CU_DEVICE_ATTRIBUTE_MAX_OVERSIZED_SHARED_MEMORY_PER_BLOCK
 _APPROVED_SHAPES: Final = 64
 _WORD: Final = 8  # bytes of an address
+_MAX_SHARED: Final = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
 _T = TypeVar("_T")
 
@@ -95,7 +102,7 @@ def check(
     if not is_node and shape in function.approved:
         return
     _check_extents(function, shape, device)
-    _check_shared(function, shape)
+    _check_shared(function, shape, device)
     if not is_node:
         _check_named_cluster(function, shape)
     _check_cluster(function, shape, device)
@@ -137,12 +144,35 @@ def _check_extents(function: KernelFunction, shape: Shape, device: DeviceState) 
         )
 
 
-def _check_shared(function: KernelFunction, shape: Shape) -> None:
-    if shape.shared_bytes > function.max_dynamic:
+def _check_shared(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
+    mode = shape.mode(SHARED_MEMORY_MODE)
+    if mode:
+        _check_shared_of_mode(function, shape, device, mode)
+    elif shape.shared_bytes > function.max_dynamic:
         raise invalid_value(
             f"kernel {function.shown}: {shape.shared_bytes} bytes of dynamic shared memory are "
             f"above the limit of {function.max_dynamic}; raise it with "
             "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
+        )
+
+
+def _check_shared_of_mode(
+    function: KernelFunction, shape: Shape, device: DeviceState, mode: int
+) -> None:
+    """Check dynamic shared memory by a mode, in place of the function's limit.
+
+    Source: CUsharedMemoryMode in the CUDA Driver API manual.
+    """
+    limits = [device.attributes[int(_MAX_SHARED)]]
+    if mode != _REQUIRE_PORTABLE:
+        limits.append(device.model.max_shared_per_block)
+    if mode in _OVERSIZED:
+        limits.append(device.attributes.get(_MAX_OVERSIZED, 0))
+    limit = max(limits) - function.signature.shared_bytes
+    if shape.shared_bytes > limit:
+        raise invalid_value(
+            f"kernel {function.shown}: {shape.shared_bytes} bytes of dynamic shared memory are "
+            f"above the limit of {limit} by shared memory mode {mode}"
         )
 
 
@@ -171,7 +201,7 @@ def _check_cluster(function: KernelFunction, shape: Shape, device: DeviceState) 
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
             f"devices of compute capability {device.profile.compute_capability} have no clusters",
         )
-    max_blocks = _NON_PORTABLE_CLUSTER if function.non_portable else portable
+    max_blocks = largest_cluster(function, shape, device)
     max_blocks = max(1, min((max_blocks, *function.directives.get("maxclusterrank", ()))))
     blocks = cluster[0] * cluster[1] * cluster[2]
     grid = function.blocks_of(shape.grid)
@@ -186,6 +216,14 @@ def _check_cluster(function: KernelFunction, shape: Shape, device: DeviceState) 
             f"or are not of 1 to {max_blocks} blocks"
             + (f"; the kernel requires {function.cluster}" if any(function.cluster) else ""),
         )
+
+
+def largest_cluster(function: KernelFunction, shape: Shape, device: DeviceState) -> int:
+    """Return the most blocks of a cluster, 0 on a device without clusters."""
+    portable = device.profile.architecture.max_cluster
+    mode = shape.mode(CLUSTER_SIZE_MODE)
+    is_large = mode == _ALLOW_NON_PORTABLE if mode else function.non_portable
+    return _NON_PORTABLE_CLUSTER if is_large and portable else portable
 
 
 def _check_cooperative(function: KernelFunction, shape: Shape, device: DeviceState) -> None:

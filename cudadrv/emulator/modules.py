@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -31,7 +32,7 @@ class Shape(NamedTuple):
 
     Attributes:
         cluster: None where the launch names none.
-        hints: the number and the bytes of each launch attribute that has no effect here.
+        hints: the number and the bytes of each other launch attribute; most have no effect here.
     """
 
     grid: Dim3
@@ -40,6 +41,13 @@ class Shape(NamedTuple):
     cooperative: bool = False
     cluster: Dim3 | None = None
     hints: tuple[tuple[int, bytes], ...] = ()
+
+    def mode(self, number: int) -> int:
+        """Return the mode that a launch attribute sets; 0, the default one, without it."""
+        for hint, value in self.hints:
+            if hint == number:
+                return int.from_bytes(value[:4], sys.byteorder)
+        return 0
 
 
 MAX_PARAMETER_BYTES: Final = 32764

@@ -86,7 +86,7 @@ def kernel_work(
             f"kernel {kernel.name!r} with {config} as a node: edges alone order a graph\n"
             f"  {_CAPTURE}"
         )
-    kernel._allow_shared(config.shared_bytes)
+    kernel._allow_shared_of(config)
     read, block = kernel._packing.pack(args, module._default_stream())
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_KERNEL)
     launch = params.kernel

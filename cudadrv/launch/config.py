@@ -25,6 +25,10 @@ from ..memory.buffer import DeviceData
 Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 MemoryDomain: TypeAlias = Literal["default", "remote"]
 CacheProperty: TypeAlias = Literal["normal", "streaming", "persisting"]
+ClusterSizeMode: TypeAlias = Literal["require_portable", "allow_non_portable"]
+SharedMemoryMode: TypeAlias = Literal[
+    "require_portable", "allow_non_portable", "allow_oversized", "prefer_oversized"
+]
 
 _DOMAINS: Final = {
     "default": CUlaunchMemSyncDomain.CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT,
@@ -35,6 +39,11 @@ _PROPERTIES: Final = {
     "streaming": CUaccessProperty.CU_ACCESS_PROPERTY_STREAMING,
     "persisting": CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING,
 }
+# CUlaunchAttributePortableClusterMode and CUsharedMemoryMode, which older bindings lack.
+_CLUSTER_SIZE_MODES: Final = {"require_portable": 1, "allow_non_portable": 2}
+_SHARED_MEMORY_MODES: Final = {
+    "require_portable": 1, "allow_non_portable": 2, "allow_oversized": 3, "prefer_oversized": 4,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +106,7 @@ class LaunchAttributes:
     """Requests of a launch to the scheduler and the caches; None is the driver's default.
 
     No attribute changes what a correct kernel computes. On the emulator only `completion_event`
-    has an effect.
+    and the two modes have an effect.
 
     Args:
         priority: instead of the stream's; lower runs first (`Context.priority_range`).
@@ -110,6 +119,13 @@ class LaunchAttributes:
             newer).
         completion_event: an event without timing, of the kernel's context. It is recorded when all
             blocks of the kernel have begun. Such a launch takes some microseconds more.
+        nvlink_centric: whether blocks are scheduled for most traffic over NVLink (CUDA 13.0).
+        cluster_size_mode: whether clusters may be larger than every device with clusters allows,
+            instead of `KernelAttributes.allows_non_portable_clusters` (CUDA 13.2).
+        shared_memory_mode: how much shared memory a block may request: at most 48 KiB, as much as
+            the device allows, or an oversized amount with an L1 cache of 8 KiB (CUDA 13.2; the
+            oversized ones CUDA 13.4 and a device that has
+            `DeviceAttribute.MAX_OVERSIZED_SHARED_MEMORY_PER_BLOCK`).
 
     Raises:
         LaunchConfigError: a value is out of its range.
@@ -123,6 +139,9 @@ class LaunchAttributes:
     shared_carveout: int | None = None
     access_window: AccessWindow | None = None
     completion_event: Event | None = None
+    nvlink_centric: bool | None = None
+    cluster_size_mode: ClusterSizeMode | None = None
+    shared_memory_mode: SharedMemoryMode | None = None
 
     def __post_init__(self) -> None:
         if self.priority is not None:
@@ -138,6 +157,11 @@ class LaunchAttributes:
             if not 0 <= percent <= 100:
                 raise LaunchConfigError(f"shared_carveout is {percent}: give 0 to 100 percent")
             object.__setattr__(self, "shared_carveout", percent)
+        border.optional("LaunchAttributes: nvlink_centric", self.nvlink_centric, bool)
+        if self.cluster_size_mode is not None:
+            _one_of("cluster_size_mode", self.cluster_size_mode, _CLUSTER_SIZE_MODES)
+        if self.shared_memory_mode is not None:
+            _one_of("shared_memory_mode", self.shared_memory_mode, _SHARED_MEMORY_MODES)
         border.optional("LaunchAttributes: access_window", self.access_window, AccessWindow)
         border.optional("LaunchAttributes: completion_event", self.completion_event, Event)
         event = self.completion_event
@@ -361,6 +385,18 @@ def _further_attributes(requests: LaunchAttributes) -> Iterator[tuple[_Id, Fill]
     if requests.completion_event is not None:
         set_event = partial(_set_event, requests.completion_event)
         yield _Id.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, set_event
+    # Older bindings lack these numbers: `check_support` has rejected them there.
+    if requests.nvlink_centric is not None:
+        is_centric = int(requests.nvlink_centric)
+        set_centric = partial(_set, "nvlinkUtilCentricScheduling", is_centric)
+        yield _Id.CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, set_centric
+    if requests.cluster_size_mode is not None:
+        mode = _CLUSTER_SIZE_MODES[requests.cluster_size_mode]
+        set_mode = partial(_set, "portableClusterSizeMode", mode)
+        yield _Id.CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE, set_mode
+    if requests.shared_memory_mode is not None:
+        mode = _SHARED_MEMORY_MODES[requests.shared_memory_mode]
+        yield _Id.CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE, partial(_set, "sharedMemoryMode", mode)
 
 
 def _set(name: str, value: int, native: CUlaunchAttributeValue) -> None:

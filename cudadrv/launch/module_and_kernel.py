@@ -31,6 +31,7 @@ from ..memory.buffer import DeviceBuffer, owning
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
 from .arguments import KernelParameter
+from .attribute_support import check_support, max_shared_bytes
 from .config import NO_ATTRIBUTES, LaunchConfig, native_config
 from .images import ImageLike, as_loadable, bytes_of, disassembled, loaded
 from .jit_options import JitOptions
@@ -278,7 +279,7 @@ class Kernel(NotCopyable):
             stream._require(self._module.context, f"kernel {self._name!r}", _ELSEWHERE)
         if config is not self._checked:
             self._check_config(config)
-        self._allow_shared(config.shared_bytes)
+        self._allow_shared_of(config)
         state = LauncherState(
             self._packing,
             self._module,
@@ -470,7 +471,7 @@ class Kernel(NotCopyable):
         quantity: str,
     ) -> int:
         """Query the driver for a number of a configuration's clusters."""
-        self._allow_shared(config.shared_bytes)
+        self._allow_shared_of(config)
         function, module = self._loaded()
         code, count = module.context.call(query, function, native_config(config))
         if code:
@@ -513,6 +514,10 @@ class Kernel(NotCopyable):
         if isinstance(module, ClosedHandle):
             raise module.error_of(f"the module of kernel {self._name!r} was closed")
         return self._function, module
+
+    def _allow_shared_of(self, config: LaunchConfig) -> None:
+        if config.attributes.shared_memory_mode is None:  # else the driver ignores the limit
+            self._allow_shared(config.shared_bytes)
 
     def _allow_shared(self, nbytes: int) -> None:
         """Request dynamic shared memory above 48 KiB from the driver, once per kernel."""
@@ -561,7 +566,9 @@ class Kernel(NotCopyable):
         required = self._signature.required_block
         if required is not None and config.block != required:
             raise self._unlaunchable(f"block {config.block}, but it was compiled for {required}")
-        self._check_shared(config.shared_bytes)
+        if config.attributes is not NO_ATTRIBUTES:
+            check_support(config.attributes, device)
+        self._check_shared(config)
         if config.cluster is not None:
             self._check_cluster(config.grid, config.cluster)
         if config.programmatic and device.compute_capability < (9, 0):
@@ -575,17 +582,15 @@ class Kernel(NotCopyable):
         elif not config.cooperative:
             self._checked = config
 
-    def _check_shared(self, nbytes: int) -> None:
-        device = self._module.context.device
+    def _check_shared(self, config: LaunchConfig) -> None:
+        device, mode = self._module.context.device, config.attributes.shared_memory_mode
         static = self._attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
-        limit = max(
-            device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-            device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-        )
-        if static + nbytes > limit:
+        limit = max_shared_bytes(device, mode)
+        if static + config.shared_bytes > limit:
             raise self._unlaunchable(
-                f"{nbytes} bytes of dynamic and {static} of static shared memory\n"
+                f"{config.shared_bytes} bytes of dynamic and {static} of static shared memory\n"
                 f"  {device!r} allows {limit} a block"
+                f"{'' if mode is None else f' with shared_memory_mode {mode!r}'}"
             )
 
     def _check_cluster(self, grid: Dim3, cluster: Dim3) -> None:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.driver._api import CUkernelNodeAttrID as _Id
-from cudadrv.errors import ArgumentTypeError, ClosedError, LaunchConfigError, WrongDeviceError
+from cudadrv.driver._api import CUkernelNodeAttrID as _Id, driver
+from cudadrv.errors import (
+    ArgumentTypeError,
+    ClosedError,
+    CudaError,
+    LaunchConfigError,
+    UnsupportedError,
+    WrongDeviceError,
+)
 from cudadrv.launch import AccessWindow, LaunchAttributes
+from cudadrv.launch.config import ClusterSizeMode, SharedMemoryMode
 
 from .conftest import all_functions
+from .test_launch_values import passed
 
 SOURCE = """
 extern "C" __global__ void add(int* x, int step)
@@ -165,6 +175,9 @@ def test_a_node_has_no_completion_event(kernels: cudadrv.Module, stream: cudadrv
         ({"shared_carveout": 101}, "shared_carveout is 101: give 0 to 100 percent"),
         ({"shared_carveout": -1}, "shared_carveout is -1: give 0 to 100 percent"),
         ({"shared_carveout": 0.5}, "shared_carveout is 0.5: give 0 to 100 percent"),
+        ({"cluster_size_mode": "large"}, "cluster_size_mode is 'large': give one of require_port"),
+        ({"cluster_size_mode": "allow_oversized"}, "cluster_size_mode is 'allow_oversized': give"),
+        ({"shared_memory_mode": 2}, "shared_memory_mode is 2: give one of require_portable, allow"),
     ],
 )
 def test_values_out_of_range_are_rejected(given: dict[str, Any], message: str) -> None:
@@ -176,6 +189,8 @@ def test_values_out_of_range_are_rejected(given: dict[str, Any], message: str) -
 def test_values_of_another_type_are_rejected() -> None:
     with pytest.raises(ArgumentTypeError, match="access_window is .* give an AccessWindow"):
         LaunchAttributes(access_window=(4096, 4))  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(ArgumentTypeError, match="nvlink_centric is 1, .* give a bool"):
+        LaunchAttributes(nvlink_centric=1)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(ArgumentTypeError, match="completion_event is 3, .* give an Event"):
         LaunchAttributes(completion_event=3)  # type: ignore[arg-type]  # the mistake
 
@@ -188,6 +203,171 @@ def test_the_least_and_the_greatest_values_are_accepted() -> None:
             for miss in ("normal", "streaming"):
                 window = AccessWindow(1, 1, ratio, hit, miss)
                 assert (window.hit_ratio, window.hit, window.miss) == (ratio, hit, miss)
+
+
+class Newer(NamedTuple):
+    """A value of an attribute that older drivers and bindings lack, and what the driver gets."""
+
+    name: str
+    value: object
+    since: tuple[int, int]
+    number: int
+    field: str
+    native: int
+
+
+NEWER: Final = [
+    Newer(name, value, since, number, field, native)
+    for name, since, number, field, values in (
+        ("nvlink_centric", (13, 0), 16, "nvlinkUtilCentricScheduling", {False: 0, True: 1}),
+        ("cluster_size_mode", (13, 2), 17, "portableClusterSizeMode",
+         {"require_portable": 1, "allow_non_portable": 2}),
+        ("shared_memory_mode", (13, 2), 18, "sharedMemoryMode",
+         {"require_portable": 1, "allow_non_portable": 2}),
+    )
+    for value, native in values.items()
+]  # fmt: skip
+
+
+def newest_of_both() -> tuple[int, int]:
+    """Return the version of CUDA that the driver and the bindings have."""
+    bindings = driver.CUDA_VERSION
+    return min(cudadrv.driver_version(), (bindings // 1000, bindings % 1000 // 10))
+
+
+def wrong_rejections(
+    kernels: cudadrv.Module, stream: cudadrv.Stream, names: Sequence[str]
+) -> list[str]:
+    """Launch, and add as a node, each attribute that is too new; return what is not rejected."""
+    array, wrong = stream.zeros(64, np.int32), []
+    for each in NEWER:
+        if each.name not in names:
+            continue
+        attributes = LaunchAttributes(**{each.name: each.value})  # type: ignore[arg-type]  # any
+        config = LaunchConfig(2, 32, attributes=attributes)
+        needs = (
+            f"{each.name} needs a driver and cuda-bindings of CUDA {each.since[0]}.{each.since[1]}"
+        )
+        for use in (
+            lambda config=config: kernels.kernel("add").launch(stream, config, array, 1),
+            lambda attributes=attributes: node_with(kernels, stream, attributes),
+        ):
+            try:
+                use()
+            except UnsupportedError as error:
+                if needs in str(error):
+                    continue
+            wrong.append(f"{each.name}={each.value!r}")
+    assert not stream.to_host(array).any()
+    return wrong
+
+
+def test_newer_attributes_reach_the_driver_or_are_rejected_by_version(
+    kernels: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    installed = newest_of_both()
+    wrong = wrong_rejections(
+        kernels, stream, [each.name for each in NEWER if each.since > installed]
+    )
+    array, count = stream.zeros(64, np.int32), 0
+    for each in NEWER:
+        if each.since > installed:
+            continue
+        attributes = LaunchAttributes(**{each.name: each.value})  # type: ignore[arg-type]  # any
+        config = LaunchConfig(2, 32, attributes=attributes)
+        _, values = passed(stream, config)
+        found = {number: int(getattr(value, each.field)) for number, value in values.items()}
+        if found != {each.number: each.native}:
+            wrong.append(f"{each.name}={each.value!r}: the driver gets {found}")
+        kernels.kernel("add").launch(stream, config, array, 1)
+        _, graph = node_with(kernels, stream, attributes)
+        with graph, graph.instantiate() as executable:
+            executable.launch(stream)
+        count += 1
+    assert stream.to_host(array).tolist() == [count] * 64
+    assert wrong == []
+
+
+PTX: Final = """.version 7.0\n.target sm_80\n.address_size 64
+.visible .entry add(.param .u64 x, .param .u32 step) { ret; }"""
+
+
+def test_an_older_driver_rejects_newer_attributes_with_its_version() -> None:
+    for version, names in {
+        (12, 9): ("nvlink_centric", "cluster_size_mode", "shared_memory_mode"),
+        (13, 0): ("cluster_size_mode", "shared_memory_mode"),
+        (13, 1): ("cluster_size_mode", "shared_memory_mode"),
+    }.items():
+        with cudadrv.emulator.session(driver_version=version):
+            stream = cudadrv.cuda_context_for(0).new_stream()
+            module = stream.context.load_module(PTX)
+            assert wrong_rejections(module, stream, names) == []
+
+
+def test_an_oversized_mode_needs_a_device_that_has_such_memory(
+    kernels: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    array, device = stream.zeros(32, np.int32), stream.context.device
+    for mode in ("allow_oversized", "prefer_oversized"):
+        attributes = LaunchAttributes(shared_memory_mode=mode)
+        config = LaunchConfig(1, 32, attributes=attributes)
+        try:
+            largest = device.attribute(cudadrv.driver.DeviceAttribute(150))
+        except CudaError:  # of an older driver
+            largest = 0
+        if not largest or newest_of_both() < (13, 4):
+            with pytest.raises(UnsupportedError, match=r"shared_memory_mode"):
+                kernels.kernel("add").launch(stream, config, array, 1)
+        else:
+            kernels.kernel("add").launch(stream, config, array, 1)
+
+
+def test_the_shared_memory_mode_replaces_the_limit_of_the_kernel(
+    kernels: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    device, kernel = stream.context.device, kernels.kernel("add")
+    portable = device.properties.max_shared_memory_per_block
+    largest = device.properties.max_shared_memory_per_block_optin
+    if newest_of_both() < (13, 2) or largest <= portable:
+        pytest.skip("needs CUDA 13.2, and a device with more shared memory than 48 KiB a block")
+    array = stream.zeros(32, np.int32)
+
+    def launch(mode: SharedMemoryMode, nbytes: int) -> None:
+        attributes = LaunchAttributes(shared_memory_mode=mode)
+        config = LaunchConfig(1, 32, shared_bytes=nbytes, attributes=attributes)
+        kernel.launch(stream, config, array, 1)
+
+    before = kernel.attributes.max_dynamic_shared_bytes
+    launch("require_portable", portable)
+    launch("allow_non_portable", portable + 1)
+    launch("allow_non_portable", largest)
+    assert kernel.attributes.max_dynamic_shared_bytes == before
+    with pytest.raises(LaunchConfigError, match=f"{portable} a block with shared_memory_mode 'req"):
+        launch("require_portable", portable + 1)
+    with pytest.raises(LaunchConfigError, match=f"{largest} a block with shared_memory_mode 'all"):
+        launch("allow_non_portable", largest + 1)
+    assert stream.to_host(array).tolist() == [3] * 32
+
+
+def test_the_cluster_size_mode_replaces_the_attribute_of_the_kernel(
+    kernels: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    if newest_of_both() < (13, 2) or stream.context.device.compute_capability < (9, 0):
+        pytest.skip("needs CUDA 13.2 and compute capability 9.0")
+    kernel, array = kernels.kernel("add"), stream.zeros(512, np.int32)
+
+    def config(mode: ClusterSizeMode, size: int) -> LaunchConfig:
+        attributes = LaunchAttributes(cluster_size_mode=mode)
+        return LaunchConfig(16, 32, cluster=size, attributes=attributes)
+
+    kernel.launch(stream, config("require_portable", 8), array, 1)
+    kernel.launch(stream, config("allow_non_portable", 16), array, 1)
+    assert kernel.max_potential_cluster_size(config("require_portable", 1)) == 8
+    assert kernel.max_potential_cluster_size(config("allow_non_portable", 1)) >= 16
+    kernel.attributes.allows_non_portable_clusters = 1
+    with pytest.raises(CudaError, match="cluster"):
+        kernel.launch(stream, config("require_portable", 16), array, 1)
+    assert stream.to_host(array).tolist() == [2] * 512
 
 
 def test_windows_out_of_range_are_rejected() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -30,10 +31,13 @@ from ..driver_state import DriverState
 from ..graphs import Work
 from ..host_memory import HostRange
 from ..launch import (
+    CLUSTER_SIZE_MODE,
+    SHARED_MEMORY_MODE,
     KernelCall,
     check,
     execute,
     execute_in_turns,
+    largest_cluster,
     read_parameters,
 )
 from ..modules import (
@@ -57,6 +61,13 @@ VALUE_BYTES: Final = 64  # of a CUlaunchAttributeValue
 _STACK: Final = int(CUlimit.CU_LIMIT_STACK_SIZE)
 _EARLY: Final = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 _BEGUN: Final = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
+NVLINK_CENTRIC: Final = 16  # CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+# The greatest value of attributes that older drivers reject, by the version of CUDA that has it.
+_NEWER: Final = {
+    NVLINK_CENTRIC: {(13, 0): 1},
+    CLUSTER_SIZE_MODE: {(13, 2): 2},
+    SHARED_MEMORY_MODE: {(13, 2): 2, (13, 4): 4},
+}
 _NOT_SUPPORTED: Final = (
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
@@ -104,8 +115,12 @@ class ExecutionCalls(DriverCalls):
         """Return the most blocks of a cluster; threads and memory of a block do not matter here."""
         function = function_of(self._state, func)
         self._state.handles.current()
-        max_blocks = function.module.context.device.profile.architecture.max_cluster
-        return SUCCESS, 16 if function.non_portable and max_blocks else max_blocks
+        shape = Shape((1, 1, 1), (1, 1, 1), 0)
+        for attribute in config.attrs[: config.numAttrs]:
+            version = self._state.process.driver_version
+            shape = with_attribute(shape, attribute.id, attribute.value, version)
+        device = function.module.context.device
+        return SUCCESS, largest_cluster(function, shape, device)
 
     @call
     def cuOccupancyMaxActiveClusters(
@@ -263,7 +278,8 @@ class ExecutionCalls(DriverCalls):
                     f"the emulator takes no launch attribute {int(attribute.id)}",
                 )
             else:
-                shape = with_attribute(shape, attribute.id, attribute.value)
+                version = self._state.process.driver_version
+                shape = with_attribute(shape, attribute.id, attribute.value, version)
         submit_launch(
             self._state,
             f,
@@ -333,15 +349,36 @@ def submit_launch(
             stream.capture.add_work(stream, work)
 
 
-def with_attribute(shape: Shape, attribute: int, value: CUlaunchAttributeValue) -> Shape:
-    """Return a launch's shape with an attribute; all but two have no effect here."""
+def with_attribute(
+    shape: Shape, attribute: int, value: CUlaunchAttributeValue, version: tuple[int, int]
+) -> Shape:
+    """Return a launch's shape with an attribute; most have no effect here.
+
+    Raises:
+        CallError: a driver of this version has no such attribute, or not this value.
+    """
     if attribute == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         return shape._replace(cooperative=bool(value.cooperative))
     if attribute == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         extents = value.clusterDim
         return shape._replace(cluster=(extents.x, extents.y, extents.z))
-    hints = dict(shape.hints) | {int(attribute): ctypes.string_at(value.getPtr(), VALUE_BYTES)}
+    raw = ctypes.string_at(value.getPtr(), VALUE_BYTES)
+    newer = _NEWER.get(int(attribute))
+    if newer is not None:
+        _check_newer(int(attribute), int.from_bytes(raw[:4], sys.byteorder), newer, version)
+    hints = dict(shape.hints) | {int(attribute): raw}
     return shape._replace(hints=tuple(hints.items()))
+
+
+def _check_newer(
+    attribute: int, value: int, greatest: dict[tuple[int, int], int], version: tuple[int, int]
+) -> None:
+    known = [most for since, most in greatest.items() if since <= version]
+    if not known or value > max(known):
+        raise invalid_value(
+            f"the driver of CUDA {version[0]}.{version[1]} has no launch attribute {attribute} of "
+            f"value {value}"
+        )
 
 
 def _running(

@@ -46,7 +46,7 @@ from ..pools import DEVICE, MANAGED, PINNED
 from ..streams import NON_BLOCKING, Stream, StreamCapture
 from ..timeline.queues import nothing
 from .call import DriverCalls, call, pointer_to
-from .execution import VALUE_BYTES, host_params, kernel_work, with_attribute
+from .execution import NVLINK_CENTRIC, VALUE_BYTES, host_params, kernel_work, with_attribute
 from .graph import UNCOPIED, copied_graph, forget_graph, release
 from .library import function_of
 from .memory_fill import Rows, fill_rows
@@ -304,7 +304,8 @@ class GraphNodeCalls(DriverCalls):
         launch = node.work.launch
         if launch is None or value is None:
             raise invalid_value("the node is no kernel's, or the value is null")
-        shape = with_attribute(launch.shape, attr, value)
+        version = self._state.process.driver_version
+        shape = with_attribute(launch.shape, attr, value, version)
         node.work = kernel_work(self._state, launch.function, shape, launch.parameters)
         return OK
 
@@ -569,6 +570,8 @@ class GraphNodeCalls(DriverCalls):
             extents = attribute.clusterDim
             extents.x, extents.y, extents.z = cluster
         else:
+            if int(attr) == NVLINK_CENTRIC:
+                raise invalid_value(f"launch attribute {int(attr)} of a node is not reported")
             value = dict(shape.hints).get(int(attr), bytes(VALUE_BYTES))
             ctypes.memmove(attribute.getPtr(), value, VALUE_BYTES)
         return SUCCESS, attribute

@@ -355,6 +355,9 @@ _ATTRIBUTES: Final[Mapping[str, Callable[[JsonValue], object]]] = {
     "memory_domain": JsonValue.text,
     "shared_carveout": JsonValue.integer,
     "access_window": _read_window,
+    "nvlink_centric": JsonValue.boolean,
+    "cluster_size_mode": JsonValue.text,
+    "shared_memory_mode": JsonValue.text,
 }
 
 

@@ -44,7 +44,8 @@ NULLABLE: Final = {"file", "line", "ptx_line", "block", "thread", "cluster", "re
                    "ulps"}  # fmt: skip
 OPTIONAL: Final = {"repeat", "note", "repairs", "cluster", "relative", "absolute", "ulps",
                    "programmatic", "attributes", "priority", "preferred_cluster", "memory_domain",
-                   "shared_carveout", "access_window", "hit_ratio", "hit", "miss"}  # fmt: skip
+                   "shared_carveout", "access_window", "hit_ratio", "hit", "miss",
+                   "nvlink_centric", "cluster_size_mode", "shared_memory_mode"}  # fmt: skip
 # Objects whose names are the user's, with values of one form.
 OPEN: Final = {"arguments", "expected", "tolerances"}
 
@@ -58,7 +59,8 @@ def verdict() -> tuple[KernelCase, Verdict]:
             blocks=1, block=8, cluster=1,
             attributes=LaunchAttributes(
                 priority=0, memory_domain="remote", shared_carveout=50,
-                access_window=AccessWindow(4096, 16, 0.5),
+                access_window=AccessWindow(4096, 16, 0.5), nvlink_centric=True,
+                cluster_size_mode="require_portable", shared_memory_mode="allow_non_portable",
             ),
         ),
         reference=lambda n, x: {"x": np.where(np.arange(4) < n, 6, x)},

@@ -28,6 +28,8 @@ CONFIG: Final[dict[str, Any]] = {
 ATTRIBUTES: Final[dict[str, Any]] = {
     "priority": -1, "preferred_cluster": (4, 1, 1), "memory_domain": "remote",
     "shared_carveout": 50, "access_window": AccessWindow(4096, 64, 0.5, "normal", "normal"),
+    "nvlink_centric": True, "cluster_size_mode": "allow_non_portable",
+    "shared_memory_mode": "require_portable",
 }  # fmt: skip
 REJECTED: Final = {"completion_event"}
 BASE: Final = LaunchConfig((2, 2, 1), (4, 1, 1))
