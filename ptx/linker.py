@@ -19,7 +19,7 @@ from ptx.cache.toolchain import Build
 from ptx.errors import ImageFormatError, LinkError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
-from ptx.isa.linked_text import link_texts, reject_twice_defined, undefined_in
+from ptx.isa.linked_text import link_texts, reject_twice_defined, undefined_references
 from ptx.isa.module import with_register_limit
 from ptx.isa.signature import known_signatures
 from ptx.signature import KernelSignature
@@ -428,9 +428,8 @@ def _linked_text(
         texts.insert(0, ("the LTO-IR", lto))
     try:
         text = link_texts(texts)
-        if missing := undefined_in(text):
-            users = [name for name, content in texts if missing[0] in content]
-            words = f"the inputs do not link: Undefined reference to {missing[0]!r} in {users[0]!r}"
+        for symbol, name in undefined_references(text, texts).items():
+            words = f"the inputs do not link: Undefined reference to {symbol!r} in {name!r}"
             raise LinkError(words, "", options.flags())
         if options.maxrregcount is not None:
             text = with_register_limit(text, options.maxrregcount)

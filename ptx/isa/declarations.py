@@ -26,11 +26,11 @@ _MEMORY_TYPES = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 
     "f32",
     "f64",
 }
-_OPAQUE_TYPES = frozenset({"texref", "samplerref", "surfref"})
+OPAQUE_TYPES = frozenset({"texref", "samplerref", "surfref"})
 _INITIALISED = (Space.GLOBAL, Space.CONST)
 _TYPES = {
     **dict.fromkeys((Space.CONST, Space.LOCAL, Space.SHARED, Space.PARAM), _MEMORY_TYPES),
-    Space.GLOBAL: _MEMORY_TYPES | _OPAQUE_TYPES,
+    Space.GLOBAL: _MEMORY_TYPES | OPAQUE_TYPES,
     Space.REG: _MEMORY_TYPES | {"pred"},
 }
 
@@ -290,7 +290,7 @@ def _alignments(cursor: Cursor) -> int:
 
 def _parameter_type(cursor: Cursor, space: Space, owner: ParameterOwner) -> str:
     """`.type`, one that a parameter of the owner may have."""
-    if owner is ParameterOwner.ENTRY and cursor.word[1:] in _OPAQUE_TYPES:
+    if owner is ParameterOwner.ENTRY and cursor.word[1:] in OPAQUE_TYPES:
         return cursor.advance()[1:]
     if owner is not ParameterOwner.ENTRY and cursor.word == ".pred":
         return cursor.advance()[1:]

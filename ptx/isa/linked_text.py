@@ -8,18 +8,20 @@ stays, unless there is a visible one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ptx.errors import LinkError
+from ptx.isa.declarations import OPAQUE_TYPES
 from ptx.isa.errors import syntax_error
 from ptx.isa.forms.check import SYSTEM_FUNCTIONS, check_bodies
 from ptx.isa.lexer import without_comments
-from ptx.isa.model import Linkage, Space
+from ptx.isa.model import Linkage, Space, SymbolValue
 from ptx.isa.module import PtxModule, parse
 
 _TEXT: Final = re.compile(r"\S")
+_WORD: Final = re.compile(r"[A-Za-z_$%][\w$]*")
 _LINE: Final = re.compile(r"\.(version|target|address_size|file|loc)\b[^\n]*")
 _SECTION: Final = re.compile(r"\.section\b[^\n{;]*")
 _STOP: Final = re.compile(r'"[^"\n]*"|[;{}]')
@@ -28,7 +30,7 @@ _VARIABLE: Final = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:[=,;]
 _FILE: Final = re.compile(r"(\.file\s+)(\d+)")
 _LOCATION: Final = re.compile(r"(\.loc\s+)(\d+)")
 _INLINED_FROM: Final = re.compile(r"(\.loc\s+\d+\s+\d+\s+\d+)\s*,[^\n]*")
-_SYSTEM_CALLS: Final = SYSTEM_FUNCTIONS | {"__assert_fail", "cudaGraphSetConditional"}
+_SYSTEM_CALLS: Final = SYSTEM_FUNCTIONS | {"cudaGraphSetConditional"}
 """Functions that PTX declares and the device supplies (PTX Interoperability, "System Calls")."""
 
 _SHARED_LINKAGES: Final = (Linkage.VISIBLE, Linkage.WEAK, Linkage.COMMON)
@@ -100,24 +102,52 @@ def reject_twice_defined(texts: Sequence[tuple[str, str]]) -> None:
     _chosen([(name, _definitions(parse(text))) for name, text in texts])
 
 
-def undefined_in(text: str) -> tuple[str, ...]:
-    """Return the symbols that the functions of a text use and no module has defined.
+def undefined_references(linked: str, texts: Sequence[tuple[str, str]]) -> Mapping[str, str]:
+    """Return the symbols that no text defines, each with the name of a text that declares it.
+
+    As in nvJitLink 13.5, these are all external variables, and the functions that kernels or the
+    values of variables reach.
 
     Raises:
-        PtxSyntaxError: the text is wrong at module level.
+        PtxSyntaxError: a text is wrong at module level.
     """
-    module = parse(text)
-    declared = {f.name for f in module.functions.values() if f.span is None}
-    declared |= {
+    module = parse(linked)
+    variables = {
         v.name
         for v in module.variables.values()
         if v.linkage is Linkage.EXTERN and v.space is not Space.SHARED
+        if v.ptx_type not in OPAQUE_TYPES
     }
-    declared -= _SYSTEM_CALLS | module.aliases.keys()
-    if not declared:
-        return ()
-    used = [module.uses(f.name).names for f in module.functions.values() if f.span is not None]
-    return tuple(sorted(declared.intersection(frozenset[str]().union(*used))))
+    functions = {f.name for f in module.functions.values() if f.span is None and not f.is_entry}
+    functions -= _SYSTEM_CALLS | module.aliases.keys()
+    missing = variables | (functions & _reached(module) if functions else functions)
+    if not missing:
+        return {}
+    declared = {
+        symbol: name
+        for name, text in texts
+        for symbol in missing.intersection(_WORD.findall(without_comments(text)))
+    }
+    return {symbol: declared.get(symbol, "the inputs") for symbol in sorted(missing)}
+
+
+def _reached(module: PtxModule) -> set[str]:
+    """Return the names that kernels use, and values of variables, and functions among these."""
+    reached = {f.name for f in module.functions.values() if f.is_entry}
+    reached |= {
+        value.name
+        for variable in module.variables.values()
+        for value in variable.initialiser
+        if isinstance(value, SymbolValue)
+    }
+    pending = list(reached)
+    while pending:
+        function = module.functions.get(pending.pop())
+        if function is not None and function.span is not None:
+            found = module.uses(function.name).names - reached
+            reached |= found
+            pending += found
+    return reached
 
 
 def _header(modules: Sequence[PtxModule]) -> str:

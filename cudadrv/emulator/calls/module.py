@@ -207,14 +207,17 @@ class ModuleCalls(DriverCalls):
     @call
     def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]:
         """Link; the image is valid until the link is destroyed."""
-        from ptx.isa.linked_text import link_texts, undefined_in  # 5 ms: few programs link
+        from ptx.isa.linked_text import link_texts, undefined_references  # 5 ms: few programs link
         from ptx.isa.module import with_register_limit
 
         link = self._link(state)
         try:
             text = link_texts(link.inputs) if link.inputs else ""
-            if missing := undefined_in(text):
-                words = f"Undefined reference to {', '.join(map(repr, missing))}"
+            if missing := undefined_references(text, link.inputs) if text else {}:
+                words = "\nerror   : ".join(
+                    f"Undefined reference to {symbol!r} in {name!r}"
+                    for symbol, name in missing.items()
+                )
                 raise self._rejection(link, CUresult.CUDA_ERROR_INVALID_PTX, words)
             registers = link.options.get(_MAX_REGISTERS)
             if isinstance(registers, int) and registers:

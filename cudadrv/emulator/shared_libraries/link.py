@@ -16,7 +16,7 @@ import ptx
 from ptx.errors import ImageFormatError, PtxError
 from ptx.isa.fatbin import MAGIC, fatbin_ptx
 from ptx.isa.forms.check import SYSTEM_FUNCTIONS
-from ptx.isa.linked_text import link_texts
+from ptx.isa.linked_text import link_texts, undefined_references
 from ptx.isa.module import with_register_limit
 from ptx.standard_streams import write_error
 
@@ -184,9 +184,14 @@ class Link:
             limit = _value_of(self.options, "-maxrregcount=")
             if limit is not None:
                 text = with_register_limit(text, int(limit))
+            missing = {} if "-r" in self.options else undefined_references(text, texts)
         except PtxError as error:
             self.errors += f"error   : {error}\n"
             return _PTX_COMPILE
+        for symbol, name in missing.items():
+            self.errors += f"error   : Undefined reference to {symbol!r} in {name!r}\n"
+        if missing:
+            return _INTERNAL
         self.image = text.encode() + b"\0"
         return 0
 

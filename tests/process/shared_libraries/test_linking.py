@@ -113,6 +113,26 @@ except nvjitlink.nvJitLinkError as error:
 
 
 @pytest.mark.slow
+def test_a_function_of_no_input_fails_the_link_unless_it_is_relocatable() -> None:
+    out = run_program(
+        LINKED
+        + """
+for options in (["-arch=sm_90"], ["-arch=sm_90", "-r"]):
+    handle = nvjitlink.create(len(options), options)
+    nvjitlink.add_data(handle, PTX_INPUT, CALLER, len(CALLER), "mine")
+    try:
+        nvjitlink.complete(handle)
+        print(nvjitlink.get_linked_cubin_size(handle) > len(CALLER) - 2)
+    except nvjitlink.nvJitLinkError as error:
+        log = bytearray(nvjitlink.get_error_log_size(handle))
+        nvjitlink.get_error_log(handle, log)
+        print(error.status, log.rstrip(b"\\0").decode().strip())
+"""
+    )
+    assert out.splitlines() == ["6 error   : Undefined reference to 'twice' in 'mine'", "True"]
+
+
+@pytest.mark.slow
 def test_a_register_limit_of_the_link_reaches_the_kernels() -> None:
     out = run_program(
         LINKED
