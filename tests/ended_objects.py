@@ -430,8 +430,8 @@ NO_ROW: Final[Mapping[str, str]] = {
         "EccErrors", "GpuAbsent", "GpuAvailable", "GpuBroken", "GpuCapability", "GpuDeviceInfo",
         "GpuDispatchPolicy", "In", "InOut", "JitOptions", "LaunchAttributes", "LaunchConfig",
         "MemoryStatistics", "NvLink", "Out", "Progress", "TerminalBar", "TilePolicy",
-        "WorkerReport", "IpcEventHandle", "IpcMemoryHandle", "PirlsLoopAdmission",
-        "RemlOuterAdmission", "Reader",
+        "WorkerReport", "WorkqueueResource", "IpcEventHandle", "IpcMemoryHandle",
+        "PirlsLoopAdmission", "RemlOuterAdmission", "Reader",
     ), "a value"),
     **dict.fromkeys(("CudaBackendContext", "CudaBackendParts", "CudaRawHandle"), "holds others"),
     **dict.fromkeys((

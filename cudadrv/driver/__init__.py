@@ -38,6 +38,9 @@ if TYPE_CHECKING:
         ContextFlags as ContextFlags,
         MemoryInfo as MemoryInfo,
     )
+    from .workqueue_resource import (
+        WorkqueueResource as WorkqueueResource,
+    )
 else:
     _NAMES = {
         "attributes": "DeviceAttribute",
@@ -50,5 +53,6 @@ else:
         "event": "Event",
         "sm_resource": "SmResource",
         "types": "ContextFlags MemoryInfo",
+        "workqueue_resource": "WorkqueueResource",
     }
     __getattr__, __dir__ = at_first_use(__name__, _NAMES)

@@ -27,6 +27,7 @@ from .types import ContextFlags, MemoryInfo
 if TYPE_CHECKING:
     from .capability import GpuCapability
     from .sm_resource import SmResource
+    from .workqueue_resource import WorkqueueResource
 
 
 class CachePreference(Enum):
@@ -190,17 +191,22 @@ class BaseContext(Closeable):
         return context
 
     @classmethod
-    def create_green(cls, resources: SmResource | Sequence[SmResource]) -> Self:
+    def create_green(
+        cls,
+        resources: SmResource | WorkqueueResource | Sequence[SmResource | WorkqueueResource],
+    ) -> Self:
         """Create a green context: its kernels run on a part of the device's multiprocessors.
 
         It shares memory and modules with the device's primary context, which it is based on.
 
         Args:
-            resources: parts of one `SmResource.split`, one or several.
+            resources: parts of one `SmResource.split`, one or several, and at most one
+                `WorkqueueResource`. Without a part it has all multiprocessors.
 
         Raises:
             ArgumentValueError: there are none, or they are of several devices.
             CudaError: the driver reported an error; it needs CUDA 12.4.
+            UnsupportedError: the driver has no workqueues as a resource; they need CUDA 13.1.
         """
         from .sm_resource import description  # rarely needed at start
 
@@ -241,6 +247,19 @@ class BaseContext(Closeable):
         if code:
             raise failure(api, code, call, f"querying the multiprocessors of {self!r}")
         return SmResource(self._device, native)
+
+    @property
+    def workqueues(self) -> WorkqueueResource:
+        """Query the queues through which its streams submit work.
+
+        Raises:
+            UnsupportedError: the driver or cuda-bindings is older than CUDA 13.1.
+        """
+        from .workqueue_resource import workqueues_of
+
+        handle = self._handle
+        green = None if handle.green is None else handle.raw
+        return workqueues_of(self._device, green, f"querying the workqueues of {self!r}")
 
     def __repr__(self) -> str:
         kind = "primary" if self._is_primary else "own"

@@ -6,7 +6,7 @@ CUDA Driver API, "Green Contexts".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from ptx.read_only import ReadOnly
 
@@ -15,6 +15,7 @@ from ._api import CUdevResource, CUdevResourceDesc, CUdevResourceType
 from .device import Device
 from .driver_selection import checked, failure
 from .handle import NotCopyable
+from .workqueue_resource import WorkqueueResource, native_of
 
 SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
 # CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, whose enumeration has two names by version.
@@ -101,22 +102,33 @@ class SmResource(NotCopyable):
         return parts, part_count, remainder
 
 
+Resource: TypeAlias = "SmResource | WorkqueueResource"
+_KINDS: Final = (SmResource, WorkqueueResource)
+
+
 def description(
-    where: str, resources: SmResource | Sequence[SmResource]
+    where: str, resources: Resource | Sequence[Resource]
 ) -> tuple[Device, CUdevResourceDesc]:
     """Return the device of a green context, and the driver's description of its resources.
 
     Raises:
-        ArgumentValueError: there are no resources, or they are of several devices.
-        InvalidResourceConfigurationError: they do not come from one split.
+        ArgumentValueError: there are no resources, they are of several devices, or there are
+            several configurations of workqueues.
+        InvalidResourceConfigurationError: the multiprocessors do not come from one split.
+        UnsupportedError: workqueues need a newer driver.
     """
-    if isinstance(resources, SmResource):
+    if isinstance(resources, _KINDS):
         resources = (resources,)
-    partitions = border.sequence_of(where, resources, SmResource)
-    if len({partition.device for partition in partitions}) != 1:
+    given: Sequence[Resource] = border.sequence_of(where, resources, _KINDS)
+    if len({resource.device for resource in given}) != 1:
         raise errors.ArgumentValueError(f"{where}: give multiprocessors of one device")
-    api = partitions[0].device.driver.api
-    natives = [partition._native for partition in partitions]
-    doing = f"describing a green context on {', '.join(map(repr, partitions))}"
+    if sum(isinstance(resource, WorkqueueResource) for resource in given) > 1:
+        raise errors.ArgumentValueError(f"{where}: give one WorkqueueResource")
+    api = given[0].device.driver.api
+    natives = [
+        resource._native if isinstance(resource, SmResource) else native_of(resource)
+        for resource in given
+    ]
+    doing = f"describing a green context on {', '.join(map(repr, given))}"
     result = api.cuDevResourceGenerateDesc(natives, len(natives))
-    return partitions[0].device, checked(api, "cuDevResourceGenerateDesc", result, doing)
+    return given[0].device, checked(api, "cuDevResourceGenerateDesc", result, doing)

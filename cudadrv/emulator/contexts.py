@@ -15,6 +15,7 @@ from ptx.emulate.memory.mapped_memory import PeerMemory
 from ..driver._api import CUdevResource, CUdevResourceType, CUresult
 from .call_error import CallError, invalid_value
 from .device_state import DeviceState, Owner
+from .workqueues import Workqueues
 
 _SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
 _FORM: Final = struct.Struct("<8s5q")
@@ -140,6 +141,7 @@ class Context:
         cache_config: its kernels' cache preference, which has no effect.
         peers: contexts of other devices whose memory its kernels can access.
         sms: the multiprocessors of a green context; empty for others.
+        workqueues: those that a green context requested.
         coredump: its own settings of core dumps, by their number.
     """
 
@@ -154,6 +156,7 @@ class Context:
     settings: dict[int, int] = field(default_factory=dict)
     cache_config: int = 0
     sms: tuple[SmRange, ...] = ()
+    workqueues: Workqueues | None = None
     coredump: dict[int, bool | int | bytes] = field(default_factory=dict)
 
     @property

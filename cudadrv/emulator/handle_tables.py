@@ -30,6 +30,7 @@ from .modules import KernelFunction, Library, LibraryKernel, Module, PendingLink
 from .native_thread import thread_number
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Stream
 from .thread import CallingThread
+from .workqueues import Workqueues
 
 if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
@@ -68,7 +69,7 @@ class HandleTables:
         self.external_memory: dict[int, ExternalMemory] = {}
         self.external_semaphores: dict[int, ExternalSemaphore] = {}
         self.green: dict[int, Context] = {}
-        self.descriptions: dict[int, tuple[SmRange, ...]] = {}
+        self.descriptions: dict[int, tuple[tuple[SmRange, ...], Workqueues | None]] = {}
         self.functions: dict[int, KernelFunction] = {}
         self.graphs: dict[int, Graph] = {}
         self.nodes: dict[int, Node] = {}

@@ -16,6 +16,12 @@ from cudadrv.driver.driver_selection import current
 from .peer import Peer
 
 
+def newest_of_both() -> tuple[int, int]:
+    """Return the version of CUDA that the driver and cuda-bindings both have."""
+    bindings = driver.CUDA_VERSION
+    return min(cudadrv.driver_version(), (bindings // 1000, bindings % 1000 // 10))
+
+
 def all_functions() -> Any:
     """Every function of the driver, or of the emulator: the library's own table has those it uses.
 

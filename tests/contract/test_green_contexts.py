@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import cudadrv
 from cudadrv import Context, LaunchConfig
-from cudadrv.driver import SmResource
-from cudadrv.errors import ArgumentValueError, ClosedError, CudaError, LaunchConfigError
+from cudadrv.driver import SmResource, WorkqueueResource
+from cudadrv.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ClosedError,
+    CudaError,
+    LaunchConfigError,
+    UnsupportedError,
+)
+
+from .conftest import newest_of_both
 
 SOURCE = """
 extern "C" __global__ void bump(int* p) { p[blockIdx.x * blockDim.x + threadIdx.x] += 1; }
@@ -114,6 +124,68 @@ def test_a_cooperative_grid_fits_the_part(whole: SmResource) -> None:
         words = f"{most.blocks} fit on {re.escape(repr(green))} at once"
         with pytest.raises(LaunchConfigError, match=words):
             kernel.launch(stream, more, x)
+
+
+def test_workqueues_are_those_that_a_green_context_requests(
+    context: Context, whole: SmResource
+) -> None:
+    device = context.device
+    requested = WorkqueueResource(device, 4, "balanced")
+    (part,), _ = whole.split(8, 1)
+    if newest_of_both() < (13, 1):
+        for use in (
+            lambda: context.workqueues,
+            lambda: Context.create_green([part, requested]),
+            lambda: Context.create_green(requested),
+        ):
+            with pytest.raises(UnsupportedError, match=r"a workqueue needs .* of CUDA 13\.1"):
+                use()
+        return
+    shared = context.workqueues
+    assert (shared.device, shared.sharing) == (device, "device")
+    assert shared.concurrency_limit >= 1
+    with Context.create_green([part, requested]) as green:
+        assert green.workqueues == requested
+        assert green.sm_resource.sm_count == part.sm_count
+        stream = green.new_stream()
+        x = stream.to_device(np.arange(64, dtype="i4"))
+        green.compile(SOURCE).kernel("bump").launch(stream, LaunchConfig(2, 32), x)
+        assert stream.to_host(x).tolist() == list(range(1, 65))
+    with Context.create_green(replace(shared, concurrency_limit=2)) as green:
+        assert green.is_green
+        assert green.sm_resource.sm_count == whole.sm_count
+        assert green.workqueues.concurrency_limit == 2
+    with Context.create_green(part) as green:
+        assert green.workqueues.sharing == "device"
+
+
+def test_an_older_driver_rejects_workqueues_with_its_version() -> None:
+    with cudadrv.emulator.session(driver_version=(13, 0)):
+        older = cudadrv.cuda_context_for(0)
+        with pytest.raises(UnsupportedError, match=r"CUDA 13\.1: the driver has CUDA 13\.0"):
+            _ = older.workqueues
+        with pytest.raises(UnsupportedError, match=r"CUDA 13\.1: the driver has CUDA 13\.0"):
+            Context.create_green(WorkqueueResource(older.device, 1))
+
+
+def test_wrong_workqueues_are_rejected(context: Context, whole: SmResource) -> None:
+    device, wrong = context.device, []
+    for given in (
+        {"concurrency_limit": 0}, {"concurrency_limit": 2**32}, {"concurrency_limit": 1.5},
+        {"concurrency_limit": True}, {"concurrency_limit": 1, "sharing": "balance"},
+        {"concurrency_limit": 1, "sharing": 1}, {"concurrency_limit": 1, "device": 0},
+    ):  # fmt: skip
+        try:
+            WorkqueueResource(**{"device": device, **given})  # type: ignore[arg-type]  # the mistake
+        except (ArgumentTypeError, ArgumentValueError):
+            continue
+        wrong.append(given)
+    assert wrong == []
+    queues = WorkqueueResource(device, 1)
+    with pytest.raises(ArgumentValueError, match="give one WorkqueueResource"):
+        Context.create_green([whole, queues, queues])
+    with pytest.raises(ArgumentTypeError, match="resources"):
+        Context.create_green([queues, 3])  # type: ignore[list-item]  # the mistake
 
 
 def test_more_groups_than_memory_could_hold_are_rejected(whole: SmResource) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.driver._api import CUkernelNodeAttrID as _Id, driver
+from cudadrv.driver._api import CUkernelNodeAttrID as _Id
 from cudadrv.errors import (
     ArgumentTypeError,
     ClosedError,
@@ -22,7 +22,7 @@ from cudadrv.errors import (
 from cudadrv.launch import AccessWindow, LaunchAttributes
 from cudadrv.launch.config import ClusterSizeMode, SharedMemoryMode
 
-from .conftest import all_functions
+from .conftest import all_functions, newest_of_both
 from .test_launch_values import passed
 
 SOURCE = """
@@ -227,12 +227,6 @@ NEWER: Final = [
     )
     for value, native in values.items()
 ]  # fmt: skip
-
-
-def newest_of_both() -> tuple[int, int]:
-    """Return the version of CUDA that the driver and the bindings have."""
-    bindings = driver.CUDA_VERSION
-    return min(cudadrv.driver_version(), (bindings // 1000, bindings % 1000 // 10))
 
 
 def wrong_rejections(

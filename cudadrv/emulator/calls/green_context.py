@@ -26,11 +26,13 @@ from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..contexts import Context, SmRange, steps, together
 from ..driver_state import DriverState
 from ..streams import NON_BLOCKING
+from ..workqueues import WORKQUEUE_CONFIG, Workqueues, single
 from .call import DriverCalls, call
 from .context import end_context, release_primary, retain_primary
 from .stream import new_stream
 
 _SM: Final = int(CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM)
+_HAS_WORKQUEUES: Final = (13, 1)
 _IGNORE: Final = 1  # CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING
 _DEFAULT_STREAM: Final = 1  # CU_GREEN_CTX_DEFAULT_STREAM
 _BACKFILL: Final = 1  # CU_DEV_SM_RESOURCE_GROUP_BACKFILL
@@ -55,7 +57,8 @@ class GreenContextCalls(DriverCalls):
     ) -> tuple[CUresult, CUdevResource]:
         """Return all multiprocessors of a device."""
         state = self._state.devices.of(device)
-        _require_sm(kind)
+        if self._is_workqueues(kind):
+            return SUCCESS, Workqueues(state.ordinal).native()
         return SUCCESS, SmRange.of(state).native(state)
 
     @call
@@ -64,8 +67,7 @@ class GreenContextCalls(DriverCalls):
     ) -> tuple[CUresult, CUdevResource]:
         """Return the multiprocessors of a context."""
         context = self._state.handles.usable(self._state.handles.context(h_ctx))
-        _require_sm(kind)
-        return SUCCESS, _of_context(context)
+        return SUCCESS, self._of_context(context, kind)
 
     @call
     def cuDevSmResourceSplitByCount(
@@ -103,14 +105,18 @@ class GreenContextCalls(DriverCalls):
     def cuDevResourceGenerateDesc(
         self, resources: Sequence[CUdevResource] | None, nb_resources: int, /
     ) -> tuple[CUresult, CUdevResourceDesc]:
-        """Describe the multiprocessors of a green context."""
-        described = together(
-            SmRange.read(resource) for resource in (resources or ())[:nb_resources]
-        )
+        """Describe the multiprocessors and workqueues of a green context."""
+        given = (resources or ())[:nb_resources]
+        of_queues = [each for each in given if self._is_known_workqueues(each)]
+        workqueues = single([Workqueues.read(each) for each in of_queues])
+        parts = [each for each in given if each not in of_queues]
+        if workqueues is not None and not parts:
+            parts = [self._whole(workqueues)]
+        described = together(SmRange.read(each) for each in parts), workqueues
         # No function releases a description, so equal ones are one object.
         with self._state.lock:
-            for handle, ranges in self._state.handles.descriptions.items():
-                if ranges == described:
+            for handle, known in self._state.handles.descriptions.items():
+                if known == described:
                     return SUCCESS, CUdevResourceDesc(handle)
             handle = self._state.handles.new()
             self._state.handles.descriptions[handle] = described
@@ -121,11 +127,10 @@ class GreenContextCalls(DriverCalls):
         self, desc: CUdevResourceDesc, dev: CUdevice, flags: int, /
     ) -> tuple[CUresult, CUgreenCtx]:
         """Create a green context, which retains the device's primary one."""
-        device, ranges = (
-            self._state.devices.of(dev),
-            self._state.handles.descriptions.get(int(desc)),
-        )
-        if ranges is None or ranges[0].ordinal != device.ordinal:
+        device = self._state.devices.of(dev)
+        ranges, workqueues = self._state.handles.descriptions.get(int(desc), ((), None))
+        ordinals = {each.ordinal for each in (*ranges, workqueues) if each is not None}
+        if ordinals != {device.ordinal}:
             raise invalid_value("the description is none, or of another device")
         if flags != _DEFAULT_STREAM:
             raise invalid_value("a green context is made with CU_GREEN_CTX_DEFAULT_STREAM")
@@ -135,8 +140,9 @@ class GreenContextCalls(DriverCalls):
             raise CallError(error.code, "the primary context cannot be retained") from None
         with self._state.lock:
             context = Context(
-                self._state.handles.new_context(), device, flags=0, primary=False, sms=ranges
-            )
+                self._state.handles.new_context(), device, flags=0, primary=False, sms=ranges,
+                workqueues=workqueues,
+            )  # fmt: skip
             self._state.handles.contexts[context.handle] = context
             handle = self._state.handles.new()
             self._state.handles.green[handle] = context
@@ -161,10 +167,8 @@ class GreenContextCalls(DriverCalls):
     def cuGreenCtxGetDevResource(
         self, h_ctx: CUgreenCtx, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
-        """Return the multiprocessors of a green context."""
-        context = self._green_context(h_ctx)
-        _require_sm(kind)
-        return SUCCESS, _of_context(context)
+        """Return the multiprocessors or the workqueues of a green context."""
+        return SUCCESS, self._of_context(self._green_context(h_ctx), kind)
 
     @call
     def cuGreenCtxStreamCreate(
@@ -180,10 +184,36 @@ class GreenContextCalls(DriverCalls):
     def cuStreamGetDevResource(
         self, h_stream: CUstream, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
-        """Return the multiprocessors that a stream's kernels run on."""
-        context = self._state.handles.stream(h_stream).context
+        """Return the multiprocessors or the workqueues of a stream's kernels."""
+        return SUCCESS, self._of_context(self._state.handles.stream(h_stream).context, kind)
+
+    def _of_context(self, context: Context, kind: CUdevResourceType) -> CUdevResource:
+        """Return a resource of a context; its multiprocessors may be divided again."""
+        device = context.device
+        if self._is_workqueues(kind):
+            return (context.workqueues or Workqueues(device.ordinal)).native()
+        ranges = context.sms or (SmRange.of(device),)
+        count = sum(sm_range.count for sm_range in ranges)
+        return SmRange(device.ordinal, ranges[0].start, count).native(device)
+
+    def _whole(self, workqueues: Workqueues) -> CUdevResource:
+        """Return all multiprocessors of the device of workqueues."""
+        device = self._state.devices.at(workqueues.ordinal)
+        return SmRange.of(device).native(device)
+
+    def _is_known_workqueues(self, resource: CUdevResource) -> bool:
+        return int(resource.type) == WORKQUEUE_CONFIG and self._is_workqueues(resource.type)
+
+    def _is_workqueues(self, kind: CUdevResourceType) -> bool:
+        """Return whether a type is that of workqueues, else of multiprocessors.
+
+        Raises:
+            CallError: it is neither, or a driver of this version does not know it.
+        """
+        if int(kind) == WORKQUEUE_CONFIG and self._state.process.driver_version >= _HAS_WORKQUEUES:
+            return True
         _require_sm(kind)
-        return SUCCESS, _of_context(context)
+        return False
 
     def _green_context(self, handle: CUgreenCtx) -> Context:
         context = self._state.handles.green.get(int(handle))
@@ -250,14 +280,6 @@ def _groups(
         groups.append(replace(remainder, count=size, part=_OF_GROUPS, is_whole=False))
         remainder = replace(remainder, start=remainder.start + size, count=remainder.count - size)
     return groups, remainder
-
-
-def _of_context(context: Context) -> CUdevResource:
-    """Return the multiprocessors of a context, which may be divided again."""
-    device = context.device
-    ranges = context.sms or (SmRange.of(device),)
-    count = sum(sm_range.count for sm_range in ranges)
-    return SmRange(device.ordinal, ranges[0].start, count).native(device)
 
 
 def _require_sm(kind: CUdevResourceType) -> None:

@@ -132,7 +132,7 @@ def test_what_c_gives_wrongly_is_an_error() -> None:
             whole, other, count, found = resources(), resources(), uint(1), size()
             assert green.of_device(0, whole, 1) == 0
             print(green.of_device(0, None, 1), green.of_device(9, whole, 1),
-                  green.of_device(0, whole, 1000))
+                  green.of_device(0, whole, 10000))
             print(green.split(other, None, whole, None, 0, 8),
                   green.split(other, c.byref(count), None, None, 0, 8),
                   green.split(other, c.byref(count), other, None, 0, 8),
