@@ -34,19 +34,14 @@ from ..errors import CudadrvError, OutOfMemoryError
 from .dtypes import AnyArray
 from .pinned import pinned_in
 
-LEAST_STAGED_BYTES: Final = 16 << 20
-"""Smaller copies go directly: waking the threads would cost more than they save.
-
-Measured on H100 hosts of 16 cores: staged copies of 4 MiB take 1.2 to 1.3 times as long as direct
-ones, of 8 MiB 1.2 times, of 16 MiB 0.7 to 0.76 times, of 1 GiB 0.2 to 0.3 times. Between other
-copies, instead of repeated alone, direct ones were slower, and staging won from 4 MiB on.
-"""
-# A chunk costs some 60 microseconds of the interpreter's lock, which the threads hand around:
-# smaller ones (measured: 2 MiB) halve the bandwidth, larger ones leave the caches.
+LEAST_STAGED_BYTES: Final = 4 << 20
+"""Smaller copies go directly: one thread copies 1 MiB to pinned memory as fast as the driver."""
+# A chunk costs some 20 microseconds of the interpreter's lock, which the threads hand around:
+# smaller ones than 1 MiB lose what the threads gain, larger ones than 4 MiB leave the caches.
 CHUNK_BYTES: Final = 4 << 20
 """The largest chunk, and the size of a slot, in bytes."""
 _LEAST_BYTES: Final = 1 << 20
-_FEWEST: Final = 6
+_FEWEST: Final = 8
 # Larger chunks where other copies are under way: in a scatter of 64 MiB over four devices the
 # interpreter's own work then takes half of the time.
 _FEWEST_UNDER_LOAD: Final = 4
@@ -57,7 +52,14 @@ _MOST_A_PROCESSOR: Final = 4  # Copies under way share them; a limit for many sh
 MOST_THREADS: Final = 12
 """Threads that serve one copy, its caller among them; more gained nothing on a host of 16 cores."""
 FEWEST_THREADS: Final = 4
-"""The least threads of a copy under load, as far as there are processors."""
+"""The threads of a copy of few chunks, and the least under load, as far as there are processors.
+
+Measured on an H200 host of 16 cores: copies of 8 and 16 MiB by 4 threads take 0.4 to 0.6 times as
+long as the driver's; by 6 and 8 threads they take no less.
+"""
+# An idle thread looks for work so long before it sleeps, as the next copy of a loop comes soon, and
+# a copy waits so long for the last chunks of others: waking a thread takes as long as 0.5 MiB.
+_SPIN_SECONDS: Final = 50e-6
 
 
 def usable_threads() -> int:
@@ -125,6 +127,7 @@ class _Helpers:
     def _serve(self) -> None:
         try:
             while True:
+                _spin(lambda: not self.tasks.empty())
                 task = self.tasks.get()
                 task.run()
                 self.pending.discard(task)  # unless its copy has: an interrupt may prevent that
@@ -147,6 +150,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+def _spin(is_ready: Callable[[], bool]) -> None:
+    """Give other threads the interpreter until something is so, or for a short time."""
+    end = time.perf_counter() + _SPIN_SECONDS
+    while not is_ready() and time.perf_counter() < end:
+        time.sleep(0)
+
+
 def work_together(job: Callable[[], None], threads: int) -> None:
     """Run `job` on the calling thread and on up to `threads` - 1 others; raise the first error.
 
@@ -164,6 +174,8 @@ def work_together(job: Callable[[], None], threads: int) -> None:
             for task in tasks:
                 helpers.tasks.put(task)
             job()
+            for task in tasks:
+                _spin(task.cancel)
         finally:
             errors.extend(map(OnceTask.finish, tasks))
     finally:
@@ -305,7 +317,8 @@ class StagingRing:
 
     A thread that serves a copy has two of them. The pair that was returned last is reused first:
     its bytes are most likely in the processor's caches, through which the device reads and writes
-    them too. A copy that finds no pair makes one, which the ring caches.
+    them too. The ring caches as many pairs as a copy has had threads. A copy that finds no pair
+    makes one.
 
     Attributes:
         pairs: the pairs that no thread uses.
@@ -316,8 +329,9 @@ class StagingRing:
         self._context: ContextHandle = context._handle
         self.pairs: deque[Pair] = deque()
         self.is_usable: bool = True
+        self._made: int = min(FEWEST_THREADS, usable_threads())
         try:
-            self.pairs.extend(_new_pairs(self._context, usable_threads()))
+            self.pairs.extend(_new_pairs(self._context, self._made))
         except OutOfMemoryError as error:
             self.is_usable = False
             warnings.warn(
@@ -325,6 +339,13 @@ class StagingRing:
                 RuntimeWarning,
                 stacklevel=6,
             )
+
+    def provide(self, threads: int) -> None:
+        """Make pairs for more threads than any copy before had; without memory there are fewer."""
+        missing, self._made = threads - self._made, max(threads, self._made)
+        if missing > 0:
+            with suppress(OutOfMemoryError):
+                self.pairs.extendleft(_new_pairs(self._context, missing))
 
     def new_pair(self) -> Pair:
         """Make a pair; if the system cannot pin it, wait for one of another copy."""
@@ -368,10 +389,17 @@ class _StagedCopy:
         """Copy all chunks in this thread and in others."""
         try:
             under_way.append(self._budget)
-            work_together(self._serve, min(self._budget.threads, len(self._chunks)))
+            work_together(self._serve, self._threads())
         finally:
             if self._budget in under_way:
                 under_way.remove(self._budget)
+
+    def _threads(self) -> int:
+        """Return how many threads serve it, for which the ring then has buffers."""
+        chunks = len(self._chunks)
+        threads = min(self._budget.threads, FEWEST_THREADS if chunks <= _FEWEST else chunks)
+        self._ring.provide(min(threads, usable_threads()))
+        return min(threads, chunks)
 
     def _serve(self) -> None:
         """Copy chunks until none is left."""

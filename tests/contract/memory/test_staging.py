@@ -121,13 +121,13 @@ def test_copies_at_once_share_the_threads_and_are_cut_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(staging, "usable_threads", lambda: 12)
-    array = np.zeros(LEAST_STAGED_BYTES, np.uint8)
+    array = np.zeros(16 << 20, np.uint8)
     shares: list[ThreadBudget] = []
     monkeypatch.setattr(staging, "under_way", shares)
     while len(shares) < 4:
         shares.append(ThreadBudget())
     assert [share.threads for share in shares] == [12, 6, 4, 4]
-    assert [len(chunks_of(array, share)) for share in shares] == [6, 4, 4, 4]
+    assert [len(chunks_of(array, share)) for share in shares] == [8, 4, 4, 4]
     shares.clear()
     assert ThreadBudget().threads == 12
 
@@ -203,6 +203,25 @@ def test_a_ring_goes_with_its_context() -> None:
 
 def pins_nothing() -> AbstractContextManager[None]:
     return replaced_calls(cuMemHostAlloc=lambda *_: (CUresult.CUDA_ERROR_OUT_OF_MEMORY, None))
+
+
+def test_the_ring_pins_buffers_for_as_many_threads_as_its_copies_have_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(staging, "usable_threads", lambda: 9)
+    with cudadrv.Context.create(0) as context, context.new_stream() as stream:
+        ring = ring_of(context)
+        assert len(ring.pairs) == staging.FEWEST_THREADS
+        stream.to_device(np.ones(9 * LIMIT, np.uint8))
+        assert len(ring.pairs) == 9
+        stream.to_device(np.ones(9 * LIMIT, np.uint8))
+        assert len(ring.pairs) == 9
+        with pins_nothing():
+            monkeypatch.setattr(staging, "usable_threads", lambda: 12)
+            large = np.arange(13 * LIMIT, dtype=np.uint8)
+            device = stream.to_device(large)
+        assert len(ring.pairs) == 9
+        assert np.array_equal(stream.to_host(device), large)
 
 
 def test_where_nothing_can_be_pinned_it_is_reported_once_and_copies_are_direct() -> None:
