@@ -105,9 +105,11 @@ def _in_memory(
     index: Index | int = start >> site.shift
     if varying is not None:
         least, _, bits = varying.bounds()
-        if start < 0 or least < 0 or (bits | start) & (site.nbytes - 1):
+        if (bits | start) & (site.nbytes - 1):
             every: Index = varying.array + np.int64(start)
             index = every >> site.shift
+        elif start < 0 or least < 0:  # all are in the memory, so the first one is
+            first, index = (start + least) >> site.shift, varying.distances(site.shift)
         else:
             first, index = start >> site.shift, varying.index(site.shift)
     return elements[first:] if first else elements, index, first
@@ -326,8 +328,8 @@ def _loaded(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> li
     if run >= 0:
         return [elements[run : run + threads.n].copy()]
     if count == 1:
-        return [elements.take(index, mode="clip")]
-    return [elements[k:].take(index, mode="clip") for k in site.parts]
+        return [elements.take(index, mode="wrap")]  # faster than "clip"; all are in bounds
+    return [elements[k:].take(index, mode="wrap") for k in site.parts]
 
 
 def store(threads: Fibre, addresses: Addresses, offset: int, site: Site, *values: Value) -> None:

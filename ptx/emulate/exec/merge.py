@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import is_, itemgetter
+from functools import reduce
+from operator import is_, itemgetter, or_
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.exec.calls import registers_of
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import OpenCall, Registers
-from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.fibre import Fibre, Lineage
 from ptx.emulate.threads.rows import LANE, Row
 
 _lane_of = itemgetter(LANE)
@@ -20,8 +23,8 @@ _lane_of = itemgetter(LANE)
 def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     """One fibre of all threads of `fibres`, which wait at the same block with the same calls open.
 
-    A fibre that retained its arrays merges its parts again: only their writes are copied. The rest
-    are joined in the order of their lanes.
+    If they are all parts of one split, only what they wrote since then is copied. Others are joined
+    in the order of their lanes.
     """
     if any(fibre.rows is not None for fibre in fibres):
         joined = _merge_rows(fibres)
@@ -29,15 +32,17 @@ def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
             return joined
         for fibre in fibres:
             fibre.leave_rows(live)
-    base = max(fibres, key=lambda fibre: (fibre.present is not None, fibre.n))
-    if base.present is None:
-        return _union(fibres, live)
-    other_fibres = [fibre for fibre in fibres if fibre is not base]
-    strangers = [fibre for fibre in other_fibres if not _take_back(base, fibre, live)]
-    if base.count == base.n:
-        base.present = None
-        base.token = None
-    return _union([base, *strangers], live) if strangers else base
+    split, written = _last_split(fibres)
+    if split is not None and split.count == sum(fibre.count for fibre in fibres):
+        parts = [_part(*of_fibre, split, live) for of_fibre in zip(fibres, written, strict=True)]
+        if None not in parts:
+            whole = _restored(split, list(filter(None, parts)), live)
+            whole.compact(live)
+            return whole
+    union = _union(fibres, live)
+    if split is not None:
+        union.lineage, union.written = split, reduce(or_, written)
+    return union
 
 
 def _merge_rows(fibres: list[Fibre]) -> Fibre | None:
@@ -52,80 +57,106 @@ def _merge_rows(fibres: list[Fibre]) -> Fibre | None:
     merged = first.with_rows(rows)
     if merged.n == first.blocks.geometry.threads:
         merged.lanes = None
-    merged.lineage, merged.written = None, 0
-    if all(fibre.lineage is first.lineage for fibre in fibres):
-        merged.lineage = first.lineage
-        for fibre in fibres:
-            merged.written |= fibre.written
+    merged.lineage, written = _last_split(fibres)
+    merged.written = reduce(or_, written, 0)
     return merged
 
 
-def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:
-    """Return whether all of the part's threads have a place in the base; they are put there."""
-    if part.present is not None:
-        part.compact(live)
-    positions = _positions(base, part)
-    if positions is None or (base.calls is not part.calls and not _same_calls(base, part)):
-        return False
-    written = _written_since(base, part)
-    if written:
-        for number in live:
-            if written >> number & 1:
-                base.regs[number] = _replaced(base, number, positions, part.regs[number])
-        base.written |= written
-    base.count += part.n
-    if base.count < base.n:
-        assert base.present is not None
-        present = base.present.copy()
-        present[positions] = True
-        base.present = present
-    return True
+def _last_split(fibres: list[Fibre]) -> tuple[Lineage | None, list[int]]:
+    """The last split that all fibres are parts of, and the registers that each wrote since then."""
+    last = fibres[0].lineage
+    if all(fibre.lineage is last for fibre in fibres):
+        return last, [fibre.written for fibre in fibres]
+    chains = list(map(_splits, fibres))
+    for split in chains[0]:
+        if all(split in chain for chain in chains):
+            return split, [chain[split] for chain in chains]
+    return None, []
 
 
-def _same_calls(base: Fibre, part: Fibre) -> bool:
-    return all(
-        base_call is part_call for base_call, part_call in zip(base.calls, part.calls, strict=True)
-    )
+def _splits(fibre: Fibre) -> dict[Lineage, int]:
+    """The splits that a fibre is a part of, the last one first, and what it wrote since each."""
+    split, written = fibre.lineage, fibre.written
+    found: dict[Lineage, int] = {}
+    while split is not None:
+        found[split] = written
+        written |= split.written
+        split = split.parent
+    return found
 
 
-def _positions(base: Fibre, part: Fibre) -> Index | None:
-    """Return the positions of the part's lanes in the base's arrays; None if some are missing."""
-    if base.lanes is None:
-        return part.lanes
-    if part.lanes is None:
+class _Part(NamedTuple):
+    """A fibre as a part of a split.
+
+    Attributes:
+        written: registers that it wrote since then.
+        places: where its threads are in the arrays of that time, as positions or as a mask.
+    """
+
+    fibre: Fibre
+    written: int
+    places: Index | NDArray[np.bool_]
+
+    def put(self, number: int, into: NDArray[Any]) -> None:
+        """Write the values of a register to their places."""
+        value = self.fibre.regs[number]
+        if self.fibre.present is not None:
+            np.copyto(into, value, casting="unsafe", where=self.places)
+        else:
+            into[self.places] = value
+
+
+def _part(fibre: Fibre, written: int, split: Lineage, live: tuple[int, ...]) -> _Part | None:
+    """The fibre as a part of a split; None if the registers of its callers are not those of then.
+
+    Its arrays may still be those of that time, with an element for each thread.
+    """
+    if len(fibre.calls) != len(split.calls) or not all(map(is_, fibre.calls, split.calls)):
         return None
-    table = base.blocks.scratch_index()
-    table[base.lanes] = np.arange(base.n, dtype=np.intp)
-    positions = table.take(part.lanes)
-    np.minimum(positions, base.n - 1, out=positions)
-    return positions if np.array_equal(base.lanes.take(positions), part.lanes) else None
+    if fibre.present is not None:
+        if fibre.lanes is split.lanes and fibre.n == split.n:
+            return _Part(fibre, written, fibre.present)
+        fibre.compact(live)
+    lanes = fibre.lane_numbers()
+    if split.lanes is None:
+        return _Part(fibre, written, lanes)
+    table = fibre.blocks.scratch_index()
+    table[split.lanes] = np.arange(split.n, dtype=np.intp)
+    return _Part(fibre, written, table.take(lanes))
 
 
-def _written_since(base: Fibre, part: Fibre) -> int:
-    """Registers that the part wrote since it was split from the base; all if unrelated."""
-    token, written = part.lineage, part.written
-    while token is not None:
-        if token is base.token:
-            return written
-        written |= token.written
-        token = token.parent
-    return -1
+def _restored(split: Lineage, parts: list[_Part], live: tuple[int, ...]) -> Fibre:
+    """The fibre that was split, with what its parts wrote."""
+    written = reduce(or_, [part.written for part in parts])
+    regs = list(split.regs)
+    for number in live:
+        if written >> number & 1:
+            writers = [part for part in parts if part.written >> number & 1]
+            regs[number] = _rewritten(split, number, writers, is_all=len(writers) == len(parts))
+    whole = split.whole(parts[0].fibre, regs, written)
+    whole.few = min(part.fibre.few for part in parts)
+    return whole
+
+
+def _rewritten(split: Lineage, number: int, writers: list[_Part], *, is_all: bool) -> Value:
+    """A register that some of the parts wrote, or all of them."""
+    first, old = writers[0].fibre.regs[number], split.regs[number]
+    same = first if is_all else old
+    if all(_same(same, part.fibre.regs[number]) for part in writers):
+        return same
+    if not is_all:
+        fresh = old.copy() if old.ndim else np.full(split.n, old, dtype=old.dtype)
+    else:
+        fresh = np.empty(split.n, dtype=first.dtype)
+    for part in writers:
+        part.put(number, fresh)
+    return fresh
 
 
 def _same(a: Value, b: Value) -> bool:
     if a.ndim or b.ndim:
         return False
     return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
-
-
-def _replaced(base: Fibre, number: int, positions: Index, value: Value) -> Value:
-    old = base.regs[number]
-    if _same(old, value):
-        return old
-    fresh = old.copy() if old.ndim else np.full(base.n, old, dtype=old.dtype)
-    assert isinstance(fresh, np.ndarray)
-    fresh[positions] = value
-    return fresh
 
 
 def _union(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
@@ -157,10 +188,6 @@ def _union(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     union.prefix, union.stack_pointer = first.prefix, first.stack_pointer
     union.few = min(fibre.few for fibre in fibres)
     union.calls = _merged_calls(fibres, positions, lanes, count)
-    if all(fibre.lineage is first.lineage for fibre in fibres):
-        union.lineage = first.lineage
-        for fibre in fibres:
-            union.written |= fibre.written
     return union
 
 

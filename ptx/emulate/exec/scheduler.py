@@ -292,8 +292,7 @@ class Scheduler(RunQueue):
         block = key[-1]
         live = self._code.live[block]
         fibre = fibres[0] if len(fibres) == 1 else merge(fibres, live)
-        if fibre.present is not None:
-            fibre.compact(live)
+        fibre.tidy(block)
         return fibre, block
 
     def _run(self, fibre: Fibre, block: int, quantum: int) -> None:

@@ -28,8 +28,8 @@ class Varying:
     """
 
     __slots__ = (
-        "_apart", "_bounds", "_indices", "_line", "_placed", "_run", "_stretches", "array",
-        "cached", "pattern", "sums", "users",
+        "_apart", "_bounds", "_distances", "_indices", "_line", "_placed", "_run", "_stretches",
+        "array", "cached", "pattern", "sums", "users",
     )  # fmt: skip
 
     def __init__(self, array: NDArray[Any], *, cached: bool = False) -> None:
@@ -39,6 +39,7 @@ class Varying:
         self._bounds: tuple[int, int, int] | None = None
         self._line: tuple[int, int] | Literal[0] | None = 0  # 0: not looked for yet
         self._indices: dict[int, Index] = {}
+        self._distances: dict[int, Index] = {}
         self._placed: dict[tuple[str, int], Index] = {}
         self._run: tuple[Index, int] | None = None
         self._apart: dict[tuple[int, bool], bool] = {}
@@ -73,6 +74,15 @@ class Varying:
             array = self.array >> shift if shift else self.array
             indices = self._indices[shift] = array.astype(np.intp, copy=False)
         return indices
+
+    def distances(self, shift: int) -> Index:
+        """The values less the least one, divided by 2**shift."""
+        distances = self._distances.get(shift)
+        if distances is None:
+            distances = np.subtract(self.array, self.bounds()[0], dtype=np.intp)
+            distances >>= shift
+            self._distances[shift] = distances
+        return distances
 
     def placed(self, space: str, shift: int, start: Index) -> Index:
         """The values divided by 2**shift, from each lane's own start in a space."""

@@ -16,7 +16,7 @@ import numpy as np
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import InvalidBranch, StackOverflow, Trap, Where
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.model.threads import Bools, Registers, Threads
+from ptx.emulate.model.threads import Bools, OpenCall, Registers, Threads
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
 from ptx.emulate.threads.rows import LANE, LOCAL, SHARED, Row, column, value_of
@@ -29,7 +29,7 @@ ENDLESS = 1 << 62
 
 _UNSET: Value = np.uint32(0)
 _KEEP_SHARE = 0.75  # a running fibre retains its arrays while this share of their lanes is present
-_LAZY_SHARE = 0.25  # a waiting one, while this share is
+_DEEPEST = 6  # splits whose registers a fibre retains; a program may split for ever
 
 
 class RunQueue:
@@ -68,6 +68,10 @@ class RunQueue:
             heappush(self._heap, key)
         else:
             fibres.append(fibre)
+
+    def waits_at(self, key: Key) -> bool:
+        """Return whether a fibre waits for its turn at a place."""
+        return key in self._runnable
 
     def give_way(self) -> None:
         """End the turn after this basic block."""
@@ -111,16 +115,45 @@ class RunQueue:
 
 
 class Lineage:
-    """A fibre that waits at a join with all its arrays while a part of it runs elsewhere.
+    """A fibre as it was at a split.
 
-    `written`: registers that the waiting fibre wrote since its own split from `parent`.
+    Where all of its threads meet again, the registers that no part wrote are the same arrays as
+    before: nothing is copied, and what is known of addresses in them still holds.
+
+    Attributes:
+        parent: the split before; written: registers that the fibre wrote since then.
+        regs, lanes, n, present, count, calls: those of the fibre.
     """
 
-    __slots__ = ("parent", "written")
+    __slots__ = (
+        "_cached", "_depth", "_places", "calls", "count", "lanes", "n", "parent", "present", "regs",
+        "written",
+    )  # fmt: skip
 
-    def __init__(self, parent: Lineage | None, written: int) -> None:
-        self.parent: Lineage | None = parent
-        self.written: int = written
+    def __init__(self, fibre: Fibre) -> None:
+        parent = fibre.lineage
+        self.parent: Lineage | None = None
+        self._depth: int = 0
+        if parent is not None and parent._depth < _DEEPEST:
+            self.parent, self._depth = parent, parent._depth + 1
+        self.written: int = fibre.written
+        self.regs: Registers = list(fibre.regs)
+        self.lanes: Index | None = fibre.lanes
+        self.n: int = fibre.n
+        self.present: Bools | None = fibre.present
+        self.count: int = fibre.count
+        self.calls: tuple[OpenCall, ...] = fibre.calls
+        self._cached = fibre._cached
+        self._places = fibre._places
+
+    def whole(self, part: Fibre, regs: Registers, written: int) -> Fibre:
+        """Return the fibre again, at the place of one of its parts, with other registers."""
+        whole = Fibre(part.scheduler, regs, self.lanes, self.n)
+        whole.present, whole.count = self.present, self.count
+        whole._cached, whole._places = self._cached, self._places
+        whole.prefix, whole.stack_pointer, whole.calls = part.prefix, part.stack_pointer, self.calls
+        whole.lineage, whole.written = self.parent, self.written | written
+        return whole
 
 
 class Fibre(Threads):
@@ -129,7 +162,7 @@ class Fibre(Threads):
     Attributes:
         scheduler: the queue of its chunk.
         prefix: blocks of the calls that it is in, outermost first.
-        written: registers written since it was split off `lineage`.
+        lineage: the last split that it is a part of; written: registers written since then.
         released: its wait is over; its block is executed again with this set.
         exchange: values that lanes in other fibres brought where it waited, by name.
         few: blocks that it executed since it is of few threads, in this form.
@@ -138,7 +171,7 @@ class Fibre(Threads):
 
     __slots__ = (
         "exchange", "few", "lineage", "prefix", "regs", "released", "rows", "scheduler",
-        "stack_pointer", "tick", "token", "written",
+        "stack_pointer", "tick", "written",
     )  # fmt: skip
     blocks: ResidentBlocks
     lanes: Index | None
@@ -152,7 +185,6 @@ class Fibre(Threads):
         self.prefix: tuple[int, ...] = ()
         self.stack_pointer: int = 0
         self.lineage: Lineage | None = None
-        self.token: Lineage | None = None
         self.written: int = 0
         self.released: bool = False
         self.exchange: dict[str, Value] | None = None
@@ -216,23 +248,34 @@ class Fibre(Threads):
         """Split: `count` lanes run on at block `to`, the smaller one; the others wait at `at`."""
         blocks = self.blocks
         scheduler = self.scheduler
-        waiting_count = self.count - count
-        if blocks.code.is_pure[to] and count >= _KEEP_SHARE * self.n:
+        if scheduler.waits_at((*self.prefix, at)):  # those that left a loop before
             scheduler.wait(self.subset(waiting.nonzero()[0], blocks.code.live[at]), at)
+        else:
+            self.lineage, self.written = Lineage(self), 0
+            scheduler.wait(self._masked(waiting, self.count - count), at)
+        if blocks.code.is_pure[to] and count >= _KEEP_SHARE * self.n:
             self.present = running
             self.count = count
             return to
-        part = self._running(running, count, to)
-        if waiting_count >= _LAZY_SHARE * self.n:
-            self.token = Lineage(self.lineage, self.written)
-            part.lineage, part.written = self.token, 0
-            self.present = waiting
-            self.count = waiting_count
-            scheduler.wait(self, at)
-        else:
-            scheduler.wait(self.subset(waiting.nonzero()[0], blocks.code.live[at]), at)
-        scheduler.successor = part
+        scheduler.successor = self._running(running, count, to)
         return to
+
+    def _masked(self, present: Bools, count: int) -> Fibre:
+        """Some of these threads, in the same arrays."""
+        fibre = self._beside(list(self.regs), self.lanes, self.n)
+        fibre.present, fibre.count = present, count
+        return fibre
+
+    def _beside(self, regs: Registers, lanes: Index | None, n: int) -> Fibre:
+        """Another fibre at the same place."""
+        fibre = Fibre(self.scheduler, regs, lanes, n)
+        fibre.prefix = self.prefix
+        fibre.calls = self.calls
+        fibre.stack_pointer = self.stack_pointer
+        fibre.lineage = self.lineage
+        fibre.written = self.written
+        fibre.few = self.few
+        return fibre
 
     def _running(self, running: Bools, count: int, to: int) -> Fibre:
         """The part that runs on; a division that occurred before is taken from the cache."""
@@ -262,14 +305,7 @@ class Fibre(Threads):
             value = registers[number]
             regs[number] = value.take(positions, mode="clip") if value.ndim else value
         lanes = positions if self.lanes is None else self.lanes.take(positions, mode="clip")
-        fibre = Fibre(self.scheduler, regs, lanes, len(positions))
-        fibre.prefix = self.prefix
-        fibre.calls = self.calls
-        fibre.stack_pointer = self.stack_pointer
-        fibre.lineage = self.lineage
-        fibre.written = self.written
-        fibre.few = self.few
-        return fibre
+        return self._beside(regs, lanes, len(positions))
 
     @property
     def register_types(self) -> Sequence[np.dtype[Any]]:  # of any scalar type
@@ -279,14 +315,8 @@ class Fibre(Threads):
     def with_rows(self, rows: list[Row]) -> Fibre:
         """Return a fibre of the threads that have these rows."""
         lanes = np.array([row[LANE] for row in rows], dtype=np.intp)
-        fibre = Fibre(self.scheduler, [], lanes, len(rows))
+        fibre = self._beside([], lanes, len(rows))
         fibre.rows = rows
-        fibre.prefix = self.prefix
-        fibre.calls = self.calls
-        fibre.stack_pointer = self.stack_pointer
-        fibre.lineage = self.lineage
-        fibre.written = self.written
-        fibre.few = self.few
         return fibre
 
     def enter_rows(self, live: tuple[int, ...]) -> None:
@@ -321,6 +351,14 @@ class Fibre(Threads):
             return self.regs[number]
         return value_of([row[number] for row in self.rows], self.register_types[number])
 
+    def tidy(self, block: int) -> None:
+        """Drop absent elements before a block, unless running it for them costs less."""
+        code = self.blocks.code
+        if self.present is not None and (
+            not code.is_pure[block] or self.count < _KEEP_SHARE * self.n
+        ):
+            self.compact(code.live[block])
+
     def compact(self, live: tuple[int, ...]) -> None:
         """Drop the elements that are not present."""
         if self.present is None:
@@ -329,7 +367,6 @@ class Fibre(Threads):
         part = self.subset(positions, live)
         self.regs, self.lanes, self.n = part.regs, part.lanes, part.n
         self.present = None
-        self.token = None
         self._cached = {}
         self._places = {}
 
@@ -348,6 +385,7 @@ class Fibre(Threads):
             )
         if index.ndim == 0:
             return targets[int(index)]
+        self.lineage, self.written = Lineage(self), 0
         for number in np.unique(numbers):
             block = targets[int(number)]
             chosen = (numbers == number).nonzero()[0]
