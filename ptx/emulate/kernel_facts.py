@@ -111,6 +111,7 @@ class FunctionFacts:
         polls: the volatile loads, by identity, that a loop repeats until their value changes.
         updates: the loads and stores, by identity, that update a place without an atomic operation.
         fences_narrowly: whether it has a fence that not all blocks take part in.
+        leaves_unwritten: whether it may read registers that nothing has written.
         divides: whether it has divisions of integers that may be by zero.
         calculates: whether it calculates with floats.
         reads_clock: whether it reads a clock, so that what it does depends on time.
@@ -131,6 +132,7 @@ class FunctionFacts:
     polls: Set[int]
     updates: Mapping[int, Update]
     fences_narrowly: bool
+    leaves_unwritten: bool
     divides: bool
     calculates: bool
     reads_clock: bool
@@ -234,6 +236,11 @@ class KernelFacts:
                 reachable.add(successor)
                 waiting += self.successors[successor]
         return reachable
+
+    @property
+    def may_leave_unwritten(self) -> bool:
+        """True if it may read registers that nothing has written."""
+        return self.calls_by_address or any(each.leaves_unwritten for each in self.functions)
 
     @property
     def loads_own_memory(self) -> bool:

@@ -244,9 +244,6 @@ class Observer(OrderEvents):
     def loaded(self, site: Site, values: list[Value]) -> None:
         """A load gave its threads these values."""
 
-    def read_unwritten(self, where: Where, names: tuple[str, ...]) -> None:
-        """A thread reads registers that no instruction on any way to it has written."""
-
     def divide(
         self, threads: Threads, instruction: Instruction, divisor: Value,
         guard: Value | None = None, benign: str = "",

@@ -56,7 +56,7 @@ def _undefined(limits: Limits) -> Watcher:
     from ptx.emulate.check.undefined_writer import UndefinedWriter
     from ptx.emulate.observer import Watcher
 
-    return Watcher(OwnMemory, UndefinedWriter)
+    return Watcher(partial(OwnMemory, limits.findings), UndefinedWriter)
 
 
 def _bounds(limits: Limits) -> Watcher:

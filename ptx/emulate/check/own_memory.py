@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.findings import Findings
 from ptx.emulate.check.undefined_values import UndefinedValues
 from ptx.emulate.check.undefined_writer import UndefinedWriter
 from ptx.emulate.kernel_facts import Instrument
@@ -27,9 +28,10 @@ _UNDEFINED: Final = 2  # with an undefined value
 
 
 class OwnMemory(Observer):
-    """The check of one launch."""
+    """The check of one launch; `findings` receives uses of registers that nothing has written."""
 
-    def __init__(self, launch: ObservedLaunch) -> None:
+    def __init__(self, findings: Findings | None, launch: ObservedLaunch) -> None:
+        self._findings = findings
         self._launch = launch
         instruments = launch.code.instruments
         self._follows = any(isinstance(each, UndefinedWriter) for each in instruments)
@@ -37,7 +39,9 @@ class OwnMemory(Observer):
     def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
         """Return the check of a chunk: one flag for each byte of its shared and local memory."""
         code, shape = self._launch.code, blocks.geometry
-        undefined = UndefinedValues(shape.threads, code.functions) if self._follows else None
+        undefined = None
+        if self._follows:
+            undefined = UndefinedValues(shape.threads, code.functions, self._findings)
         return ChunkOwnMemory(self._launch, blocks, undefined)
 
 

@@ -1,21 +1,23 @@
-"""Values of shared and local memory that nothing has written, in registers.
+"""Values that nothing has written, in registers: of shared and local memory, and of registers.
 
 As in Valgrind's memcheck, copying an undefined value is not a fault. Neither is a value that an
 `and`, an `or` or a selection masks out. A result of a shuffle, vote, match or reduction of a warp
 is undefined if a value that it depends on is. A fault is a use of such a value: by a branch, an
 address, an atomic operation, or a store to global memory. A store to shared or local memory leaves
-the location unwritten.
+the location unwritten. The use of a value of memory ends the launch; that of a register is a
+finding, as an element of a vector may have no value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.findings import Access, Finding, Findings
 from ptx.emulate.check.register_marks import (
     FIRST_MARK,
     Marks,
@@ -28,7 +30,7 @@ from ptx.emulate.check.register_marks import (
 from ptx.emulate.kernel_facts import FunctionFacts
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import UninitialisedRead, bytes_text
+from ptx.emulate.model.errors import UninitialisedRead, Where, bytes_text
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
 from ptx.isa.instruction_facts import InstructionKind
@@ -56,13 +58,17 @@ class UndefinedValues(RegisterMarks):
     Args:
         lanes: how many threads the chunk has.
         functions: of the kernel.
+        findings: receives the uses of registers that nothing has written, if there are any.
     """
 
-    def __init__(self, lanes: int, functions: Sequence[FunctionFacts]) -> None:
+    def __init__(
+        self, lanes: int, functions: Sequence[FunctionFacts], findings: Findings | None
+    ) -> None:
         super().__init__(lanes)
         self._functions = functions
-        self._reads: list[_Read] = []
-        self._known: dict[tuple[Site, str], int] = {}
+        self._findings = findings
+        self._reads: list[_Read | str] = []  # a load, or the name of a register
+        self._known: dict[tuple[Site, str] | str, int] = {}
 
     def note_read(
         self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
@@ -78,7 +84,9 @@ class UndefinedValues(RegisterMarks):
         if site.facts.kind is not InstructionKind.LOAD or len(elements) != wrong.shape[1]:
             return False
         lanes = threads.lane_numbers()
-        number = self._number_of(site, space)
+        number = self._number_of((site, space))
+        read = self._reads[FIRST_MARK - number]
+        assert isinstance(read, _Read)
         reads = np.where(wrong, np.int32(number), np.int32(0))
         if passed_on is not None:
             reads = np.where(wrong & (passed_on > 0), passed_on, reads)
@@ -89,7 +97,7 @@ class UndefinedValues(RegisterMarks):
             lanes, first, reads = lanes[present], first[present], reads[present]
         undefined = reads.any(axis=1)
         lanes_and_bytes = zip(lanes[undefined].tolist(), first[undefined].tolist(), strict=True)
-        self._reads[FIRST_MARK - number].first.update(lanes_and_bytes)
+        read.first.update(lanes_and_bytes)
         function = threads.calls[-1].function if threads.calls else 0
         for element, reads_of_element in zip(elements, reads.T, strict=True):
             if isinstance(element, Register):
@@ -97,15 +105,22 @@ class UndefinedValues(RegisterMarks):
                 self._set(key, lanes, reads_of_element)
         return True
 
-    def _number_of(self, site: Site, space: str) -> int:
-        """The number of the read that begins; of a loop's later ones that of one before."""
-        number = self._known.get((site, space))
-        if number is None or len(self._reads) < _MOST_READS:
-            number = self._known[site, space] = FIRST_MARK - len(self._reads)
-            self._reads.append(_Read(site, space, {}))
+    def _number_of(self, source: tuple[Site, str] | str) -> int:
+        """The number of a register, or of a read that begins; of later ones that of one before."""
+        number = self._known.get(source)
+        if number is None or (len(self._reads) < _MOST_READS and not isinstance(source, str)):
+            number = self._known[source] = FIRST_MARK - len(self._reads)
+            self._reads.append(source if isinstance(source, str) else _Read(*source, {}))
         return number
 
     # Called by generated code, before the instruction is executed.
+
+    def begins(self, threads: Threads, unwritten: Mapping[int, str]) -> None:
+        """A function begins, which may read these registers before it writes them."""
+        lanes = present_lanes(threads)
+        for number, name in unwritten.items():
+            marks = np.full(len(lanes), self._number_of(name), dtype=np.int32)
+            self._set((len(threads.calls), number), lanes, marks)
 
     def combines(
         self, threads: Threads, use: RegisterUse, decided: Sequence[Value],
@@ -150,7 +165,7 @@ class UndefinedValues(RegisterMarks):
         self._check(threads, lanes, use, use.address)
         if outside.any():
             seen = lanes if outside.ndim == 0 else lanes[of_present(threads, outside)]
-            self._check(threads, seen, use, use.sources)
+            self._reject(threads, seen, self._of_elements(threads, seen, use), use.instruction)
         if outside.all():
             return
         stored = np.zeros((len(use.sources), self._lanes), dtype=np.int32)
@@ -197,29 +212,63 @@ class UndefinedValues(RegisterMarks):
         self.pop(STORED, None)
         super()._write(threads, lanes, use, marks, guard)
 
+    def _of_elements(self, threads: Threads, lanes: Index, use: RegisterUse) -> _Reads | None:
+        """The marks of what a store writes; a vector may have elements without a value."""
+        of_each = [self._of(threads, lanes, (source,)) for source in use.sources]
+        reads = either(of_each)
+        if reads is None:
+            return None
+        whole = np.all([each if each is not None else np.zeros_like(reads) for each in of_each], 0)
+        return np.where(whole | ~self._are_registers(reads), reads, np.int32(0))
+
+    def _are_registers(self, reads: _Reads) -> NDArray[np.bool_]:
+        numbers = [number for source, number in self._known.items() if isinstance(source, str)]
+        return np.isin(reads, numbers)
+
     def _check(
         self, threads: Threads, lanes: Index, use: RegisterUse,
         registers: Sequence[int | None],
     ) -> None:  # fmt: skip
         self.pop(STORED, None)
-        reads = self._of(threads, lanes, registers)
-        if reads is not None:
-            self._reject(threads, lanes, reads, use.instruction)
+        self._reject(threads, lanes, self._of(threads, lanes, registers), use.instruction)
 
-    def _reject(self, threads: Threads, lanes: Index, reads: _Reads, user: Instruction) -> None:
-        if not reads.any():
+    def _reject(
+        self, threads: Threads, lanes: Index, reads: _Reads | None, user: Instruction
+    ) -> None:
+        while reads is not None and reads.any():
+            number = int(reads[int(np.argmax(reads != 0))])
+            lane = int(lanes[int(np.argmax(reads == number))])
+            read = self._reads[FIRST_MARK - number]
+            use = threads.where(int(np.argmax(threads.lane_numbers() == lane)), user)
+            if isinstance(read, _Read):
+                raise _fault(threads, lane, read, user.text, use)
+            self._report(read, use)
+            for marks in self.values():  # it counts as written from here on
+                marks[marks == number] = 0
+            reads = np.where(reads == number, np.int32(0), reads)
+
+    def _report(self, register: str, use: Where) -> None:
+        if self._findings is None:
             return
-        index = int(np.argmax(reads != 0))
-        lane = int(lanes[index])
-        read = self._reads[FIRST_MARK - int(reads[index])]
-        position = int(np.argmax(threads.lane_numbers() == lane))
-        location = threads.where(position, read.site.instruction)
-        # The value may be another thread's, by way of a register that both had.
-        address = read.first.get(lane, next(iter(read.first.values())))
-        use = threads.where(position, user)
-        line = f", {use.source_file}:{use.source_line}" if use.source_file else ""
-        raise UninitialisedRead(
-            f"read of {bytes_text(read.site.total)} at {read.space} address {address:#x}, which"
-            f" nothing has written\n  needed by {user.text} at PTX line {user.line}{line}",
-            location, address=address, nbytes=read.site.total, space=read.space,
+        self._findings.add(
+            Finding(
+                check="init", kernel=use.kernel, first=Access("read", use), second=None,
+                space="register", address=0, nbytes=0, memory="", benign="",
+                missing="a value for the variable on every path to here, or for the operand of "
+                "inline assembly",
+                variable=register,
+            )
         )  # fmt: skip
+
+
+def _fault(threads: Threads, lane: int, read: _Read, text: str, use: Where) -> UninitialisedRead:
+    """The error of a value of memory; it may be another thread's, if both had a register."""
+    position = int(np.argmax(threads.lane_numbers() == lane))
+    address = read.first.get(lane, next(iter(read.first.values())))
+    line = f", {use.source_file}:{use.source_line}" if use.source_file else ""
+    return UninitialisedRead(
+        f"read of {bytes_text(read.site.total)} at {read.space} address {address:#x}, which"
+        f" nothing has written\n  needed by {text} at PTX line {use.ptx_line}{line}",
+        threads.where(position, read.site.instruction), address=address,
+        nbytes=read.site.total, space=read.space,
+    )  # fmt: skip

@@ -22,18 +22,20 @@ _COMBINES = ("and", "or")
 
 
 class UndefinedWriter(BlockInstrument):
-    """Writes code that follows undefined values of shared and local memory."""
+    """Writes code that follows values of memory and registers that nothing has written."""
 
     @classmethod
     def is_needed(cls, code: KernelFacts) -> bool:
-        """Return whether the kernel loads from such memory, or may."""
-        return code.loads_own_memory
+        """Return whether the kernel may have such values."""
+        return code.loads_own_memory or code.may_leave_unwritten
 
     def begin_block(self, e: Emitter, block: Block) -> None:
         """Write code that discards values which are not read any more."""
         live = e.scope.bind(frozenset(bits(block.live)), "live")
         e.line(f"U = {self.follower}")
         e.line(f"if U: U.enter(f, {live})")
+        if block.unwritten:
+            e.line(f"U.begins(f, {e.scope.bind(block.unwritten, 'unwritten')})")
 
     def end_block(self, e: Emitter, block: Block) -> None:
         """Write code for the branch at the block's end, or for the guard of an instruction."""

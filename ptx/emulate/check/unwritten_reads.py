@@ -103,17 +103,6 @@ class UnwrittenReads(Observer):
             )
         )
 
-    def read_unwritten(self, where: Where, names: tuple[str, ...]) -> None:
-        """Report an instruction that reads unwritten registers."""
-        self._findings.add(
-            Finding(
-                check="init", kernel=self._kernel, first=Access("read", where), second=None,
-                space="register", address=0, nbytes=0, memory="", benign="",
-                missing="a value for the variable, or for the operand of inline assembly",
-                variable=", ".join(names),
-            )
-        )  # fmt: skip
-
     def loaded(self, site: Site, values: list[Value]) -> None:
         """Remember the flags of values that a load gave, as some may be copied with them."""
         known, self._holes = self._holes, None

@@ -45,9 +45,7 @@ class Unit:
         self.lane_sites: list[Site] = []
         self.functions: dict[str, int] = {}
         params = [param.name for param in scope.function.params]
-        self.unwritten: dict[int, tuple[str, ...]] = unwritten_registers(
-            blocks, scope.numbers, params
-        )
+        blocks[0].unwritten = unwritten_registers(blocks, scope.numbers, params)
         self.pending: dict[int, PendingUse] = pending_results(blocks, scope.numbers)
         self.divisions: dict[int, bool] = integer_divisions(blocks)
 
@@ -127,7 +125,6 @@ class BlockWriter:
             emitter.live_results = live
             if step.operation.effect is Effect.PURE and not live:
                 continue
-            self._note_unwritten(step.instruction)
             for instrument in self._instruments:
                 instrument.execute(emitter, step, is_skipped=is_skipped)
             self._note_division(step.instruction)
@@ -159,8 +156,6 @@ class BlockWriter:
             emitter.line(f"return {target}")
             return
         assert block.target is not None
-        if block.branch is not None:
-            self._note_unwritten(block.branch)
         branch = block.branch or block.skipped
         pending = None if branch is None else self._unit.pending.get(id(branch))
         if pending is not None:
@@ -179,13 +174,6 @@ class BlockWriter:
     def _end_block(self) -> None:
         for instrument in self._instruments:
             instrument.end_block(self._emitter, self._block)
-
-    def _note_unwritten(self, instruction: Instruction) -> None:
-        """Write code that reports unwritten registers."""
-        names = self._unit.unwritten.get(id(instruction))
-        if names is not None:
-            bound = self._unit.scope.bind(instruction, "instruction")
-            self._emitter.line(f"f.note_unwritten({bound}, {names!r})")
 
     def _note_division(self, instruction: Instruction) -> None:
         """Write code that reports divisors."""

@@ -58,7 +58,8 @@ class Block:
     `following` is the block after it, None if control never gets there; `targets` are those of an
     indexed branch. `branch` is the branch's own instruction. If there is none, `skipped` is the one
     that the branch skips, as its guard may be false. `live`: bit mask of the registers that are
-    live at its start; `defined`: that it may write.
+    live at its start; `defined`: that it may write. `unwritten`: the names of those that nothing
+    has written where a function starts, by number.
     """
 
     index: int
@@ -73,6 +74,7 @@ class Block:
     used: int = 0
     defined: int = 0
     live: int = 0
+    unwritten: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def successors(self) -> Iterator[int]:

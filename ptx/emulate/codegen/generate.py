@@ -187,6 +187,7 @@ def _facts_of(unit: Unit, update_count: int) -> FunctionFacts:
         polls=polls_of(unit.blocks, scope.numbers),
         updates=updates_of(unit.blocks, update_count),
         fences_narrowly=any(step.instruction.facts.is_narrow_fence for step in steps),
+        leaves_unwritten=bool(unit.blocks[0].unwritten),
         divides=bool(unit.divisions),
         calculates=any(_calculates(step.instruction) for step in steps),
         reads_clock=any(_reads_clock(step.instruction) for step in steps),

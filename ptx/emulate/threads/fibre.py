@@ -403,12 +403,6 @@ class Fibre(Threads):
             text += ": it synchronises its grid, and was launched without cooperative=True"
         raise Trap(text, self.where(0, instruction))
 
-    def note_unwritten(self, instruction: Instruction, names: tuple[str, ...]) -> None:
-        """An instruction reads registers that nothing has written."""
-        for observer in self.blocks.observers:
-            position = 0 if self.present is None else int(np.argmax(self.present))
-            observer.read_unwritten(self.where(position, instruction), names)
-
     def finish(self) -> int:
         """`exit`: the threads are done."""
         self.scheduler.finished(self)

@@ -1,4 +1,4 @@
-"""Reads of registers that nothing on any way has written: wrong kernels and their right twins."""
+"""Reads of registers that nothing on the way has written: wrong kernels and their right twins."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ _BODIES = {
     ' : "+r"(x)); o[i] = x;',
     "in_a_branch": 'int x$; if (n > 0) { asm volatile("neg.s32 %0, %0;" : "+r"(x)); o[i] = x; }',
     "in_a_function": "o[i] = twice$(n);",
+    "on_a_path": "int x$; for (int k = 0; k < i % 2 + o[i]; k++) x = k + n * x; o[i] = x;",
+    "without_an_iteration": "float x$; for (int k = 0; k < o[i]; k++) x = sinf(k); o[i] = x;",
+    "as_a_condition": "bool x$; for (int k = 0; k < o[i]; k++) x = k % n; if (x) o[i] = 3;",
 }
 _SETS = {
     "scope": "mov.s32 t, 5; ",
@@ -78,9 +81,26 @@ def _text(debug: bool) -> str:
     return made
 
 
-def found_in(kernel: str, threads: int, *, debug: bool = False) -> list[Finding]:
+_HEADER = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 o, .param .u32 n)
+{ .reg .b64 %a; .reg .b32 %r<4>; .reg .pred %p;
+"""
+_ONE_PATH = """
+ld.param.u64 %a, [o];
+ld.param.u32 %r3, [n];
+setp.gt.s32 %p, %r3, 3;
+@!%p bra AROUND;
+"""
+
+
+def found_in(
+    kernel: str, threads: int, *, debug: bool = False, text: str | None = None
+) -> list[Finding]:
     """What the check finds in a launch."""
-    runner = KernelRunner(_text(debug))
+    runner = KernelRunner(text or _text(debug))
     runner.memory.watch_writes()
     o = runner.put(np.zeros(2 * threads, dtype=np.int32))
     runner.memory.mark_written(o, 8 * threads)
@@ -122,3 +142,26 @@ def test_what_is_only_copied_may_have_no_value(name: str, threads: int) -> None:
 def test_a_register_of_a_scope_has_the_name_of_the_text() -> None:
     (found,) = found_in("scope_wrong", 32)
     assert found.variable == "t"
+
+
+@pytest.mark.parametrize(
+    ("written", "registers"),
+    [("%r1", []), ("%r2", []), ("%r3", ["%r1"])],
+    ids=["one of a vector", "the other", "none"],
+)
+def test_a_vector_is_found_if_none_of_its_elements_has_a_value(
+    written: str, registers: list[str]
+) -> None:
+    body = f"""{_ONE_PATH}
+    mov.u32 %r1, 1; mov.u32 %r2, 2;
+    AROUND: @!%p mov.u32 {written}, 5;
+    st.global.v2.u32 [%a], {{%r1, %r2}}; }}"""
+    found = found_in("k", 32, text=_HEADER + body)
+    assert [each.variable for each in found] == registers
+
+
+def test_a_function_that_jumps_to_its_first_instruction_is_not_checked() -> None:
+    body = f"FIRST: add.s32 %r1, %r1, 1; {_ONE_PATH} bra FIRST; AROUND: st.global.u32 [%a], %r1; }}"
+    assert found_in("k", 32, text=_HEADER + body) == []
+    body = f"{_ONE_PATH} AROUND: add.s32 %r1, %r1, 1; st.global.u32 [%a], %r1; }}"
+    assert [each.variable for each in found_in("k", 32, text=_HEADER + body)] == ["%r1"]
