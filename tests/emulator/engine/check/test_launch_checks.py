@@ -19,9 +19,13 @@ def test_each_check_of_launches_is_part_of_one_that_users_name() -> None:
 
 
 def test_the_observers_of_a_launch_come_in_the_order_of_the_table() -> None:
-    limits = Limits(checks={"bounds", "undefined", "race"}, findings=Findings())
-    alone = [watchers_of(Limits(checks={name}), None) for name in ("undefined", "bounds")]
-    assert watchers_of(limits, None)[1:] == (*alone[0], *alone[1])
+    def kinds(*checks: str) -> list[object]:
+        watchers = watchers_of(Limits(checks=set(checks), findings=Findings()), None)
+        return [getattr(each.begin, "func", each.begin) for each in watchers]
+
+    wanted = [*kinds("race"), *kinds("undefined"), *kinds("bounds")]
+    assert kinds("bounds", "undefined", "race") == wanted
+    assert len(set(wanted)) == 3
 
 
 def test_limits_reject_an_unknown_check_and_one_that_lacks_findings() -> None:
