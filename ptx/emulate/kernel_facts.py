@@ -150,6 +150,8 @@ class KernelFacts:
         functions: the kernel itself, and what it calls.
         live: registers that are live where each block begins.
         defined: bit mask of the registers that each block writes.
+        reads: registers that a block reads, if it only goes on to one other block; None if it may
+            branch, wait, call or end.
         is_pure: whether a block may run for threads that are not present.
         last, first: an instruction of each block, for messages.
         successors: where control may go from each block, calls apart.
@@ -173,6 +175,7 @@ class KernelFacts:
     functions: Sequence[FunctionFacts]
     live: Sequence[tuple[int, ...]]
     defined: Sequence[int]
+    reads: Sequence[tuple[int, ...] | None]
     is_pure: Sequence[bool]
     first: Sequence[Instruction | None]
     last: Sequence[Instruction | None]

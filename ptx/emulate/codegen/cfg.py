@@ -85,6 +85,14 @@ class Block:
             yield self.following
         yield from self.targets
 
+    @property
+    def only_goes_on(self) -> bool:
+        """True if its threads go on to one other block, and wait for nothing."""
+        waits = (Effect.SYNCS, Effect.ENDS)
+        return len(tuple(self.successors)) == 1 and not any(
+            step.operation.effect in waits for step in self.steps
+        )
+
 
 _NEVER_RETURN = frozenset({
     InstructionKind.RETURN, InstructionKind.EXIT, InstructionKind.TRAP, InstructionKind.BRANCH,

@@ -148,6 +148,7 @@ class _BlockTables:
     def __init__(self) -> None:
         self.live: list[tuple[int, ...]] = []
         self.defined: list[int] = []
+        self.reads: list[tuple[int, ...] | None] = []
         self.is_pure: list[bool] = []
         self.first: list[Instruction | None] = []
         self.last: list[Instruction | None] = []
@@ -159,6 +160,7 @@ class _BlockTables:
             self.live.append(tuple(bits(block.live)))
             self.defined.append(block.defined)
             self.successors.append(tuple(unit.first + successor for successor in block.successors))
+            self.reads.append(tuple(bits(block.used)) if block.only_goes_on else None)
             self.is_pure.append(block.pure)
             instructions = [step.instruction for step in block.steps]
             self.first.append(instructions[0] if instructions else None)
@@ -245,6 +247,7 @@ class _KernelWriter:
             functions=self._functions,
             live=tables.live,
             defined=tables.defined,
+            reads=tables.reads,
             is_pure=tables.is_pure,
             first=tables.first,
             last=tables.last,

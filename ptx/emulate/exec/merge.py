@@ -113,6 +113,8 @@ def _part(fibre: Fibre, written: int, split: Lineage, live: tuple[int, ...]) -> 
     """
     if len(fibre.calls) != len(split.calls) or not all(map(is_, fibre.calls, split.calls)):
         return None
+    if fibre.rest is not None and fibre.lineage is not split:
+        fibre.compact(live)  # it may lack what was written between the two splits
     if fibre.present is not None:
         if fibre.lanes is split.lanes and fibre.n == split.n:
             return _Part(fibre, written, fibre.present)

@@ -310,6 +310,7 @@ class Scheduler(RunQueue):
             self.steps += 1
             self._place = (*fibre.prefix, block)
             fibre.written |= defined[block]
+            is_partial = fibre.rest is not None
             if fibre.count <= few or fibre.rows is not None:
                 assert lanes is not None  # there are no few else
                 steps_left = 0 if budget else self._deadline - self.steps + 1
@@ -321,6 +322,9 @@ class Scheduler(RunQueue):
             if following == GONE:
                 return
             block = following
+            if is_partial:  # it lacks registers, which it needs no more if it meets the others
+                self.wait(fibre, block)
+                return
             if self.steps >= self._deadline:
                 self._deadline = self.steps + self._patience
                 self._check_time(fibre, block)

@@ -339,7 +339,8 @@ def _repair(
         lanes.pick(a, shape, indices), lanes.pick(b, shape, indices), dtype=np.float64
     )
     error = sum_error(product, lanes.pick(c, shape, indices).astype(np.float64), total)
-    lanes.put(result, indices, round_to_odd(total, error).astype(np.float32))
+    if error.any():  # where no sum was rounded, the result was rounded once
+        lanes.put(result, indices, round_to_odd(total, error).astype(np.float32))
 
 
 def _directed(product: Array, c: Array, wide: Doubles, rounding: Rounding) -> Singles:

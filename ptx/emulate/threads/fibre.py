@@ -167,10 +167,12 @@ class Fibre(Threads):
         exchange: values that lanes in other fibres brought where it waited, by name.
         few: blocks that it executed since it is of few threads, in this form.
         rows: the registers thread by thread, for few threads; None where `regs` has them.
+        rest: where its threads are in the arrays of `lineage`, which have the registers that it
+            lacks; None if it lacks none. It has those that its block reads.
     """
 
     __slots__ = (
-        "exchange", "few", "lineage", "prefix", "regs", "released", "rows", "scheduler",
+        "exchange", "few", "lineage", "prefix", "regs", "released", "rest", "rows", "scheduler",
         "stack_pointer", "tick", "written",
     )  # fmt: skip
     blocks: ResidentBlocks
@@ -190,6 +192,7 @@ class Fibre(Threads):
         self.exchange: dict[str, Value] | None = None
         self.few: int = 0
         self.rows: list[Row] | None = None
+        self.rest: Index | None = None
         self.tick: int = 0
 
     # Called by generated code.
@@ -260,6 +263,20 @@ class Fibre(Threads):
         scheduler.successor = self._running(running, count, to)
         return to
 
+    def _needed(self, block: int, count: int) -> tuple[int, ...] | None:
+        """The registers that so many threads need at a block until they meet others; None: all.
+
+        Rows and observers have all registers.
+        """
+        launch, split = self.blocks.launch, self.lineage
+        few = launch.limits.few_threads
+        if launch.is_observed or split is None or self.written:
+            return None
+        if split.lanes is not self.lanes or split.n != self.n:
+            return None
+        is_wide = count > max(few.most, few.most_in_loop, few.most_apart)
+        return self.blocks.code.reads[block] if is_wide else None
+
     def _masked(self, present: Bools, count: int) -> Fibre:
         """Some of these threads, in the same arrays."""
         fibre = self._beside(list(self.regs), self.lanes, self.n)
@@ -281,11 +298,16 @@ class Fibre(Threads):
         """The part that runs on; a division that occurred before is taken from the cache."""
         blocks = self.blocks
         live = blocks.code.live[to]
+        needed = self._needed(to, count)
+        if needed is not None:
+            live = needed
         is_whole = self.lanes is None and self.present is None
         division = blocks.cache.division(to, running, count) if is_whole else None
+        positions = running.nonzero()[0] if division is None else division.positions
+        part = self.subset(positions, live if division is None else ())
+        part.rest = None if needed is None else positions
         if division is None:
-            return self.subset(running.nonzero()[0], live)
-        part = self.subset(division.positions, ())
+            return part
         for number in live:
             value = self.regs[number]
             part.regs[number] = blocks.cache.part(value, division) if value.ndim else value
@@ -299,6 +321,8 @@ class Fibre(Threads):
             if not live:
                 part.regs, part.rows = [_UNSET] * len(part.register_types), None
             return part
+        if self.rest is not None and live:
+            self._complete(live)
         registers = self.regs
         regs: Registers = [_UNSET] * len(registers)
         for number in live:
@@ -348,19 +372,25 @@ class Fibre(Threads):
     def register(self, number: int) -> Value:
         """A register in either form."""
         if self.rows is None:
+            if self.rest is not None and not self.written >> number & 1:
+                return self._before(number)
             return self.regs[number]
         return value_of([row[number] for row in self.rows], self.register_types[number])
 
     def tidy(self, block: int) -> None:
-        """Drop absent elements before a block, unless running it for them costs less."""
-        code = self.blocks.code
-        if self.present is not None and (
-            not code.is_pure[block] or self.count < _KEEP_SHARE * self.n
-        ):
+        """Have just the present threads before a block, unless running it for all costs less."""
+        code, present = self.blocks.code, self.present
+        if self.rest is not None:
             self.compact(code.live[block])
+        elif present is not None and (not code.is_pure[block] or self.count < _KEEP_SHARE * self.n):
+            needed = self._needed(block, self.count)
+            self.compact(code.live[block] if needed is None else needed)
+            self.rest = None if needed is None else present.nonzero()[0]
 
     def compact(self, live: tuple[int, ...]) -> None:
         """Drop the elements that are not present."""
+        if self.rest is not None:
+            self._complete(live)
         if self.present is None:
             return
         positions = self.present.nonzero()[0]
@@ -369,6 +399,20 @@ class Fibre(Threads):
         self.present = None
         self._cached = {}
         self._places = {}
+
+    def _complete(self, live: tuple[int, ...]) -> None:
+        """Take the live registers that it lacks from before the split."""
+        for number in live:
+            if not self.written >> number & 1:
+                self.regs[number] = self._before(number)
+        self.rest = None
+
+    def _before(self, number: int) -> Value:
+        """A register that it has not written since the split."""
+        assert self.lineage is not None
+        assert self.rest is not None
+        value = self.lineage.regs[number]
+        return value.take(self.rest, mode="clip") if value.ndim else value
 
     def branch_index(self, index: Value, targets: tuple[int, ...], instruction: Instruction) -> int:
         """`brx.idx`: branch each thread to the target that its index names.

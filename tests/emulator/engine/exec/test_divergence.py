@@ -202,7 +202,8 @@ MIXED = FewThreads(most=5, most_in_loop=9, most_apart=9, heat=0, settled=0)
 
 @pytest.mark.parametrize("few", [ARRAYS_ONLY, MIXED], ids=["arrays", "mixed"])
 def test_threads_that_part_and_meet_have_the_registers_of_threads_alone(few: FewThreads) -> None:
-    wrong = [text for seed in range(8) for text in differences(seed, few)]
+    # 344: threads that meet after two splits, some of which lack a register of between the two.
+    wrong = [text for seed in (*range(6), 344) for text in differences(seed, few)]
     assert not wrong
 
 
