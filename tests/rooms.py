@@ -125,11 +125,12 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
         "cudadrv.debugger": (
             "check.findings: demangled",
             "debug.debug_info: DebugInfo",
-            "debug.expression: Evaluator ExpressionError Place Result",
-            "debug.frames: Frame LaneState StoppedLaunch",
-            "debug.stops: ANY Breakpoint NEVER Orders Plan Stop StopHandler Stops Thread "
+            "debug.expression: Evaluator ExpressionError Place Result parsed",
+            "debug.frames: Frame StoppedLaunch",
+            "debug.stops: ANY Breakpoint CodePoint NEVER Orders Plan Stop StopHandler Stops Thread "
             "Watchpoint",
             "model.addresses: Index",
+            "model.geometry: WARP",
             "threads.fibre: Fibre",
             "watchers: process_watchers",
         ),

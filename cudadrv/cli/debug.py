@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..debugger.wire import is_debuggee
 from .command_line import Commands, add_command, program_name
 from .output import print_error, print_text
 
 if TYPE_CHECKING:
+    from ..debugger.debugger import DebuggedProgram
     from ..debugger.sources import Sources
 
 _WRONG: Final = 2
@@ -51,20 +51,36 @@ def add_to(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if is_debuggee():
-        return _run_debuggee(options)
-    from ..debugger.program import DebuggedProgram
+    from ..debugger.debuggee import Debuggee, is_debuggee
+
+    if is_debuggee():  # a debugger has started this process
+        debuggee = Debuggee(can_go_back=not options.no_back)
+        debuggee.wait_for_orders()
+        status = _run_program(options, debuggee.texts.sources)
+        debuggee.ended(status)
+        return status
+    from ..debugger.debugger import DebuggedProgram, DebuggerError
 
     program = DebuggedProgram(
         options.program or "", tuple(options.arguments), options.checks, options.order,
         optimised=options.optimised, goes_back=not options.no_back,
     )  # fmt: skip
-    if options.adapter or options.port is not None:
-        from ..debugger.adapter import serve_port, serve_streams
+    try:
+        if options.adapter or options.port is not None:
+            from ..debugger.adapter import serve_port, serve_streams
 
-        if options.port is None:
-            return serve_streams(program)
-        return serve_port(program, options.port, print_error)
+            if options.adapter:
+                return serve_streams(program)
+            return serve_port(program, options.port, print_error)
+        return _run_terminal(options, program)
+    except (DebuggerError, OSError, OverflowError) as error:
+        print_error(f"{program_name()} debug: {error}")
+        return _WRONG
+
+
+def _run_terminal(options: argparse.Namespace, program: DebuggedProgram) -> int:
+    from ..debugger.terminal import run_terminal
+
     if not program.file:
         print_error(f"{program_name()} debug: name a script, a test or a finding")
         return _WRONG
@@ -72,23 +88,10 @@ def _run(options: argparse.Namespace) -> int:
         if not Path(file).is_file():
             print_error(f"{program_name()} debug: {file}: there is no such file")
             return _WRONG
-    from ..debugger.terminal import run_terminal
-
     with (
         nullcontext(sys.stdin) if options.commands is None else open(options.commands)
     ) as source:  # fmt: skip
         return run_terminal(program, options.breaks, source, print_text)
-
-
-def _run_debuggee(options: argparse.Namespace) -> int:
-    """Run the program, observed, in this process, which a debugger has started."""
-    from ..debugger.debuggee import Debuggee
-
-    debuggee = Debuggee(can_go_back=not options.no_back)
-    debuggee.wait_for_orders()
-    status = _run_program(options, debuggee.sources)
-    debuggee.ended(status)
-    return status
 
 
 def _run_program(options: argparse.Namespace, sources: Sources) -> int:

@@ -1,37 +1,83 @@
 """The debugger: it starts the program in another process, and goes forwards and backwards in it.
 
-The program's own process is at the furthest time that was reached. Behind it copies of the process
-sleep. To go back, a copy repeats the time up to the wanted instruction.
+The program's own process is at the furthest time that was reached. Copies of the process sleep at
+earlier times. To go back, a copy repeats the time up to the wanted instruction.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, Listener
-from pathlib import Path
 from typing import Any, Final
 
 from ptx.emulate.debug.stops import NEVER, Breakpoint, Orders, Plan, Stop, Thread, Watchpoint
 
 from ..errors import CudadrvError
-from .wire import ADDRESS, KEY, Message, message_of_orders, receive, send
+from .debuggee import ADDRESS, can_fork
+from .inspector import Body, thread_id, thread_of
 
 MOST_COPIES: Final = 12
+MOVES: Final[Mapping[str, Plan]] = {
+    "continue": Plan(), "step": Plan("line", "in"), "next": Plan("line", "over"),
+    "finish": Plan("line", "out"), "stepi": Plan("instruction", "in"),
+    "nexti": Plan("instruction", "over"),
+}  # fmt: skip
+"""The words for going on; with "r" before them they go back."""
 _START_S: Final = 60
+_LOOK_S: Final = 0.5
 
 
 class DebuggerError(CudadrvError):
     """Something that the debugger cannot do now."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebuggedProgram:
+    """A program.
+
+    Attributes:
+        file: a script, a saved finding, or a test; arguments: of the script.
+        checks: the checks whose findings stop, separated by commas.
+        order: when the work of streams runs; "" is the usual order.
+        optimised: whether kernels are compiled as usual.
+        goes_back: whether copies of the process are made.
+    """
+
+    file: str = ""
+    arguments: tuple[str, ...] = ()
+    checks: str = ""
+    order: str = ""
+    optimised: bool = False
+    goes_back: bool = True
+
+    @property
+    def command(self) -> list[str]:
+        """The command of the debuggee."""
+        options = ["--no-back"] * (not self.goes_back)
+        options += ["--checks", self.checks] if self.checks else []
+        return [sys.executable, "-m", "cudadrv", "debug", *options, self.file, *self.arguments]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The environment variables of the debuggee."""
+        driver = os.environ.get("CUDADRV_DRIVER", "")
+        settings = {
+            "CUDADRV_DRIVER": driver if driver.startswith("emulator") else "emulator",
+            "CUDADRV_CHECK": self.checks, "CUDADRV_EMULATOR_ORDER": self.order,
+            "CUDADRV_DEVICE_DEBUG": "" if self.optimised else "1", "PYTHONUNBUFFERED": "1",
+        }  # fmt: skip
+        return {name: value for name, value in settings.items() if value}
 
 
 @dataclass(slots=True)
@@ -71,46 +117,51 @@ class Wanted:
     faults: bool = True
     findings: bool = True
 
+    @property
+    def every(self) -> tuple[Breakpoint, ...]:
+        """All breakpoints."""
+        return tuple(each for group in self.breakpoints.values() for each in group)
+
     def orders(self, plan: Plan) -> Orders:
         """Return the orders to go on by a plan."""
-        every = tuple(each for group in self.breakpoints.values() for each in group)
-        return Orders(every, self.watchpoints, self.faults, self.findings, plan)
+        return Orders(self.every, self.watchpoints, self.faults, self.findings, plan)
 
 
 class Debugger:
     """One program that is debugged.
 
     Args:
-        arguments: the command line of the debuggee.
-        settings: environment variables.
+        program: what to run.
         output: called with the program's output; None leaves it on this process's streams.
 
     Attributes:
-        wanted: what to stop at.
-        stop: the present stop; None before the first one, and after the end.
+        wanted: what to stop at; call `change` if threads may run.
         status: the program's exit status; None while it runs.
+
+    Raises:
+        DebuggerError: the program does not start.
     """
 
     def __init__(
-        self,
-        arguments: Sequence[str],
-        settings: Mapping[str, str],
-        output: Callable[[str, str], None] | None = None,
+        self, program: DebuggedProgram, output: Callable[[str, str], None] | None = None
     ) -> None:
         self.wanted: Wanted = Wanted()
+        self.status: int | None = None
+        self._numbers = 0
+        self._lock = threading.Lock()  # of the conversation with the process that has stopped
         self._folder = tempfile.TemporaryDirectory(prefix="cudadrv-debug-")
         key = secrets.token_bytes(32)
-        address = str(Path(self._folder.name) / "debugger") if hasattr(os, "fork") else None
-        self._listener = Listener(address or ("127.0.0.1", 0), authkey=key, backlog=MOST_COPIES)
-        self._arrivals: queue.Queue[tuple[Message, Connection]] = queue.Queue()
+        address = f"{self._folder.name}/debugger" if can_fork() else ("127.0.0.1", 0)
+        self._listener = Listener(address, authkey=key, backlog=MOST_COPIES)
+        self._arrivals: queue.Queue[tuple[str, int, Connection]] = queue.Queue()
         threading.Thread(target=self._accept, daemon=True).start()
-        pipe = None if output is None else subprocess.PIPE
         where = self._listener.address
-        own = {ADDRESS: where if isinstance(where, str) else json.dumps(where), KEY: key.hex()}
+        where = where if isinstance(where, str) else " ".join(map(str, where))
+        pipe = None if output is None else subprocess.PIPE
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, "-m", "cudadrv", *arguments],
-            env={**os.environ, **settings, **own, "PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True,
+            program.command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe,
+            env={**os.environ, **program.settings, ADDRESS: f"{key.hex()} {where}"},
+            start_new_session=True,
         )  # fmt: skip
         self._readers = [
             threading.Thread(target=_forward, args=(stream, name, output), daemon=True)
@@ -119,40 +170,177 @@ class Debugger:
         ]
         for reader in self._readers:
             reader.start()
-        self.status: int | None = None
         self._copies: list[_Copy] = []
-        self._main = _Here(self._arrived("main"))
+        self._findings: list[Stop] = []  # at the instructions that they are of
+        try:
+            self._main = _Here(self._arrived("main"))
+        except DebuggerError:
+            self._end_processes()
+            raise
         self._here = self._main
 
     @property
     def stop(self) -> Stop | None:
-        """The present stop."""
+        """The present stop; None before the first one, while threads run and after the end."""
         return self._here.stop
+
+    def number(self) -> int:
+        """Return a number for a breakpoint or watchpoint."""
+        self._numbers += 1
+        return self._numbers
 
     # Going on.
 
-    def go(self, plan: Plan) -> Stop | Ended:
+    def move(self, word: str, thread: int | None = None) -> Stop | Ended:
+        """Go on, or back, by one of `MOVES`; a step is of the thread of this number.
+
+        Raises:
+            DebuggerError: there is nothing to go on from, or to go back to.
+        """
+        is_back = word not in MOVES
+        plan = MOVES[word[is_back:]]
+        with self._lock:
+            if plan.kind != "go":
+                if self.stop is None:
+                    raise DebuggerError("no kernel is stopped")
+                number = thread_id(self.stop.thread) if thread is None else thread
+                depth = self._ask(self._here.connection, "depth", {"threadId": number})
+                stepping = thread_of(number, self.stop.thread.launch)
+                plan = replace(plan, thread=stepping, until_depth=depth)
+            return self._back(plan) if is_back else self._go(plan)
+
+    def change(self) -> None:
+        """Send `wanted` to threads that run."""
+        self._tell("change", self.wanted.orders(Plan()))
+
+    def pause(self) -> None:
+        """Stop at the next instruction of a kernel; may be called by another thread."""
+        self._tell("pause")
+
+    def _tell(self, *message: Any) -> None:
+        with suppress(OSError):
+            self._main.connection.send(message)
+
+    def ask(self, command: str, **arguments: Any) -> Any:  # JSON
+        """Return what the stopped process answers.
+
+        Raises:
+            DebuggerError: there is no answer; with the reason.
+        """
+        if not self._lock.acquire(blocking=False):
+            raise DebuggerError("the program runs")
+        try:
+            return self._ask(self._here.connection, command, arguments)
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """End the program and its copies."""
+        with suppress(OSError):
+            self._listener.close()
+        self._collect()
+        connections = [self._main.connection, self._here.connection]
+        for connection in (*connections, *(copy.connection for copy in self._copies)):
+            connection.close()
+        self._end_processes()
+
+    def _end_processes(self) -> None:
+        with suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)  # with all copies
+        self.process.kill()
+        self.process.wait()
+        self._folder.cleanup()
+
+    def _go(self, plan: Plan) -> Stop | Ended:
         """Go forwards to the next stop, or to the end of the program."""
         while self._here is not self._main:
-            assert self._main.stop is not None
-            bounded = replace(plan, until=self._main.stop.time)
-            answer = self._run(self._here.connection, bounded)
-            if "stop" in answer and answer["stop"]["kind"] != "arrived":
-                self._here.stop = stop_of(answer["stop"])
-                return self._here.stop
-            reached = answer.get("ended", self._main.stop.time)
+            now, last = self._time(), self._main.stop
+            assert last is not None
+            ahead = min(
+                [e for e in (*self._findings, last) if e.time > now] or [last],
+                key=lambda stop: stop.time,
+            )
+            kind, at, *_ = self._run(self._here.connection, replace(plan, until=ahead.time))
+            if kind == "stop" and at.kind != "arrived":
+                stop: Stop = at
+                self._here.stop = stop
+                return stop
+            if kind == "stop" and ahead is not last:
+                self._here.stop = ahead
+                return ahead
             self._here.connection.close()
-            later = [copy for copy in self._copies if reached < copy.time < self._main.stop.time]
-            if "ended" not in answer or not later:
-                self._here = self._main
-                if not self._is_past(self._main.stop, plan):
-                    return self._main.stop
-                break
-            self._here = _Here(self._wake(later[0], Plan(until=later[0].time)))
-            receive(self._here.connection)
+            later = [e for e in self._copies if kind == "ended" and at < e.time <= ahead.time]
+            if later:
+                began = Stop("arrived", "", later[0].time, last.thread)
+                self._here = _Here(self._wake(later[0], Orders(plan=Plan(until=began.time))), began)
+                self._answer(self._here.connection)
+                continue
+            self._here = self._main
+            if self._is_wanted(last):
+                return last
         return self._go_main(plan)
 
-    def back(self, plan: Plan) -> Stop:
+    def _is_wanted(self, stop: Stop) -> bool:
+        """Return whether a stop that was made once is made again."""
+        if stop.kind in ("breakpoint", "watchpoint"):
+            numbers = {each.number for each in self.wanted.every}
+            return stop.number in numbers | {each.number for each in self.wanted.watchpoints}
+        return stop.kind == "exception"
+
+    def _go_main(self, plan: Plan) -> Stop | Ended:
+        self._main.stop = None
+        kind, *values = self._run(self._main.connection, plan)
+        if kind != "stop":
+            self.status = self.process.wait()
+            for reader in self._readers:
+                reader.join(_START_S)
+            return Ended(self.status)
+        stop: Stop = values[0]
+        self._main.stop = stop
+        self._collect()
+        if stop.kind == "finding" and any(copy.time < stop.time for copy in self._copies):
+            # It was seen after the instruction that it is of.
+            self._findings.append(replace(stop, time=stop.time - 1))
+            self._main.stop = replace(stop, kind="arrived", text="")
+            with suppress(DebuggerError):
+                return self._travel(self._findings[-1])
+        return stop
+
+    def _run(self, connection: Connection, plan: Plan) -> tuple[Any, ...]:
+        try:
+            connection.send(("go", self.wanted.orders(plan)))
+        except OSError:
+            return "exited", None
+        try:
+            return self._answer(connection)
+        except KeyboardInterrupt:
+            self.pause()
+            return self._answer(connection)
+
+    @staticmethod
+    def _answer(connection: Connection) -> tuple[Any, ...]:
+        try:
+            answer: tuple[Any, ...] = connection.recv()
+        except (EOFError, OSError):
+            return "exited", None
+        return answer
+
+    def _ask(self, connection: Connection, command: str, arguments: Body) -> Any:  # JSON
+        try:
+            connection.send(("ask", command, arguments))
+        except OSError:
+            raise DebuggerError("the program has ended") from None
+        kind, answer = self._answer(connection)
+        if kind == "exited":
+            raise DebuggerError("the program has ended")
+        if kind == "error":
+            raise DebuggerError(answer)
+        return answer
+
+    # Going back.
+
+    def _back(self, plan: Plan) -> Stop:
         """Go back to the last stop before this one, or to the first instruction that is known.
 
         Raises:
@@ -162,62 +350,89 @@ class Debugger:
         now = self._time()
         earlier = [copy for copy in self._copies if copy.time < now]
         if not earlier:
-            raise DebuggerError("nothing before this instruction can be repeated")
-        ends = [now] * len(earlier)
-        if plan.kind == "go":  # a step may have begun before the next copy
-            ends[:-1] = [copy.time for copy in earlier[1:]]
-        searches = list(zip(earlier, ends, strict=True))[::-1]
-        while searches:  # the last part alone, then others at once
-            wave = searches[: 1 if len(searches) == len(earlier) else os.cpu_count() or 1]
-            del searches[: len(wave)]
-            connections = [
-                self._wake(copy, replace(plan, until=end, is_search=True)) for copy, end in wave
-            ]
-            answers = [self._answer(connection) for connection in connections]
-            for connection in connections:
-                connection.close()
-            for answer in answers:
-                found = answer.get("found")
-                if found is not None and found["time"] < now:
-                    return self._travel(stop_of(found))
+            why = "" if can_fork() else ": this system has no fork"
+            raise DebuggerError(f"nothing before this instruction can be repeated{why}")
+        is_go = plan.kind == "go"
+        searches = list(self._searches(earlier, now)) if is_go else [
+            (copy, replace(plan, until=now)) for copy in reversed(earlier)  # may begin in any part
+        ]  # fmt: skip
+        size = 1  # the last part alone, then others at once
+        while searches:
+            wave: list[tuple[_Copy, Plan]] = []
+            while searches and len(wave) < size and not (wave and wave[-1][1].since):
+                wave.append(searches.pop(0))
+            size = os.cpu_count() or 1
+            found = [stop for stop in self._search(wave) if stop is not None and stop.time < now]
+            if is_go:
+                found += [e for e in self._findings if wave[-1][0].time <= e.time < now]
+            if found:
+                return self._travel(max(found, key=lambda stop: stop.time))
         first = Stop("entry", "nothing earlier can be repeated", earlier[0].time, self._thread())
         return self._travel(first)
 
-    def pause(self) -> None:
-        """Stop at the next instruction of a kernel; may be called by another thread."""
-        send(self._main.connection, {"do": "pause"})
+    def _searches(self, copies: list[_Copy], now: int) -> Iterator[tuple[_Copy, Plan]]:
+        """Yield what to repeat to find the last stop, the latest part first.
 
-    def ask(self, what: str, **values: Any) -> Any:  # JSON
-        """Return what the stopped process answers.
-
-        Raises:
-            DebuggerError: there is no answer; with the reason.
+        The log of the program's process has the instructions of each time. A part in which no
+        instruction has a breakpoint is not repeated; of a breakpoint without conditions only its
+        last time is, and what is before that if it did not stop there after all.
         """
-        send(self._here.connection, {"do": what, **values})
-        answer = receive(self._here.connection)
-        if "error" in answer:
-            raise DebuggerError(answer["error"])
-        return answer["answer"]
+        spans = [
+            (copy.time, end)
+            for copy, end in zip(copies, [*(e.time for e in copies[1:]), now], strict=True)
+        ]
+        sure = tuple(e for e in self.wanted.every if not (e.condition or e.block or e.thread))
+        last, last_sure = self._ask(
+            self._main.connection,
+            "logged",
+            {"breakpoints": [self.wanted.every, sure], "spans": spans},
+        )
+        for copy, (first, end), reported, certain in reversed(
+            list(zip(copies, spans, last, last_sure, strict=True))
+        ):
+            until = end if self.wanted.watchpoints else 1 + (-1 if reported is None else reported)
+            if certain is not None and certain > first:
+                yield copy, Plan(since=certain, until=until)
+                until = min(until, certain)
+            has_finding = any(first <= each.time < end for each in self._findings)
+            if until > first or has_finding:
+                yield copy, Plan(until=until)
 
-    def close(self) -> None:
-        """End the program and its copies."""
-        with suppress(OSError):
-            self._listener.close()
-        self._collect()
-        for connection in (self._main.connection, self._here.connection):
+    def _search(self, wave: list[tuple[_Copy, Plan]]) -> list[Stop | None]:
+        """Return the last stop in each of some parts."""
+        connections = [
+            self._wake(copy, self.wanted.orders(replace(plan, is_search=True)), findings=False)
+            for copy, plan in wave
+        ]
+        found: list[Stop | None] = []
+        for connection in connections:
+            _, _, *stops = self._answer(connection)
             connection.close()
-        for copy in self._copies:
-            copy.connection.close()
-        self.process.kill()
-        self.process.wait()
-        self._folder.cleanup()
+            found += stops[:1] or [None]
+        return found
 
-    # The processes.
+    def _wake(self, copy: _Copy, orders: Orders, *, findings: bool = True) -> Connection:
+        """Let a copy repeat the time from it on; return the connection of what does it."""
+        self._collect()
+        orders.findings = orders.findings and findings
+        try:
+            copy.connection.send(("go", orders))
+        except OSError:
+            raise DebuggerError("a copy of the program has ended") from None
+        return self._arrived("run")
 
-    def _is_past(self, stop: Stop, plan: Plan) -> bool:
-        """Return whether the breakpoint of a stop was deleted, so that nothing stops there."""
-        every = self.wanted.orders(plan).breakpoints
-        return stop.kind == "breakpoint" and all(str(e.number) != stop.text for e in every)
+    def _travel(self, stop: Stop) -> Stop:
+        """Go to the time of a stop that was found."""
+        copies = [copy for copy in self._copies if copy.time <= stop.time]
+        if not copies:
+            raise DebuggerError("nothing before this instruction can be repeated")
+        connection = self._wake(copies[-1], Orders(findings=False, plan=Plan(until=stop.time)))
+        if self._answer(connection)[0] != "stop":
+            raise DebuggerError("the launch did not repeat itself")
+        if self._here is not self._main:
+            self._here.connection.close()
+        self._here = _Here(connection, stop)
+        return stop
 
     def _time(self) -> int:
         return NEVER if self._here.stop is None else self._here.stop.time
@@ -225,60 +440,13 @@ class Debugger:
     def _thread(self) -> Thread:
         return Thread(0, 0, 0) if self._here.stop is None else self._here.stop.thread
 
-    def _go_main(self, plan: Plan) -> Stop | Ended:
-        self._main.stop = None
-        try:
-            answer = self._run(self._main.connection, plan)
-        except (EOFError, OSError):
-            answer = {"exited": None}
-        if "exited" in answer:
-            status = self.process.wait()
-            for reader in self._readers:
-                reader.join()
-            self.status = status
-            return Ended(status)
-        self._main.stop = stop_of(answer["stop"])
-        self._collect()
-        return self._main.stop
-
-    def _run(self, connection: Connection, plan: Plan) -> Message:
-        send(connection, {"do": "go", "orders": message_of_orders(self.wanted.orders(plan))})
-        try:
-            return self._answer(connection)
-        except KeyboardInterrupt:
-            self.pause()
-            return self._answer(connection)
-
-    @staticmethod
-    def _answer(connection: Connection) -> Message:
-        try:
-            return receive(connection)
-        except EOFError:
-            return {"exited": None}
-
-    def _wake(self, copy: _Copy, plan: Plan) -> Connection:
-        """Let a copy repeat the time from it on; return the connection of what does it."""
-        self._collect()
-        send(copy.connection, {"orders": message_of_orders(self.wanted.orders(plan))})
-        return self._arrived("run")
-
-    def _travel(self, stop: Stop) -> Stop:
-        """Go to the time of a stop that was found."""
-        copy = next(copy for copy in reversed(self._copies) if copy.time <= stop.time)
-        connection = self._wake(copy, Plan(until=stop.time, is_search=True))
-        answer = self._answer(connection)
-        if self._here is not self._main:
-            self._here.connection.close()
-        if "stop" not in answer:
-            raise DebuggerError("the launch did not repeat itself")
-        self._here = _Here(connection, stop)
-        return stop
+    # The processes.
 
     def _accept(self) -> None:
         while True:
             try:
                 connection = self._listener.accept()
-                self._arrivals.put((receive(connection), connection))
+                self._arrivals.put((*connection.recv(), connection))
             except (OSError, EOFError):
                 return
             except Exception:  # an unknown process, without the key
@@ -290,23 +458,27 @@ class Debugger:
         Raises:
             DebuggerError: it does not come.
         """
-        while True:
-            try:
-                hello, connection = self._arrivals.get(timeout=_START_S)
-            except queue.Empty:
-                raise DebuggerError("the program did not start") from None
-            if hello["kind"] == kind:
-                return connection
-            self._add(hello, connection)
+        end = time.monotonic() + _START_S
+        while time.monotonic() < end:
+            with suppress(queue.Empty):
+                arrived, at, connection = self._arrivals.get(timeout=_LOOK_S)
+                if arrived == kind:
+                    return connection
+                self._add(at, connection)
+                continue
+            if kind == "main" and self.process.poll() is not None:
+                break
+        raise DebuggerError("the program did not start")
 
     def _collect(self) -> None:
         """Take in the copies that were made meanwhile."""
         with suppress(queue.Empty):
             while True:
-                self._add(*self._arrivals.get_nowait())
+                _, at, connection = self._arrivals.get_nowait()
+                self._add(at, connection)
 
-    def _add(self, hello: Message, connection: Connection) -> None:
-        self._copies.append(_Copy(hello["time"], connection))
+    def _add(self, at: int, connection: Connection) -> None:
+        self._copies.append(_Copy(at, connection))
         self._copies.sort(key=lambda copy: copy.time)
         while len(self._copies) > MOST_COPIES:  # the closer to each other, the sooner one goes
             gaps = [
@@ -314,11 +486,6 @@ class Debugger:
                 for before, after in zip(self._copies, self._copies[2:], strict=False)
             ]
             self._copies.pop(1 + gaps.index(min(gaps))).connection.close()
-
-
-def stop_of(message: Message) -> Stop:
-    """Return the stop in a message."""
-    return Stop(**{**message, "thread": Thread(**message["thread"])})
 
 
 def _forward(stream: Any, name: str, output: Callable[[str, str], None]) -> None:

@@ -36,6 +36,11 @@ class Source:
     file: str = ""
     offset: int = 0
 
+    @property
+    def path(self) -> str:
+        """The file that has it; "" if none has."""
+        return self.file or (self.name if Path(self.name).is_file() else "")
+
 
 def user_frames() -> list[tuple[str, int, str]]:
     """Return file, line and function of the user's frames, the innermost first."""

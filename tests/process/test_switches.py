@@ -560,7 +560,6 @@ COVERED: Final[Mapping[str, str]] = {
     "CUDADRV_FREE_LIST_CAP_MB": "contract/client/test_environment.py",
     "CUDADRV_DEVICE_DEBUG": "process/debugger/test_terminal.py",
     "CUDADRV_DEBUG_ADDRESS": "process/debugger/test_terminal.py",
-    "CUDADRV_DEBUG_KEY": "process/debugger/test_terminal.py",
     "CUDADRV_KEEP_BLOCKS": "contract/memory/test_stream_block_cache.py",
     # Arguments of `session`, `use` and `stand_in`.
     "devices": HERE, "order": HERE, "seed": HERE, "check": HERE,

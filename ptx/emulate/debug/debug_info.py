@@ -116,11 +116,14 @@ class DebugInfo:
         text: the module's PTX.
 
     Attributes:
-        functions: the variables of each function, by its symbol.
+        functions: the variables of each function, by its symbol; names: the names of these.
+        globals: the types of other variables, by their symbols.
     """
 
     def __init__(self, text: str) -> None:
         self.functions: dict[str, list[CudaVariable]] = {}
+        self.names: dict[str, str] = {}
+        self.globals: dict[str, CudaType] = {}
         self._visible: dict[tuple[str, int], dict[str, tuple[CudaVariable, Place | None]]] = {}
         sections = {name: _Section(body) for name, body in _SECTION.findall(text)}
         if ".debug_info" not in sections or ".debug_abbrev" not in sections:
@@ -163,6 +166,10 @@ class DebugInfo:
                 if entry.tag == _SUBPROGRAM:
                     name = self._text(entry, _LINKAGE) or self._text(entry, _NAME)
                     variables = self.functions.setdefault(name, [])
+                    self.names[name] = self._text(entry, _NAME)
+            elif entry.tag == _VARIABLE and not scopes and _LOCATION in entry.values:
+                place, *_ = self._places_of(entry, 0, 0)
+                self.globals[place.symbol] = self._type_of(entry)
             elif entry.tag in (_VARIABLE, _PARAMETER) and scopes and _LOCATION in entry.values:
                 _, low, high = scopes[-1]
                 variables.append(CudaVariable(
@@ -298,13 +305,13 @@ class DebugInfo:
     def _fill_array(self, known: CudaType, number: int) -> None:
         element = self._type_of(self._all[number])
         extents = [
-            self._number(each, _COUNT) or self._number(each, _UPPER) + 1
+            self._number(each, _COUNT) or self._number(each, _UPPER) + (_UPPER in each.values)
             for each in self._children(number) if each.tag == _SUBRANGE
         ]  # fmt: skip
         for extent in reversed(extents[1:]):
             nbytes, name = element.nbytes * extent, f"{element.name}[{extent}]"
             element = CudaType(name, "", nbytes, element, extent)
-        known.element, known.count = element, extents[0] if extents else 1
+        known.element, known.count = element, extents[0] if extents else 0
         known.nbytes = element.nbytes * known.count
         known.name = f"{element.name}[{known.count}]"
 

@@ -41,6 +41,10 @@ _OPERATORS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {  # of numbers 
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "isnan": np.isnan, "isinf": np.isinf, "abs": np.abs,
 }  # fmt: skip
+_NODES: Final = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.And,
+    ast.Or, ast.Compare, ast.Call, ast.Load,
+)  # fmt: skip
 _BUILTINS: Final = {
     "threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid",
 }  # fmt: skip
@@ -93,10 +97,11 @@ class Evaluator:
         Raises:
             ExpressionError: it has none.
         """
+        node = parsed(text)
         try:
-            return self._value(_parsed(text))
-        except (SyntaxError, TypeError, ValueError, RecursionError, ZeroDivisionError) as error:
-            raise ExpressionError(f"{text!r} is no expression: {error}") from None
+            return self._value(node)
+        except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+            raise ExpressionError(f"{text!r} has no value: {error}") from None
 
     def holds(self, text: str) -> NDArray[np.bool_]:
         """Return for which threads an expression holds."""
@@ -147,10 +152,18 @@ class Evaluator:
             ExpressionError: it has none.
         """
         value = self.evaluate(text)
-        if not isinstance(value, Place):
-            address = np.asarray(value, dtype=np.int64).reshape(-1)
-            return Place("global", address, CudaType("int", "u32", 4))
-        return self._in_space(value)
+        if not isinstance(value, Place):  # an address
+            value = Place("global", np.asarray(value).reshape(-1), CudaType("int", "u32", 4))
+        if value.addresses.dtype.kind not in "iu" or value.space == "value":
+            raise ExpressionError(f"{text} is in a register: watch memory, such as x[3]")
+        place = self._in_space(replace(value, addresses=value.addresses.astype(np.int64)))
+        if place.space == "global":
+            self._require_memory(int(place.addresses[0]))
+        return place
+
+    def _require_memory(self, address: int) -> None:
+        if self._fibre.blocks.launch.memory.find(address) is None:
+            raise ExpressionError(f"no memory at {address:#x}")
 
     def _value(self, node: ast.expr) -> Result:
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
@@ -218,10 +231,13 @@ class Evaluator:
             if name in (each.name, demangled(each.name)):
                 offset = self._fibre.blocks.code.shared_offsets[each.name]
                 nbytes = each.nbytes or self._fibre.blocks.launch.shared_bytes - offset
-                return Place("shared", self._all(offset), self._untyped("shared", nbytes))
+                known = self._typed(each.name, nbytes)
+                known = known or self._untyped("shared", nbytes, each.align)
+                return Place("shared", self._all(offset), known)
         for symbol, (address, nbytes) in scope.layout.globals.items():
             if name in (symbol, demangled(symbol)):
-                return Place("global", self._all(address), self._untyped("global", nbytes))
+                known = self._typed(symbol, nbytes) or self._untyped("global", nbytes, 1)
+                return Place("global", self._all(address), known)
         if name in scope.frame.params:
             offset = scope.frame.params[name]
             kind = next(kind_of(e.ptx_type) for e in scope.function.params if e.name == name)
@@ -244,14 +260,24 @@ class Evaluator:
         if not isinstance(value, Place):
             raise ValueError("only arrays and pointers have elements")
         if isinstance(index, ast.Slice):
+            if index.upper is None or index.step is not None:
+                raise ValueError("give the ends of a slice, such as x[0:8]")
             first, last = (
-                0 if each is None else int(np.asarray(self._number(self._value(each))).flat[0])
+                0 if each is None else int(self._index(each)[0])
                 for each in (index.lower, index.upper)
             )
-            start, count = self._element(value, first), max(last - first, 0)
+            start, count = self._element(value, first), last - first
+            if count < 1:
+                raise ValueError("the slice has no elements")
             name, nbytes = f"{start.type.name}[{count}]", start.type.nbytes * count
             return replace(start, type=CudaType(name, "", nbytes, start.type, count))
-        return self._element(value, np.asarray(self._number(self._value(index))))
+        return self._element(value, self._index(index))
+
+    def _index(self, node: ast.expr) -> NDArray[np.int64]:
+        value = np.asarray(self._number(self._value(node))).reshape(-1)
+        if value.dtype.kind not in "iub":
+            raise ValueError(f"{ast.unparse(node)} is no integer")
+        return value.astype(np.int64)
 
     def _element(self, place: Place, index: int | NDArray[Any]) -> Place:
         element = place.type.element
@@ -274,22 +300,30 @@ class Evaluator:
             bits = bits.astype(f"u{wanted.itemsize}")
         return bits.view(wanted) if wanted.itemsize == bits.dtype.itemsize else bits
 
-    def _accessed(self, space: str) -> CudaType:
+    def _accessed(self, space: str, align: int = 0) -> CudaType:
         """Return the type that the kernel's instructions access in a space, as PTX has no others.
 
-        Code for debuggers has generic accesses alone.
+        Code for debuggers has generic accesses alone; the alignment of a variable is often the size
+        of its elements.
         """
-        sites = list(self._fibre.blocks.code.find_sites())
+        sites = [e for e in self._fibre.blocks.code.find_sites() if e.nbytes == align or not align]
         kinds = [site.kind for site in sites if site.space == space]
         kinds = kinds or [site.kind for site in sites if site.space == "generic"]
-        kind = "f32" if "f32" in kinds or not kinds else kinds[0]
-        return CudaType(kind, kind, np.dtype(NUMPY[kind]).itemsize)
+        kinds = [e for e in ("f32", "f64") if e in kinds] or kinds or ["f32"]
+        return CudaType(kinds[0], kinds[0], np.dtype(NUMPY[kinds[0]]).itemsize)
 
-    def _untyped(self, space: str, nbytes: int) -> CudaType:
-        kind = self._accessed(space)
+    def _untyped(self, space: str, nbytes: int, align: int) -> CudaType:
+        kind = self._accessed(space, align if align in (2, 4, 8) else 0)
         if nbytes % kind.nbytes:
             kind = CudaType("u8", "u8", 1)
         return _array_of(nbytes, kind)
+
+    def _typed(self, symbol: str, nbytes: int) -> CudaType | None:
+        """Return the type of a variable outside functions, if there is debug information."""
+        known = self._info.globals.get(symbol)
+        if known is not None and known.element is not None and not known.nbytes:
+            return _array_of(nbytes, known.element)
+        return known
 
     def _number(self, value: Result) -> NDArray[Any]:
         return self._load(value) if isinstance(value, Place) else value
@@ -302,16 +336,14 @@ class Evaluator:
         place, blocks = self._in_space(place), self._fibre.blocks
         starts, memory = place.addresses, blocks.launch.memory
         if place.space == "global":
-            for address in starts[:1].tolist():
-                if memory.find(address) is None:
-                    raise ExpressionError(f"no memory at {address:#x}")
+            self._require_memory(int(starts[0]))
             data, starts = memory.data, np.clip(starts - memory.base, 0, memory.nbytes - 16)
         else:
             lanes = self._fibre.lane_numbers()[self._frame.positions]
             slots = lanes // blocks.geometry.threads_per_block
             stride = blocks.shared_stride if place.space == "shared" else blocks.local_stride
             data = blocks.shared if place.space == "shared" else blocks.local
-            if not (starts + place.type.nbytes <= stride).all():
+            if not ((starts >= 0) & (starts + place.type.nbytes <= stride)).all():
                 raise ExpressionError(f"past the end of {place.space} memory")
             starts = starts + (slots if place.space == "shared" else lanes) * stride
         return np.stack([data[starts + byte] for byte in range(place.type.nbytes)], axis=1).view(
@@ -335,11 +367,27 @@ class Evaluator:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> ast.expr:
-    """Return an expression with Python's words for the operators of C."""
+def parsed(text: str) -> ast.expr:
+    """Return an expression with Python's words for the operators of C.
+
+    Raises:
+        ExpressionError: it is none.
+    """
     source = _REGISTER.sub(lambda match: f"reg_{match[1].replace('.', '__')}", text)
     source = source.replace("&&", " and ").replace("||", " or ").replace("->", ".")
-    return ast.parse(_NOT.sub(" not ", source).strip(), mode="eval").body
+    try:
+        root = ast.parse(_NOT.sub(" not ", source).strip(), mode="eval").body
+        for node in ast.walk(root):
+            number = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(number, (int, float)):
+                if abs(number) >= 1 << 63:
+                    raise ValueError(f"{number} is too large")
+            elif not isinstance(node, _NODES) and type(node) not in _OPERATORS:
+                raise ValueError("only names, numbers, operators and [ ] are allowed")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise ExpressionError(f"{text!r} is no expression: {reason}") from None
+    return root
 
 
 def _array_of(nbytes: int, kind: CudaType) -> CudaType:

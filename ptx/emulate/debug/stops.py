@@ -6,6 +6,8 @@ numbered through: the number is a time, at which a repeated run has the same sta
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -18,7 +20,7 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.kernel_facts import Instrument
-from ptx.emulate.memory.generic_addresses import by_space
+from ptx.emulate.memory.generic_addresses import WINDOWS, by_space
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import EmulationFault
@@ -31,6 +33,8 @@ from ptx.isa.model import Instruction, source_place
 
 NEVER: Final = 1 << 62
 ANY: Final = "*"
+MOST_LOGGED: Final = 1 << 24
+"""Instructions whose places are known without a repetition: the last ones, of 4 bytes each."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,10 +43,14 @@ class CodePoint:
 
     Attributes:
         file, line: of the CUDA source; None if they are unknown.
+        number: counts the points of all launches.
+        names: of its function.
+        is_known: whether the user has the source of its line.
         alias: the same line in the file that has the source as a text, if there is one.
         begins_line: whether the one before it in the text is of another line; is_start: whether
             there is none in its function.
-        is_prologue: whether its function's parameters are not loaded yet.
+        is_prologue: whether its function's parameters are not loaded yet; is_entry: whether it is
+            the first one after that.
         breakpoints: those that may stop here.
     """
 
@@ -50,10 +58,14 @@ class CodePoint:
     scope: FunctionScope
     file: str | None
     line: int | None
+    number: int = 0
+    names: tuple[str, ...] = ()
+    is_known: bool = True
     alias: tuple[str, int] | None = None
     begins_line: bool = True
     is_start: bool = True
     is_prologue: bool = False
+    is_entry: bool = False
     breakpoints: tuple[Breakpoint, ...] = ()
 
 
@@ -97,7 +109,8 @@ class StopWriter(BlockInstrument):
         e.flush(sum(1 << number for number in self._written))
         self._written = ()
         file, line = source_place(i.location, e.scope.layout.module.files)
-        point = CodePoint(i, e.scope, file, line or None)
+        name = e.scope.function.name
+        point = CodePoint(i, e.scope, file, line or None, names=(name, demangled(name)))
         if self.points and self.points[-1].scope is e.scope:
             last, point.is_start = self.points[-1], False
             point.begins_line = (file, line) != (last.file, last.line)
@@ -133,8 +146,7 @@ class Breakpoint:
     Attributes:
         number: counts breakpoints.
         file, line: of the CUDA source; of PTX if the file is "".
-        kernel: the only kernel or function, or `ANY` kernel; stops at its first instruction if
-            there is no line.
+        kernel: a kernel or function, or `ANY` kernel, whose first instruction stops.
         block, thread: the only coordinates.
         condition: an expression that must hold, or "".
     """
@@ -147,16 +159,12 @@ class Breakpoint:
     thread: tuple[int, ...] = ()
     condition: str = ""
 
-    def may_stop(self, point: CodePoint, *, is_first: bool) -> bool:
-        """Return whether it may stop at an instruction; `is_first`: of its function."""
-        scope = point.scope
+    def may_stop(self, point: CodePoint) -> bool:
+        """Return whether it may stop at an instruction."""
         if self.kernel == ANY:
-            return is_first and scope.function.is_entry
-        names = (scope.function.name, demangled(scope.function.name))
+            return point.is_entry and point.scope.function.is_entry
         if not self.line:
-            return is_first and self.kernel in names
-        if self.kernel and self.kernel not in (*names, scope.kernel):
-            return False
+            return point.is_entry and self.kernel in point.names
         if not self.file:
             return point.instruction.line == self.line
         places = [(point.file, point.line)] + ([] if point.alias is None else [point.alias])
@@ -196,6 +204,7 @@ class Plan:
         depth: a step does not end in calls "over" this depth, may end in them ("in"), or ends in
             the caller ("out").
         thread: that steps; until_depth: how many calls it is in.
+        since: the time before which nothing stops.
         until: the time to stop at anyway.
         is_search: whether to note stops without stopping, and to stop at `until` alone.
     """
@@ -204,18 +213,23 @@ class Plan:
     depth: Literal["in", "over", "out"] = "in"
     thread: Thread | None = None
     until_depth: int = 0
+    since: int = 0
     until: int = NEVER
     is_search: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why threads stopped: `kind` as the Debug Adapter Protocol names it, `text`, and where."""
+    """Why threads stopped: `kind` as the Debug Adapter Protocol names it, `text`, and where.
+
+    `number` is that of a breakpoint or watchpoint.
+    """
 
     kind: str
     text: str
     time: int
     thread: Thread
+    number: int = 0
 
 
 @dataclass(slots=True)
@@ -238,9 +252,8 @@ class StopHandler:
     def launch_began(self) -> None:
         """A launch begins."""
 
-    def alias_of(self, function: str, file: str, line: int) -> tuple[str, int] | None:
-        """Return the place of a CUDA line in the file that has the source as a text."""
-        return None
+    def describe(self, point: CodePoint) -> None:
+        """Complete what is known of an instruction: names, is_known and alias."""
 
     def on_time(self) -> None:
         """`Stops.timer` is over."""
@@ -264,6 +277,8 @@ class Stops:
         fibre, point: what was reported last; None before the first launch.
         current: the launch of that.
         found: the last stop of a search.
+        note: called with the number of each reported point.
+        ranges: the addresses that are watched, of their spaces and generic.
     """
 
     def __init__(self, handler: StopHandler) -> None:
@@ -278,34 +293,69 @@ class Stops:
         self.found: Stop | None = None
         self.resumed_at: int = -1
         self.watcher: Watcher = Watcher(self._begin_launch, StopWriter)
+        self.note: Callable[[int], None] = lambda _: None  # the number of a point
+        self._log = array("I")
         self._launches = 0
+        self._points: list[CodePoint] = []
+        self.ranges: list[tuple[int, int]] = []
         self._writers: dict[int, StopWriter] = {}
         self._last_line: object = None
         self._exited = 0
 
-    @property
-    def writers(self) -> tuple[StopWriter, ...]:
-        """What wrote the code of the kernels that have been launched."""
-        return tuple(self._writers.values())
+    def keep_log(self) -> None:
+        """Note from now on which instruction is reported at each time."""
+        self._log = array("I")
+        self.note = self._log.append
+
+    def shorten_log(self) -> None:
+        """Forget the first half of a log that has become long."""
+        if len(self._log) > MOST_LOGGED:
+            del self._log[: MOST_LOGGED // 2]
+
+    def has_code_for(self, breakpoint: Breakpoint) -> bool:
+        """Return whether kernels that were launched have an instruction for a breakpoint."""
+        return any(breakpoint.may_stop(point) for point in self._points)
+
+    def last_reported(
+        self, breakpoints: tuple[Breakpoint, ...], spans: list[tuple[int, int]]
+    ) -> list[int | None]:
+        """Return the last time in each span at which any of some breakpoints may have stopped.
+
+        A time that is before the log is the last of its span.
+        """
+        self._arm(breakpoints)
+        may_stop = np.array([bool(point.breakpoints) for point in self._points], np.bool_)
+        log, start = np.frombuffer(self._log, np.uint32), self.time - len(self._log) + 1
+        found: list[int | None] = []
+        for first, end in spans:
+            times = may_stop[log[max(first - start, 0) : max(end - start, 0)]].nonzero()[0]
+            last = None if first >= start else min(end, start) - 1
+            found.append(max(first, start) + int(times[-1]) if len(times) else last)
+        return found
 
     def _begin_launch(self, launch: ObservedLaunch) -> Observer:
         self._launches += 1
         (writer,) = [e for e in launch.code.instruments if isinstance(e, StopWriter)]
         if id(writer) not in self._writers:
-            self._writers[id(writer)] = writer
-            for point in writer.points:
-                if point.file is not None and point.line is not None:
-                    function = point.scope.function.name
-                    point.alias = self.handler.alias_of(function, point.file, point.line)
-            self._arm(writer)
+            self._writers[id(writer)] = writer  # which also keeps its identity
+            self._register(writer.points)
+            self._arm(self.orders.breakpoints)
         self.handler.launch_began()
         self.look_from = min(self.look_from, self.timer)
         return LaunchStops(self, self._launches, writer)
 
+    def change(self) -> None:
+        """Follow `orders`, whose breakpoints or watchpoints have changed."""
+        self._arm(self.orders.breakpoints)
+        self.ranges = [
+            (each.first + start, each.end + start)
+            for each in self.orders.watchpoints
+            for start in (0, *(start for space, start in WINDOWS if space == each.space))
+        ]
+
     def resume(self) -> None:
         """Go on by `orders`, which have changed."""
-        for writer in self._writers.values():
-            self._arm(writer)
+        self.change()
         plan = self.orders.plan
         is_step = plan.kind != "go"
         self.look_from = self.time if is_step else min(self.timer, plan.until)
@@ -314,20 +364,26 @@ class Stops:
             self._last_line = self._line(self.fibre, self.point)
         self._exited = 0 if self.fibre is None else len(self.fibre.scheduler.exited)
 
-    def _arm(self, writer: StopWriter) -> None:
-        entries: dict[int, CodePoint] = {}  # by function: after its parameters are loaded
-        for point in reversed(writer.points):
-            if point.begins_line or id(point.scope) not in entries:
-                former = entries.get(id(point.scope))
-                entries[id(point.scope)] = former if former and point.is_start else point
-        is_prologue, scope = True, None
-        for point in writer.points:
-            is_first = entries[id(point.scope)] is point
-            is_prologue = not is_first and (is_prologue or point.scope is not scope)
-            point.is_prologue, scope = is_prologue, point.scope
-            point.breakpoints = tuple(
-                e for e in self.orders.breakpoints if e.may_stop(point, is_first=is_first)
-            )
+    def _arm(self, breakpoints: tuple[Breakpoint, ...]) -> None:
+        for point in self._points:
+            point.breakpoints = tuple(each for each in breakpoints if each.may_stop(point))
+
+    def _register(self, points: list[CodePoint]) -> None:
+        """Number the instructions of code, and find where its functions begin after parameters."""
+        first = dict[int, CodePoint]()
+        for point in points:
+            point.number = len(self._points)
+            self._points.append(point)
+            self.handler.describe(point)
+            scope = id(point.scope)
+            if scope not in first and point.begins_line and not point.is_start:
+                first[scope] = point
+        for point in points:
+            entry = first.get(id(point.scope))
+            if entry is None and point.instruction.opcode != "ld":
+                entry = first[id(point.scope)] = point  # all of it is in one line
+            point.is_entry = entry is point
+            point.is_prologue = entry is None or point.number < entry.number
 
     def look(
         self, launch: LaunchStops, fibre: Fibre, point: CodePoint, guard: Value | None
@@ -339,9 +395,12 @@ class Stops:
             self.handler.on_time()
             if self.orders.plan.kind == "go":
                 self.look_from = min(self.timer, self.orders.plan.until)
+        plan = self.orders.plan
+        if self.time < plan.since:
+            return
         reason = self._reason(launch, fibre, point, guard)
-        if self.time >= self.orders.plan.until:
-            reason = "arrived", "", launch.thread_of(fibre, first_of(fibre))
+        if self.time >= plan.until:
+            reason = "arrived", "", launch.thread_of(fibre, first_of(fibre)), 0
         if reason is not None:
             self.stop(*reason)
 
@@ -349,9 +408,9 @@ class Stops:
         """Stop at the next instruction."""
         self.orders.plan = Plan(until=self.time)
 
-    def stop(self, kind: str, text: str, thread: Thread) -> None:
+    def stop(self, kind: str, text: str, thread: Thread, number: int) -> None:
         """Let the handler have a stop, or note it in a search."""
-        stop = Stop(kind, text, self.time, thread)
+        stop = Stop(kind, text, self.time, thread, number)
         if self.orders.plan.is_search and self.time < self.orders.plan.until:
             self.found = stop
             return
@@ -360,11 +419,12 @@ class Stops:
 
     def _reason(
         self, launch: LaunchStops, fibre: Fibre, point: CodePoint, guard: Value | None
-    ) -> tuple[str, str, Thread] | None:
-        finding = launch.new_finding()
-        if finding is not None and self.orders.findings:
-            where = finding.first.where
-            return "finding", str(finding), launch.thread_at(fibre, where.block, where.thread)
+    ) -> tuple[str, str, Thread, int] | None:
+        findings = launch.new_findings()
+        if findings and self.orders.findings:
+            where = findings[0].first.where
+            text = "\n".join(map(str, findings))
+            return "finding", text, launch.thread_at(fibre, where.block, where.thread), 0
         plan = self.orders.plan
         thread, lane = plan.thread, None
         if plan.kind != "go" and thread is not None:
@@ -373,11 +433,11 @@ class Stops:
         for breakpoint in point.breakpoints:
             hit = self._hit(breakpoint, fibre, guard, lane)
             if hit is not None and (plan.kind == "go" or hit == lane):
-                return "breakpoint", str(breakpoint.number), launch.thread_of(fibre, hit)
+                return "breakpoint", "", launch.thread_of(fibre, hit), breakpoint.number
         if plan.kind == "go" or thread is None:
             return None
         if lane is not None:
-            return ("step", "", thread) if self._ends_step(fibre, point) else None
+            return ("step", "", thread, 0) if self._ends_step(fibre, point) else None
         if len(fibre.scheduler.exited) > self._exited:
             self._exited = len(fibre.scheduler.exited)
             lane = thread.lane_in(fibre, launch.number)
@@ -426,7 +486,7 @@ class Stops:
             return False
         if plan.kind == "instruction" or plan.depth == "out":
             return True
-        if point.is_prologue or (point.file is not None and point.line is None):
+        if point.is_prologue or not point.is_known:
             return False
         former, self._last_line = self._last_line, self._line(fibre, point)
         return former is not None and former != self._last_line
@@ -452,7 +512,7 @@ class Stops:
             if len(lanes):
                 kind = "atomic" if site.facts.is_atomic else "write" if site.writes else "read"
                 thread = launch.thread_of(fibre, int(lanes[0]))
-                self.stop("watchpoint", f"{kind} of {watchpoint.name}", thread)
+                self.stop("watchpoint", f"{kind} of {watchpoint.name}", thread, watchpoint.number)
                 return
 
 
@@ -487,22 +547,25 @@ class LaunchStops(Observer):
         stops = self._stops
         stops.fibre, stops.point, stops.current = fibre, point, self
         stops.time = time = stops.time + 1
+        stops.note(point.number)
         if point.breakpoints or time >= stops.look_from or len(self._findings) != self._known:
             stops.look(self, fibre, point, guard)
 
     def touch(self, fibre: Fibre, addresses: Addresses, offset: int, site: Site) -> None:
         """Threads are about to access memory; called by generated code."""
         stops = self._stops
-        if stops.orders.watchpoints and stops.time != stops.resumed_at:
-            for space, chosen, places in by_space(addresses.every(fibre.n) + offset, site):
-                stops.watch(self, fibre, site, space, chosen, places)
+        if stops.ranges and stops.time != stops.resumed_at:
+            low, end = addresses.lowest() + offset, addresses.highest() + offset + site.total
+            if stops.time >= stops.orders.plan.since and any(
+                first < end and low < after for first, after in stops.ranges
+            ):
+                for space, chosen, places in by_space(addresses.every(fibre.n) + offset, site):
+                    stops.watch(self, fibre, site, space, chosen, places)
 
-    def new_finding(self) -> Finding | None:
-        """Return the last finding since the last call."""
-        if len(self._findings) == self._known:
-            return None
-        self._known = len(self._findings)
-        return self._findings[-1]
+    def new_findings(self) -> list[Finding]:
+        """Return the findings since the last call."""
+        former, self._known = self._known, len(self._findings)
+        return self._findings[former:]
 
     def end(self) -> None:
         """The launch has ended without a fault."""
@@ -513,7 +576,7 @@ class LaunchStops(Observer):
         stops, fibre = self._stops, self._stops.fibre
         if isinstance(error, EmulationFault) and fibre is not None and stops.orders.faults:
             thread = self.thread_at(fibre, error.where.block, error.where.thread)
-            stops.stop("exception", str(error), thread)
+            stops.stop("exception", str(error), thread, 0)
         if not isinstance(error, GeneratorExit):
             stops.handler.launch_ended()
 

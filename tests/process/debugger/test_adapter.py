@@ -81,7 +81,7 @@ def test_breakpoints_of_all_kinds_stop(long: Path) -> None:
         assert [(e["name"], e["value"]) for e in page] == [("[30]", "30"), ("[31]", "31")]
         threads = editor.request("threads")["threads"]
         assert len(threads) == 32
-        assert threads[7]["name"] == "block (0, 0, 0) thread (7, 0, 0): stopped"
+        assert threads[7]["name"] == "block (0, 0, 0), thread (7, 0, 0): stopped"
         failed = editor.response("evaluate", expression="nothing[", frameId=frame)
         assert not failed["success"]
         assert not editor.response("stepInTargets", frameId=frame)["success"]

@@ -1,0 +1,392 @@
+"""What a stopped process answers: in bodies of the Debug Adapter Protocol, and as lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ptx.emulate.check.findings import demangled
+from ptx.emulate.debug.debug_info import DebugInfo
+from ptx.emulate.debug.expression import Evaluator, ExpressionError, Place, Result
+from ptx.emulate.debug.frames import Frame, StoppedLaunch
+from ptx.emulate.debug.stops import CodePoint, Stop, Stops, Thread
+from ptx.emulate.model.geometry import WARP
+
+from ..driver.driver_selection import current_or_none
+from ..emulator.emulator import Emulator
+from ..emulator.hosting import work_of
+from .sources import Source, Sources, user_frames
+
+Body = dict[str, Any]  # JSON, as the protocol's schema has it
+TOLD: Final = ("arguments", "locals", "shared", "registers", "warp", "barriers", "host")
+_SCOPES: Final = ("arguments", "locals", "shared", "registers", "warp", "host")
+_THREADS_OF_BLOCK: Final = 1024
+_MOST_FRAMES: Final = 5
+_PAGE: Final = 100
+
+
+class ModuleTexts:
+    """The sources and the debug information of the modules that were launched."""
+
+    def __init__(self) -> None:
+        self.sources: Sources = Sources()
+        self._infos: dict[int, DebugInfo] = {}
+        self._have_sources: dict[int, bool] = {}
+        self._texts: list[str] = []
+
+    def info(self, frame: Frame) -> DebugInfo:
+        """Return the debug information of a frame's module."""
+        module = frame.scope.layout.module
+        if id(module) not in self._infos:
+            self._infos[id(module)] = DebugInfo(module.text)
+        return self._infos[id(module)]
+
+    def describe(self, point: CodePoint) -> None:
+        """Complete what is known of an instruction."""
+        module, function = point.scope.layout.module, point.scope.function.name
+        if id(module) not in self._have_sources:
+            self._have_sources[id(module)] = any(
+                self.sources.find("", e) for e in module.files.values()
+            )
+            self._infos[id(module)] = DebugInfo(module.text)
+        name = self._infos[id(module)].names.get(function, "")
+        point.names = (*point.names, name, name.partition("<")[0])
+        source = None if point.file is None else self.sources.find(function, point.file)
+        if self._have_sources[id(module)]:
+            point.is_known = source is not None and point.line is not None
+        if source is not None and source.file and point.line is not None:
+            point.alias = source.file, point.line + source.offset
+
+    def source_of(self, frame: Frame) -> tuple[Source | None, int]:
+        """Return the source and the line of a frame; None and the line in the PTX without one."""
+        file, line = frame.source
+        source = None if file is None else self.sources.find(frame.scope.function.name, file)
+        return (None, frame.ptx_line) if source is None or not line else (source, line)
+
+    def number_of(self, text: str) -> int:
+        """Return the number of a text, from 1 on."""
+        if text not in self._texts:
+            self._texts.append(text)
+        return self._texts.index(text) + 1
+
+    def text(self, number: int) -> str:
+        """Return the text of a number."""
+        if not 0 < number <= len(self._texts):
+            raise LookupError("there is no such source")
+        return self._texts[number - 1]
+
+
+class Inspector:
+    """Answers questions about one stop.
+
+    Attributes:
+        answers: by the commands of the protocol, and a few of our own.
+    """
+
+    def __init__(self, stop: Stop, stops: Stops, texts: ModuleTexts) -> None:
+        self._stop, self._stops, self._texts = stop, stops, texts
+        self._launch = StoppedLaunch(stops)
+        self._frames: list[Frame | None] = []
+        self._variables: list[tuple[int, str, str]] = []  # frame, scope, expression
+        self.answers: Mapping[str, Callable[[Body], Any]] = {  # of JSON
+            "threads": self._list_threads, "stackTrace": self._stack, "scopes": self._scopes,
+            "variables": self._list_variables, "evaluate": self._evaluate, "source": self._source,
+            "disassemble": self._disassemble, "dataBreakpointInfo": self._data_info,
+            "exceptionInfo": self._exception, "info": self._info, "where": self._where,
+            "list": self._list, "thread": self._find, "depth": self._depth,
+            "verified": lambda arguments: [
+                each.number for each in arguments["breakpoints"] if stops.has_code_for(each)
+            ],
+        }  # fmt: skip
+
+    # Threads and frames.
+
+    def _thread(self, arguments: Body) -> Thread:
+        return thread_of(arguments["threadId"], self._stop.thread.launch)
+
+    def _named(self, thread: Thread) -> str:
+        blocks = self._launch.fibre.blocks
+        lane = thread.lane_in(self._launch.fibre, thread.launch)
+        if lane is None:
+            raise LookupError("the thread is in a block that does not run now")
+        return f"block {blocks.block_of(lane)}, thread {blocks.thread_of(lane)}"
+
+    def _list_threads(self, _: Body) -> Body:
+        return {"threads": [
+            {"id": thread_id(each.thread), "name": f"{self._named(each.thread)}: {each.state}"}
+            for each in self._launch.warp_of(self._stop.thread)
+        ]}  # fmt: skip
+
+    def _find(self, arguments: Body) -> int:
+        """Return the number of a thread by its coordinates, by default in the block of another."""
+        blocks, block = self._launch.fibre.blocks, arguments["block"]
+        if block is None:
+            lane = self._thread(arguments).lane_in(self._launch.fibre, self._stop.thread.launch)
+            block = blocks.block_of(lane or 0)
+        found = self._launch.find(block, arguments["thread"])
+        if found is None:
+            raise LookupError(
+                f"block {block} is not among those that run now, or has no {arguments['thread']}"
+            )
+        return thread_id(found)
+
+    def _depth(self, arguments: Body) -> int:
+        return max(len(self._launch.frames(self._thread(arguments))) - 1, 0)
+
+    def _frame(self, number: int | None) -> Frame:
+        if number is None:
+            return self._of_thread({"threadId": thread_id(self._stop.thread)})
+        frame = self._frames[number - 1] if 0 < number <= len(self._frames) else None
+        if frame is None:
+            raise LookupError("the frame has no variables")
+        return frame
+
+    def _of_thread(self, arguments: Body) -> Frame:
+        frames = self._launch.frames(self._thread(arguments))
+        depth = arguments.get("depth", 0)
+        if not 0 <= depth < len(frames):
+            raise LookupError("the thread is not in a kernel" if not frames else "no such frame")
+        return frames[depth]
+
+    def _name(self, frame: Frame) -> str:
+        function = frame.scope.function.name
+        return self._texts.info(frame).names.get(function) or demangled(function)
+
+    def _stack(self, arguments: Body) -> Body:
+        frames: list[Body] = []
+        for frame in self._launch.frames(self._thread(arguments)):
+            self._frames.append(frame)
+            reference = self._texts.number_of(frame.scope.layout.module.text)
+            source, line = self._texts.source_of(frame)
+            if source is None:
+                place = {"name": f"{frame.scope.kernel}.ptx", "sourceReference": reference}
+            elif path := source.path:
+                place, line = {"name": Path(path).name, "path": path}, line + source.offset
+            else:
+                number = self._texts.number_of(source.text)
+                place = {"name": Path(source.name).name, "sourceReference": number}
+            frames.append({
+                "id": len(self._frames), "name": self._name(frame), "line": line, "column": 1,
+                "source": place,
+                "instructionPointerReference": f"ptx:{reference}:{frame.ptx_line}",
+            })  # fmt: skip
+        for file, line, name in user_frames():
+            self._frames.append(None)
+            frames.append({
+                "id": len(self._frames), "name": f"{name} (host)", "line": line, "column": 1,
+                "source": {"name": Path(file).name, "path": file}, "presentationHint": "subtle",
+            })  # fmt: skip
+        first = arguments.get("startFrame", 0)
+        last = first + (arguments.get("levels") or len(frames))
+        return {"stackFrames": frames[first:last], "totalFrames": len(frames)}
+
+    # Variables.
+
+    def _evaluator(self, frame: Frame) -> Evaluator:
+        return Evaluator(frame, self._texts.info(frame))
+
+    def _scopes(self, arguments: Body) -> Body:
+        scopes = []
+        for name in _SCOPES:
+            self._variables.append((arguments["frameId"], name, ""))
+            scope = {"name": name.capitalize(), "variablesReference": len(self._variables),
+                     "expensive": name in ("registers", "warp", "host")}  # fmt: skip
+            hint = name if name in ("arguments", "locals", "registers") else None
+            scopes.append(scope | ({"presentationHint": hint} if hint else {}))
+        return {"scopes": scopes}
+
+    def _list_variables(self, arguments: Body) -> Body:
+        reference = arguments["variablesReference"]
+        if not 0 < reference <= len(self._variables):
+            raise LookupError("there are no such variables")
+        number, scope, text = self._variables[reference - 1]
+        if scope in ("warp", "host"):
+            lines = self._warp(self._stop.thread) if scope == "warp" else _host()
+            return {"variables": [
+                {"name": str(n), "value": line, "variablesReference": 0}
+                for n, line in enumerate(lines)
+            ]}  # fmt: skip
+        frame = self._frame(number)
+        evaluator = self._evaluator(frame)
+        if text:
+            first, count = arguments.get("start", 0), arguments.get("count") or _PAGE
+            listed = evaluator.children(evaluator.evaluate(text), first, count)
+            return {"variables": [
+                self._variable(number, evaluator, name, f"{text}{name}", each)
+                for name, each in listed
+            ]}  # fmt: skip
+        return {"variables": [
+            {"name": name, "value": shown, "variablesReference": 0} if result is None
+            else self._variable(number, evaluator, name, name, result)
+            for name, shown, result in self._of_scope(evaluator, scope)
+        ]}  # fmt: skip
+
+    @staticmethod
+    def _of_scope(evaluator: Evaluator, scope: str) -> Iterator[tuple[str, str, Result | None]]:
+        """Yield the names and values of a scope's variables; None has no parts."""
+        if scope == "registers":
+            yield from ((name, value, None) for name, value in evaluator.registers())
+            return
+        names = evaluator.shared() if scope == "shared" else [
+            name for name, is_argument in evaluator.variables().items()
+            if is_argument == (scope == "arguments")
+        ]  # fmt: skip
+        for name in names:
+            try:
+                result = evaluator.evaluate(name)
+            except ExpressionError as error:
+                yield name, f"<{error}>", None
+            else:
+                yield name, evaluator.shown(result), result
+
+    def _variable(
+        self, frame: int, evaluator: Evaluator, name: str, text: str, result: Result
+    ) -> Body:
+        body: Body = {"name": name, "value": evaluator.shown(result), "evaluateName": text,
+                      "variablesReference": 0}  # fmt: skip
+        if isinstance(result, Place):
+            body["type"] = result.type.name
+            elements, members = evaluator.count(result), len(result.type.fields)
+            if elements or members:
+                self._variables.append((frame, "", text))
+                body |= {"variablesReference": len(self._variables),
+                         "indexedVariables": elements, "namedVariables": members}  # fmt: skip
+        return body
+
+    def _evaluate(self, arguments: Body) -> Body:
+        text, number = arguments["expression"], arguments.get("frameId")
+        if number is None:
+            self._frames.append(self._of_thread({"threadId": thread_id(self._stop.thread),
+                                                 **arguments}))  # fmt: skip
+            number = len(self._frames)
+        evaluator = self._evaluator(self._frame(number))
+        body = self._variable(number, evaluator, text, text, evaluator.evaluate(text))
+        return {"result": body.pop("value"), **body}
+
+    def _data_info(self, arguments: Body) -> Body:
+        text, number = arguments["name"], arguments.get("frameId")
+        if arguments.get("variablesReference"):
+            number, _, parent = self._variables[arguments["variablesReference"] - 1]
+            text = f"{parent}{text}"
+        frame = self._of_thread(arguments) if "threadId" in arguments else self._frame(number)
+        try:
+            place = self._evaluator(frame).watched(text)
+        except ExpressionError as error:
+            return {"dataId": None, "description": str(error)}
+        first, lane = int(place.addresses[0]), int(frame.fibre.lane_numbers()[frame.positions[0]])
+        block = frame.fibre.blocks.first + lane // self._launch.geometry.threads_per_block
+        data = {"name": text, "space": place.space, "first": first,
+                "end": first + (place.type.nbytes or 1), "block": block}  # fmt: skip
+        return {"dataId": json.dumps(data), "description": text,
+                "accessTypes": ["write", "readWrite"]}  # fmt: skip
+
+    # Texts.
+
+    def _source(self, arguments: Body) -> Body:
+        return {"content": self._texts.text(arguments["sourceReference"])}
+
+    def _disassemble(self, arguments: Body) -> Body:
+        _, module, line = arguments["memoryReference"].split(":")
+        lines = self._texts.text(int(module)).split("\n")
+        first = int(line) + arguments.get("offset", 0) + arguments.get("instructionOffset", 0)
+        return {"instructions": [
+            {"address": hex(line if line > 0 else 0),
+             "instruction": lines[line - 1] if 0 < line <= len(lines) else ""}
+            for line in range(first, first + min(arguments["instructionCount"], len(lines)))
+        ]}  # fmt: skip
+
+    def _exception(self, _: Body) -> Body:
+        return {"exceptionId": self._stop.kind, "description": self._stop.text,
+                "breakMode": "always"}  # fmt: skip
+
+    def _info(self, arguments: Body) -> str:
+        """Return `variables` or states as lines."""
+        what = arguments["what"]
+        if what == "host":
+            return "\n".join(_host())
+        if what == "barriers":
+            return "\n".join(self._launch.barriers()) or "no thread waits at a barrier"
+        if what == "warp":
+            return "\n".join(self._warp(self._thread(arguments)))
+        evaluator = self._evaluator(self._of_thread(arguments))
+        listed = self._of_scope(evaluator, what)
+        return "\n".join(f"{name} = {value}" for name, value, _ in listed) or "none"
+
+    def _where(self, arguments: Body) -> str:
+        """Return a thread's state and its calls, as many as `most`."""
+        thread = self._thread(arguments)
+        lines = [f"{self._named(thread)}: {self._launch.state_of(thread).state}"]
+        for number, frame in enumerate(self._launch.frames(thread)):
+            if arguments["first"] <= number < arguments["end"]:
+                lines.append(f"#{number} {self._place(frame)}")
+        return "\n".join(lines)
+
+    def _place(self, frame: Frame) -> str:
+        """Return a frame's function, place and instruction."""
+        place, (source, line) = f"PTX line {frame.ptx_line}", self._texts.source_of(frame)
+        if source is not None:
+            name = Path(source.path or source.name).name
+            place = f"{name}:{line + source.offset} ({place})"
+        text = frame.scope.layout.module.text.split("\n")[frame.ptx_line - 1]
+        return f"{self._name(frame)} at {place}: {text.strip() if frame.ptx_line else ''}"
+
+    def _list(self, arguments: Body) -> str:
+        """Return the lines around a frame's line."""
+        frame = self._of_thread(arguments)
+        source, line = self._texts.source_of(frame)
+        text, shift = frame.scope.layout.module.text, 0
+        if source is not None:
+            text, shift = source.text, source.offset
+        first = max(line - 5, 1)
+        lines = text.split("\n")[first - 1 : line + 4]
+        return "\n".join(
+            f"{'>' if number == line else ' '}{number + shift:5} {each}"
+            for number, each in enumerate(lines, first)
+        )
+
+    def _warp(self, thread: Thread) -> list[str]:
+        """Return the states of a warp's threads, equal ones together."""
+        groups: dict[tuple[str, int], list[int]] = {}
+        for lane in self._launch.warp_of(thread):
+            line = 0 if lane.instruction is None else lane.instruction.line
+            groups.setdefault((lane.state, line), []).append(lane.thread.number % WARP)
+        return [
+            f"lanes {_ranges(numbers)}: {state}" + (f", next PTX line {line}" if line else "")
+            for (state, line), numbers in groups.items()
+        ]
+
+
+def thread_id(thread: Thread) -> int:
+    """Return the number of a thread in the protocol; 1 is the host."""
+    return thread.block * _THREADS_OF_BLOCK + thread.number + 2
+
+
+def thread_of(number: int, launch: int) -> Thread:
+    """Return the thread of a number."""
+    return Thread(launch, *divmod(number - 2, _THREADS_OF_BLOCK))
+
+
+def _host() -> list[str]:
+    """Return the host's calls, and what is queued."""
+    driver = current_or_none()
+    api = None if driver is None else driver.api
+    work = work_of(api) if isinstance(api, Emulator) else []
+    return [
+        *(f"the host is in {name} at {file}:{line}"
+          for file, line, name in user_frames()[:_MOST_FRAMES]),
+        *(f"{each['kind']} {each['number']} of stream {each['stream']} "
+          f"{'runs' if each['is_running'] else 'has not run'}, queued at {each['call']}"
+          for each in work),
+    ]  # fmt: skip
+
+
+def _ranges(numbers: list[int]) -> str:
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)
