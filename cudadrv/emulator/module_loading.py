@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from ptx.emulate import ExecutionError, OutOfMemory, Program
+from ptx.emulate import ExecutionError, OutOfMemory, Program, UndefinedSymbol
 from ptx.errors import ImageFormatError, NvrtcNotFoundError, PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
 from ptx.isa.directives import required_cluster, version_of
@@ -207,6 +207,9 @@ def check_instructions(module: PtxModule) -> None:
     """
     try:
         Program.check(module)
+    except UndefinedSymbol as error:  # with the assembler's words, which programs look for
+        words = f"Unresolved extern function {error.symbol!r}: {error}"
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, words, error) from None
     except PtxError as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
 

@@ -17,7 +17,7 @@ from ptx.emulate.exec.launch import Launch
 from ptx.emulate.exec.order.ordered_launch import OrderedLaunch, Turns
 from ptx.emulate.kernel_facts import NOTHING_LATE, LateWork
 from ptx.emulate.memory.layout import ModuleLayout
-from ptx.emulate.model.errors import LaunchError
+from ptx.emulate.model.errors import LaunchError, UndefinedSymbol
 from ptx.emulate.model.geometry import Dim3, GridCall
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.observer import Watcher
@@ -29,7 +29,7 @@ from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.threads.special_registers import RESERVED_BYTES
 from ptx.emulate.watchers import watchers_of
 from ptx.isa.directives import blocks_of_grid, required_cluster
-from ptx.isa.forms.check import check_forms
+from ptx.isa.forms.check import check_forms, undefined_function
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import signature_of
@@ -303,9 +303,14 @@ class Program:
         Raises:
             UnsupportedTarget: at the first one that the target or the version lacks.
             PtxSyntaxError: an instruction has no such form.
+            UndefinedSymbol: it uses a function that it does not define.
         """
         check_requirements(module)
         check_forms(module)
+        undefined = undefined_function(module)
+        if undefined is not None:
+            symbol, noun, user, line = undefined
+            raise UndefinedSymbol(user, symbol, line, noun)
 
     @staticmethod
     def signatures_of(module: PtxModule) -> list[KernelSignature]:

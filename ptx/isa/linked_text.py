@@ -15,7 +15,7 @@ from typing import Final
 from ptx.errors import LinkError
 from ptx.isa.declarations import OPAQUE_TYPES
 from ptx.isa.errors import syntax_error
-from ptx.isa.forms.check import SYSTEM_FUNCTIONS, check_bodies
+from ptx.isa.forms.check import DEVICE_FUNCTIONS, check_bodies
 from ptx.isa.lexer import without_comments
 from ptx.isa.model import Linkage, Space, SymbolValue
 from ptx.isa.module import PtxModule, parse
@@ -30,9 +30,6 @@ _VARIABLE: Final = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:[=,;]
 _FILE: Final = re.compile(r"(\.file\s+)(\d+)")
 _LOCATION: Final = re.compile(r"(\.loc\s+)(\d+)")
 _INLINED_FROM: Final = re.compile(r"(\.loc\s+\d+\s+\d+\s+\d+)\s*,[^\n]*")
-_SYSTEM_CALLS: Final = SYSTEM_FUNCTIONS | {"cudaGraphSetConditional"}
-"""Functions that PTX declares and the device supplies (PTX Interoperability, "System Calls")."""
-
 _SHARED_LINKAGES: Final = (Linkage.VISIBLE, Linkage.WEAK, Linkage.COMMON)
 _Symbols = dict[str, Linkage]
 
@@ -119,7 +116,7 @@ def undefined_references(linked: str, texts: Sequence[tuple[str, str]]) -> Mappi
         if v.ptx_type not in OPAQUE_TYPES
     }
     functions = {f.name for f in module.functions.values() if f.span is None and not f.is_entry}
-    functions -= _SYSTEM_CALLS | module.aliases.keys()
+    functions -= DEVICE_FUNCTIONS | module.aliases.keys()
     missing = variables | (functions & _reached(module) if functions else functions)
     if not missing:
         return {}

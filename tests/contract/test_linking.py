@@ -114,6 +114,26 @@ def test_what_does_not_link_is_reported_by_the_linkers_log(
         context.link([CALLED, CALLED], linker=linker)
 
 
+def test_a_module_that_uses_an_undefined_function_is_rejected(context: cudadrv.Context) -> None:
+    """The driver compiles each function at once, also those that no kernel calls."""
+    head = f"{HEAD}.extern .func f();\n.visible .entry other() {{ ret; }}\n"
+    uses = {
+        "a kernel": ".visible .entry k() { call f; ret; }",
+        "a kernel, never": ".visible .entry k() { bra END; call f; END: ret; }",
+        "a function": ".visible .func g() { call f; ret; }",
+        "a local function": ".func g() { call f; ret; }",
+        "a table": ".visible .global .u64 t[1] = {f};",
+    }
+    found = {}
+    for name, use in uses.items():
+        try:
+            context.load_module(head + use).close()
+        except cudadrv.errors.CudaError as error:
+            found[name] = error.code
+    assert found == dict.fromkeys(uses, 218)
+    context.load_module(head + ".func g(.param .b32 f) { ret; }").close()
+
+
 @pytest.mark.parametrize("linker", LINKERS)
 def test_a_link_is_retained(
     context: cudadrv.Context, linker: LinkerName | None, tmp_path: Path

@@ -349,17 +349,17 @@ def test_the_ptx_of_a_fatbin_is_loaded_and_linked(emulator: Emulator, is_library
     assert b"machine code for sm_80" in said
 
 
-def test_an_undefined_function_rejects_its_kernel_and_reports_what_to_link(
+def test_an_undefined_function_rejects_its_module_and_reports_what_to_link(
     emulator: Emulator,
 ) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    calls = ".extern .func missing();\n.visible .entry calls() { call missing; ret; }"
-    module = load(emulator, EMPTY, calls)
-    result, _ = emulator.cuModuleGetFunction(module, b"calls")
+    image = text(EMPTY, ".extern .func missing();\n.func unused() { call missing; ret; }")
+    result, _ = emulator.cuModuleLoadData(image)
     assert int(result) == 218
     assert isinstance(emulator.last_fault, UndefinedSymbol)
     assert emulator.last_fault.symbol == "missing"
     said = ok(emulator.cuGetErrorString(result))
     assert said is not None
     assert b"ptx.link" in said
-    assert code(emulator.cuModuleGetFunction(module, b"empty")) == 0
+    library = ok(emulator.cuLibraryLoadData(image, (), (), 0, (), (), 0))
+    assert code(emulator.cuLibraryGetKernel(library, b"empty")) == 218

@@ -41,7 +41,10 @@ class LibraryCalls(DriverCalls):
         num_library_options: int,
         /,
     ) -> tuple[CUresult, int]:
-        """Read an image and report its errors, except those of a device that rejects it."""
+        """Read an image and report its errors, except those of a device that rejects it.
+
+        As with driver 580, a function that is not defined is reported by `cuLibraryGetKernel`.
+        """
         from ..module_loading import read_image  # as in `ModuleCalls`
 
         stack = self._state.thread.stack
@@ -60,7 +63,13 @@ class LibraryCalls(DriverCalls):
                 self._state.handles.kernels[kernel.handle] = kernel
         self._state.handles.libraries[library.handle] = library
         if stack:
-            _loaded(self._state, library, self._state.handles.current())
+            try:
+                _loaded(self._state, library, self._state.handles.current())
+            except CallError as error:
+                from ptx.emulate import UndefinedSymbol  # as in `ModuleCalls`
+
+                if not isinstance(error.cause, UndefinedSymbol):
+                    raise
         return SUCCESS, library.handle
 
     @call
@@ -91,6 +100,8 @@ class LibraryCalls(DriverCalls):
         kernel = self._library(library).kernels.get(text)
         if kernel is None:
             raise _not_found(f"no kernel is {text!r}")
+        if self._state.thread.stack:
+            _loaded(self._state, kernel.library, self._state.handles.current())
         return SUCCESS, kernel.handle
 
     @call

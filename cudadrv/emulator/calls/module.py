@@ -218,7 +218,7 @@ class ModuleCalls(DriverCalls):
                     f"Undefined reference to {symbol!r} in {name!r}"
                     for symbol, name in missing.items()
                 )
-                raise self._rejection(link, CUresult.CUDA_ERROR_INVALID_PTX, words)
+                raise self._rejection(link, CUresult.CUDA_ERROR_UNKNOWN, words)  # as driver 580
             registers = link.options.get(_MAX_REGISTERS)
             if isinstance(registers, int) and registers:
                 text = with_register_limit(text, registers)

@@ -42,11 +42,14 @@ class UnsupportedInstruction(ExecutionError):
 
 
 class UndefinedSymbol(ExecutionError):
-    """A kernel uses a function or variable that its module only declares."""
+    """A kernel uses a function or variable that its module only declares.
+
+    `noun` says what `kernel` is, as other functions and variables use functions too.
+    """
 
     result = "INVALID_PTX"
 
-    def __init__(self, kernel: str, symbol: str, line: int) -> None:
+    def __init__(self, kernel: str, symbol: str, line: int, noun: str = "kernel") -> None:
         self.kernel = kernel
         self.symbol = symbol
         self.line = line
@@ -58,7 +61,7 @@ class UndefinedSymbol(ExecutionError):
             " join the images with ptx.link"
         )
         super().__init__(
-            f"kernel {kernel}: {symbol}, which PTX line {line} uses, is not defined in this module:"
+            f"{noun} {kernel}: {symbol}, which PTX line {line} uses, is not defined in this module:"
             f" {remedy}"
         )
 

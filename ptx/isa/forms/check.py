@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.forms.operand_kinds import Shape
 from ptx.isa.forms.shapes import Shapes
 from ptx.isa.instruction_facts import InstructionFacts
-from ptx.isa.model import Function, Instruction, Linkage, Register
+from ptx.isa.model import Function, Instruction, Linkage, Register, SymbolValue
 from ptx.isa.module import PtxModule
 from ptx.isa.opcodes.opcode_table import ROWS
 
@@ -17,6 +18,12 @@ NEWEST: Final = (9, 5)
 
 SYSTEM_FUNCTIONS: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 """Those that the device supplies, as ptxas knows them."""
+
+DEVICE_FUNCTIONS: Final = SYSTEM_FUNCTIONS | {"cudaGraphSetConditional"}
+"""All that PTX declares and the device supplies (PTX Interoperability, "System Calls")."""
+
+_DEVICE_RUNTIME: Final = ("cuda", "__cudaCDP2")
+_SYMBOL: Final = re.compile(r"Symbol\(name='([^']+)'")
 
 # Forms that were found right, of all modules: the facts of an opcode with its modifiers, which are
 # one object, and the shapes of the operands.
@@ -59,6 +66,32 @@ def check_bodies(module: PtxModule) -> None:
                 column=1,
                 source_line=module.text.split("\n")[function.line - 1],
             )
+
+
+def undefined_function(module: PtxModule) -> tuple[str, str, str, int] | None:
+    """Return a function that the module uses and does not define, its user, and the line.
+
+    The driver's assembler rejects these, also in functions that nothing calls. Functions of the
+    device's runtime are left out: a kernel that uses them is rejected by itself, with the reason.
+    """
+    declared = {f.name for f in module.functions.values() if f.span is None and not f.is_entry}
+    declared -= DEVICE_FUNCTIONS | module.aliases.keys()
+    declared = {name for name in declared if not name.startswith(_DEVICE_RUNTIME)}
+    if not declared:
+        return None
+    for variable in module.variables.values():
+        for value in variable.initialiser:
+            if isinstance(value, SymbolValue) and value.name in declared:
+                return value.name, "variable", variable.name, variable.line
+    for function in module.functions.values():
+        if function.span is None or declared.isdisjoint(module.uses(function.name).names):
+            continue
+        for statement in module.body(function.name).statements:
+            if statement.__class__ is Instruction:
+                for name in declared.intersection(_SYMBOL.findall(repr(statement.operands))):
+                    noun = "kernel" if function.is_entry else "function"
+                    return name, noun, function.name, statement.line
+    return None
 
 
 def _check_function(module: PtxModule, function: Function) -> None:
