@@ -12,7 +12,7 @@ from ptx.visible_text import visible
 
 from ...errors import RuntimeDependencyUnavailable
 from .access_map import AccessMap
-from .case_report import CaseReport, FindingMark, Report, SourceFile
+from .case_report import CaseReport, FindingMark, Report, SourceFile, SourceRow
 from .drawings import RooflineDrawing, StreamDrawing, si
 
 try:
@@ -27,6 +27,7 @@ except ModuleNotFoundError as _error:
 
 _CLASS_OF: Final = {Token.Comment: "c", Token.Keyword: "k", Token.Literal.String: "s"}
 MOST_MAPS: Final = 200  # drawn ones; a table has the others
+_AFTER, _BEFORE, _LEAST_FOLDED = 1, 3, 4  # lines without code that stay beside code, or fold
 
 
 def page_of(report: Report) -> str:
@@ -44,7 +45,7 @@ def page_of(report: Report) -> str:
         report=report,
         grouped=_grouped,
         most_maps=MOST_MAPS,
-        highlighted=_highlighted,
+        parts_of=_source_parts,
         places_of=_finding_places,
         stream_drawing=StreamDrawing.of,
         roofline_drawing=RooflineDrawing.of,
@@ -93,6 +94,40 @@ def _highlighted(file: SourceFile) -> list[list[tuple[str, str]]]:
         rows[-1].append((name, first))
         rows += [[(name, line)] for line in others]
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _SourcePart:
+    """Successive rows of a file, with classes and texts of each as `_highlighted` has them."""
+
+    rows: tuple[SourceRow, ...]
+    tokens: list[list[tuple[str, str]]]
+    is_folded: bool
+
+
+def _source_parts(file: SourceFile) -> list[_SourcePart]:
+    """Return the rows of a file in parts; long parts without code of the launch are folded.
+
+    They are other kernels of the file, which may come before and after.
+    """
+    tokens = _highlighted(file)
+    ends = [0, *(edge for run in _folded_runs(file) for edge in run), len(file.rows)]
+    return [
+        _SourcePart(file.rows[first:end], tokens[first:end], index % 2 == 1)
+        for index, (first, end) in enumerate(pairwise(ends))
+        if first < end
+    ]
+
+
+def _folded_runs(file: SourceFile) -> list[tuple[int, int]]:
+    """Return the first row of each folded part, and the row after its last one."""
+    rows = file.rows
+    used = [n for n, row in enumerate(rows) if row.ptx or row.numbers or row.marks]
+    if not used or not file.is_whole:
+        return []
+    runs = [(0, used[0] - _BEFORE), (used[-1] + 1 + _AFTER, len(rows))]
+    runs += [(before + 1 + _AFTER, after - _BEFORE) for before, after in pairwise(used)]
+    return sorted(run for run in runs if run[1] - run[0] >= _LEAST_FOLDED)
 
 
 @dataclass(frozen=True, slots=True)

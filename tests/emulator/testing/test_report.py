@@ -85,9 +85,10 @@ class Page(HTMLParser):
             each.text += data
 
 
-def saxpy(guard: str, comment: str = "// </style>") -> KernelCase:
+def saxpy(guard: str, comment: str = "// </style>", source: str = SAXPY) -> KernelCase:
     return KernelCase(
-        SAXPY.replace("GUARD", guard).replace("// </style>", comment),
+        source.replace("GUARD", guard).replace("// </style>", comment),
+        kernel="saxpy",
         arguments={
             "n": N, "a": st.numbers(np.float32), "x": st.arrays(np.float32, N),
             "y": st.arrays(np.float32, N),
@@ -236,6 +237,32 @@ def test_a_case_that_cannot_be_verified_stands_in_the_summary(verified: CaseRepo
     error = root.one("div", id="error-1")
     assert "cases.py::other cannot be verified" in error.text
     assert "it has no kernel" in error.text
+
+
+def test_lines_of_other_kernels_are_folded_and_every_line_is_there_once() -> None:
+    other = (
+        'extern "C" __global__ void other{}(float* y)\n{{\n    y[0] = {};\n    y[1] = 2;\n}}\n\n'
+    )
+    source = f"{other.format(1, 1)}{other.format(2, 2)}{SAXPY}\n\n{other.format(3, 3)}"
+    case = saxpy("i < n", source=source)
+    root = Page(page_of(Report((reported(case, replace(OPTIONS, examples=2, checks=())),)))).root
+    rows = list(next(root.one("table", **{"class": "source"}).all("tbody")).all("tr"))
+    numbers: list[int] = []
+    folded: list[int] = []
+    for row in rows:
+        if row.attributes.get("class") == "fold":
+            lines = row.one("pre").text.strip("\n").split("\n")
+            folded += [int(line.split()[0]) for line in lines]
+            assert row.one("summary").text.startswith(f"Lines {folded[-len(lines)]} to ")
+            numbers += folded[-len(lines) :]
+        else:
+            numbers.append(int(next(row.all("th")).text))
+    assert numbers == list(range(1, len(source.split("\n")) + 1))
+    text = source.split("\n")
+    assert {line for line in text if "other" in line} == {
+        text[number - 1] for number in folded if "other" in text[number - 1]
+    }
+    assert not [number for number in folded if "saxpy" in text[number - 1]]
 
 
 def test_the_heat_map_has_the_counters() -> None:
