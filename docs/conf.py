@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -21,7 +23,7 @@ version = release = VERSION
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_static_path = ["static"]
-html_css_files = ["pictures.css"]
+html_css_files = ["narrow.css"]
 html_title = f"cudadrv {VERSION}"
 exclude_patterns = ["_build"]
 
@@ -119,8 +121,61 @@ def skips(app, what, name, found, skip, options):
     return True if re.match(r"cu[A-Z]", name) else None
 
 
+MEMBERS = {"method", "property", "attribute", "classmethod", "staticmethod"}
+
+
+def leave_members_out_of_contents(app, tree):
+    """List classes and functions in the contents of a page: a class may have sixty methods."""
+    for entry in tree.findall(addnodes.desc):
+        if entry["objtype"] in MEMBERS:
+            entry["no-contents-entry"] = True
+
+
+def mark_pictures(app, tree, page):
+    """Give pictures without text a class: they stay clear when they are as narrow as a phone."""
+    for picture in tree.findall(nodes.image):
+        if "images/gallery/" in picture["uri"]:
+            picture["classes"].append("fits")
+
+
+FITS = 45  # characters of a row on a phone
+STACKED = 4  # columns; tables with more scroll
+
+
+def narrow_tables(app, page, template, context, tree):
+    """Prepare the tables of a page for phones: with their labels, the cells of a row stack."""
+    if "body" in context:
+        context["body"] = re.sub(r"<table.*?</table>", narrow_table, context["body"], flags=re.S)
+
+
+def narrow_table(found):
+    """Return a table with a class for narrow screens, and in each cell the title of its column."""
+    table = found[0]
+    titles = [plain(title) for title in re.findall(r"<th\b[^>]*>(.*?)</th>", table, re.S)]
+    rows = re.findall(r"<tr\b.*?</tr>", table.partition("</thead>")[2], re.S)
+    cells = [re.findall(r"<td\b[^>]*>(.*?)</td>", row, re.S) for row in rows]
+    if not titles or any(len(row) != len(titles) for row in cells):
+        return table
+    if max(sum(len(plain(cell)) for cell in row) for row in cells) <= FITS:
+        return table
+    if len(titles) > STACKED:
+        return table.replace('class="', 'class="scrolls ', 1)
+    columns = itertools.cycle(html.escape(title) for title in titles)
+    labelled = re.sub(r"<td\b", lambda _: f'<td data-label="{next(columns)}"', table)
+    return labelled.replace('class="', 'class="stacks ', 1)
+
+
+def plain(markup):
+    """Return the text of a part of a page."""
+    return html.unescape(re.sub(r"<[^>]*>", "", markup)).strip()
+
+
 def setup(app):
     """Connect the functions above."""
     app.connect("autodoc-process-signature", hidden_constructor)
     app.connect("autodoc-skip-member", skips)
     app.connect("doctree-resolved", show_signatures)
+    app.connect("doctree-resolved", mark_pictures)
+    # Before Sphinx collects the contents.
+    app.connect("doctree-read", leave_members_out_of_contents, priority=400)
+    app.connect("html-page-context", narrow_tables)

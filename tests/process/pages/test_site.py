@@ -77,3 +77,42 @@ def test_classes_that_only_the_library_makes_show_no_constructor() -> None:
             re.match(rf"class cudadrv\.(?:graph\.)?{name}(?!\w|\()", each) for each in shown
         ), name
     assert any(each.startswith("class cudadrv.LaunchConfig(grid:") for each in shown)
+
+
+def test_the_contents_of_a_reference_page_list_classes_and_functions_without_members() -> None:
+    page = (SITE / "reference" / "memory.html").read_text()
+    contents = page[page.index('<div class="toc-tree">') :]
+    names = re.findall(r'href="#([\w.]+)"', contents[: contents.index("</aside>")])
+    assert "cudadrv.DeviceArray" in names
+    assert "cudadrv.pinned_empty" in names
+    assert not [name for name in names if name.startswith("cudadrv.DeviceArray.")]
+
+
+def test_tables_that_are_wider_than_a_phone_stack_with_their_titles_or_say_that_they_scroll() -> (
+    None
+):
+    wrong = []
+    kinds = {"stacks": 0, "scrolls": 0}
+    for path in sorted(SITE.rglob("*.html")):
+        for table in re.findall(r'<table class="docutils.*?</table>', path.read_text(), re.DOTALL):
+            columns = table.count("<th ")
+            rows = [
+                re.findall("<td.*?>(.*?)</td>", row, re.DOTALL) for row in table.split("<tr")[2:]
+            ]
+            longest = max(sum(map(len, map(text_of, row))) for row in rows)
+            if longest > 45:  # a row that no phone shows at once
+                wrong.append(f"{path.relative_to(SITE)}: {columns} columns, {longest} characters")
+        for table in re.findall(r'<table class="stacks.*?</table>', path.read_text(), re.DOTALL):
+            kinds["stacks"] += 1
+            titles = [text_of(each) for each in re.findall("<th .*?</th>", table, re.DOTALL)]
+            labels = re.findall('<td data-label="(.*?)"', table)
+            if [html.unescape(each) for each in labels] != titles * (table.count("<tr ") - 1):
+                wrong.append(f"{path.relative_to(SITE)}: {titles} as {labels[:9]}")
+        kinds["scrolls"] += path.read_text().count('<table class="scrolls')
+    assert wrong == []
+    assert kinds["stacks"] > 50
+    assert kinds["scrolls"] > 3
+
+
+def text_of(markup: str) -> str:
+    return html.unescape(re.sub("<[^>]*>", "", markup)).strip()
