@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import functools
 import os
+import time
+import weakref
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final, NamedTuple
+from enum import Enum, Flag
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
-from .errors import NvmlError, NvmlNotFoundError, UnsupportedError
+from . import border
+from .errors import ArgumentValueError, ClosedError, NvmlError, NvmlNotFoundError, UnsupportedError
 
 __all__ = [
-    "ClockRates", "DeviceConnection", "EccErrors", "NvLink", "NvmlDevice", "PciPath", "PendingMode",
+    "ClockRates", "DeviceConnection", "EccErrors", "FieldValue", "NvLink", "NvmlDevice",
+    "NvmlEvent", "NvmlEventKind", "NvmlEvents", "PciPath", "PendingMode",
 ]  # fmt: skip
 
 _INSTALL: Final = 'pip install "cudadrv[cli]"'
 # nvmlReturn_t
 _UNKNOWN_VALUES: Final = frozenset({3, 4, 6})  # not supported, no permission, not found
 _INVALID_ARGUMENT: Final = 2
+_TIMEOUT: Final = 10
 _FUNCTION_NOT_FOUND: Final = 13
 # nvmlClockType_t
 _SM_CLOCK: Final = 1
@@ -118,6 +124,68 @@ class PciPath(Enum):
     SYSTEM = "SYS"
 
 
+Field: TypeAlias = "str | int | tuple[str | int, int]"
+_FIELD_PREFIX: Final = "NVML_FI_DEV_"
+# nvmlValueType_t: the member of the union that has the value
+_VALUE_MEMBERS: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+_NO_INSTANCE: Final = 0xFFFFFFFF
+# Ctrl-C does not interrupt NVML's wait, so a long one is divided.
+_LONGEST_WAIT: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValue:
+    """The value of a field of NVML.
+
+    Attributes:
+        value: in the unit that NVML's manual names, such as millijoules.
+        time_us: when it was read, in microseconds since 1970.
+        latency_us: how long reading it took, in microseconds.
+    """
+
+    value: int | float
+    time_us: int
+    latency_us: int
+
+
+class NvmlEventKind(Flag):
+    """Kinds of events; each has the value of its nvmlEventType."""
+
+    SINGLE_BIT_ECC_ERROR = 0x1
+    DOUBLE_BIT_ECC_ERROR = 0x2
+    PERFORMANCE_STATE = 0x4
+    XID = 0x8
+    CLOCK = 0x10
+    POWER_SOURCE = 0x80
+    MIG_CONFIGURATION = 0x100
+    SINGLE_BIT_ECC_ERROR_STORM = 0x200
+    DRAM_RETIREMENT = 0x400
+    DRAM_RETIREMENT_FAILURE = 0x800
+    NON_FATAL_POISON_ERROR = 0x1000
+    FATAL_POISON_ERROR = 0x2000
+    GPU_UNAVAILABLE = 0x4000
+    GPU_RECOVERY_ACTION = 0x8000
+
+
+_ALL_KINDS: Final = ~NvmlEventKind(0)
+
+
+@dataclass(frozen=True, slots=True)
+class NvmlEvent:
+    """An event of a device.
+
+    Attributes:
+        kind: its kind.
+        data: of `NvmlEventKind.XID` the number of the error, such as 31 for a bad address; else 0.
+        gpu_instance, compute_instance: the instance of MIG, None for the whole device.
+    """
+
+    kind: NvmlEventKind
+    data: int
+    gpu_instance: int | None
+    compute_instance: int | None
+
+
 _PATHS: Final = dict(zip((0, 10, 20, 30, 40, 50), PciPath, strict=True))  # nvmlGpuTopologyLevel_t
 
 
@@ -181,6 +249,22 @@ class Nvml:
                     f"{function} needs a newer driver: this one is {self._driver_version()}"
                 ) from error
             raise NvmlError(function, code, str(error)) from error
+
+    def field_number(self, field: object) -> int:
+        """Return the number of a field by its name, such as "MEMORY_TEMP"; a number as it is.
+
+        Raises:
+            ArgumentValueError: nvidia-ml-py has no such name.
+        """
+        if not isinstance(field, str):
+            return border.int_in_range("NvmlDevice.fields: field", field, most=2**32 - 1)
+        number = getattr(self._binding, _FIELD_PREFIX + field.removeprefix(_FIELD_PREFIX), None)
+        if not isinstance(number, int):
+            raise ArgumentValueError(
+                f"NvmlDevice.fields: nvidia-ml-py has no field {border.shown(field)}\n"
+                f"  names are those of NVML without {_FIELD_PREFIX}, such as MEMORY_TEMP"
+            )
+        return number
 
     def _driver_version(self) -> str:
         return str(self._binding.nvmlSystemGetDriverVersion())
@@ -323,6 +407,48 @@ class NvmlDevice:
             kind == _REMOTE_SWITCH,
         )
 
+    def fields(self, *fields: Field) -> dict[Field, FieldValue | None]:
+        """Query fields in one call; a value is None where the device or the driver has none.
+
+        Args:
+            fields: names of NVML without "NVML_FI_DEV_", or numbers. A pair adds a scope, such as
+                the number of an NVLink: ("NVLINK_GET_SPEED", 3).
+
+        Raises:
+            ArgumentValueError: nvidia-ml-py has no such name.
+        """
+        numbers = []
+        for field in fields:
+            name, scope = field if isinstance(field, tuple) else (field, 0)
+            scope = border.int_in_range("NvmlDevice.fields: scope", scope, most=2**32 - 1)
+            numbers.append((self._library.field_number(name), scope))
+        values = self._get("FieldValues", numbers) if numbers else ()
+        if values is None:
+            return dict.fromkeys(fields)
+        return {field: _field_value(each) for field, each in zip(fields, values, strict=True)}
+
+    def supported_events(self) -> NvmlEventKind:
+        """Return the kinds of events that the device reports."""
+        bits = self._get("SupportedEventTypes")
+        return NvmlEventKind((bits or 0) & _ALL_KINDS.value)
+
+    def events(self, kinds: NvmlEventKind) -> NvmlEvents:
+        """Register for events, from now on.
+
+        `with device.nvml.events(NvmlEventKind.XID) as events:` ends it after the block.
+
+        Raises:
+            UnsupportedError: the device does not report one of the kinds.
+        """
+        border.instance_of("NvmlDevice.events: kinds", kinds, NvmlEventKind)
+        missing = kinds & ~self.supported_events()
+        if missing or not kinds:
+            raise UnsupportedError(
+                f"the device reports no events of {missing or kinds}\n"
+                f"  it has {self.supported_events()}"
+            )
+        return NvmlEvents(self._library, self._handle, kinds)
+
     def pci_address(self) -> str:
         """Return the PCI address as domain:bus:device.function."""
         pci_info = self._get("PciInfo")
@@ -340,6 +466,80 @@ class NvmlDevice:
         status = self._get("P2PStatus", other._handle, _P2P_BY_NVLINK)
         through = sum(link.is_to_switch for link in links) if status == 0 else 0
         return DeviceConnection(through, path)
+
+
+class NvmlEvents:
+    """Events of a device since it was registered for them; from `NvmlDevice.events`.
+
+    Attributes:
+        kinds: the kinds that are reported.
+    """
+
+    __slots__ = ("__weakref__", "_free", "_library", "_set", "kinds")
+
+    def __init__(self, library: Nvml, device: object, kinds: NvmlEventKind) -> None:
+        self._library = library
+        self.kinds: NvmlEventKind = kinds
+        self._set = library.call("nvmlEventSetCreate")
+        self._free = weakref.finalize(self, _free_events, library, self._set, os.getpid())
+        library.call("nvmlDeviceRegisterEvents", device, kinds.value, self._set)
+
+    def wait(self, seconds: float) -> NvmlEvent | None:
+        """Wait for the next event, and return it; None after this time.
+
+        Raises:
+            ClosedError: the events were closed.
+            NvmlError: the call failed, such as for a device that was lost.
+        """
+        end = time.monotonic() + border.real("NvmlEvents.wait: seconds", seconds)
+        while True:
+            if not self._free.alive:
+                raise ClosedError("the NVML events were closed")
+            left = min(max(0.0, end - time.monotonic()), _LONGEST_WAIT)
+            try:
+                # Rounded up, else the last wait is none.
+                data = self._library.call("nvmlEventSetWait_v2", self._set, -int(-left * 1000 // 1))
+            except NvmlError as error:
+                if error.code != _TIMEOUT:
+                    raise
+                if time.monotonic() >= end:
+                    return None
+            else:
+                return _event(data)
+
+    def close(self) -> None:
+        """End the registration."""
+        self._free()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close()
+
+
+def _free_events(library: Nvml, events: object, process: int) -> None:
+    if os.getpid() == process:  # a forked child has initialised NVML anew, or not at all
+        library.call("nvmlEventSetFree", events)
+
+
+def _event(data: Any) -> NvmlEvent:  # nvmlEventData_t
+    instances = (int(data.gpuInstanceId), int(data.computeInstanceId))
+    gpu, compute = (None if each == _NO_INSTANCE else each for each in instances)
+    return NvmlEvent(NvmlEventKind(int(data.eventType)), int(data.eventData), gpu, compute)
+
+
+def _field_value(native: Any) -> FieldValue | None:  # nvmlFieldValue_t
+    kind, time_us = int(native.valueType), int(native.timestamp)
+    # Driver 580 leaves some fields that it lacks as they are, without a code.
+    is_left = not kind and not time_us
+    if native.nvmlReturn or is_left or kind >= len(_VALUE_MEMBERS):
+        return None
+    value = getattr(native.value, _VALUE_MEMBERS[kind])
+    return FieldValue(value, time_us, int(native.latencyUsec))
 
 
 def _mode(modes: Any) -> PendingMode | None:  # two numbers of pynvml

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -20,8 +21,9 @@ from ..calls.call import state_of
 from ..calls.device import pci_address
 from ..device_state import DeviceState
 from ..emulator import Emulator
-from .handlers import Texts, put_bytes, put_size, put_uint
+from .handlers import Texts, put_bytes, put_size, put_uint, structures_at
 from .library_files import LIBNVIDIA_ML, library_images
+from .nvml_events import XID, EventSets
 from .nvml_functions import ABSENT_NVML_FUNCTIONS, NVML_FUNCTIONS, NVML_NAMES
 from .shared_object import SharedObject, guarded
 from .signature import Argument, Signature, signature
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OK, _UNINITIALIZED, _INVALID_ARGUMENT, _NOT_SUPPORTED, _NOT_FOUND = 0, 1, 2, 3, 6
+_TIMEOUT: Final = 10
 _INSUFFICIENT_SIZE, _DRIVER_NOT_LOADED, _VERSION_MISMATCH, _UNKNOWN = 7, 9, 25, 999
 _TEXTS_OF: Final = {
     _OK: "Success",
@@ -40,6 +43,7 @@ _TEXTS_OF: Final = {
     _NOT_FOUND: "Not Found",
     _INSUFFICIENT_SIZE: "Insufficient Size",
     _DRIVER_NOT_LOADED: "Driver Not Loaded",
+    _TIMEOUT: "Timeout",
     13: "Function Not Found",
     _VERSION_MISMATCH: "Argument version mismatch",
 }
@@ -47,6 +51,11 @@ _DRIVER_VERSION: Final = "580.00"
 """The driver whose behaviour the emulator has."""
 _MEMORY_V2: Final = 0x02000028  # the version of nvmlMemory_v2_t, whose size is 40
 _SHORT_ID, _LONG_ID = 16, 36  # the fields after busIdLegacy, and busId, in nvmlPciInfo_t
+_FIELD_BYTES, _FIELD_RESULT = 40, 28  # of nvmlFieldValue_t, and the offset of nvmlReturn
+_ECC_FIELDS: Final = (1, 2)  # NVML_FI_DEV_ECC_CURRENT, NVML_FI_DEV_ECC_PENDING
+_UNSIGNED_LONG_LONG: Final = 3  # nvmlValueType_t
+_MOST_FIELDS: Final = 1 << 16
+_NO_INSTANCE: Final = 0xFFFFFFFF  # of MIG
 _FIRST_HANDLE: Final = 0x1000
 _EARLY: Final = ("nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString")
 _METHODS: Final = {
@@ -54,6 +63,7 @@ _METHODS: Final = {
     "nvmlDeviceGetMinorNumber": "DeviceGetIndex",
     "nvmlDeviceGetPciInfo_v2": "DeviceGetPciInfoV2",
     "nvmlDeviceGetPciInfo_v3": "DeviceGetPciInfoV3",
+    "nvmlEventSetWait_v2": "EventSetWait",
 }
 """Forms with methods of their own."""
 _UNMEASURED: Final = frozenset({
@@ -78,6 +88,7 @@ class LibnvidiaMl:
         self.api: Emulator | None = None
         self._initialized = 0
         self._texts = Texts()
+        self._events = EventSets()
         self._library = SharedObject(
             LIBNVIDIA_ML, NVML_NAMES, lambda: library_images()[LIBNVIDIA_ML], file
         )
@@ -301,6 +312,58 @@ class LibnvidiaMl:
         if device is not None and not device.profile.ecc:
             return _NOT_SUPPORTED
         return self._put_zeros(handle, result, 8)
+
+    def DeviceGetFieldValues(self, handle: int, count: int, values: int) -> int:
+        """Write the value of each field; all but the mode of ECC are not supported."""
+        device = self._device(handle)
+        if device is None or not values or not 0 < count <= _MOST_FIELDS:
+            return _INVALID_ARGUMENT
+        for at in structures_at(values, _FIELD_BYTES, count):
+            if view_at(ctypes.c_uint, at).value in _ECC_FIELDS:
+                now = time.time_ns() // 1000
+                ecc = int(device.profile.ecc)
+                put_bytes(at + 8, struct.pack("<2q2Iq", now, 0, _UNSIGNED_LONG_LONG, _OK, ecc))
+            else:
+                put_uint(at + _FIELD_RESULT, _NOT_SUPPORTED)
+        return _OK
+
+    def DeviceGetSupportedEventTypes(self, handle: int, result: int) -> int:
+        """Return the bit of Xid errors."""
+        if self._device(handle) is None:
+            return _INVALID_ARGUMENT
+        put_size(result, XID)
+        return _OK
+
+    def DeviceRegisterEvents(self, handle: int, kinds: int, events: int) -> int:
+        """Register for Xid errors."""
+        device = self._device(handle)
+        if kinds & ~XID:
+            return _NOT_SUPPORTED
+        if device is None or (kinds and not self._events.register(events, device)):
+            return _INVALID_ARGUMENT
+        return _OK
+
+    def EventSetCreate(self, result: int) -> int:
+        """Create a set of events."""
+        put_size(result, self._events.create())
+        return _OK
+
+    def EventSetFree(self, events: int) -> int:
+        """Free a set of events."""
+        return _OK if self._events.free(events) else _INVALID_ARGUMENT
+
+    def EventSetWait(self, events: int, result: int, milliseconds: int) -> int:
+        """Wait for the next Xid error of a set."""
+        try:
+            found = self._events.wait(events, milliseconds)
+        except KeyError:
+            return _INVALID_ARGUMENT
+        if found is None:
+            return _TIMEOUT
+        device = _FIRST_HANDLE + self._devices.index(found.device)
+        fields = (device, XID, found.number, _NO_INSTANCE, _NO_INSTANCE)
+        put_bytes(result, struct.pack("<3Q2I", *fields))
+        return _OK
 
     def DeviceGetTopologyCommonAncestor(self, handle: int, other: int, result: int) -> int:
         """Return NVML_TOPOLOGY_SYSTEM."""

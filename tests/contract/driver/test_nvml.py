@@ -11,8 +11,25 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator, nvml
-from cudadrv.errors import NvmlError, NvmlNotFoundError, UnsupportedError
-from cudadrv.nvml import ClockRates, DeviceConnection, EccErrors, NvLink, Nvml, PciPath
+from cudadrv.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ClosedError,
+    NvmlError,
+    NvmlNotFoundError,
+    UnsupportedError,
+)
+from cudadrv.nvml import (
+    ClockRates,
+    DeviceConnection,
+    EccErrors,
+    FieldValue,
+    NvLink,
+    Nvml,
+    NvmlEvent,
+    NvmlEventKind,
+    PciPath,
+)
 
 
 class BindingError(Exception):
@@ -164,6 +181,147 @@ def test_a_failed_call_has_its_function_and_code() -> None:
     with pytest.raises(NvmlError, match=r"nvmlDeviceGetMigMode failed: error 15 \(15\)") as caught:
         device(MigMode=failing(15)).mig_mode()
     assert (caught.value.call, caught.value.code) == ("nvmlDeviceGetMigMode", 15)
+
+
+def native_field(
+    kind: int, value: float, *, code: int = 0, time_us: int = 5, latency_us: int = 2
+) -> SimpleNamespace:
+    """A nvmlFieldValue_t, with its value in the member of the union that its type names."""
+    members = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+    union = {name: value if n == kind else -1 for n, name in enumerate(members)}
+    return SimpleNamespace(
+        valueType=kind, nvmlReturn=code, value=SimpleNamespace(**union), timestamp=time_us,
+        latencyUsec=latency_us,
+    )  # fmt: skip
+
+
+def library(**functions: Any) -> Nvml:
+    version = {"nvmlSystemGetDriverVersion": lambda: "450.80"}
+    return Nvml(SimpleNamespace(NVMLError=BindingError, **functions, **version))
+
+
+def test_fields_are_read_by_name_number_and_scope_in_one_call() -> None:
+    natives = [native_field(n, 40 + n) for n in range(7)]
+    natives += [
+        native_field(1, 9, code=3), native_field(1, 9, code=2),
+        native_field(0, 0.0, time_us=0, latency_us=0), native_field(1, 0, time_us=0),
+        native_field(7, 1),
+    ]  # fmt: skip
+    given: list[Any] = []
+
+    def values(handle: str, numbers: list[tuple[int, int]]) -> list[SimpleNamespace]:
+        given.append((handle, numbers))
+        return natives[: len(numbers)]
+
+    found = nvml.NvmlDevice(
+        library(nvmlDeviceGetFieldValues=values, NVML_FI_DEV_MEMORY_TEMP=82), "a"
+    )
+    asked: list[Any] = ["MEMORY_TEMP", 83, ("NVML_FI_DEV_MEMORY_TEMP", 3), (164, 2), 4, 5, 6]
+    asked += [7, 8, 9, 10, 11]
+    read = found.fields(*asked)
+    scopes = [(82, 0), (83, 0), (82, 3), (164, 2), *((n, 0) for n in range(4, 12))]
+    assert given == [("a", scopes)]
+    assert list(read) == asked
+    assert list(read.values()) == [
+        *(FieldValue(40 + n, 5, 2) for n in range(7)), None, None, None, FieldValue(0, 0, 2), None,
+    ]  # fmt: skip
+    assert found.fields() == {}
+
+
+def test_fields_of_a_device_that_hides_all_are_none() -> None:
+    hidden = nvml.NvmlDevice(library(nvmlDeviceGetFieldValues=failing(3)), "a")
+    assert hidden.fields(1, (2, 3)) == {1: None, (2, 3): None}
+
+
+def test_wrong_fields_are_rejected() -> None:
+    found = nvml.NvmlDevice(library(nvmlDeviceGetFieldValues=failing(999)), "a")
+    for wrong in ("MEMORY", -1, 2**32, (1, -1), ("MEMORY", 0)):
+        with pytest.raises(ArgumentValueError, match=r"NvmlDevice\.fields"):
+            found.fields(wrong)
+    with pytest.raises(ArgumentTypeError):
+        found.fields(1.5)  # type: ignore[arg-type]  # the mistake
+
+
+class Events:
+    """The functions of events, of a binding that has these events and then none."""
+
+    def __init__(self, *found: tuple[int, int, int, int]) -> None:
+        self.found = list(found)
+        self.calls: list[Any] = []
+
+    def binding(self) -> Nvml:
+        def wait(handle: str, milliseconds: int) -> SimpleNamespace:
+            if not self.found:
+                raise BindingError(10)
+            kind, data, gpu, compute = self.found.pop(0)
+            return SimpleNamespace(
+                eventType=kind, eventData=data, gpuInstanceId=gpu, computeInstanceId=compute
+            )
+
+        def register(*given: object) -> None:
+            self.calls.append(given)
+
+        return library(
+            nvmlDeviceGetSupportedEventTypes=lambda handle: 0xFF9F, nvmlEventSetWait_v2=wait,
+            nvmlEventSetCreate=lambda: "set", nvmlDeviceRegisterEvents=register,
+            nvmlEventSetFree=lambda handle: self.calls.append(("free", handle)),
+        )  # fmt: skip
+
+
+def test_events_are_waited_for_until_they_are_closed() -> None:
+    source = Events((0x8, 31, 0xFFFFFFFF, 0xFFFFFFFF), (0x10, 0, 1, 2))
+    found = nvml.NvmlDevice(source.binding(), "a")
+    with found.events(NvmlEventKind.XID | NvmlEventKind.CLOCK) as events:
+        assert events.kinds == NvmlEventKind.XID | NvmlEventKind.CLOCK
+        assert events.wait(0) == NvmlEvent(NvmlEventKind.XID, 31, None, None)
+        assert events.wait(5) == NvmlEvent(NvmlEventKind.CLOCK, 0, 1, 2)
+        assert events.wait(0) is None
+        assert events.wait(0.001) is None
+        assert source.calls == [("a", 0x18, "set")]
+    events.close()
+    assert source.calls == [("a", 0x18, "set"), ("free", "set")]
+    with pytest.raises(ClosedError, match="events were closed"):
+        events.wait(0)
+
+
+def test_events_that_a_device_does_not_report_are_rejected() -> None:
+    found = nvml.NvmlDevice(library(nvmlDeviceGetSupportedEventTypes=lambda handle: 0x1_0008), "a")
+    assert found.supported_events() == NvmlEventKind.XID
+    with pytest.raises(UnsupportedError, match="no events of .*CLOCK.*\n.*XID"):
+        found.events(NvmlEventKind.XID | NvmlEventKind.CLOCK)
+    with pytest.raises(UnsupportedError):
+        found.events(NvmlEventKind(0))
+    with pytest.raises(ArgumentTypeError, match="kinds is 8, .* give a NvmlEventKind"):
+        found.events(8)  # type: ignore[arg-type]  # the mistake
+    without = nvml.NvmlDevice(library(nvmlDeviceGetSupportedEventTypes=failing(3)), "a")
+    assert without.supported_events() == NvmlEventKind(0)
+
+
+def test_a_lost_device_ends_the_wait_with_its_error() -> None:
+    lost = library(nvmlEventSetWait_v2=failing(15), nvmlEventSetCreate=lambda: "set",
+                   nvmlDeviceRegisterEvents=lambda *given: None,
+                   nvmlDeviceGetSupportedEventTypes=lambda handle: 8,
+                   nvmlEventSetFree=lambda handle: None)  # fmt: skip
+    found = nvml.NvmlDevice(lost, "a")
+    with found.events(NvmlEventKind.XID) as events, pytest.raises(NvmlError) as caught:
+        events.wait(60)
+    assert caught.value.code == 15
+
+
+def test_a_gpu_has_fields_and_events(context: cudadrv.Context) -> None:
+    try:
+        found = context.device.nvml
+    except (NvmlNotFoundError, UnsupportedError) as error:
+        pytest.skip(f"needs NVML: {error}")
+    read = found.fields("ECC_CURRENT", "TOTAL_ENERGY_CONSUMPTION", ("NVLINK_GET_STATE", 0))
+    mode, ecc = found.ecc_mode(), read["ECC_CURRENT"]
+    if mode is not None and ecc is not None:
+        assert ecc.value == mode.current
+    kinds = found.supported_events() & NvmlEventKind.XID
+    if not kinds:
+        pytest.skip("needs a device that reports Xid errors")
+    with found.events(kinds) as events:
+        assert events.wait(0.01) is None
 
 
 @pytest.fixture

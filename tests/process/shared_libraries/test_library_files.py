@@ -169,6 +169,16 @@ def test_nvml_of_a_device_is_read_and_its_topology_printed_in_an_emulated_proces
         "print(one.processes(), one.mps_processes(), one.pci_address())\n"
         "main(['info', '--topology'])\n"
         "main(['top', '--once'])\n"
+        "print({n: v and v.value for n, v in one.fields('ECC_CURRENT', 'MEMORY_TEMP').items()})\n"
+        "stream = cudadrv.cuda_context_for(1).new_stream()\n"
+        "source = 'extern \"C\" __global__ void wild(int* x) { x[1ull << 40] = 1; }'\n"
+        "wild = stream.context.compile(source).kernel('wild')\n"
+        "with one.events(one.supported_events()) as events:\n"
+        "    print(events.kinds, events.wait(0.01))\n"
+        "    try:\n"
+        "        wild(stream, cudadrv.LaunchConfig(1, 1), stream.zeros(4, 'i4'))\n"
+        "    except cudadrv.errors.IllegalAddressError:\n"
+        "        print(events.wait(10).data, events.wait(0))\n"
     )
     ended = run(*EMULATE, "python", "-c", program)
     assert (ended.status, ended.err) == (0, ""), ended.err
@@ -183,6 +193,9 @@ def test_nvml_of_a_device_is_read_and_its_topology_printed_in_an_emulated_proces
         "  1       SYS  X    cudadrv emulated device",
         "  SYS: the link between NUMA nodes",
     ]
+    assert ended.out.splitlines()[-3:] == [
+        "{'ECC_CURRENT': 0, 'MEMORY_TEMP': None}", "NvmlEventKind.XID None", "31 None",
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
