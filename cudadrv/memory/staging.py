@@ -34,14 +34,19 @@ from ..errors import CudadrvError, OutOfMemoryError
 from .dtypes import AnyArray
 from .pinned import pinned_in
 
-LEAST_STAGED_BYTES: Final = 4 << 20
-"""Smaller copies go directly: one thread copies 1 MiB to pinned memory as fast as the driver."""
-# A chunk costs some 20 microseconds of the interpreter's lock, which the threads hand around:
-# smaller ones than 1 MiB lose what the threads gain, larger ones than 4 MiB leave the caches.
+LEAST_STAGED_BYTES: Final = 8 << 20
+"""Smaller copies go directly: waking the threads would cost more than they save.
+
+Measured on an H200 host of 16 cores, arrays outside of the caches: staged copies of 4 MiB take 0.8
+to 1.3 times as long as direct ones, of 8 MiB 0.65 to 0.9 times, of 16 MiB 0.5 to 0.75 times, of
+64 MiB 0.26 to 0.4 times.
+"""
+# A chunk costs some 60 microseconds of the interpreter's lock, which the threads hand around:
+# chunks of 1 MiB take 1.2 to 1.3 times as long in all, larger ones than 4 MiB leave the caches.
 CHUNK_BYTES: Final = 4 << 20
 """The largest chunk, and the size of a slot, in bytes."""
-_LEAST_BYTES: Final = 1 << 20
-_FEWEST: Final = 8
+_LEAST_BYTES: Final = 2 << 20
+_FEWEST: Final = 6
 # Larger chunks where other copies are under way: in a scatter of 64 MiB over four devices the
 # interpreter's own work then takes half of the time.
 _FEWEST_UNDER_LOAD: Final = 4
@@ -52,14 +57,7 @@ _MOST_A_PROCESSOR: Final = 4  # Copies under way share them; a limit for many sh
 MOST_THREADS: Final = 12
 """Threads that serve one copy, its caller among them; more gained nothing on a host of 16 cores."""
 FEWEST_THREADS: Final = 4
-"""The threads of a copy of few chunks, and the least under load, as far as there are processors.
-
-Measured on an H200 host of 16 cores: copies of 8 and 16 MiB by 4 threads take 0.4 to 0.6 times as
-long as the driver's; by 6 and 8 threads they take no less.
-"""
-# An idle thread looks for work so long before it sleeps, as the next copy of a loop comes soon, and
-# a copy waits so long for the last chunks of others: waking a thread takes as long as 0.5 MiB.
-_SPIN_SECONDS: Final = 50e-6
+"""The least threads of a copy under load, as far as there are processors."""
 
 
 def usable_threads() -> int:
@@ -127,7 +125,6 @@ class _Helpers:
     def _serve(self) -> None:
         try:
             while True:
-                _spin(lambda: not self.tasks.empty())
                 task = self.tasks.get()
                 task.run()
                 self.pending.discard(task)  # unless its copy has: an interrupt may prevent that
@@ -150,13 +147,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _spin(is_ready: Callable[[], bool]) -> None:
-    """Give other threads the interpreter until something is so, or for a short time."""
-    end = time.perf_counter() + _SPIN_SECONDS
-    while not is_ready() and time.perf_counter() < end:
-        time.sleep(0)
-
-
 def work_together(job: Callable[[], None], threads: int) -> None:
     """Run `job` on the calling thread and on up to `threads` - 1 others; raise the first error.
 
@@ -174,8 +164,6 @@ def work_together(job: Callable[[], None], threads: int) -> None:
             for task in tasks:
                 helpers.tasks.put(task)
             job()
-            for task in tasks:
-                _spin(task.cancel)
         finally:
             errors.extend(map(OnceTask.finish, tasks))
     finally:
@@ -396,10 +384,9 @@ class _StagedCopy:
 
     def _threads(self) -> int:
         """Return how many threads serve it, for which the ring then has buffers."""
-        chunks = len(self._chunks)
-        threads = min(self._budget.threads, FEWEST_THREADS if chunks <= _FEWEST else chunks)
-        self._ring.provide(min(threads, usable_threads()))
-        return min(threads, chunks)
+        threads = min(self._budget.threads, len(self._chunks))
+        self._ring.provide(threads)
+        return threads
 
     def _serve(self) -> None:
         """Copy chunks until none is left."""

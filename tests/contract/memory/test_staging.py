@@ -127,7 +127,7 @@ def test_copies_at_once_share_the_threads_and_are_cut_less(
     while len(shares) < 4:
         shares.append(ThreadBudget())
     assert [share.threads for share in shares] == [12, 6, 4, 4]
-    assert [len(chunks_of(array, share)) for share in shares] == [8, 4, 4, 4]
+    assert [len(chunks_of(array, share)) for share in shares] == [6, 4, 4, 4]
     shares.clear()
     assert ThreadBudget().threads == 12
 
