@@ -99,7 +99,8 @@ def _copies() -> Iterator[Bar]:
     ):
         yield Bar("copies", f"1 GiB {way}", who, f"{bare.NAME}, pinned", 1 / share)
         # The least that is staged is no slower than a direct copy.
-        yield Bar("copies", f"16 MiB {way}", who, f"{bare.NAME}, ordinary", 1.0)
+        yield Bar("copies", f"8 MiB {way}", who, f"{bare.NAME}, ordinary", 1.0)
+        yield Bar("copies", f"16 MiB {way}", who, f"{bare.NAME}, ordinary", 0.8)
         yield Bar("copies", f"4 KiB {way}", who, bare.NAME, 1.2)
     new_array = "64 MiB to a new and an existing array"
     yield Bar("copies", new_array, "cudadrv Stream.to_host", "cudadrv, an existing one", 1 / 0.9)
@@ -118,6 +119,8 @@ def _scatter() -> Iterator[Bar]:
     for devices in (1, 2, 4, 8):
         case = f"empty tiles on {devices} device{'s' * (devices != 1)}"
         yield Bar("scatter", case, "cudadrv scatter_batched", "", 150 + 60 * (devices - 1))
+        case = f"64 MiB each way on {devices} device{'s' * (devices != 1)}"
+        yield Bar("scatter", case, "cudadrv scatter_batched", "the memmove of all threads", 1 / 0.9)
     for devices, share in ((2, 0.93), (4, 0.85)):
         case = f"64 MiB each way and 40 ms of work on {devices} devices"
         yield Bar("scatter", case, "cudadrv scatter_batched", "its part of one device", 1 / share)

@@ -75,6 +75,17 @@ def logistic(steps: int, ordinal: int, part: npt.NDArray[np.float64]) -> None:
         tile.stream.to_host(there, part)
 
 
+def copied(runtime: GpuRuntime, items: npt.NDArray[np.float64]) -> None:
+    """Copy each tile to a device and back."""
+
+    def copy(ordinal: int, part: npt.NDArray[np.float64]) -> None:
+        stream = current_tile().stream
+        with stream.to_device(part) as there:
+            stream.to_host(there, part)
+
+    scatter_batched(runtime, items, copy)
+
+
 def run(runtime: GpuRuntime, items: npt.NDArray[np.float64], steps: int) -> None:
     """The work on some devices."""
     scatter_batched(runtime, items, partial(logistic, steps))

@@ -1,13 +1,23 @@
-"""Scattering tiles that do nothing, and tiles with work: what a call and each device cost."""
+"""Scattering tiles that do nothing, that are copied, and with work: what each device costs.
+
+Ordinary arrays go through pinned memory. So the rate at which the threads of the host move bytes
+between both is the limit of tiles that are copied, and a row of its own.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 import cudadrv
 
@@ -19,6 +29,7 @@ GROUP: Final = "scatter"
 _MOST_DEVICES: Final = 8
 _WORK_BYTES: Final = 64 << 20
 _WORK_SECONDS: Final = 0.04
+_PIECE_BYTES: Final = 4 << 20
 
 
 def run(setting: Setting) -> list[Row]:
@@ -45,8 +56,56 @@ def run(setting: Setting) -> list[Row]:
         rounds = setting.rounds(60)
         rows += measure(GROUP, case, cases, repeats=20, rounds=rounds, settle=setting.settle)
         count *= 2
-    # Nothing runs on the null driver.
-    return rows if setting.null or len(infos) < 2 else rows + _with_work(setting, infos)
+    if setting.null:  # nothing is copied and nothing runs there
+        return rows
+    rows += _copied(setting, infos)
+    return rows if len(infos) < 2 else rows + _with_work(setting, infos)
+
+
+def _copied(setting: Setting, infos: Sequence[cudadrv.driver.GpuDeviceInfo]) -> list[Row]:
+    """64 MiB to each device and back, beside the host's own rate in the same run."""
+    rows: list[Row] = []
+    count = 1
+    while count <= len(infos):
+        items = np.full(count * _WORK_BYTES // 8, 1.0)
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        with ThreadPoolExecutor(threads) as pool:
+            names: dict[str, object] = {
+                "move": mover(items, pool, threads), "copied": scatter.copied, "items": items,
+                "runtime": cudadrv.GpuRuntime(devices=infos[:count]),
+            }  # fmt: skip
+            cases = [
+                Case("the memmove of all threads", "move()", names),
+                Case("cudadrv scatter_batched", "copied(runtime, items)", names),
+            ]
+            case = f"64 MiB each way on {count} device{'s' * (count != 1)}"
+            rows += measure(
+                GROUP, case, cases, repeats=1, rounds=setting.rounds(20), settle=setting.settle,
+                nbytes=2 * items.nbytes,
+            )  # fmt: skip
+        count *= 2
+    return rows
+
+
+def mover(items: NDArray[np.float64], pool: ThreadPoolExecutor, threads: int) -> Callable[[], None]:
+    """Return a function that moves the bytes to pinned memory in threads, and then back."""
+    buffers = [cudadrv.pinned_empty(_PIECE_BYTES, np.uint8) for _ in range(threads)]
+
+    def serve(buffer: NDArray[np.uint8], pieces: deque[NDArray[np.uint8]], is_back: bool) -> None:
+        while pieces:
+            with suppress(IndexError):  # another thread has the last one
+                piece = pieces.popleft()
+                one, other = (piece, buffer) if is_back else (buffer, piece)
+                ctypes.memmove(one.ctypes.data, other.ctypes.data, piece.nbytes)
+
+    def move() -> None:
+        data = items.view(np.uint8)
+        for is_back in (False, True):
+            pieces = deque(data[k : k + _PIECE_BYTES] for k in range(0, data.size, _PIECE_BYTES))
+            for each in [pool.submit(serve, buffer, pieces, is_back) for buffer in buffers]:
+                each.result()
+
+    return move
 
 
 def _with_work(setting: Setting, infos: Sequence[cudadrv.driver.GpuDeviceInfo]) -> list[Row]:
