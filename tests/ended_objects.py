@@ -195,6 +195,7 @@ CALLS: Final[Mapping[str, str]] = {
     GraphExec.launch o.launch(stream)
     GraphExec.update o.update(graph)
     GraphExec.upload o.upload(stream)
+    KernelNode.make_updatable o.make_updatable()
     KernelNode.update o.update(kernel, config, numbers)
     KernelNode.update_in o.update_in(executable, kernel, config, numbers)
     CopyNode.update o.update(array, host)

@@ -68,6 +68,7 @@ class Node:
         original: the node that it is a copy of.
         shown: the parameters of its kernel, once they were queried.
         after: its dependencies; a dict without values, as that keeps an order.
+        device_handle: the handle for updates by kernels, 0 if they may not update it.
     """
 
     work: Work
@@ -75,6 +76,7 @@ class Node:
     after: dict[Node, None]
     number: int = 0
     handle: int = 0
+    device_handle: int = 0
     original: Node | None = None
     shown: ShownParameters | None = None
 
@@ -219,6 +221,11 @@ class Graph:
         return any(
             node.kind is NodeKind.CONDITIONAL for part in self.parts() for node in part.nodes
         )
+
+    @property
+    def is_updatable(self) -> bool:
+        """Whether kernels may update one of its nodes."""
+        return any(node.device_handle for part in self.parts() for node in part.nodes)
 
     def close(self) -> None:
         """Release its memory; this takes the device's lock."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 
 from ptx.read_only import ReadOnly
 
 from .. import border
-from ..driver._api import CUgraphNode, CUresult
+from ..driver._api import CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue, CUresult
+from ..driver.device import require_version
+from ..driver.driver_selection import failure
 from ..driver.event import Event
 from ..launch.config import LaunchConfig
 from ..launch.module_and_kernel import Kernel
@@ -29,6 +31,7 @@ from .node_work import (
 )
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
+_UPDATABLE: Final = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 
 
 class _Changeable(GraphNode):
@@ -90,6 +93,31 @@ class KernelNode(_Changeable):
             InvalidValueError: the executable was made of another graph.
         """
         self._set_in(executable, kernel_work(self.graph.context, kernel, config, args))
+
+    def make_updatable(self) -> int:
+        """Let kernels of the graph update the node, and return its handle for them.
+
+        Pass the handle as a 64-bit integer: it is a cudaGraphDeviceNode_t, whose functions are in
+        libcudadevrt (`Context.link`). Upload the graph before each launch that may update it, and
+        after each `update_in`. From now on the graph can have one executable at a time, it cannot
+        be cloned, `GraphExec.update` rejects it, and the node cannot be removed. Another call
+        returns the same handle.
+
+        Raises:
+            UnsupportedError: the driver is older than CUDA 12.4.
+            CudaError: the driver reported an error.
+
+        Source: cudaGraphKernelNodeUpdatesApply in the CUDA Runtime API manual.
+        """
+        require_version("a node that kernels update", (12, 4))
+        graph, value = self.graph._handle, CUkernelNodeAttrValue()
+        value.deviceUpdatableKernelNode.deviceUpdatable = 1
+        change = graph.api.cuGraphKernelNodeSetAttribute
+        (code,) = graph.context.call(change, self.handle, _UPDATABLE, value)
+        if code:
+            doing = f"letting kernels update {self!r}"
+            raise failure(graph.api, code, "cuGraphKernelNodeSetAttribute", doing)
+        return int(value.deviceUpdatableKernelNode.devNode)
 
 
 class CopyNode(_Changeable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,6 +78,41 @@ def test_an_error_names_the_node_that_is_not_supported(graph: Graph, stream: Str
 def test_an_empty_graph_is_not_launched_by_kernels(graph: Graph) -> None:
     with pytest.raises(CudaError):
         graph.instantiate(device_launch=True)
+
+
+def test_a_node_that_kernels_update_has_a_handle_and_binds_its_graph(
+    graph: Graph, stream: Stream, kernels: cudadrv.Module
+) -> None:
+    out = stream.zeros(1, np.int32)
+    node = graph.add_kernel(kernels.kernel("add"), LaunchConfig(1, 2), out, 1)
+    other = graph.add_kernel(kernels.kernel("add"), LaunchConfig(1, 1), out, 4)
+    handle = node.make_updatable()
+    assert handle > 0
+    assert node.make_updatable() == handle
+    assert other.make_updatable() != handle
+    executable = graph.instantiate(upload=stream)
+    rejected: dict[str, Callable[[], object]] = {
+        "cloned": graph.clone, "instantiated again": graph.instantiate, "removed": node.remove,
+        "updated": lambda: executable.update(graph),
+    }  # fmt: skip
+    codes = {}
+    for name, use in rejected.items():
+        try:
+            use()
+        except CudaError as error:
+            codes[name] = int(error.code or 0)
+        else:
+            codes[name] = 0
+    assert codes == dict.fromkeys(rejected, 801)  # CUDA_ERROR_NOT_SUPPORTED
+    executable.launch(stream)
+    node.update_in(executable, kernels.kernel("add"), LaunchConfig(1, 1), out, 10)
+    executable.upload(stream)
+    executable.launch(stream)
+    assert stream.to_host(out).tolist() == [6 + 14]
+    executable.close()
+    with graph.instantiate() as again:
+        again.launch(stream)
+        assert stream.to_host(out).tolist() == [26]
 
 
 def test_memory_left_allocated_is_freed_by_the_next_launch(stream: Stream) -> None:

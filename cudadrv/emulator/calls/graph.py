@@ -72,6 +72,9 @@ class _UnsupportedNodeError(CallError):
         self.node = node
 
 
+_UPDATABLE: Final = "the graph has nodes that kernels update"
+
+
 class GraphCalls(DriverCalls):
     """Graphs, their executables and their user objects."""
 
@@ -113,11 +116,11 @@ class GraphCalls(DriverCalls):
         self._state.captures.reject_unsafe()
         with self._state.lock:
             graph = self._state.handles.graph(h_graph)
-            if graph.executables and (graph.memory or graph.has_conditions):
+            if graph.executables and (graph.memory or graph.has_conditions or graph.is_updatable):
                 raise CallError(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
-                    "a graph that allocates memory, or has conditional nodes, can have one "
-                    "executable at a time",
+                    "a graph that allocates memory, or has conditional nodes or nodes that "
+                    "kernels update, can have one executable at a time",
                 )
             if graph.is_body:
                 raise invalid_value("a body of a conditional node cannot be instantiated")
@@ -154,6 +157,8 @@ class GraphCalls(DriverCalls):
                 self._state.handles.executable(h_graph_exec),
                 self._state.handles.graph(h_graph),
             )
+            if graph.is_updatable or executable.graph.is_updatable:
+                raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, _UPDATABLE)
             why = executable.why_not(graph)
             if why is not None:
                 raise CallError(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why.text)
@@ -320,9 +325,10 @@ class GraphCalls(DriverCalls):
     @call
     def cuGraphClone(self, original_graph: CUgraph, /) -> tuple[CUresult, CUgraph]:
         """Copy a graph, with copies of its child graphs."""
-        return SUCCESS, self._state.handles.handle_of_graph(
-            copied_graph(self._state, self._state.handles.graph(original_graph))
-        )
+        graph = self._state.handles.graph(original_graph)
+        if graph.is_updatable:
+            raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, _UPDATABLE)
+        return SUCCESS, self._state.handles.handle_of_graph(copied_graph(self._state, graph))
 
     @call
     def cuGraphUpload(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:

@@ -93,6 +93,8 @@ class GraphNodeCalls(DriverCalls):
         """Remove a node, with its edges."""
         node = self._state.handles.node(h_node)
         _reject_if_allocating(node.graph)
+        if node.device_handle:
+            raise not_supported("a node that kernels update stays in its graph")
         with self._state.lock:
             node.graph.remove(node)
             del self._state.handles.nodes[node.handle]
@@ -304,10 +306,24 @@ class GraphNodeCalls(DriverCalls):
         launch = node.work.launch
         if launch is None or value is None:
             raise invalid_value("the node is no kernel's, or the value is null")
+        if int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+            self._let_kernels_update(node, value)
+            return OK
         version = self._state.process.driver_version
         shape = with_attribute(launch.shape, attr, value, version)
         node.work = kernel_work(self._state, launch.function, shape, launch.parameters)
         return OK
+
+    def _let_kernels_update(self, node: Node, value: CUkernelNodeAttrValue) -> None:
+        """Return the node's handle for kernels in the value (codes of driver 580)."""
+        requested = int(value.deviceUpdatableKernelNode.deviceUpdatable)
+        if requested not in (0, 1):
+            raise invalid_value(f"a node is updatable or not: 1 or 0, not {requested}")
+        if not requested and node.device_handle:
+            raise not_supported("a node that kernels update remains so")
+        if requested:
+            node.device_handle = node.device_handle or self._state.handles.new()
+            value.deviceUpdatableKernelNode.devNode = node.device_handle
 
     @call
     def cuGraphConditionalHandleCreate(
@@ -561,7 +577,8 @@ class GraphNodeCalls(DriverCalls):
         self, h_node: CUgraphNode, attr: CUkernelNodeAttrID, /
     ) -> tuple[CUresult, CUkernelNodeAttrValue]:
         """Return a launch attribute of a kernel's node; zeros if it was not set."""
-        shape = self._launch_of(self._state.handles.node(h_node)).shape
+        node = self._state.handles.node(h_node)
+        shape = self._launch_of(node).shape
         attribute = CUkernelNodeAttrValue()
         if int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
             attribute.cooperative = int(shape.cooperative)
@@ -569,6 +586,10 @@ class GraphNodeCalls(DriverCalls):
             cluster = shape.cluster or (0, 0, 0)
             extents = attribute.clusterDim
             extents.x, extents.y, extents.z = cluster
+        elif int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+            updatable = attribute.deviceUpdatableKernelNode
+            updatable.deviceUpdatable = int(node.device_handle != 0)
+            updatable.devNode = node.device_handle
         else:
             if int(attr) == NVLINK_CENTRIC:
                 raise invalid_value(f"launch attribute {int(attr)} of a node is not reported")
@@ -586,6 +607,8 @@ class GraphNodeCalls(DriverCalls):
             self._launch_of(self._state.handles.node(src)).shape,
         )
         launch = self._launch_of(target)
+        if target.device_handle or self._state.handles.node(src).device_handle:
+            raise not_supported("attributes of a node that kernels update are not copied")
         shape = launch.shape._replace(
             cooperative=source.cooperative,
             cluster=source.cluster,
