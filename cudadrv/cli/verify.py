@@ -50,14 +50,23 @@ def add_to(commands: Commands) -> None:
             str(CANNOT): "a case cannot be verified, or a result cannot be written",
         },
     )
-    add = parser.add_argument
-    add(
+    parser.add_argument(
         "targets",
         nargs="*",
         metavar="FILE[::CASE]",
         help="a Python file with cases, or a .cu file with the cases in a .py file beside it",
     )
     add_checks_option(parser)
+    _add_search(parser)
+    _add_results(parser)
+    _add_comparison(parser)
+    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    _add_submissions(parser)
+    parser.set_defaults(run=_run)
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--examples", type=positive, default=_EXAMPLES, metavar="N",
         help=f"inputs of each case (default: {_EXAMPLES})")  # fmt: skip
     add("--seconds", type=_seconds, default=_SECONDS, metavar="N",
@@ -65,6 +74,10 @@ def add_to(commands: Commands) -> None:
     add(
         "--seed", type=int, default=0, metavar="N", help="seed of the generated inputs (default: 0)"
     )
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--explain",
         action=argparse.BooleanOptionalAction,
@@ -88,6 +101,10 @@ def add_to(commands: Commands) -> None:
         metavar="FILE",
         help="write a page: findings, source, PTX, counters, memory accesses, streams, bounds",
     )
+
+
+def _add_comparison(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--against",
         metavar="FILE[::KERNEL]",
@@ -101,7 +118,10 @@ def add_to(commands: Commands) -> None:
         help="verify the kernel of this file in place of the case's: CUDA C++, or a .py file with "
         "CUDA C++ in a string, which does not run",
     )
-    add("--json", action="store_true", help="print the verdicts as JSON")
+
+
+def _add_submissions(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--json-lines",
         type=Path,
@@ -113,7 +133,6 @@ def add_to(commands: Commands) -> None:
         help="with --json-lines: how many run at once (default: the processors)")  # fmt: skip
     add("--memory-mb", type=positive, default=_MEMORY_MB, metavar="N",
         help=f"with --json-lines: the most memory of each (default: {_MEMORY_MB})")  # fmt: skip
-    parser.set_defaults(run=_run)
 
 
 def missing_package(command: str, needed: Sequence[str] = _NEEDED) -> bool:

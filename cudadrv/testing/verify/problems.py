@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ import numpy as np
 from ...errors import ArgumentValueError, RuntimeDependencyUnavailable
 from ...launch.config import LaunchConfig
 from ..strategies import ArrayInput, LaunchConfigs, arrays, unwritten
-from .comparison import Tolerance
+from .comparison import Host, Tolerance
 from .kernel_case import KernelCase
 from .submitted_source import submitted_source
 from .torch_reference import parameters_of, with_tensors
@@ -54,34 +55,70 @@ def problem_case(
         CannotVerifyError: the problem or the source cannot be used.
         ArgumentValueError: a parameter has an unknown name.
     """
-    try:
-        torch: Any = import_module("torch")  # an extra without types here
-    except ModuleNotFoundError:
-        raise RuntimeDependencyUnavailable(
-            "problem_case needs PyTorch: pip install torch"
-        ) from None
-    torch.manual_seed(0)
-    names = _names_of(problem, constants or {})
-    initial = names["get_init_inputs"]() if "get_init_inputs" in names else []
-    model = names["Model"](*initial).eval()
-    inputs: list[Any] = list(names["get_inputs"]())  # tensors and numbers
-    of_forward = dict(zip(parameters_of(model), inputs, strict=False))
-    with torch.no_grad():
-        result = model(*inputs)
-    weights = {name: each.detach().numpy() for name, each in model.state_dict().items()}
-    known = {name: _drawn(each) for name, each in of_forward.items()}
-    known |= {name.replace(".", "_"): each for name, each in weights.items()}
-    known[OUTPUT] = unwritten(result.numpy().dtype, tuple(result.shape))
+    read = _Problem.read(problem, constants or {})
+    known = read.arguments()
     arguments = dict(_argument(number, each, known) for number, each in enumerate(parameters))
     text = source if isinstance(source, str) else submitted_source(source)[0]
     return KernelCase(
         text,
         arguments=arguments,
         launch=launch,
-        reference=_reference(model, list(of_forward), inputs, arguments),
+        reference=read.reference(arguments),
         kernel=kernel,
         tolerance=tolerance,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """A problem, by objects of PyTorch, which has no types here.
+
+    Attributes:
+        model: the module.
+        inputs: tensors and numbers, by the names of the parameters of `Model.forward`.
+        result: what the model makes of them, as an array.
+    """
+
+    model: Any
+    inputs: Mapping[str, Any]
+    result: Host
+
+    @classmethod
+    def read(cls, problem: Path, constants: Mapping[str, int]) -> _Problem:
+        """Run the file of a problem, and its model on the problem's inputs."""
+        try:
+            torch: Any = import_module("torch")
+        except ModuleNotFoundError:
+            raise RuntimeDependencyUnavailable(
+                "problem_case needs PyTorch: pip install torch"
+            ) from None
+        torch.manual_seed(0)
+        names = _names_of(problem, constants)
+        initial = names["get_init_inputs"]() if "get_init_inputs" in names else []
+        model = names["Model"](*initial).eval()
+        inputs: list[Any] = list(names["get_inputs"]())
+        with torch.no_grad():
+            result = model(*inputs)
+        return cls(model, dict(zip(parameters_of(model), inputs, strict=False)), result.numpy())
+
+    def arguments(self) -> dict[str, object]:
+        """Return what a kernel may take, by its name: inputs, weights and the output."""
+        weights = self.model.state_dict()
+        return {
+            **{name: _drawn(each) for name, each in self.inputs.items()},
+            **{name.replace(".", "_"): each.detach().numpy() for name, each in weights.items()},
+            OUTPUT: unwritten(self.result.dtype, self.result.shape),
+        }
+
+    def reference(self, arguments: Mapping[str, object]) -> Callable[..., Any]:
+        """Return the reference: inputs that the kernel does not take are those of the problem."""
+
+        def called(**tensors: object) -> object:
+            return self.model(*(tensors.get(name, each) for name, each in self.inputs.items()))
+
+        taken = [name for name in self.inputs if isinstance(arguments.get(name), ArrayInput)]
+        whole = with_tensors(called, OUTPUT)
+        return lambda **all_arguments: whole(**{name: all_arguments[name] for name in taken})
 
 
 def _names_of(problem: Path, constants: Mapping[str, int]) -> dict[str, Any]:
@@ -126,18 +163,3 @@ def _argument(
             f"problem_case: parameter {parameter!r} is unknown: the names are {', '.join(known)}"
         )
     return name, known[name]
-
-
-def _reference(
-    model: Callable[..., object], names: Sequence[str], inputs: Sequence[Any],
-    arguments: Mapping[str, object],
-) -> Callable[..., Any]:  # fmt: skip
-    """Return the reference: inputs that the kernel does not take are those of the problem."""
-
-    def called(**tensors: object) -> object:
-        given = [tensors.get(name, sample) for name, sample in zip(names, inputs, strict=True)]
-        return model(*given)
-
-    taken = [name for name in names if isinstance(arguments.get(name), ArrayInput)]
-    whole = with_tensors(called, OUTPUT)
-    return lambda **all_arguments: whole(**{name: all_arguments[name] for name in taken})

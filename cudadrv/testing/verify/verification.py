@@ -6,7 +6,7 @@ import hashlib
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -88,51 +88,107 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
     options = options or VerifyOptions()
     began = time.monotonic()
     compiled = compiled_case(case, options, name)
-    search = Search(compiled, began + options.seconds)
-    errors = _searched(search, options, name)
-    if not search.ran:
-        raise CannotVerifyError(
-            f"no example ran within {options.seconds:g} seconds: compiling took longer\n"
-            "  give more seconds"
+    verification = _Verification(Search(compiled, began + options.seconds), options, name)
+    verification.draw_examples()
+    if not verification.findings:
+        verification.take_measures()
+    if not verification.findings:
+        verification.fuse()
+    return verification.verdict(time.monotonic() - began)
+
+
+@dataclass
+class _Verification:
+    """One verification of a case.
+
+    Attributes:
+        search: its examples.
+        options: how thoroughly.
+        name: `FILE.py::case`; "" is none.
+        findings: what was found so far.
+        examples: how many drawn examples ran.
+    """
+
+    search: Search
+    options: VerifyOptions
+    name: str
+    findings: list[Finding] = field(default_factory=list)
+    examples: int = 0
+
+    def __post_init__(self) -> None:
+        self._compiled = self._ran = self.search.compiled
+        self._editable = EditablePtx(self._compiled)
+        self._fused = _contractions(self._editable)
+        self._measures = Measures(self.search, self.options.seed, self.options.examples)
+
+    def draw_examples(self) -> None:
+        """Run drawn examples; find at most one fault for each check, and its repairs.
+
+        Raises:
+            CannotVerifyError: the limit of seconds ended it before the first example.
+        """
+        search, options = self.search, self.options
+        errors = _searched(search, options, self.name)
+        if not search.ran:
+            raise CannotVerifyError(
+                f"no example ran within {options.seconds:g} seconds: compiling took longer\n"
+                "  give more seconds"
+            )
+        errors = [search.with_few_blocks(error) for error in errors]
+        self.examples = search.ran
+        self.findings = [self._finding(error, self._compiled) for error in errors]
+        if options.explain and errors:
+            repairs = RepairSearch(
+                self._compiled, search.failed, _further_examples(search, options)
+            )
+            self.findings = [
+                replace(finding, repairs=repairs.repairs(error.fault, error.example))
+                for finding, error in zip(self.findings, errors, strict=True)
+            ]
+
+    def take_measures(self) -> None:
+        """Run the measures beside drawn examples."""
+        self.findings = [
+            replace(self._finding(error, self._compiled), note=note)
+            for error, note in self._measures.run()
+        ]
+
+    def fuse(self) -> None:
+        """Run passed examples again with fused operations; find the first values that differ."""
+        if not self._fused:
+            return
+        fused = _fused_case(self._compiled, self._editable, self._fused)
+        for example in self.search.passed[:_MOST_FUSED]:
+            if time.monotonic() > self.search.deadline:
+                break
+            faults = fused.faults(example, fused.case.expected(example))
+            if faults:
+                finding = self._finding(error_of(faults[0], example), fused)
+                self.findings, self._ran = [replace(finding, note=_FUSED)], fused
+                break
+
+    def verdict(self, seconds: float) -> Verdict:
+        """Return the verdict, after this many seconds."""
+        case = self._compiled.case
+        kernel = case.kernel or self._compiled.kernel
+        return Verdict(
+            case=self.name or case.name or kernel,
+            kernel=kernel,
+            outcome="found" if self.findings else "verified",
+            findings=tuple(self.findings),
+            checks=(VALUES, *self._compiled.checks),
+            seed=self.options.seed,
+            examples=self.examples,
+            seconds=seconds,
+            is_complete=not self.search.is_late,
+            ptx=self._ran.image.data.decode(),
+            contractions=tuple(self._editable.source(each.total, "sum") for each in self._fused),
+            measures=tuple(self._measures.done),
+            suspicions=tuple(self._measures.suspicions),
         )
-    errors = [search.with_few_blocks(error) for error in errors]
-    findings = [_finding(error, compiled, name, options) for error in errors]
-    if options.explain and errors:
-        repairs = RepairSearch(compiled, search.failed, _further_examples(search, options))
-        findings = [
-            replace(finding, repairs=repairs.repairs(error.fault, error.example))
-            for finding, error in zip(findings, errors, strict=True)
-        ]
-    examples = search.ran
-    measures = Measures(search, options.seed, options.examples)
-    if not errors:
-        found = measures.run()
-        findings = [
-            replace(_finding(error, compiled, name, options), note=note) for error, note in found
-        ]
-    editable = EditablePtx(compiled)
-    fused = _contractions(editable)
-    ran = compiled
-    if not findings and fused:
-        fused_case = _fused_case(compiled, editable, fused)
-        findings = _fused_findings(search, fused_case, name, options)
-        ran = fused_case if findings else compiled
-    kernel = case.kernel or compiled.kernel
-    return Verdict(
-        case=name or case.name or kernel,
-        kernel=kernel,
-        outcome="found" if findings else "verified",
-        findings=tuple(findings),
-        checks=(VALUES, *compiled.checks),
-        seed=options.seed,
-        examples=examples,
-        seconds=time.monotonic() - began,
-        is_complete=not search.is_late,
-        ptx=ran.image.data.decode(),
-        contractions=tuple(editable.source(each.total, "sum") for each in fused),
-        measures=tuple(measures.done),
-        suspicions=tuple(measures.suspicions),
-    )
+
+    def _finding(self, error: FailedExampleError, compiled: CompiledCase) -> Finding:
+        return _finding(error, compiled, self.name, self.options)
 
 
 def _contractions(editable: EditablePtx) -> Sequence[Contraction]:
@@ -150,20 +206,6 @@ def _fused_case(
     # The assembler's opinion of the changed text costs more than a run.
     checks = tuple(check for check in compiled.checks if check != "assemble")
     return replace(editable.with_lines(lines), checks=checks)
-
-
-def _fused_findings(
-    search: Search, fused: CompiledCase, name: str, options: VerifyOptions
-) -> list[Finding]:
-    """Run passed examples again with fused operations; return the first values that differ."""
-    for example in search.passed[:_MOST_FUSED]:
-        if time.monotonic() > search.deadline:
-            break
-        faults = fused.faults(example, fused.case.expected(example))
-        if faults:
-            error = error_of(faults[0], example)
-            return [replace(_finding(error, fused, name, options), note=_FUSED)]
-    return []
 
 
 def compiled_case(case: KernelCase, options: VerifyOptions, name: str) -> CompiledCase:
