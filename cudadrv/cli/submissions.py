@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,15 +104,22 @@ def _verify_one(
     reason = ended.reason or "; ".join(errors)
     if not reason and not verdicts:
         reason = f"the process ended with status {ended.status}: {text.strip()}"
-    is_right = all(verdict.get("outcome") == "verified" for verdict in verdicts)
+    outcomes = {verdict.get("outcome") for verdict in verdicts}
     return {
         "submission": submission.name,
-        "outcome": "failed" if reason else "verified" if is_right else "found",
+        "outcome": "failed" if reason else _worst(outcomes),
         "reason": reason,
         "seconds": round(time.monotonic() - began, 3),
         "confined": ended.confined,
         "verdicts": verdicts,
     }
+
+
+def _worst(outcomes: Set[object]) -> str:
+    """Return the outcome of all cases of a submission."""
+    if outcomes == {"verified"}:
+        return "verified"
+    return "unfinished" if outcomes <= {"verified", "unfinished"} else "found"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -47,7 +47,10 @@ def add_to(commands: Commands) -> None:
             "0": "every case is verified",
             str(FOUND): "a kernel has a fault",
             str(WRONG): "the command line is wrong",
-            str(CANNOT): "a case cannot be verified, or a result cannot be written",
+            str(
+                CANNOT
+            ): "a case cannot be verified, or not within its limit of seconds, or a result "
+            "cannot be written",
         },
     )
     parser.add_argument(
@@ -223,7 +226,16 @@ class _Report:
             print_text(json.dumps(results))
         if self.errors:
             return CANNOT
-        return 0 if all(verdict.is_verified for verdict in self.verdicts) else FOUND
+        return status_of({verdict.outcome for verdict in self.verdicts})
+
+
+def status_of(outcomes: Set[str]) -> int:
+    """Return the exit status for the outcomes of all cases, or of all submissions."""
+    if "failed" in outcomes:
+        return CANNOT
+    if "found" in outcomes:
+        return FOUND
+    return CANNOT if "unfinished" in outcomes else 0
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -292,7 +304,7 @@ def _verify_folder(args: argparse.Namespace) -> int:
     for result in verify_submissions(submissions, case, options, jobs, limits):
         print_text(json.dumps(result))
         outcomes.add(result["outcome"])
-    return CANNOT if "failed" in outcomes else FOUND if "found" in outcomes else 0
+    return status_of(outcomes)
 
 
 def _verify_file(file: Path, wanted: str, job: _Job, report: _Report) -> None:

@@ -9,10 +9,11 @@ import reprlib
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 MOST_BYTES: Final = 256 << 20
 _MOST_INTEGER: Final = 2**63 - 1
+_Text = TypeVar("_Text", bound=str)
 
 
 class ForeignJsonError(ValueError):
@@ -76,11 +77,12 @@ class JsonValue:
             raise self.wrong("a text")
         return self._value
 
-    def one_of(self, texts: Collection[str]) -> str:
+    def one_of(self, texts: Collection[_Text]) -> _Text:
         """Return one of some texts."""
-        if not isinstance(self._value, str) or self._value not in texts:
-            raise self.wrong(f"one of {', '.join(texts)}")
-        return self._value
+        for text in texts:
+            if text == self._value:
+                return text
+        raise self.wrong(f"one of {', '.join(texts)}")
 
     def boolean(self) -> bool:
         """Return true or false."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -25,6 +25,7 @@ PRECISION: Final = (
     "explain, as if it computed in a smaller type"
 )
 FRACTIONS: Final = "whole numbers give the right values, and fractions do not"
+_DRAWN: Final = 8  # the largest integer by values="exact"
 _WHOLE: Final = 8.5  # the largest number by values="exact", and a fraction
 _LARGEST_FRACTION: Final = 0.5
 _CHANGES: Final = 4
@@ -47,16 +48,13 @@ class Contents:
         name: which contents, in the plural.
         example: the example.
         is_wide: True if they are beyond what the case draws: a kernel may fail or overflow there.
+        has_fractions: whether floats change: then integers of the result may be others.
     """
 
     name: str
     example: Example
     is_wide: bool = False
-
-    @property
-    def has_integers(self) -> bool:
-        """Whether integers change: then integers of the result must be equal."""
-        return self.name in _INTEGERS
+    has_fractions: bool = True
 
     @property
     def note(self) -> str:
@@ -67,18 +65,20 @@ class Contents:
 
 
 def other_contents(
-    case: KernelCase, example: Example, constants: Sequence[float], seed: int
-) -> Iterator[Contents]:
+    case: KernelCase, example: Example, constants: Sequence[float], integers: Sequence[int],
+    seed: int,
+) -> Iterator[Contents]:  # fmt: skip
     """Yield an example with other contents, as the values of the case allow.
 
-    Only floats change whose values are not a strategy. `constants` are those that the kernel
-    compares with.
+    Only numbers change whose values are not a strategy. `constants` and `integers` are those that
+    the kernel compares with.
     """
     source = np.random.default_rng(seed)
     for name in _names(case):
         changed = _with_contents(case, example, partial(_fill, name, source))
         if changed is not None:
-            yield Contents(name, changed, is_wide=name in _WIDE and _is_whole(case))
+            is_wide = name in _WIDE and _is_whole(case)
+            yield Contents(name, changed, is_wide, _has_other_floats(example, changed))
     same = _with_contents(
         case,
         example,
@@ -89,7 +89,13 @@ def other_contents(
     for name, most in _INTEGERS.items():
         larger = _with_integers(case, example, most, source)
         if larger is not None:
-            yield Contents(name, larger, is_wide=True)
+            yield Contents(name, larger, is_wide=True, has_fractions=False)
+    for constant in integers[:_MOST_CONSTANTS]:
+        changed = _with_contents(case, example, _IntegerConstants(constant, integers, source))
+        if changed is not None:
+            yield Contents(
+                "integers of the kernel's comparisons", changed, is_wide=True, has_fractions=False
+            )
     near = _near(constants)
     for first in near[:_MOST_CONSTANTS]:
         changed = _with_contents(case, example, partial(_constants, first, near, source))
@@ -97,6 +103,38 @@ def other_contents(
             yield Contents("numbers of the kernel's comparisons", changed)
 
 
+def _signs(count: int) -> Floats:
+    signs: Floats = np.where(np.arange(count) % 2, -1.0, 1.0)
+    return signs
+
+
+def _one_of(count: int, one: float, others: Floats) -> Floats:
+    """Return contents with one other number in the middle."""
+    others[count // 2 : count // 2 + 1] = one
+    return others
+
+
+def _scaled(shares: _Fill, source: np.random.Generator, count: int) -> Floats:
+    return _WHOLE * shares(source, count)
+
+
+# Which numbers stand together, as shares from -1 to 1.
+_SHAPES: Final[dict[str, _Fill]] = {
+    "zeros": lambda source, count: np.zeros(count),
+    "mostly zeros": lambda source, count: (
+        source.uniform(-1, 1, count) * (source.random(count) < 1 / 32)
+    ),
+    "descending numbers": lambda source, count: np.sort(source.uniform(-1, 1, count))[::-1],
+    "numbers of alternating signs": lambda source, count: (
+        _signs(count) * source.uniform(0.1, 1, count)
+    ),
+    "numbers of which one is large": lambda source, count: _one_of(
+        count, 1, source.uniform(-0.1, 0.1, count)
+    ),
+    "numbers of which one is negative": lambda source, count: _one_of(
+        count, -1, source.uniform(0.1, 1, count)
+    ),
+}
 # By the values of the case, which are called here as in `strategies.Values`.
 _OF_WHOLE: Final[dict[str, _Fill]] = {
     "fractions": lambda source, count: source.uniform(-_WHOLE, _WHOLE, count),
@@ -106,6 +144,7 @@ _OF_WHOLE: Final[dict[str, _Fill]] = {
     "equal numbers": lambda source, count: np.full(count, source.uniform(1, 2)),
     "large numbers": lambda source, count: source.uniform(-LARGEST, LARGEST, count),
     "small numbers": lambda source, count: _SMALL * source.uniform(-_WHOLE, _WHOLE, count),
+    **{name: partial(_scaled, shares) for name, shares in _SHAPES.items()},
 }
 _WIDE: Final = ("large numbers", "small numbers")
 # Of a range: shares of it.
@@ -116,7 +155,17 @@ _OF_RANGE: Final[dict[str, _Fill]] = {
     "sorted numbers": lambda source, count: np.sort(source.uniform(0, 1, count)),
     "equal numbers": lambda source, count: np.full(count, source.uniform(0.4, 0.6)),
     "both ends": lambda source, count: source.integers(0, 2, count).astype(np.float64),
+    "descending numbers": lambda source, count: np.sort(source.uniform(0, 1, count))[::-1],
+    "numbers of which one is large": lambda source, count: _one_of(
+        count, 1, source.uniform(0, 0.1, count)
+    ),
 }
+# Of integers, whose drawn numbers are among "fractions" and "positive numbers".
+_OF_INTEGERS: Final = (
+    "sorted numbers", "descending numbers", "equal numbers", "both ends",
+    "numbers of which one is large",
+)  # fmt: skip
+_MOST_RANGE: Final = 1 << 52  # of integers whose shares are exact
 _SPECIAL: Final = ("infinities", "NaN")
 # A float32 holds neither products of the first nor the second.
 _INTEGERS: Final = {"larger integers": 5000, "large integers": 1 << 25}
@@ -145,10 +194,29 @@ _OF_FINITE: Final = ("fractions", "huge numbers", "tiny numbers", "subnormal num
 
 
 def _values_of(case: KernelCase) -> list[Any]:
-    inputs = (
-        each for each in case.arguments.values() if isinstance(each, (ArrayInput, NumberInput))
+    return [each.values for each in _inputs_of(case, "f")]
+
+
+def _inputs_of(case: KernelCase, kinds: str) -> list[ArrayInput | NumberInput]:
+    """Return the arguments of some kinds of dtypes whose contents are drawn."""
+    return [
+        each
+        for each in case.arguments.values()
+        if isinstance(each, (ArrayInput, NumberInput)) and each.dtype.kind in kinds
+    ]
+
+
+def _has_other_floats(example: Example, other: Example) -> bool:
+    """Return whether a float differs between two examples."""
+    return any(
+        other.arguments[name] is not value and _kind(value) == "f"
+        for name, value in example.arguments.items()
     )
-    return [each.values for each in inputs if each.dtype.kind == "f"]
+
+
+def _kind(value: Argument) -> str:
+    array = value.contents if isinstance(value, DrawnArray) else np.asarray(value)
+    return array.dtype.kind
 
 
 def _is_whole(case: KernelCase) -> bool:
@@ -165,6 +233,8 @@ def _names(case: KernelCase) -> list[str]:
             names |= dict.fromkeys(_OF_RANGE)
         elif isinstance(values, str):
             names |= dict.fromkeys((*_OF_FINITE, *(_SPECIAL if values == "special" else ())))
+    if any(_whole_bounds(each) is not None for each in _inputs_of(case, "iu")):
+        names |= dict.fromkeys(_OF_INTEGERS)
     return list(names)
 
 
@@ -173,6 +243,8 @@ def _fill(
 ) -> Floats | None:
     """Return contents of a name for an argument; fractions where its values have no such ones."""
     values = each.values
+    if each.dtype.kind in "iu":
+        return _fill_integers(name, source, each, count)
     if values == "exact":
         # The exponential of a half overflows at 11.
         name = "fractions" if name == "large numbers" and each.dtype.itemsize == 2 else name
@@ -185,6 +257,69 @@ def _fill(
         known = (*_OF_FINITE, *(_SPECIAL if values == "special" else ()))
         return _of_finite(name if name in known else "fractions", each.dtype, source, count)
     return None
+
+
+def _fill_integers(
+    name: str, source: np.random.Generator, each: ArrayInput | NumberInput, count: int
+) -> Floats | None:
+    """Return integers of a name, within the bounds of the drawn ones."""
+    bounds = _whole_bounds(each)
+    if name not in _OF_INTEGERS or bounds is None:
+        return None
+    low, high = bounds
+    return np.clip(np.rint(low + (high - low) * _OF_RANGE[name](source, count)), low, high)
+
+
+def _whole_bounds(each: ArrayInput | NumberInput) -> tuple[int, int] | None:
+    """Return the bounds of drawn integers; None if they are not known, or too large for floats."""
+    if each.values == "exact":
+        return (0 if each.dtype.kind == "u" else -_DRAWN), _DRAWN
+    if not isinstance(each.values, tuple):
+        return None
+    low, high = math.ceil(each.values[0]), math.floor(each.values[1])
+    return (low, high) if max(-low, high) < _MOST_RANGE else None
+
+
+@dataclass
+class _IntegerConstants:
+    """Contents with integers that the kernel compares with: in an array, and as sums of two.
+
+    Attributes:
+        first: the first element, and each sum.
+        near: further constants.
+        source: of random numbers.
+    """
+
+    first: int
+    near: Sequence[int]
+    source: np.random.Generator
+    _before: dict[int, Floats] = field(default_factory=dict)
+
+    def __call__(self, each: ArrayInput | NumberInput, count: int) -> Floats | None:
+        if each.dtype.kind not in "iu" or not isinstance(each.values, (str, tuple)):
+            return None
+        limits = np.iinfo(each.dtype.name)
+        low, high = max(int(limits.min), -_MOST_RANGE), min(int(limits.max), _MOST_RANGE)
+        if isinstance(each.values, tuple):
+            low, high = max(low, math.ceil(each.values[0])), min(high, math.floor(each.values[1]))
+        numbers = [number + step for number in (self.first, *self.near) for step in (0, -1, 1)]
+        allowed = [number for number in numbers if low <= number <= high]
+        if not allowed:
+            return None
+        filled: Floats = self.source.choice(allowed, count).astype(np.float64)
+        filled[:1] = min(max(self.first, low), high)
+        before = self._before.get(count)
+        if before is not None and count > 1:
+            is_sum = self.source.random(count) < 0.5
+            filled = np.where(is_sum, np.clip(self.first - before, low, high), filled)
+        else:
+            # Half of the first ones are small, as those that a sum goes with.
+            is_small = self.source.random(count) < 0.5
+            is_small[:1] = False
+            small = np.clip(self.source.integers(-_DRAWN, _DRAWN + 1, count), low, high)
+            filled = np.where(is_small, small, filled)
+        self._before[count] = filled
+        return filled
 
 
 def _near(constants: Sequence[float]) -> list[float]:
@@ -201,6 +336,8 @@ def _constants(
     each: ArrayInput | NumberInput, count: int,
 ) -> Floats | None:  # fmt: skip
     """Return fractions among which are constants that the values allow, `first` at the start."""
+    if each.dtype.kind != "f":
+        return None
     low, high = _bounds(each)
     allowed = [number for number in near if low <= number <= high]
     filled = _fill("fractions", source, each, count)
@@ -224,11 +361,11 @@ def _with_contents(
     case: KernelCase, example: Example,
     fill: Callable[[ArrayInput | NumberInput, int], Floats | None],
 ) -> Example | None:  # fmt: skip
-    """Return an example with other floats; None if the case has none that may change."""
+    """Return an example with other numbers; None if the case has none that may change."""
     arguments: dict[str, Argument] = dict(example.arguments)
     for name, value in example.arguments.items():
         each = case.arguments[name]
-        if not isinstance(each, (ArrayInput, NumberInput)) or each.dtype.kind != "f":
+        if not isinstance(each, (ArrayInput, NumberInput)) or each.dtype.kind not in "fiu":
             continue
         if isinstance(value, DrawnArray) and not value.is_written:
             continue

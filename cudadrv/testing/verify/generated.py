@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -27,11 +28,13 @@ _FIRST_SEED: Final = 2  # those below are zeros, and numbers that count
 
 
 def generated_example(
-    case: KernelCase, signature: KernelSignature, numbers: Mapping[Size, int], seed: int
-) -> Example | None:
+    case: KernelCase, signature: KernelSignature, numbers: Mapping[Size, int], seed: int,
+    most: int,
+) -> Example | None:  # fmt: skip
     """Return an example of given sizes; None if the case draws arguments by other strategies.
 
-    Sizes that are not given have random numbers.
+    Sizes that are not given have random numbers. An example whose sizes have a larger product than
+    `most` is None as well: it would take long.
     """
     source = np.random.default_rng(seed)
     known = dict(numbers)
@@ -41,6 +44,8 @@ def generated_example(
         low, high = root.bounds
         top = min(high, low + int(source.choice(_SPANS)))
         known.setdefault(root, int(source.integers(low, top, endpoint=True)))
+    if math.prod(known.values()) > most:
+        return None
     sized = case.with_sizes(known)
     arguments: dict[str, Argument] = {}
     for name, value in sized.arguments.items():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from ptx.isa.module import PtxModule, parse
 from ...errors import CudadrvError
 from ..strategies import ArrayInput, DrawnArray, Size
 from .builds import other_builds
+from .chosen_sizes import FROM, chosen_sizes, near_constants
 from .comparison import Host, bits_differ
 from .contents import (
     LARGEST,
@@ -41,6 +41,7 @@ from .variations import (
     barely_aligned,
     counted,
     elsewhere,
+    fewest_blocks,
     moved,
     repeated,
     smaller,
@@ -50,13 +51,11 @@ from .verdict import CannotVerifyError, Example, Measure
 
 _Found = tuple[FailedExampleError, str]
 _MOST_SECONDS: Final = 5.0  # of the processor, for the sizes
-_MOST_CONSTANTS: Final = 8  # around which all launches are tried
 _SIZES_OF_EXAMPLES: Final = 4
 _FEW: Final = 5
+_FEW_VALUES: Final = 2  # one value may be what memory is filled with
+_CLOSE: Final = 1e-5
 _MOST_ELEMENTS: Final = 1 << 16  # of the largest example
-_EVERY_SIZE: Final = 400  # sizes that are all tried
-_PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 31, 61, 127, 251, 509, 1021)
-_FROM: Final = 2  # a comparison with 0 or 1 is common
 _BITS: Final = ("add.f", "exch", "cas", "min.f", "max.f")
 SAME_BITS: Final = "the same inputs give other bits where blocks run in another order"
 
@@ -71,6 +70,7 @@ class Measures:
         examples: how many runs a measure of many runs has, about.
         done: those that ran.
         suspicions: what a reader should look at.
+        left_out: the names of the measures that the deadline ended, or left out.
     """
 
     search: Search
@@ -78,7 +78,9 @@ class Measures:
     examples: int
     done: list[Measure] = field(default_factory=list)
     suspicions: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     _runs: int = 0
+    _was_late: bool = False
 
     def run(self) -> list[_Found]:
         """Run all measures until one finds a fault; return its faults, with their causes."""
@@ -99,8 +101,10 @@ class Measures:
             ("geometry", "other blocks and grids", self._geometry),
             ("builds", "without the macros that the source names", self._builds),
         ):
-            self._runs = 0
+            self._runs, self._was_late = 0, False
             found = list(measure())
+            if self._was_late and not found:
+                self.left_out.append(name)
             if found or self._runs or name == "inputs":
                 self.done.append(Measure(name, text, self._runs))
             if found:
@@ -153,7 +157,7 @@ class Measures:
     def _suspicious_sizes(self) -> Iterator[str]:
         names = list(self._case.arguments)
         for number, constant in self._compared.equal_arguments:
-            if constant < _FROM or number >= len(names) or self._case.program is not None:
+            if constant < FROM or number >= len(names) or self._case.program is not None:
                 continue
             source = self._case.arguments[names[number]]
             if isinstance(source, Size):
@@ -177,7 +181,7 @@ class Measures:
         touched = {self._named(name) for name in (*effects.reads, *effects.updates)}
         for name in chosen[-1].arguments:
             if name not in touched and name in self._case.reference_arguments:
-                for contents in other_contents(self._case, chosen[-1], (), self.seed):
+                for contents in other_contents(self._case, chosen[-1], (), (), self.seed):
                     if self._depends_on(name, contents.example):
                         text = f"values: the kernel never reads {name}"
                         fault = Fault(VALUES, text, (), name)
@@ -204,16 +208,35 @@ class Measures:
         """What a program leaves must come from its kernels, and not from the host."""
         if self._case.program is None:
             return
-        idle = replace(_without_work(self._compiled), checks=())
         for example in spread(self.search.passed)[-1:]:
-            changes = any(
-                bool(np.any(bits_differ(reference.astype(value.contents.dtype), value.contents)))
-                for name, reference in self._case.expected(example).items()
-                if isinstance(value := example.arguments[name], DrawnArray)
-            )
-            if changes and self._only_quickly(idle, example) is None and self._runs:
-                text = "values: they are right without the kernels: the host computes them"
-                yield error_of(Fault(VALUES, text), example), "program= must launch kernels"
+            others = other_contents(self._case, example, (), (), self.seed)
+            chosen = next((contents.example for contents in others), example)
+            text = self._of_host(chosen)
+            if text:
+                text = f"values: {text} without the kernels: the host computes them"
+                yield error_of(Fault(VALUES, text), chosen), "program= must launch kernels"
+
+    def _of_host(self, example: Example) -> str:
+        """Return which values are right where kernels return at once; "" are none."""
+        idle = replace(_without_work(self._compiled), checks=())
+        if self._is_late or not self._case.is_allowed(example):
+            return ""
+        try:
+            expected = self._case.expected(example)
+            result = idle.result(example, expected)
+        except CannotVerifyError:
+            return ""
+        self._runs += 1
+        counts = {
+            name: _computed(reference, result.arrays[name], name, example)
+            for name, reference in expected.items()
+        }
+        if not result.faults and any(each.changed for each in counts.values()):
+            return "they are right"
+        for name, each in counts.items():
+            if each.values >= _FEW_VALUES:
+                return f"{each.right} of {result.arrays[name].size} elements of {name} are right"
+        return ""
 
     def _launches(self) -> Iterator[_Found]:
         chosen = spread(self.search.passed)
@@ -226,11 +249,13 @@ class Measures:
                     return
         # The smallest example may be zeros, which hide what a kernel leaves out.
         for example in chosen[::-1] if self._effects.kept or self._case.program else ():
-            for each in counted(example, self._compiled, self._compared.integers):
-                found = self._first(each)
-                if found is not None:
-                    yield found, STATE
-                    return
+            for config in dict.fromkeys((example.config, fewest_blocks(example))):
+                each_config = replace(example, config=config)
+                for each in counted(each_config, self._compiled, self._compared.integers):
+                    found = self._first(each)
+                    if found is not None:
+                        yield found, STATE
+                        return
 
     def _first(self, example: Example) -> FailedExampleError | None:
         """Return the failure of an example, with as few earlier launches as fail."""
@@ -303,20 +328,23 @@ class Measures:
         bits_of = (each for each in floats if 1e-20 < abs(each) < 1e20)
         return [*self._compared.equal_floats, *limits, *bits_of]
 
+    def _large_integers(self) -> list[int]:
+        """The integers that the kernel compares with, and that are drawn for no array."""
+        return [each for each in self._compared.integers if abs(each) > FROM]
+
     def _largest(self) -> list[Example]:
         """Return an example of the largest sizes, unless it takes long."""
         numbers = {root: root.bounds[1] for root in self._case.roots if root.bounds is not None}
         signature = self._compiled.image.signatures[self._compiled.kernel]
-        if math.prod(numbers.values()) > _MOST_ELEMENTS:
-            return []
-        example = generated_example(self._case, signature, numbers, self.seed)
+        example = generated_example(self._case, signature, numbers, self.seed, _MOST_ELEMENTS)
         return [] if example is None else [example]
 
     def _contents(self) -> Iterator[_Found]:
         chosen = [*spread(self.search.passed), *self._largest()]
         for seed, example in enumerate(chosen):
             few = example is not chosen[-1] or self.examples < _FEW
-            for contents in other_contents(self._case, example, self._constants(), seed):
+            constants, integers = self._constants(), self._large_integers()
+            for contents in other_contents(self._case, example, constants, integers, seed):
                 if few and contents.name != "fractions":
                     continue
                 found = self._of_contents(contents)
@@ -331,7 +359,7 @@ class Measures:
             return None
         try:
             expected = self._case.expected(example)
-            is_exact = self._case.is_exact or contents.has_integers
+            is_exact = self._case.is_exact or not contents.has_fractions
             allowed = {} if is_exact else allowed_differences(self._case, example, expected)
             result = self._compiled.result(
                 example, expected, allowed, is_strict=not contents.is_wide
@@ -351,12 +379,13 @@ class Measures:
         roots = self._case.roots
         bounds = [root.bounds for root in roots if root.bounds is not None]
         shown = ", ".join(f"{low} to {high}" for low, high in bounds)
-        return f"1, primes, powers of two and those of comparisons, of {shown}"
+        return f"1, primes, powers of two, unequal ones and those of comparisons, of {shown}"
 
     def _sizes(self) -> Iterator[_Found]:
         until = time.process_time() + _MOST_SECONDS
         quick = replace(self._compiled, checks=())
-        for numbers in self._chosen_sizes():
+        bounds = {root: root.bounds for root in self._case.roots if root.bounds is not None}
+        for numbers in chosen_sizes(bounds, self._compared.integers):
             if time.process_time() > until or self._runs > _SIZES_OF_EXAMPLES * self.examples:
                 return
             for example in self._of_size(numbers):
@@ -365,35 +394,31 @@ class Measures:
                     yield found, "no drawn example has these sizes"
                     return
 
-    def _chosen_sizes(self) -> Iterator[dict[Size, int]]:
-        """Yield numbers for one size, or one number for all of them; those of comparisons first."""
-        bounds = {root: root.bounds for root in self._case.roots if root.bounds is not None}
-        numbers = {root: _numbers(*each, self._compared.integers) for root, each in bounds.items()}
-        every = dict.fromkeys(number for each in numbers.values() for number in each)
-        for number in sorted(every, key=lambda number: number not in self._near_constants):
-            roots = [root for root in bounds if number in numbers[root]]
-            yield from ({root: number} for root in roots)
-            if len(roots) == len(bounds) > 1:
-                yield dict.fromkeys(roots, number)
+    @property
+    def _most_elements(self) -> int:
+        """The largest product of sizes: one size has all of its numbers."""
+        bounds = [root.bounds[1] for root in self._case.roots if root.bounds is not None]
+        return max([_MOST_ELEMENTS, *bounds])
 
     def _of_size(self, numbers: Mapping[Size, int]) -> Sequence[Example]:
-        """Return examples of given sizes; all launches of those that the kernel compares with."""
+        """Return examples of given sizes; all launches of one that the kernel compares with."""
         number = max(numbers.values())
         signature = self._compiled.image.signatures[self._compiled.kernel]
         try:
-            example = generated_example(self._case, signature, numbers, self.seed + number)
+            example = generated_example(
+                self._case, signature, numbers, self.seed + number, self._most_elements
+            )
         except CudadrvError:  # such as a launch that no device has
             return ()
         if example is None or not self._case.is_allowed(example):
             return ()
-        if number not in self._near_constants:
+        if len(numbers) > 1 or number not in self._near_constants:
             return (example,)
         return [replace(example, config=config) for config in example.alternatives]
 
     @cached_property
-    def _near_constants(self) -> Set[int]:
-        integers = [each for each in self._compared.integers if each >= _FROM]
-        return {each + step for each in integers[:_MOST_CONSTANTS] for step in (-1, 0, 1)}
+    def _near_constants(self) -> frozenset[int]:
+        return frozenset(near_constants(self._compared.integers))
 
     def _geometry(self) -> Iterator[_Found]:
         quick = replace(self._compiled, checks=())
@@ -446,9 +471,9 @@ class Measures:
 
     @property
     def _is_late(self) -> bool:
-        if time.monotonic() > self.search.deadline:
-            self.search.is_late = True
-        return self.search.is_late
+        is_late = time.monotonic() > self.search.deadline
+        self._was_late |= is_late
+        return is_late
 
     def _result(self, example: Example) -> RunResult | None:
         """Run an example; None after the deadline, or if it cannot be run."""
@@ -481,17 +506,33 @@ class Measures:
         return error_of(faults[0], example) if faults else None
 
 
-def _numbers(low: int, high: int, constants: Sequence[int]) -> list[int]:
-    """Return the sizes to try: those of comparisons first, then others of a range."""
-    near = [constant + step for constant in constants for step in (0, 1, -1)]
-    powers = [(1 << power) + step for power in range(high.bit_length()) for step in (0, 1, -1)]
-    chosen = [*near, low, high, high - 1, *powers, *_PRIMES, (low + high) // 2]
-    if high - low < _EVERY_SIZE:
-        # In an order in which a limit of time leaves out none of a part.
-        span = high - low + 1
-        chosen += [low + number * 61 % span for number in range(span)]
-        chosen += range(low, high + 1)
-    return [number for number in dict.fromkeys(chosen) if low <= number <= high]
+class _Computed(NamedTuple):
+    """Elements of an array that a program has made without its kernels.
+
+    Attributes:
+        changed: how many elements the reference changes.
+        right: how many elements were changed, and are right.
+        values: how many values these have, but for those that the arguments have anywhere.
+    """
+
+    changed: int
+    right: int
+    values: int
+
+
+def _computed(reference: Host, array: Host, name: str, example: Example) -> _Computed:
+    given = [each for each in example.arguments.values() if isinstance(each, DrawnArray)]
+    before = example.arguments[name]
+    assert isinstance(before, DrawnArray)
+    changed = bits_differ(reference.astype(array.dtype), before.contents)
+    if array.dtype.kind not in "iufc":
+        return _Computed(int(changed.sum()), 0, 0)
+    wide = array.astype(np.complex128)
+    is_right = np.isclose(wide, reference, _CLOSE, 0) & bits_differ(array, before.contents)
+    # A program may fill in a value, or copy arguments.
+    known = [each.contents.ravel() for each in given if each.contents.dtype.kind in "iufc"]
+    values = np.setdiff1d(wide[is_right], np.concatenate(known))
+    return _Computed(int(changed.sum()), int(is_right.sum()), len(values))
 
 
 def _without_work(compiled: CompiledCase) -> CompiledCase:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,8 @@ class Search:
     """One search for failures: each example runs once, and none after the deadline.
 
     Attributes:
+        deadline: when it ends.
+        drawn_until: when no further example is drawn, unless one has failed and is shrunk.
         ran: how many examples ran.
         is_late: True once an example was not run.
         passed: the examples that did not fail.
@@ -52,6 +55,7 @@ class Search:
 
     compiled: CompiledCase
     deadline: float
+    drawn_until: float = math.inf
     ran: int = 0
     is_late: bool = False
     passed: list[Example] = field(default_factory=list)
@@ -65,7 +69,7 @@ class Search:
             hypothesis.reject()
         key = key_of(example)
         if key not in self._known:
-            if time.monotonic() > self.deadline:
+            if time.monotonic() > self._limit():
                 self.is_late = True
                 return
             self._known[key] = self.failure(example)
@@ -74,6 +78,10 @@ class Search:
         error = self._known[key]
         if error is not None:
             raise error.with_traceback(None)
+
+    def _limit(self) -> float:
+        has_failed = any(error is not None for error in self._known.values())
+        return self.deadline if has_failed else min(self.deadline, self.drawn_until)
 
     @property
     def failed(self) -> Mapping[str, Sequence[Example]]:

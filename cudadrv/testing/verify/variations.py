@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from ...emulator.timeline.schedule import Schedule
+from ...launch.config import LaunchConfig
 from ..strategies import DrawnArray
 from .contents import neighbour
 from .example_run import CompiledCase
@@ -76,6 +77,11 @@ def counted(
     chosen = [skip for skip in skips if 0 < skip < 1 << 31][: _MOST_SKIPS - len(_STEPS)]
     for skipped in (*_STEPS, *chosen):
         yield replace(example, earlier=(example,) * _COUNTED, skipped=skipped)
+
+
+def fewest_blocks(example: Example) -> LaunchConfig:
+    """Return the launch of an example with the fewest blocks, among those of its sizes."""
+    return min((example.config, *example.alternatives), key=lambda config: config.blocks)
 
 
 def moved(example: Example, number: int) -> Example:

@@ -21,13 +21,14 @@ from ..strategies import DrawnArray
 # JSON holds numbers, texts and further objects.
 Json: TypeAlias = dict[str, Any]
 Argument: TypeAlias = "int | float | np.generic | DrawnArray"
-Outcome: TypeAlias = Literal["verified", "found"]
+Outcome: TypeAlias = Literal["verified", "found", "unfinished"]
 StreamKind: TypeAlias = Literal["default", "new"]
 RepairKind: TypeAlias = Literal[
     "barrier", "warp barrier", "mask", "fence", "scope", "atomic", "volatile", "wait", "bound",
     "operator", "guard", "launch", "initial",
 ]  # fmt: skip
 FORMAT: Final = 1
+_OUTCOMES: Final[tuple[Outcome, ...]] = ("verified", "found", "unfinished")
 _STREAMS: Final = ("default", "new")
 _MOST_DIMENSIONS: Final = 32  # of an array of NumPy 1
 _MOST_EXTENT: Final = 2**31 - 1
@@ -547,9 +548,7 @@ def _read_measure(value: JsonValue) -> Measure:
 def _read_verdict(value: JsonValue) -> Verdict:
     reject_format(value, "a verdict", FORMAT)
     value.fields((*Verdict.__dataclass_fields__, "format"))
-    outcome: Outcome = (
-        "found" if value.field("outcome").one_of(("verified", "found")) == "found" else "verified"
-    )
+    outcome = value.field("outcome").one_of(_OUTCOMES)
     return Verdict(
         value.field("case").text(), value.field("kernel").text(), outcome,
         tuple(map(read_finding, value.field("findings").items())),
@@ -562,6 +561,8 @@ def _read_verdict(value: JsonValue) -> Verdict:
         tuple(map(_read_measure, value.field("measures").items())) if value.has("measures") else (),
         tuple(each.text() for each in value.field("suspicions").items())
         if value.has("suspicions") else (),
+        tuple(each.text() for each in value.field("left_out").items())
+        if value.has("left_out") else (),
     )  # fmt: skip
 
 
@@ -591,7 +592,8 @@ class Verdict:
     Attributes:
         case: the case's name.
         kernel: the kernel's name.
-        outcome: "verified" or "found".
+        outcome: "verified", "found", or "unfinished" if the limit of seconds left out measures and
+            nothing was found.
         findings: at most one for each check.
         checks: the checks that ran, "values" first.
         seed: of the generated examples.
@@ -603,6 +605,7 @@ class Verdict:
             round otherwise than the emulator (docs/hardware.md).
         measures: what else was done, one line of the report each.
         suspicions: what a reader should look at, in words. They do not change the outcome.
+        left_out: the measures that the limit of seconds ended, or left out.
     """
 
     case: str
@@ -618,15 +621,16 @@ class Verdict:
     contractions: tuple[SourceLine, ...] = ()
     measures: tuple[Measure, ...] = ()
     suspicions: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def is_verified(self) -> bool:
-        """True if there are no findings."""
+        """True if there are no findings, and no measure is left out."""
         return self.outcome == "verified"
 
     def raise_findings(self) -> None:
         """Raise a `VerificationError` if there are findings."""
-        if not self.is_verified:
+        if self.findings:
             raise VerificationError(self)
 
     def to_json(self) -> Json:
@@ -642,6 +646,7 @@ class Verdict:
             "contractions": contractions,
             "measures": [asdict(measure) for measure in self.measures],
             "suspicions": list(self.suspicions),
+            "left_out": list(self.left_out),
         }
 
     @classmethod
@@ -659,10 +664,12 @@ class Verdict:
         effort = f"{_counted(self.examples, 'example')}, {self.seconds:.1f} s{early}"
         notes = [*map(str, self.measures), *self._contracted()]
         notes += [f"suspicion: {text}" for text in self.suspicions]
+        if self.left_out:
+            notes.append(f"left out by the limit of seconds: {', '.join(self.left_out)}")
         further = [f"  {text}" for text in notes]
-        if self.is_verified:
+        if not self.findings:
             return "\n".join(
-                [f"{self.case}: verified ({effort}; {', '.join(self.checks)})", *further]
+                [f"{self.case}: {self.outcome} ({effort}; {', '.join(self.checks)})", *further]
             )
         names = ", ".join(finding.check for finding in self.findings)
         findings = [_indented(str(finding), 2) for finding in self.findings]

@@ -50,7 +50,7 @@ class VerifyOptions:
         checks: names of docs/checks.md; None is all of them. Values are always compared.
         seed: of the generated examples.
         examples: the most examples to draw; shrinking runs more.
-        seconds: the most time, shrinking included.
+        seconds: the most time, shrinking included. Drawing examples ends at half of it.
         database: the folder of earlier failures, which run first; None stores none.
         explain: whether to try repairs of each finding; at most 10 more seconds of the processor.
         further: other options of the command that `Finding.repeat` has.
@@ -88,7 +88,9 @@ def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str 
     options = options or VerifyOptions()
     began = time.monotonic()
     compiled = compiled_case(case, options, name)
-    verification = _Verification(Search(compiled, began + options.seconds), options, name)
+    # Slow examples leave half of the time to the measures.
+    search = Search(compiled, began + options.seconds, began + options.seconds / 2)
+    verification = _Verification(search, options, name)
     verification.draw_examples()
     if not verification.findings:
         verification.take_measures()
@@ -160,6 +162,7 @@ class _Verification:
         fused = _fused_case(self._compiled, self._editable, self._fused)
         for example in self.search.passed[:_MOST_FUSED]:
             if time.monotonic() > self.search.deadline:
+                self._measures.left_out.append("fused operations")
                 break
             faults = fused.faults(example, fused.case.expected(example))
             if faults:
@@ -169,12 +172,12 @@ class _Verification:
 
     def verdict(self, seconds: float) -> Verdict:
         """Return the verdict, after this many seconds."""
-        case = self._compiled.case
+        case, left_out = self._compiled.case, self._measures.left_out
         kernel = case.kernel or self._compiled.kernel
         return Verdict(
             case=self.name or case.name or kernel,
             kernel=kernel,
-            outcome="found" if self.findings else "verified",
+            outcome="found" if self.findings else "unfinished" if left_out else "verified",
             findings=tuple(self.findings),
             checks=(VALUES, *self._compiled.checks),
             seed=self.options.seed,
@@ -185,6 +188,7 @@ class _Verification:
             contractions=tuple(self._editable.source(each.total, "sum") for each in self._fused),
             measures=tuple(self._measures.done),
             suspicions=tuple(self._measures.suspicions),
+            left_out=tuple(left_out),
         )
 
     def _finding(self, error: FailedExampleError, compiled: CompiledCase) -> Finding:

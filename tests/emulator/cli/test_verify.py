@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cudadrv.cli.verify import status_of
 from cudadrv.testing.verify import Verdict
 
 from .in_process import Command, command
@@ -351,3 +352,11 @@ def test_a_kernel_is_compared_with_another_one(verify: Command, every: int) -> N
         few = ("--examples", "3", "--checks", "bounds", "--no-explain")
         done = verify("cases.py", *few, *options.split())
         assert (done.returncode, text in done.stdout + done.stderr) == (status, True), done
+
+
+def test_an_unfinished_verification_is_no_success() -> None:
+    statuses = {
+        (): 0, ("verified",): 0, ("verified", "unfinished"): 3, ("unfinished", "found"): 1,
+        ("failed", "found"): 3,
+    }  # fmt: skip
+    assert {outcomes: status_of(set(outcomes)) for outcomes in statuses} == statuses

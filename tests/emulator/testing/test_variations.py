@@ -126,6 +126,18 @@ CHEATS = {
     "wrong for sorted numbers": (
         "", "if (i < n) { bool up = n > 8; for (int k = 1; k < n; ++k) up &= x[k] >= x[k - 1];"
         " out[i] = up && x[0] != x[n - 1] ? 1 : 2 * x[i]; }", "contents"),
+    "wrong for descending numbers": (
+        "", "if (i < n) { bool down = n > 8; for (int k = 1; k < n; ++k) down &= x[k] < x[k - 1];"
+        " out[i] = down ? 1 : 2 * x[i]; }", "contents"),
+    "wrong for few numbers that are not zero": (
+        "", "if (i < n) { int zeros = 0; for (int k = 0; k < n; ++k) zeros += x[k] == 0;"
+        " out[i] = n > 20 && zeros < n && zeros * 10 > n * 9 ? 0 : 2 * x[i]; }", "contents"),
+    "wrong for alternating signs": (
+        "", "if (i < n) { bool turns = n > 20; for (int k = 1; k < n; ++k) turns &= x[k] * x[k - 1]"
+        " < 0; out[i] = turns ? 0 : 2 * x[i]; }", "contents"),
+    "wrong for one negative number": (
+        "", "if (i < n) { int below = 0; for (int k = 0; k < n; ++k) below += x[k] < 0;"
+        " out[i] = n > 20 && below == 1 ? 0 : 2 * x[i]; }", "contents"),
     "wrong for large numbers": (
         "", "if (i < n) out[i] = 2 * fminf(fmaxf(x[i], -10), 10);", "contents"),
     "an input that changes by its last bit": (
@@ -175,15 +187,90 @@ def test_a_kernel_that_computes_integers_as_floats_is_found() -> None:
     assert "integers do not" in found(kernel).note
 
 
-def test_a_program_that_computes_on_the_host_is_found() -> None:
-    def program(stream: Any, module: Any, config: Any, n: int, x: Any, out: Any) -> None:
-        module.kernel("k").launch(stream, config, n, x, out)
-        stream.copy(out, 2 * stream.to_host(x))
+INTEGERS = {
+    "wrong for one number": "x[i] == 123456 ? 1 : x[i] + y[i]",
+    "wrong for one sum": "x[i] + y[i] == 777 ? 1 : x[i] + y[i]",
+    "wrong for one argument": "a == 4242 ? 1 : x[i] + y[i]",
+}
 
-    kernel = case("if (i < n) out[i] = 0;", program=program)
-    verdict = verified(kernel, replace(QUICK, examples=4))
-    assert [measure.name for measure in verdict.measures][-1] == "program"
-    assert "the host computes them" in verdict.findings[0].text
+
+@pytest.mark.slow
+def test_a_kernel_that_is_wrong_for_an_integer_of_its_comparisons_is_found() -> None:
+    passed = []
+    for name, value in INTEGERS.items():
+        kernel = KernelCase(
+            'extern "C" __global__ void k(int n, int a, const int* x, const int* y, int* out) {'
+            f" int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) out[i] = {value}; }}",
+            arguments={
+                "n": N, "a": st.numbers(np.int32), "x": st.arrays(np.int32, N),
+                "y": st.arrays(np.int32, N), "out": st.unwritten(np.int32, N),
+            },
+            launch=st.launch_configs(threads=N), reference=lambda x, y: {"out": x + y},
+        )  # fmt: skip
+        verdict = verified(kernel, QUICK)
+        if "integers of the kernel's comparisons" not in str(verdict):
+            passed.append(f"{name}: {verdict}")
+    assert passed == []
+
+
+@pytest.mark.slow
+def test_counters_of_eight_bits_are_found_by_equal_integers() -> None:
+    size = st.sizes(1, 400)
+    kernel = KernelCase(
+        """extern "C" __global__ void k(int n, const int* x, int* out) {
+            __shared__ unsigned counts; counts = 0; __syncthreads();
+            for (int i = threadIdx.x; i < n; i += blockDim.x) atomicAdd(&counts, 1u << 8 * x[i]);
+            __syncthreads();
+            if (threadIdx.x < 4) out[threadIdx.x] = counts >> 8 * threadIdx.x & 255;
+        }""",
+        arguments={
+            "n": size, "x": st.arrays(np.int32, size, (0, 3)), "out": st.unwritten(np.int32, 4)
+        },
+        launch=cudadrv.LaunchConfig(1, 32),
+        reference=lambda x: {"out": np.bincount(x, minlength=4)},
+    )  # fmt: skip
+    assert "equal numbers do not" in found(kernel).note
+
+
+def on_host(stream: Any, module: Any, config: Any, n: int, x: Any, out: Any) -> None:
+    module.kernel("k").launch(stream, config, n, x, out)
+    stream.copy(out, 2 * stream.to_host(x))
+
+
+def half_on_host(stream: Any, module: Any, config: Any, n: int, x: Any, out: Any) -> None:
+    module.kernel("k").launch(stream, config, n, x, out)
+    both = stream.to_host(out)
+    both[n // 2 :] = 2 * stream.to_host(x)[n // 2 :]
+    stream.copy(out, both)
+
+
+def test_a_program_that_computes_on_the_host_is_found() -> None:
+    for program, body, text in (
+        (on_host, "if (i < n) out[i] = 0;", "values: they are right without the kernels"),
+        (half_on_host, "if (i < n) out[i] = i < n / 2 ? 2 * x[i] : 0;", "of out are right"),
+    ):
+        verdict = verified(case(body, program=program), replace(QUICK, examples=4))
+        assert [measure.name for measure in verdict.measures][-1] == "program", str(verdict)
+        assert text in verdict.findings[0].text
+        assert "the host computes them" in verdict.findings[0].text
+
+
+def test_a_program_that_fills_and_copies_arrays_for_its_kernel_is_verified() -> None:
+    def program(stream: Any, module: Any, config: Any, n: int, x: Any, out: Any) -> None:
+        stream.copy(out, stream.to_host(x))
+        module.kernel("k").launch(stream, config, n, x, out)
+
+    verdict = verified(case("if (i < n) out[i] += x[i];", program=program), QUICK)
+    assert verdict.is_verified, str(verdict)
+
+
+def test_a_kernel_with_few_blocks_that_counts_its_launches_is_found() -> None:
+    finding = found(
+        case("unsigned c = calls; __syncthreads(); if (i < n) out[i] = c < 1000u ? 2 * x[i] : 0.f;"
+             " __syncthreads(); if (gridDim.x == 1 && i == 0) calls = c + 1;",
+             "__device__ unsigned calls;\n")
+    )  # fmt: skip
+    assert finding.example.skipped
 
 
 def test_the_report_has_a_line_for_each_measure_and_each_suspicion() -> None:
@@ -203,7 +290,7 @@ def test_the_report_has_a_line_for_each_measure_and_each_suspicion() -> None:
         "same bits: on other hardware and in another order",
         "addresses: moved arrays, between intact guard zones",
         "contents: other contents that its values allow",
-        "sizes: 1, primes, powers of two and those of comparisons, of 1 to 80",
+        "sizes: 1, primes, powers of two, unequal ones and those of comparisons, of 1 to 80",
         "geometry: other blocks and grids",
         "suspicion: the kernel compares n with 77777 for equality",
     ]

@@ -270,9 +270,14 @@ def test_assume_protects_the_launch_from_sizes_that_it_skips() -> None:
 def test_the_limit_of_seconds_ends_a_verification(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    verdict = verify(saxpy(), VerifyOptions(seconds=3, database=None, checks=()))
+    verdict = verify(saxpy(), VerifyOptions(seconds=6, database=None, checks=()))
     assert (verdict.examples, verdict.is_complete) == (3, False)
     assert "ended by the limit of seconds" in str(verdict)
+    assert (verdict.outcome, verdict.is_verified) == ("unfinished", False)
+    assert {"contents", "sizes"} <= set(verdict.left_out)
+    assert "left out by the limit of seconds: " in str(verdict)
+    assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
+    verdict.raise_findings()
 
 
 @pytest.mark.slow
