@@ -247,7 +247,7 @@ def _submit_ready(driver: DriverState, stream: Stream, copy: ReadyCopy) -> None:
         if operation is not None:  # another thread's nested call has just queued work
             driver.operations.wait_for([operation], stream.context)
         first, second = takes_host
-        if _is_waited_for(_memory_of(driver, source, first), _memory_of(driver, target, second)):
+        if _is_waited_for(memory_of(driver, source, first), memory_of(driver, target, second)):
             driver.operations.host_has_waited(stream)
         return
     look_at(copy, later=recording)
@@ -259,7 +259,8 @@ def _submit_ready(driver: DriverState, stream: Stream, copy: ReadyCopy) -> None:
     _submit_copy(driver, stream, lambda: run(True, staged), source_side, target_side)
 
 
-def _memory_of(driver: DriverState, end: End, takes_host: bool) -> Memory:
+def memory_of(driver: DriverState, end: End, takes_host: bool) -> Memory:
+    """Return what one end of a copy counts as."""
     device, address, _ = end
     piece = driver.memory.host.find(address) if device is None else None
     if piece is None:
@@ -308,7 +309,7 @@ def host_side(
         return _ON_DEVICE
     piece = driver.memory.host.find(address)
     is_watched = piece is None or driver.operations.accesses is None
-    memory = _memory_of(driver, (device, address, nbytes), takes_host)
+    memory = memory_of(driver, (device, address, nbytes), takes_host)
     return HostSide(HostRange(address, nbytes, is_written, piece, is_watched), memory)
 
 

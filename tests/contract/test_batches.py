@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -100,6 +101,22 @@ def test_a_kernel_makes_many_small_copies_of_one_device(stream: Stream) -> None:
         for arguments in ({"source_order": "call"}, {"target_location": 0}):
             with pytest.raises(UnsupportedError, match="copy_batch needs"):
                 stream.copy_batch(pairs, **cast(Any, arguments))  # as keywords of any type
+
+
+def test_a_batch_that_reads_in_the_call_returns_after_earlier_work(stream: Stream) -> None:
+    """As driver 580 does; no manual says it."""
+    source, device = stream.to_device(np.arange(64)), stream.zeros(64, np.int64)
+    pinned = pinned_empty(64, np.int64)
+    managed = managed_empty(64, np.int64)
+    ended: list[str] = []
+    for target in (device, pinned, managed):
+        stream.call_on_host(lambda: time.sleep(0.05))
+        stream.call_on_host(ended.append, "")
+        stream.copy_batch([(target, source)], source_order="call", wait=False)
+        count = len(ended)
+        ended.append(f"{count}")
+        stream.synchronize()
+    assert ended == ["", "1", "", "3", "", "5"]
 
 
 @pytest.mark.parametrize("order", ["stream", "call"])

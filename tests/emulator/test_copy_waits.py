@@ -12,7 +12,15 @@ from typing import Final
 
 import numpy as np
 
-from cudadrv.driver._api import CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype
+from cudadrv.driver._api import (
+    CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_BATCH_OP,
+    CUdeviceptr,
+    CUmemcpyAttributes,
+    CUmemcpySrcAccessOrder,
+    CUmemorytype,
+    driver,
+)
 
 from .calls import ok
 from .machine import Machine
@@ -114,4 +122,55 @@ def test_a_copy_of_each_two_kinds_of_memory_waits_as_on_a_gpu() -> None:
                 }
                 if found != set(expected.split()):
                     problems.append(f"{way.__name__}, {name} to {target}: waits for {found}")
+    assert not problems, "\n".join(problems)
+
+
+IN_STREAM, DURING_CALL, ANY_TIME = 1, 2, 3  # CUmemcpySrcAccessOrder
+BATCH_WAITS: Final = {
+    IN_STREAM: {"managed": "pageable", "device": "pageable"},
+    DURING_CALL: {
+        "managed": "managed pinned device",
+        "pinned": "managed pinned device",
+        "device": "managed pinned device",
+        "pageable": "managed device",
+    },
+    ANY_TIME: {},
+}
+"""The sources of which the host waits, for each access order and each kind of target of a batch."""
+
+
+def _batch(machine: Machine, order: int, target: int, source: int) -> None:
+    attributes = CUmemcpyAttributes()
+    attributes.srcAccessOrder = CUmemcpySrcAccessOrder(order)
+    targets, sources = [CUdeviceptr(target)], [CUdeviceptr(source)]
+    ok(machine.api.cuMemcpyBatchAsync(
+        targets, sources, [NBYTES], 1, [attributes], [0], 1, machine.a
+    ))  # fmt: skip
+
+
+def _batch_of_boxes(machine: Machine, order: int, target: int, source: int) -> None:
+    box = CUDA_MEMCPY3D_BATCH_OP()
+    for side, address in ((box.src, source), (box.dst, target)):
+        side.type = driver.CUmemcpy3DOperandType.CU_MEMCPY_OPERAND_TYPE_POINTER
+        side.op.ptr.ptr = CUdeviceptr(address)
+    box.extent.width, box.extent.height, box.extent.depth = NBYTES, 1, 1
+    box.srcAccessOrder = CUmemcpySrcAccessOrder(order)
+    ok(machine.api.cuMemcpy3DBatchAsync(1, [box], 0, machine.a))
+
+
+def test_a_batch_of_each_two_kinds_of_memory_waits_as_on_a_gpu() -> None:
+    machine = Machine()
+    arrays: list[object] = []
+    problems = []
+    for way in (_batch, _batch_of_boxes):
+        for order, waits in BATCH_WAITS.items():
+            for target in ("managed", "pinned", "device", "pageable"):
+                to, sources = _addresses(machine, arrays), _addresses(machine, arrays)
+                found = {
+                    kind
+                    for kind, address in sources.items()
+                    if _waits(machine, partial(way, machine, order, to[target], address))
+                }
+                if found != set(waits.get(target, "").split()):
+                    problems.append(f"{way.__name__}, order {order} to {target}: waits for {found}")
     assert not problems, "\n".join(problems)

@@ -31,6 +31,7 @@ from ..copies import (
     Box,
     BoxCopy,
     BoxSide,
+    Memory,
     ReadyCopy,
     copy_boxes,
     copy_bytes,
@@ -38,6 +39,7 @@ from ..copies import (
     copy_of_bytes,
     host_side,
     look_at,
+    memory_of,
     side_in_array,
 )
 from ..device_state import DeviceState
@@ -310,7 +312,7 @@ class CopyCalls(DriverCalls):
             move = copy_of_bytes(
                 self._state, int(dst), int(src), size, to_host=True, from_host=True
             )
-            self._submit_ordered(stream, move, order)
+            self._submit_batch(stream, [(move, order)])
         return OK
 
     @call
@@ -340,7 +342,7 @@ class CopyCalls(DriverCalls):
         stream = self._stream_of_batch(h_stream)
         if op is None or flags:
             raise invalid_value("the copy is null" if op is None else f"flags {flags:#x}")
-        self._submit_ordered(stream, self._box_of(op), _order_of(op))
+        self._submit_batch(stream, [(self._box_of(op), _order_of(op))])
         return OK
 
     def _stream_of_batch(self, handle: CUstream) -> Stream:
@@ -360,11 +362,29 @@ class CopyCalls(DriverCalls):
     def _submit_batch(self, stream: Stream, copies: Sequence[tuple[ReadyCopy, int]]) -> None:
         for copy, _ in copies:
             look_at(copy, later=False)
+        waits = any(self._is_waited_for(copy, order) for copy, order in copies)
+        if waits:
+            self._state.operations.queue.reject_to_wait(stream)
         for copy, order in reversed(copies):
             self._submit_ordered(stream, copy, order)
+        if waits:
+            self._state.operations.wait_for_stream(stream)
+
+    def _is_waited_for(self, copy: ReadyCopy, order: int) -> bool:
+        """Return whether a batch with this copy returns once it is complete.
+
+        Measured with driver 580, as no manual says it.
+        """
+        source = memory_of(self._state, copy.source, takes_host=False)
+        target = memory_of(self._state, copy.target, takes_host=False)
+        if order == _DURING_CALL:
+            return source is Memory.DEVICE or (
+                source is Memory.PAGE_LOCKED and target is not Memory.PAGEABLE
+            )
+        return order == _IN_STREAM and (source, target) == (Memory.PAGEABLE, Memory.DEVICE)
 
     def _submit_ordered(self, stream: Stream, copy: ReadyCopy, order: int) -> None:
-        """Queue a copy whose source may be read by `order`, and wait for nothing.
+        """Queue a copy whose source may be read by `order`.
 
         A source that may be read early is read at the call, so that a missing wait is found. Host
         memory that must stay unchanged is watched instead.

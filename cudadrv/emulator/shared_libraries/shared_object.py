@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 _ENDS_USE: Final = re.compile(
-    "Destroy|Free|Unload|Release|Unregister|Unmap|Shutdown|Synchronize|(Push|Pop|Set)Current"
+    "Destroy|Free|Unload|Release|Unregister|Unmap|Unbind|Detach|Close|Shutdown|CtxReset|Disable"
+    "|ProfilerStop|Synchronize|(Push|Pop|Set)Current"
 )
 
 

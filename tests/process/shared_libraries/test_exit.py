@@ -58,13 +58,15 @@ _AT_EXIT: Final = """
 #include <stdlib.h>
 int cuInit(unsigned), cuGetErrorName(int, const char **), cuGetErrorString(int, const char **);
 int cuCtxGetCurrent(void **), cuMemFree_v2(unsigned long), cuCtxSynchronize(void);
+int cuCtxDetach(void *), cuIpcCloseMemHandle(unsigned long), cuProfilerStop(void);
 static void report(const char *who) {
   const char *name = "unset", *text = "unset", *unknown = "unset"; void *context = 0;
   int codes[] = {cuGetErrorName(801, &name), cuGetErrorString(801, &text),
                  cuGetErrorName(9999, &unknown), cuGetErrorName(4, 0), cuCtxGetCurrent(&context),
-                 cuMemFree_v2(16), cuCtxSynchronize()};
+                 cuMemFree_v2(16), cuCtxSynchronize(), cuCtxDetach(context),
+                 cuIpcCloseMemHandle(16), cuProfilerStop()};
   printf("%s:", who);
-  for (int at = 0; at < 7; at++) printf(" %d", codes[at]);
+  for (int at = 0; at < 10; at++) printf(" %d", codes[at]);
   printf(" %s %s %d\\n", name, text, unknown == 0); fflush(stdout);
 }
 static void handler(void) { report("handler"); }
@@ -82,6 +84,6 @@ ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
 print(ctypes.CDLL({str(library)!r}, mode=1).begin(), flush=True)
 """
     ended = run("-m", "cudadrv", "emulate", "python", "-c", program)
-    line = "0 0 1 0 4 0 0 CUDA_ERROR_NOT_SUPPORTED operation not supported 1"
+    line = "0 0 1 0 4 0 0 0 0 0 CUDA_ERROR_NOT_SUPPORTED operation not supported 1"
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.splitlines() == ["0", f"handler: {line}", f"destructor: {line}"]
