@@ -68,9 +68,9 @@ def png(pixels: Pixels) -> bytes:
     rows = np.insert(pixels.reshape(height, width * 3), 0, 0, axis=1)  # each without a filter
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(
-            ">I", zlib.crc32(kind + data)
-        )  # fmt: skip
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     body = zlib.compress(rows.astype(np.uint8).tobytes(), 9)

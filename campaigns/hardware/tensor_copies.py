@@ -85,7 +85,7 @@ def replaced_maps_case() -> Case:
         "ld.param.u64 g,[T]; add.u64 g,g,256; mov.u32 r,copy; setp.lt.u32 v,t,32;",
         "mad.wide.u32 x,t,4,m; @v ld.b32 w,[x]; mad.lo.u32 r,t,4,r; @v st.shared.b32 [r],w;",
         "mad.lo.u32 w,t,4,s; bar.sync 0; mov.u32 r,copy; ld.param.u64 m,[G];",
-    ]  # fmt: skip
+    ]
     for index, (field, t, value, nbytes) in enumerate(_REPLACEMENTS):
         lines += [
             f"mov.u32 r,copy; @q tensormap.replace.tile.{field}.shared::cta.b1024.{t} [r],{value};",

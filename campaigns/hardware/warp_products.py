@@ -95,7 +95,7 @@ def warp_products_case(number: int) -> Case:
     buffers = [
         *(Buffer(kind, _STAGED) for kind in inputs),
         *(Buffer("zero", rows * columns * _nbytes(each.result), "u4") for each in products),
-    ]  # fmt: skip
+    ]
     text = "\n".join((
         ".version 9.0", ".target sm_90", ".address_size 64", f".visible .entry K({parameters})",
         "{", ".reg .b64 x;", *lines, "ret;", "}", "",

@@ -48,8 +48,7 @@ def difference(program: Program, seed: int) -> str:
         # A second launch meets what the first one left in the caches.
         for name, data in given.items():
             runner.set(places[name], data)
-        runner.launch("k", program.grid, program.block, *places.values(),
-                       limits=limits)  # fmt: skip
+        runner.launch("k", program.grid, program.block, *places.values(), limits=limits)
     pieces = {places[name]: bytearray(data.tobytes()) for name, data in given.items()}
     blocks: Sequence[int] = range(program.grid)
     if program.grid >= _MANY:

@@ -205,7 +205,7 @@ class Kernel(NotCopyable):
     name: ReadOnly[str] = ReadOnly("_name")
     parameter_bytes: ReadOnly[int] = ReadOnly("_parameter_bytes")
     parameters: ReadOnly[tuple[KernelParameter, ...]] = ReadOnly("_parameters")
-    signature: ReadOnly[ptx.KernelSignature] = ReadOnly("_signature")  # fmt: skip
+    signature: ReadOnly[ptx.KernelSignature] = ReadOnly("_signature")
 
     # An attribute, so that it can be a function generated for the stream and configuration of the
     # last call.

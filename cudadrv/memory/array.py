@@ -16,7 +16,7 @@ from typing import (
     TypeVar,
     cast,
     overload,
-)  # fmt: skip
+)
 
 import numpy as np
 

@@ -227,7 +227,7 @@ class BarrierClocks:
         ended: Stamps | Small,
         block: Stamps,
         warp: Stamps,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Have these threads release their work so far from now on.
 
         Args:

@@ -125,9 +125,7 @@ class ClusterShape:
         self.grid = grid
         self.extent = extent
         self.blocks: int = extent[0] * extent[1] * extent[2]
-        self.clusters: Dim3 = (
-            grid[0] // extent[0], grid[1] // extent[1], grid[2] // extent[2]
-        )  # fmt: skip
+        self.clusters: Dim3 = (grid[0] // extent[0], grid[1] // extent[1], grid[2] // extent[2])
 
     def block(self, number: int) -> Dim3:
         """The coordinates of the launch's block number `number`."""

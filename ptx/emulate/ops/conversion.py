@@ -39,9 +39,7 @@ from ptx.isa.model import Instruction, Vector
 
 _INTEGERS = tuple(f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64))
 _operation = partial(operation, section="cvt")
-FORMATS: dict[str, Format] = {
-    "f16": ieee.F16, "bf16": ieee.BF16, "f32": ieee.F32, "f64": ieee.F64
-}  # fmt: skip
+FORMATS: dict[str, Format] = {"f16": ieee.F16, "bf16": ieee.BF16, "f32": ieee.F32, "f64": ieee.F64}
 HALVES = ("f16", "bf16")
 _FLAGS = ("ftz", "sat", "relu", "satfinite")
 

@@ -246,9 +246,7 @@ _SRGB_DIGITS = """
     9XC A0W A4G A80 ABK AF4 AIO AM8 APS ATC AWW B0G B40 B7K BB4 BGG BK0 BNK BR4 BUO BY8 C1S C5C
     CCG CG0 CJK CN4
 """
-_SRGB = np.array(
-    [int(digits, 36) for digits in _SRGB_DIGITS.split()], dtype=np.uint16
-)  # fmt: skip
+_SRGB = np.array([int(digits, 36) for digits in _SRGB_DIGITS.split()], dtype=np.uint16)
 
 
 def elements_of(image: TexelImage, dtype: np.dtype[Any]) -> NDArray[Any]:
