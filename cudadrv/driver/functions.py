@@ -9,8 +9,12 @@ Words of parameters:
 - `int`, `uint`, `short`, `byte`, `float`.
 - `size`: 8 bytes (handles, addresses, sizes). `bytes` is the size of memory that the call uses.
 - `text`: ends with a NUL. `stream`: a stream's handle.
-- `*NAME`: a pointer to a structure of cuda.bindings. `=N`: a structure of N bytes.
+- `*NAME`: a pointer to a structure of cuda.bindings. `*NAME=N` has N bytes. `=N`: one of N bytes.
 - `@NAME`: a structure of 64 opaque bytes, passed by value.
+- `location`: a CUmemLocation, passed by value. `*location`: a pointer to one.
+- `image`: what a module is loaded from.
+- `WORD[N]`: a pointer to an array, whose count is parameter N. Words of elements are `size`, `int`,
+  `*NAME=N`, `location`, `access` (CUmemAccessDesc) and `edge` (CUgraphEdgeData).
 
 `>` marks a pointer to a result, `&` a pointer to memory that the call reads. Texts and marked
 pointers may not be null, except after a `?`, as in `>?size`.
@@ -141,11 +145,11 @@ cuLaunchHostFunc 10000 stream size size
 cuLaunchHostFunc_v2 13010 stream size size uint
 cuStreamAddCallback 5000 stream size size uint
 cuStreamAttachMemAsync 6000 stream size size uint
-cuStreamBatchMemOp 8000 stream uint size uint
-cuStreamBatchMemOp_v2 11070 stream uint size uint
+cuStreamBatchMemOp 8000 stream uint *CUstreamBatchMemOpParams=48[1] uint
+cuStreamBatchMemOp_v2 11070 stream uint *CUstreamBatchMemOpParams=48[1] uint
 cuStreamBeginCapture_v2 10010 stream int
 cuStreamBeginCapture 10000 stream
-cuStreamBeginCaptureToGraph 12030 stream size size size size int
+cuStreamBeginCaptureToGraph 12030 stream size size[4] edge[4] size int
 cuStreamCopyAttributes 11000 stream stream
 cuStreamCreate 2000 >size uint
 cuStreamCreateWithPriority 5050 >size uint int
@@ -166,8 +170,8 @@ cuStreamIsCapturing 10000 stream >int
 cuStreamQuery 2000 stream
 cuStreamSetAttribute 11000 stream int *CUkernelNodeAttrValue
 cuStreamSynchronize 2000 stream ; hot wait
-cuStreamUpdateCaptureDependencies 11030 stream size size uint
-cuStreamUpdateCaptureDependencies_v2 12030 stream size size size uint ; suffixed
+cuStreamUpdateCaptureDependencies 11030 stream size[2] size uint
+cuStreamUpdateCaptureDependencies_v2 12030 stream size[3] edge[3] size uint ; suffixed
 cuStreamWaitEvent 3020 stream size uint ; hot
 cuStreamWaitValue32 8000 stream size uint uint
 cuStreamWaitValue32_v2 11070 stream size uint uint
@@ -185,8 +189,8 @@ cuMemcpy2DAsync_v2 3020 size stream
 cuMemcpy2DUnaligned_v2 3020 size ; ptds
 cuMemcpy3D_v2 3020 *CUDA_MEMCPY3D ; ptds
 cuMemcpy3DAsync_v2 3020 *CUDA_MEMCPY3D stream ; copy
-cuMemcpy3DBatchAsync 12080 size size size size stream
-cuMemcpy3DBatchAsync_v2 13000 size size size stream
+cuMemcpy3DBatchAsync 12080 size *CUDA_MEMCPY3D_BATCH_OP=112[0] size size stream
+cuMemcpy3DBatchAsync_v2 13000 size *CUDA_MEMCPY3D_BATCH_OP=112[0] size stream
 cuMemcpy3DPeer 4000 *CUDA_MEMCPY3D_PEER ; ptds
 cuMemcpy3DPeerAsync 4000 *CUDA_MEMCPY3D_PEER stream ; copy
 cuMemcpy3DWithAttributesAsync 13020 *CUDA_MEMCPY3D_BATCH_OP size stream
@@ -195,8 +199,8 @@ cuMemcpyAtoA_v2 3020 size size size size size ; ptds
 cuMemcpyAtoD_v2 3020 size size size size ; ptds
 cuMemcpyAtoH_v2 3020 size size size size ; ptds
 cuMemcpyAtoHAsync_v2 3020 size size size size stream
-cuMemcpyBatchAsync 12080 size size size size size size size size stream
-cuMemcpyBatchAsync_v2 13000 size size size size size size size stream ; copy
+cuMemcpyBatchAsync 12080 &size[3] &size[3] &size[3] size &*CUmemcpyAttributes=24[6] &size[6] size size stream
+cuMemcpyBatchAsync_v2 13000 &size[3] &size[3] &size[3] size &*CUmemcpyAttributes=24[6] &size[6] size stream ; copy
 cuMemcpyDtoA_v2 3020 size size size size ; ptds
 cuMemcpyDtoD_v2 3020 size size size ; ptds
 cuMemcpyDtoDAsync_v2 3020 size size bytes stream ; hot copy
@@ -229,7 +233,7 @@ cuIpcOpenMemHandle_v2 11000 >size @CUipcMemHandle uint
 cuMemAddressFree 10020 size size ; frees
 cuMemAddressReserve 10020 >size size size size size
 cuMemAdvise 8000 size size int int
-cuMemAdvise_v2 12020 size size int size ; suffixed
+cuMemAdvise_v2 12020 size size int location ; suffixed
 cuMemAlloc_v2 3020 >size bytes ; allocation
 cuMemAllocAsync 11020 >size bytes stream ; hot allocation
 cuMemAllocFromPoolAsync 11020 >size bytes size stream ; allocation
@@ -237,8 +241,8 @@ cuMemAllocHost_v2 3020 >size size
 cuMemAllocManaged 6000 >size size uint
 cuMemAllocPitch_v2 3020 >size >size size size uint
 cuMemCreate 10020 >size size *CUmemAllocationProp size
-cuMemDiscardAndPrefetchBatchAsync 13000 size size size size size size size stream ; copy
-cuMemDiscardBatchAsync 13000 size size size size stream ; copy
+cuMemDiscardAndPrefetchBatchAsync 13000 &size[2] &size[2] size &location[5] &size[5] size size stream ; copy
+cuMemDiscardBatchAsync 13000 &size[2] &size[2] size size stream ; copy
 cuMemExportToShareableHandle 10020 >int size int size
 cuMemFree_v2 3020 size ; frees allocation
 cuMemFreeAsync 11020 size stream ; hot frees allocation
@@ -247,9 +251,9 @@ cuMemGetAddressRange_v2 3020 >?size >?size size
 cuMemGetAccess 10020 >size *CUmemLocation size
 cuMemGetAllocationGranularity 10020 >size *CUmemAllocationProp int
 cuMemGetAllocationPropertiesFromHandle 10020 >=32 size
-cuMemGetDefaultMemPool 13000 >size size int
+cuMemGetDefaultMemPool 13000 >size *location int
 cuMemGetInfo_v2 3020 >?size >?size
-cuMemGetMemPool 13000 >size size int
+cuMemGetMemPool 13000 >size *location int
 cuMemHostAlloc 2020 >size bytes uint ; allocation
 cuMemHostGetDevicePointer_v2 3020 >size size uint
 cuMemHostGetFlags 2030 >uint size
@@ -262,22 +266,22 @@ cuMemPoolCreate 11020 >size *CUmemPoolProps
 cuMemPoolDestroy 11020 size ; frees
 cuMemPoolExportPointer 11020 >=64 size
 cuMemPoolExportToShareableHandle 11020 >int size int size
-cuMemPoolGetAccess 11020 >int size size
+cuMemPoolGetAccess 11020 >int size *location
 cuMemPoolGetAttribute 11020 size int >byte
 cuMemPoolImportFromShareableHandle 11020 >size size int size
 cuMemPoolImportPointer 11020 >size size *CUmemPoolPtrExportData
-cuMemPoolSetAccess 11020 size size size
+cuMemPoolSetAccess 11020 size access[2] size
 cuMemPoolSetAttribute 11020 size int &byte
 cuMemPoolTrimTo 11020 size size
 cuMemPrefetchAsync 8000 size size int stream
-cuMemPrefetchAsync_v2 12020 size bytes size uint stream ; suffixed copy
-cuMemPrefetchBatchAsync 13000 size size size size size size size stream ; copy
+cuMemPrefetchAsync_v2 12020 size bytes location uint stream ; suffixed copy
+cuMemPrefetchBatchAsync 13000 &size[2] &size[2] size &location[5] &size[5] size size stream ; copy
 cuMemRangeGetAttribute 8000 >byte size int size size
-cuMemRangeGetAttributes 8000 &size &size &int size size size
+cuMemRangeGetAttributes 8000 &size[3] &size[3] &int[3] size size size
 cuMemRelease 10020 size ; frees
 cuMemRetainAllocationHandle 11000 >size size
-cuMemSetAccess 10020 size size size size
-cuMemSetMemPool 13000 size int size
+cuMemSetAccess 10020 size size access[3] size
+cuMemSetMemPool 13000 *location int size
 cuMemUnmap 10020 size size ; frees
 cuMulticastAddDevice 12010 size int
 cuMulticastBindAddr 12010 size size size size size
@@ -293,8 +297,8 @@ cuDestroyExternalSemaphore 10000 size ; frees
 cuExternalMemoryGetMappedBuffer 10000 >size size *CUDA_EXTERNAL_MEMORY_BUFFER_DESC
 cuImportExternalMemory 10000 >size *CUDA_EXTERNAL_MEMORY_HANDLE_DESC
 cuImportExternalSemaphore 10000 >size *CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC
-cuSignalExternalSemaphoresAsync 10000 size size uint stream
-cuWaitExternalSemaphoresAsync 10000 size size uint stream
+cuSignalExternalSemaphoresAsync 10000 size[2] *CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS=144[2] uint stream
+cuWaitExternalSemaphoresAsync 10000 size[2] *CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS=144[2] uint stream
 # OpenGL
 cuGLCtxCreate 2000 >?size uint int
 cuGLCtxCreate_v2 3020 >?size uint int
@@ -323,7 +327,7 @@ cuGraphicsUnregisterResource 3000 size ; frees
 # Arrays, textures, surfaces and tensor maps
 cuArray3DCreate_v2 3020 >size *CUDA_ARRAY3D_DESCRIPTOR
 cuArray3DGetDescriptor_v2 3020 >=40 size
-cuArrayCreate_v2 3020 >size &byte
+cuArrayCreate_v2 3020 >size &*CUDA_ARRAY_DESCRIPTOR=24
 cuArrayDestroy 2000 size ; frees
 cuArrayGetDescriptor_v2 3020 >=24 size
 cuMipmappedArrayCreate 5000 >size *CUDA_ARRAY3D_DESCRIPTOR uint
@@ -367,16 +371,16 @@ cuLibraryGetGlobal 12000 >?size >?size size text
 cuLibraryGetKernel 12000 >size size text
 cuLibraryGetKernelCount 12040 >uint size
 cuLibraryGetModule 12000 >size size
-cuLibraryLoadData 12000 >size &byte size size uint size size uint
-cuLibraryLoadFromFile 12000 >size text size size uint size size uint
+cuLibraryLoadData 12000 >size &image int[4] size[4] uint int[7] size[7] uint
+cuLibraryLoadFromFile 12000 >size text int[4] size[4] uint int[7] size[7] uint
 cuLibraryUnload 12000 size ; frees
 cuLinkAddData_v2 6050 size int &byte size ?text uint size size
 cuLinkAddData 5050 size int &byte size ?text uint size size
 cuLinkAddFile_v2 6050 size int text uint size size
 cuLinkAddFile 5050 size int text uint size size
 cuLinkComplete 5050 size >size >?size ; compilation
-cuLinkCreate_v2 6050 uint size size >size
-cuLinkCreate 5050 uint size size >size
+cuLinkCreate_v2 6050 uint int[0] size[0] >size
+cuLinkCreate 5050 uint int[0] size[0] >size
 cuLinkDestroy 5050 size
 cuModuleEnumerateFunctions 12040 >size uint size
 cuModuleGetFunction 2000 >size size text
@@ -384,9 +388,9 @@ cuModuleGetFunctionCount 12040 >uint size
 cuModuleGetGlobal_v2 3020 >?size >?size size text
 cuModuleGetLoadingMode 11070 >int
 cuModuleLoad 2000 >size text
-cuModuleLoadData 2000 >size &byte ; compilation
-cuModuleLoadDataEx 2010 >size &byte uint size size ; compilation
-cuModuleLoadFatBinary 2000 >size &byte
+cuModuleLoadData 2000 >size &image ; compilation
+cuModuleLoadDataEx 2010 >size &image uint int[2] size[2] ; compilation
+cuModuleLoadFatBinary 2000 >size &image
 cuModuleUnload 2000 size ; frees
 cuOccupancyAvailableDynamicSMemPerBlock 10020 >size size int int
 cuOccupancyMaxActiveBlocksPerMultiprocessor 6050 >int size int size
@@ -400,21 +404,21 @@ cuParamSeti 2000 size int uint
 cuParamSetSize 2000 size uint
 cuParamSetv 2000 size int &byte uint
 # Graphs
-cuGraphAddChildGraphNode 10000 >size size size size size
-cuGraphAddDependencies 10000 size size size size
-cuGraphAddDependencies_v2 12030 size size size size size ; suffixed
-cuGraphAddEmptyNode 10000 >size size size size
-cuGraphAddEventRecordNode 11010 >size size size size size
-cuGraphAddEventWaitNode 11010 >size size size size size
-cuGraphAddHostNode 10000 >size size size size size
-cuGraphAddKernelNode_v2 12000 >size size size size size
-cuGraphAddKernelNode 10000 >size size size size size
-cuGraphAddMemAllocNode 11040 >size size size size &byte
-cuGraphAddMemFreeNode 11040 >size size size size size
-cuGraphAddMemcpyNode 10000 >size size size size size size
-cuGraphAddMemsetNode 10000 >size size size size size size
-cuGraphAddNode 12020 >size size size size size
-cuGraphAddNode_v2 12030 >size size size size size size ; suffixed
+cuGraphAddChildGraphNode 10000 >size size size[3] size size
+cuGraphAddDependencies 10000 size size[3] size[3] size
+cuGraphAddDependencies_v2 12030 size size[4] size[4] edge[4] size ; suffixed
+cuGraphAddEmptyNode 10000 >size size size[3] size
+cuGraphAddEventRecordNode 11010 >size size size[3] size size
+cuGraphAddEventWaitNode 11010 >size size size[3] size size
+cuGraphAddHostNode 10000 >size size size[3] size size
+cuGraphAddKernelNode_v2 12000 >size size size[3] size size
+cuGraphAddKernelNode 10000 >size size size[3] size size
+cuGraphAddMemAllocNode 11040 >size size size[3] size &byte
+cuGraphAddMemFreeNode 11040 >size size size[3] size size
+cuGraphAddMemcpyNode 10000 >size size size[3] size size size
+cuGraphAddMemsetNode 10000 >size size size[3] size size size
+cuGraphAddNode 12020 >size size size[3] size *CUgraphNodeParams=256
+cuGraphAddNode_v2 12030 >size size size[4] edge[4] size *CUgraphNodeParams=256 ; suffixed
 cuGraphChildGraphNodeGetGraph 10000 size >size
 cuGraphClone 10000 >size size
 cuGraphConditionalHandleCreate 12030 >size size size uint uint
@@ -431,7 +435,7 @@ cuGraphExecKernelNodeSetParams_v2 12000 size size size
 cuGraphExecKernelNodeSetParams 10010 size size size
 cuGraphExecMemcpyNodeSetParams 10020 size size size size
 cuGraphExecMemsetNodeSetParams 10020 size size size size
-cuGraphExecNodeSetParams 12020 size size size
+cuGraphExecNodeSetParams 12020 size size *CUgraphNodeParams=256
 cuGraphExecUpdate_v2 12000 size size size
 cuGraphExecUpdate 10020 size size >?size >?uint
 cuGraphGetEdges 10000 size size size &size
@@ -444,7 +448,7 @@ cuGraphHostNodeSetParams 10000 size size
 cuGraphInstantiate 10000 >size size size size size
 cuGraphInstantiate_v2 11000 >size size size size size
 cuGraphInstantiateWithFlags 11040 >size size size ; name=cuGraphInstantiate
-cuGraphInstantiateWithParams 12000 >size size &size ; ptsz compilation
+cuGraphInstantiateWithParams 12000 >size size &*CUDA_GRAPH_INSTANTIATE_PARAMS=32 ; ptsz compilation
 cuGraphKernelNodeCopyAttributes 11000 size size
 cuGraphKernelNodeGetAttribute 11000 size int >=64
 cuGraphKernelNodeGetParams 10000 size >=56
@@ -471,10 +475,10 @@ cuGraphNodeGetParams 13020 size >=256
 cuGraphNodeGetToolsId 13010 size >size
 cuGraphNodeGetType 10000 size >int
 cuGraphNodeSetEnabled 11060 size size uint
-cuGraphNodeSetParams 12020 size size
+cuGraphNodeSetParams 12020 size *CUgraphNodeParams=256
 cuGraphReleaseUserObject 11030 size size uint
-cuGraphRemoveDependencies 10000 size size size size
-cuGraphRemoveDependencies_v2 12030 size size size size size ; suffixed
+cuGraphRemoveDependencies 10000 size size[3] size[3] size
+cuGraphRemoveDependencies_v2 12030 size size[4] size[4] edge[4] size ; suffixed
 cuGraphRetainUserObject 11030 size size uint uint
 cuGraphUpload 11010 size stream ; launch
 cuUserObjectCreate 11030 >size size size uint uint

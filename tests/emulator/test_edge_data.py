@@ -25,12 +25,14 @@ from cudadrv.driver._api import (
     CUresult,
     CUstream,
 )
+from cudadrv.driver.functions import forms
 from cudadrv.emulator import Emulator
-from cudadrv.emulator.shared_libraries import graphs as of_c
+from cudadrv.emulator.shared_libraries.signature import signature
 
 from .calls import code, ok
 from .handles import RELAXED, a_function, a_stream, params as empty
 
+FORMS: Final = {form.symbol: signature(form) for form in forms()}
 NOT_SUPPORTED: Final = int(CUresult.CUDA_ERROR_NOT_SUPPORTED)
 INVALID: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 # The bytes of CUgraphEdgeData: from a port, to a port, type, zeros.
@@ -88,6 +90,14 @@ def address(memory: ctypes.Array[ctypes.c_char] | None) -> int:
     return 0 if memory is None else ctypes.addressof(memory)
 
 
+def through_c(api: Emulator, symbol: str, *arguments: int) -> int:
+    """Call as callers of C do, with numbers and addresses, which the words of the table read."""
+    form = FORMS[symbol]
+    given = [(at, each) for at, each in enumerate(form.parameters) if not each.is_result]
+    read = [each.read(arguments, at, per_thread=False) for at, each in given]
+    return code(getattr(api, form.name)(*read))
+
+
 def add_edge(p: Place, data: Data | None) -> int:
     return code(p.api.cuGraphAddDependencies(p.graph, [p.first], [p.then], edges_of(data), 1))
 
@@ -115,37 +125,33 @@ def update_capture(p: Place, data: Data | None) -> int:
 def add_edge_of_c(p: Place, data: Data | None) -> int:
     first, then, memory = array_of(p.first), array_of(p.then), bytes_of(data)
     ends = ctypes.addressof(first), ctypes.addressof(then)
-    function = of_c.GRAPHS.by_symbol["cuGraphAddDependencies_v2"]
-    return function(p.api, int(p.graph), *ends, address(memory), 1)
+    return through_c(p.api, "cuGraphAddDependencies_v2", int(p.graph), *ends, address(memory), 1)
 
 
 def remove_edge_of_c(p: Place, data: Data | None) -> int:
     ok(p.api.cuGraphAddDependencies(p.graph, [p.first], [p.then], None, 1))
     first, then, memory = array_of(p.first), array_of(p.then), bytes_of(data)
     ends = ctypes.addressof(first), ctypes.addressof(then)
-    function = of_c.GRAPHS.by_symbol["cuGraphRemoveDependencies_v2"]
-    return function(p.api, int(p.graph), *ends, address(memory), 1)
+    return through_c(p.api, "cuGraphRemoveDependencies_v2", int(p.graph), *ends, address(memory), 1)
 
 
 def add_node_of_c(p: Place, data: Data | None) -> int:
     first, result, memory = array_of(p.first), array_of(), bytes_of(data)
     places = ctypes.addressof(result), int(p.graph), ctypes.addressof(first), address(memory)
-    function = of_c.GRAPHS.by_symbol["cuGraphAddNode_v2"]
-    return function(p.api, *places, 1, p.of_then.getPtr())
+    return through_c(p.api, "cuGraphAddNode_v2", *places, 1, p.of_then.getPtr())
 
 
 def begin_capture_of_c(p: Place, data: Data | None) -> int:
     first, memory = array_of(p.first), bytes_of(data)
-    function = of_c.GRAPHS.by_symbol["cuStreamBeginCaptureToGraph"]
     places = int(p.stream), int(p.graph), ctypes.addressof(first), address(memory)
-    return function(p.api, *places, 1, int(RELAXED))
+    return through_c(p.api, "cuStreamBeginCaptureToGraph", *places, 1, int(RELAXED))
 
 
 def update_capture_of_c(p: Place, data: Data | None) -> int:
     ok(p.api.cuStreamBeginCaptureToGraph(p.stream, p.graph, None, None, 0, RELAXED))
     first, memory = array_of(p.first), bytes_of(data)
-    function = of_c.GRAPHS.by_symbol["cuStreamUpdateCaptureDependencies_v2"]
-    return function(p.api, int(p.stream), ctypes.addressof(first), address(memory), 1, 0)
+    arguments = int(p.stream), ctypes.addressof(first), address(memory), 1, 0
+    return through_c(p.api, "cuStreamUpdateCaptureDependencies_v2", *arguments)
 
 
 # Each call, and whether it knows the second node.

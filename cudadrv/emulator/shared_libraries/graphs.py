@@ -8,60 +8,26 @@ from collections.abc import Callable
 from typing import Final
 
 from ...driver._api import CUgraphNodeParams, CUgraphNodeType
-from ..caller_memory import mapped, view_at
-from ..edge_data import NBYTES, edge_data_at
+from ..caller_memory import view_at
+from ..edge_data import NBYTES
 from ..emulator import Emulator
-from .handlers import (
-    INVALID_VALUE,
-    Handler,
-    Handlers,
-    bytes_at,
-    call,
-    passed_on,
-    put_bytes,
-    put_size,
-    sizes_at,
-    structures_at,
-)
+from .caller_structures import bytes_at, structures_at
+from .handlers import INVALID_VALUE, Handler, Handlers, call, passed_on, put_bytes, put_size
 
 GRAPHS: Final = Handlers()
-_PARAMS_BYTES: Final = 256  # sizeof(CUgraphNodeParams), of which a union begins at 16
 _KERNEL_BYTES, _COPY_BYTES, _FILL_BYTES, _HOST_BYTES, _ALLOC_BYTES = 72, 200, 40, 16, 120
 _ADDRESS_OFFSET: Final = 112  # of dptr in CUDA_MEM_ALLOC_NODE_PARAMS
 _Type = CUgraphNodeType
-_UNION: Final = 16
+_UNION: Final = 16  # the offset of a union in CUgraphNodeParams
 
 
 @GRAPHS("cuGraphAddNode")
 def add_node(
-    api: Emulator, result: int, graph: int, dependencies: int, count: int, params: int
-) -> int:
+    api: Emulator, result: int, graph: int, dependencies: list[int], count: int,
+    params: CUgraphNodeParams | None,
+) -> int:  # fmt: skip
     """Add a node of any kind; the parameters receive its allocation or body."""
-    return add_node_with_edges(api, result, graph, dependencies, 0, count, params)
-
-
-@GRAPHS("cuGraphAddNode_v2")
-def add_node_with_edges(
-    api: Emulator, result: int, graph: int, dependencies: int, edges: int, count: int, params: int
-) -> int:
-    """Same, with the data of edges."""
-    node_params = CUgraphNodeParams(_ptr=mapped(params, _PARAMS_BYTES)) if params else None
-    nodes, data = sizes_at(dependencies, count), edge_data_at(edges, count)
-    return passed_on(api, "cuGraphAddNode", (graph, nodes, data, count, node_params), result)
-
-
-@GRAPHS("cuGraphNodeSetParams")
-def change_node(api: Emulator, node: int, params: int) -> int:
-    """Change the parameters of a node; its kind stays."""
-    node_params = CUgraphNodeParams(_ptr=mapped(params, _PARAMS_BYTES)) if params else None
-    return int(call(api, "cuGraphNodeSetParams", node, node_params)[0])
-
-
-@GRAPHS("cuGraphExecNodeSetParams")
-def change_step(api: Emulator, executable: int, node: int, params: int) -> int:
-    """Same in an executable."""
-    node_params = CUgraphNodeParams(_ptr=mapped(params, _PARAMS_BYTES)) if params else None
-    return int(call(api, "cuGraphExecNodeSetParams", executable, node, node_params)[0])
+    return passed_on(api, "cuGraphAddNode", (graph, dependencies, None, count, params), result)
 
 
 def _kernel(params: int) -> bytes:
@@ -84,6 +50,14 @@ def _handle(value: int) -> bytes:
     return struct.pack("<Q", value)
 
 
+def _params_of(kind: int, union: bytes) -> CUgraphNodeParams:
+    """Return parameters of a node: its kind, and the bytes of their union."""
+    params = CUgraphNodeParams()
+    content = struct.pack("<i12x", int(kind)) + union
+    ctypes.memmove(int(params.getPtr()), content, len(content))
+    return params
+
+
 class NodeKind:
     """The functions of one kind of node.
 
@@ -96,33 +70,32 @@ class NodeKind:
         self._number = number
         self._read = read
 
-    def _params(self, arguments: tuple[int, ...]) -> ctypes.Array[ctypes.c_char]:
-        head = struct.pack("<i12x", int(self._number))
-        return ctypes.create_string_buffer(head + self._read(*arguments), _PARAMS_BYTES)
+    def _params(self, arguments: tuple[int, ...]) -> CUgraphNodeParams:
+        return _params_of(self._number, self._read(*arguments))
 
     def add(
-        self, api: Emulator, result: int, graph: int, dependencies: int, count: int, *arguments: int
-    ) -> int:
+        self, api: Emulator, result: int, graph: int, dependencies: list[int], count: int,
+        *arguments: int,
+    ) -> int:  # fmt: skip
         """Add a node."""
         if arguments and not arguments[0]:
             return INVALID_VALUE
-        memory = self._params(arguments)
-        return add_node(api, result, graph, dependencies, count, ctypes.addressof(memory))
+        return add_node(api, result, graph, dependencies, count, self._params(arguments))
 
     def change(self, api: Emulator, node: int, *arguments: int) -> int:
         """Change a node; a copy or a fill belongs to the current context."""
         if not arguments[0]:
             return INVALID_VALUE
         needs_context = self._read in (_copy, _fill)
-        memory = self._params((*arguments, 0) if needs_context else arguments)
-        return change_node(api, node, ctypes.addressof(memory))
+        params = self._params((*arguments, 0) if needs_context else arguments)
+        return int(call(api, "cuGraphNodeSetParams", node, params)[0])
 
     def change_step(self, api: Emulator, executable: int, node: int, *arguments: int) -> int:
         """Change a node of an executable."""
         if not arguments[0]:
             return INVALID_VALUE
-        memory = self._params(arguments)
-        return change_step(api, executable, node, ctypes.addressof(memory))
+        params = self._params(arguments)
+        return int(call(api, "cuGraphExecNodeSetParams", executable, node, params)[0])
 
 
 _KERNEL: Final = NodeKind(_Type.CU_GRAPH_NODE_TYPE_KERNEL, _kernel)
@@ -156,7 +129,9 @@ for _symbol, _function in (
 
 
 @GRAPHS("cuGraphAddEmptyNode")
-def add_empty_node(api: Emulator, result: int, graph: int, dependencies: int, count: int) -> int:
+def add_empty_node(
+    api: Emulator, result: int, graph: int, dependencies: list[int], count: int
+) -> int:
     """Add a node that does nothing."""
     kind = NodeKind(_Type.CU_GRAPH_NODE_TYPE_EMPTY, bytes)
     return kind.add(api, result, graph, dependencies, count)
@@ -164,49 +139,26 @@ def add_empty_node(api: Emulator, result: int, graph: int, dependencies: int, co
 
 @GRAPHS("cuGraphAddMemAllocNode")
 def add_allocation(
-    api: Emulator, result: int, graph: int, dependencies: int, count: int, params: int
+    api: Emulator, result: int, graph: int, dependencies: list[int], count: int, params: int
 ) -> int:
     """Add a node that allocates; the parameters receive the address."""
-    memory = ctypes.create_string_buffer(
-        struct.pack("<i12x", int(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC))
-        + bytes_at(params, _ALLOC_BYTES),
-        _PARAMS_BYTES,
-    )
-    code = add_node(api, result, graph, dependencies, count, ctypes.addressof(memory))
-    put_bytes(params + _ADDRESS_OFFSET, memory.raw[16 + _ADDRESS_OFFSET : 24 + _ADDRESS_OFFSET])
+    native = _params_of(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC, bytes_at(params, _ALLOC_BYTES))
+    code = add_node(api, result, graph, dependencies, count, native)
+    address = int(native.getPtr()) + _UNION + _ADDRESS_OFFSET
+    put_bytes(params + _ADDRESS_OFFSET, ctypes.string_at(address, 8))
     return code
 
 
 @GRAPHS("cuGraphAddDependencies")
-def add_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
-    """Add edges between nodes."""
-    return add_edges_with_data(api, graph, first, then, 0, count)
-
-
-@GRAPHS("cuGraphAddDependencies_v2")
-def add_edges_with_data(
-    api: Emulator, graph: int, first: int, then: int, edges: int, count: int
-) -> int:
-    """Same, with the data of edges."""
-    pairs = sizes_at(first, count), sizes_at(then, count)
-    data = edge_data_at(edges, count)
-    return int(call(api, "cuGraphAddDependencies", graph, *pairs, data, count)[0])
+def add_edges(api: Emulator, graph: int, first: list[int], then: list[int], count: int) -> int:
+    """Add ordinary edges between nodes."""
+    return int(call(api, "cuGraphAddDependencies", graph, first, then, None, count)[0])
 
 
 @GRAPHS("cuGraphRemoveDependencies")
-def remove_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
-    """Remove edges between nodes."""
-    return remove_edges_with_data(api, graph, first, then, 0, count)
-
-
-@GRAPHS("cuGraphRemoveDependencies_v2")
-def remove_edges_with_data(
-    api: Emulator, graph: int, first: int, then: int, edges: int, count: int
-) -> int:
-    """Same, with the data of edges."""
-    pairs = sizes_at(first, count), sizes_at(then, count)
-    data = edge_data_at(edges, count)
-    return int(call(api, "cuGraphRemoveDependencies", graph, *pairs, data, count)[0])
+def remove_edges(api: Emulator, graph: int, first: list[int], then: list[int], count: int) -> int:
+    """Remove ordinary edges between nodes."""
+    return int(call(api, "cuGraphRemoveDependencies", graph, first, then, None, count)[0])
 
 
 @GRAPHS("cuGraphGetEdges")
@@ -231,29 +183,10 @@ def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int,
     return int(code)
 
 
-@GRAPHS("cuStreamBeginCaptureToGraph")
-def capture_to_graph(
-    api: Emulator, stream: int, graph: int, dependencies: int, edges: int, count: int, mode: int
-) -> int:
-    """Record later work of a stream into an existing graph."""
-    nodes, data = sizes_at(dependencies, count), edge_data_at(edges, count)
-    arguments = (stream, graph, nodes, data, count, mode)
-    return int(call(api, "cuStreamBeginCaptureToGraph", *arguments)[0])
-
-
 @GRAPHS("cuStreamUpdateCaptureDependencies")
-def change_tip(api: Emulator, stream: int, dependencies: int, count: int, flags: int) -> int:
+def change_tip(api: Emulator, stream: int, dependencies: list[int], count: int, flags: int) -> int:
     """Set the nodes that the next operation of a capture comes after."""
-    return change_tip_with_edges(api, stream, dependencies, 0, count, flags)
-
-
-@GRAPHS("cuStreamUpdateCaptureDependencies_v2")
-def change_tip_with_edges(
-    api: Emulator, stream: int, dependencies: int, edges: int, count: int, flags: int
-) -> int:
-    """Same, with the data of edges."""
-    nodes, data = sizes_at(dependencies, count), edge_data_at(edges, count)
-    arguments = (stream, nodes, data, count, flags)
+    arguments = (stream, dependencies, None, count, flags)
     return int(call(api, "cuStreamUpdateCaptureDependencies", *arguments)[0])
 
 

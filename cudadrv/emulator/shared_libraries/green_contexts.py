@@ -10,16 +10,8 @@ from ..caller_memory import mapped, view_at
 from ..calls.call import state_of
 from ..calls.green_context import GroupCountCalls
 from ..emulator import Emulator
-from .handlers import (
-    INVALID_VALUE,
-    Handlers,
-    call,
-    passed_on,
-    put_bytes,
-    put_size,
-    put_uint,
-    structures_at,
-)
+from .caller_structures import structures_at
+from .handlers import INVALID_VALUE, Handlers, call, passed_on, put_bytes, put_size, put_uint
 
 GREEN_CONTEXTS: Final = Handlers()
 _BYTES: Final = 144  # sizeof(CUdevResource), of CUDA 12 and 13

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ...driver._api import CUresult
-from ..call_error import invalid_value
-from ..caller_memory import is_readable, mapped
+from ..caller_memory import mapped
 from ..emulator import Emulator
 
 Handler = Callable[..., int]
@@ -63,59 +61,6 @@ def put_bytes(address: int, data: bytes) -> None:
     """Write bytes, unless the address is null."""
     if address:
         ctypes.memmove(mapped(address, len(data)), data, len(data))
-
-
-# Beyond every real count. Such a number of elements may be readable, by chance, and would take all
-# memory.
-_MOST_ELEMENTS: Final = 1 << 24
-_SMALL: Final = 4096
-
-
-def sizes_at(address: int, count: int) -> list[int]:
-    """Return an array of 8-byte integers.
-
-    Raises:
-        CallError: as `structures_at`.
-    """
-    return _integers_at(address, count, "Q", 8)
-
-
-def ints_at(address: int, count: int) -> list[int]:
-    """Return an array of 4-byte integers, such as options and attributes.
-
-    Raises:
-        CallError: as `structures_at`.
-    """
-    return _integers_at(address, count, "i", 4)
-
-
-def _integers_at(address: int, count: int, form: str, nbytes: int) -> list[int]:
-    elements = structures_at(address, nbytes, count)
-    data = ctypes.string_at(address, nbytes * count) if elements else b""
-    return list(struct.unpack(f"{count}{form}", data))
-
-
-def structures_at(address: int, nbytes: int, count: int) -> range:
-    """Return the addresses of an array of structures, each of so many bytes.
-
-    Raises:
-        CallError: CUDA_ERROR_INVALID_VALUE, as its elements cannot be read, or they are more than
-            any call has.
-    """
-    if count > _MOST_ELEMENTS or (count and not is_readable(address, nbytes * count)):
-        raise invalid_value(f"{address:#x} is no array of {count} elements")
-    return range(address, address + nbytes * count, nbytes)
-
-
-def bytes_at(address: int, nbytes: int) -> bytes:
-    """Return bytes of the caller.
-
-    Raises:
-        CallError: CUDA_ERROR_INVALID_VALUE, as they cannot be read.
-    """
-    if not address or (nbytes > _SMALL and not is_readable(address, nbytes)):
-        raise invalid_value(f"{address:#x} is no address of {nbytes} bytes")
-    return ctypes.string_at(mapped(address, nbytes), nbytes)
 
 
 class Texts:

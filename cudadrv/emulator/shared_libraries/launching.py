@@ -11,7 +11,8 @@ from ...driver._api import CUgraph, CUgraphExec, CUlaunchAttribute, CUresult
 from ..caller_memory import view_at
 from ..calls.call import state_of
 from ..emulator import Emulator
-from .handlers import Handlers, bytes_at, call, passed_on, put_size, put_uint, structures_at
+from .caller_structures import bytes_at, structures_at
+from .handlers import Handlers, call, passed_on, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
 # The nodes and edges that cuStreamGetCaptureInfo returned, by stream.

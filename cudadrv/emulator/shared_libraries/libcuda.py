@@ -171,7 +171,7 @@ class Libcuda:
 
         def wrapper(*arguments: Any) -> int:  # as ctypes has them, by the signature
             function = getattr(self.api, name)
-            code, *values = function(*[p.read(arguments[index], per_thread) for index, p in inputs])
+            code, *values = function(*[p.read(arguments, index, per_thread) for index, p in inputs])
             if not code:
                 for (index, parameter), value in zip(results, values, strict=True):
                     parameter.write(arguments[index], value)
@@ -180,17 +180,14 @@ class Libcuda:
         return wrapper
 
     def _special(self, form: Signature, handler: Handler, *, per_thread: bool) -> Handler:
-        """Return the handler, with the default stream of its variant."""
-        if not per_thread:
-            return lambda *arguments: handler(self.api, *arguments)
-        streams = [p.word == "stream" for p in form.parameters]
+        """Return the handler, which receives arguments as the emulator does, results by address."""
+        converted = [(index, p) for index, p in enumerate(form.parameters) if p.is_converted]
 
         def wrapper(*arguments: Argument) -> int:
-            resolved = [
-                (2 if is_stream and not value else value)
-                for value, is_stream in zip(arguments, streams, strict=True)
-            ]
-            return handler(self.api, *resolved)
+            values: list[object] = list(arguments)
+            for index, parameter in converted:
+                values[index] = parameter.read(arguments, index, per_thread)
+            return handler(self.api, *values)
 
         return wrapper
 

@@ -21,7 +21,8 @@ from ..calls.call import state_of
 from ..calls.device import pci_address
 from ..device_state import DeviceState
 from ..emulator import Emulator
-from .handlers import Texts, put_bytes, put_size, put_uint, structures_at
+from .caller_structures import structures_at
+from .handlers import Texts, put_bytes, put_size, put_uint
 from .library_files import LIBNVIDIA_ML, library_images
 from .nvml_events import XID, EventSets
 from .nvml_functions import ABSENT_NVML_FUNCTIONS, NVML_FUNCTIONS, NVML_NAMES

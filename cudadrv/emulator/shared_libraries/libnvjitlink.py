@@ -19,8 +19,9 @@ from ...driver.deferred_start import register_at_exit
 from ...driver.functions import read_table
 from ..call_error import CallError, invalid_value
 from ..caller_memory import text_at, view_at
+from .caller_structures import bytes_at, sizes_at
 from .elf_file import elf_image
-from .handlers import bytes_at, put_bytes, put_size, put_uint, sizes_at
+from .handlers import put_bytes, put_size, put_uint
 from .library_files import this_machine
 from .shared_object import SharedObject, guarded
 from .signature import Argument, Signature, signature

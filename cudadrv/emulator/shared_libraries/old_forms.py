@@ -15,10 +15,11 @@ from ptx.standard_streams import write_error
 from ...driver._api import CUgraphNodeType, CUresult, CUstreamCaptureMode
 from ...driver.functions import FunctionForm, forms
 from ..emulator import Emulator
+from .caller_structures import bytes_at
 from .graphs import NodeKind
-from .handlers import Handler, Handlers, bytes_at, call, put_size, put_uint
+from .handlers import Handler, Handlers, call, put_size, put_uint
 from .launching import capture_info, update_result
-from .loading import link_add_data, link_add_file, link_create
+from .loading import link_add_data, link_add_file
 
 OLD_FORMS: Final = Handlers()
 _INVALID_CONTEXT: Final = int(CUresult.CUDA_ERROR_INVALID_CONTEXT)
@@ -150,10 +151,7 @@ def update_executable(api: Emulator, executable: int, graph: int, node: int, res
     return code
 
 
-for _symbol, _function in (
-    ("cuLinkCreate", link_create), ("cuLinkAddData", link_add_data),
-    ("cuLinkAddFile", link_add_file),
-):  # fmt: skip
+for _symbol, _function in (("cuLinkAddData", link_add_data), ("cuLinkAddFile", link_add_file)):
     OLD_FORMS(_symbol)(_function)
 
 

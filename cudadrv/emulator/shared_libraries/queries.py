@@ -13,18 +13,8 @@ from ...driver._api import CUpointer_attribute, CUresult
 from ..call_error import result_text
 from ..caller_memory import view_at
 from ..emulator import Emulator
-from .handlers import (
-    INVALID_VALUE,
-    Handlers,
-    Texts,
-    bytes_at,
-    call,
-    ints_at,
-    put_bytes,
-    put_size,
-    put_uint,
-    sizes_at,
-)
+from .caller_structures import bytes_at, ints_at, sizes_at
+from .handlers import INVALID_VALUE, Handlers, Texts, call, put_bytes, put_size, put_uint
 
 QUERIES: Final = Handlers()
 _TEXTS: Final = Texts()

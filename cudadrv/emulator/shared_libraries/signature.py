@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...driver._api import OPAQUE_BYTES, driver, of_opaque_bytes
 from ...driver.functions import FunctionForm
 from ..caller_memory import mapped, text_at
+from .caller_structures import ARRAYS, VALUES, structures_at
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -34,7 +36,10 @@ _TYPES: Final[dict[str, Simple]] = {
     "short": ctypes.c_ushort,
     "byte": ctypes.c_ubyte,
     "text": ctypes.c_size_t,
+    "location": ctypes.c_size_t,
+    "image": ctypes.c_ubyte,
 }
+_ARRAY: Final = re.compile(r"(.+)\[(\d+)\]")
 
 
 class _Opaque(ctypes.Structure):
@@ -56,11 +61,13 @@ class CParameter:
         word: its type, without the marks before it.
         mark: `>` for the address of a result, `&` for one of memory that is read, or nothing.
         is_optional: whether an address or a text may be null.
+        count_at: of an array, the position of the parameter that has the number of elements.
     """
 
     word: str
     mark: str
     is_optional: bool
+    count_at: int | None = None
 
     @property
     def is_result(self) -> bool:
@@ -75,27 +82,51 @@ class CParameter:
     @property
     def c_type(self) -> Simple:
         """The ctypes type of the argument."""
-        if self.mark or self.word.startswith("*"):
+        if self.mark or self.word.startswith("*") or self.count_at is not None:
             return ctypes.c_size_t
         return _Opaque if self.word.startswith("@") else _TYPES[self.word]
 
     @property
     def nbytes(self) -> int:
         """The bytes that are surely used at an address; of a structure that is read, the first."""
-        if self.word.startswith("="):
-            return int(self.word[1:])
+        _, is_structure, nbytes = self.word.partition("=")
+        if is_structure:
+            return int(nbytes)
         return 8 if self.word.startswith("*") else ctypes.sizeof(_TYPES[self.word])
 
-    def read(self, argument: Argument | ctypes.Structure, per_thread: bool) -> object:
-        """Return the value that the emulator expects for the argument."""
+    @property
+    def is_converted(self) -> bool:
+        """Whether the emulator and handlers receive another value than the argument."""
+        is_value = self.word in VALUES or self.word[0] in "*@" or self.word == "stream"
+        return not self.is_result and (is_value or self.count_at is not None)
+
+    def read(self, arguments: Sequence[Any], index: int, per_thread: bool) -> object:
+        """Return the value that the emulator expects for its argument, that of this index.
+
+        Raises:
+            CallError: CUDA_ERROR_INVALID_VALUE, as an address is not mapped.
+        """
+        argument = arguments[index]
+        if self.count_at is not None:
+            return self._elements(argument, arguments[self.count_at])
         if isinstance(argument, ctypes.Structure):
             return of_opaque_bytes(getattr(driver, self.word[1:]), bytes(argument))
+        if self.word in VALUES:
+            return VALUES[self.word](argument)
         if self.word.startswith("*"):
-            # The bindings' own view of the caller's structure.
-            return getattr(driver, self.word[1:])(_ptr=argument) if argument else None
+            return self._structure(argument) if argument else None
         if self.word == "stream" and per_thread and not argument:
             return _PER_THREAD
         return argument
+
+    def _structure(self, address: int) -> object:
+        """Return the bindings' own view of the caller's structure."""
+        return getattr(driver, self.word[1:].partition("=")[0])(_ptr=address)
+
+    def _elements(self, address: int, count: int) -> object:
+        if self.word in ARRAYS:
+            return ARRAYS[self.word](address, count)
+        return [self._structure(at) for at in structures_at(address, self.nbytes, count)]
 
     def write(self, address: int, value: Any) -> None:  # a number, or a handle of the bindings
         """Write a result to the caller's address, unless that is null."""
@@ -141,7 +172,9 @@ class Signature:
     def addresses(self) -> tuple[tuple[int, int], ...]:
         """The positions of addresses with a mark, each with the least number of bytes there."""
         marked = ((at, p) for at, p in enumerate(self.parameters) if p.mark or p.word[0] == "*")
-        return tuple((at, parameter.nbytes) for at, parameter in marked)
+        return tuple(
+            (at, parameter.nbytes) for at, parameter in marked if parameter.count_at is None
+        )
 
     @cached_property
     def texts(self) -> tuple[int, ...]:
@@ -183,4 +216,6 @@ def signature(form: FunctionForm) -> Signature:
 def _parameter(text: str) -> CParameter:
     word = text.lstrip(">&?")
     marks = text.removesuffix(word)
-    return CParameter(word, marks.removesuffix("?"), "?" in marks)
+    array = _ARRAY.fullmatch(word)
+    count_at = int(array[2]) if array else None
+    return CParameter(array[1] if array else word, marks.removesuffix("?"), "?" in marks, count_at)

@@ -6,11 +6,13 @@ import inspect
 import re
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cudadrv.driver.functions import FunctionForm, forms, read_table, without_version
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.call_error import CallError
 from cudadrv.emulator.calls.call import value_count
 from cudadrv.emulator.shared_libraries.elf_file import HOOKS, MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.libcuda import HANDLERS
@@ -93,17 +95,33 @@ def test_every_function_of_the_bindings_is_exported() -> None:
 
 def test_a_structure_is_read_where_the_caller_has_it() -> None:
     form = parsed("cuMemPoolCreate 11020 >size *CUmemPoolProps")
-    assert form.parameters[1].read(0, per_thread=False) is None
+    assert form.parameters[1].read((0, 0), 1, per_thread=False) is None
     memory = ctypes.create_string_buffer(256)
     ctypes.c_uint.from_buffer(memory).value = 1
-    props = form.parameters[1].read(ctypes.addressof(memory), per_thread=False)
+    props = form.parameters[1].read((0, ctypes.addressof(memory)), 1, per_thread=False)
     assert int(getattr(props, "allocType")) == 1  # noqa: B009  # its type is the bindings'
 
 
 def test_a_default_stream_is_the_threads_own_only_in_its_variant() -> None:
     (stream,) = parsed("cuStreamSynchronize 2000 stream").parameters
-    assert [stream.read(0, per_thread=p) for p in (False, True)] == [0, 2]
-    assert [stream.read(7, per_thread=p) for p in (False, True)] == [7, 7]
+    assert [stream.read((0,), 0, per_thread=p) for p in (False, True)] == [0, 2]
+    assert [stream.read((7,), 0, per_thread=p) for p in (False, True)] == [7, 7]
+
+
+def test_an_array_has_as_many_elements_as_the_parameter_that_counts_them() -> None:
+    handles = (ctypes.c_size_t * 3)(5, 6, 7)
+    numbers = (ctypes.c_int * 6)(1, 0, 3, 1, 1, 0)
+    form = parsed("cuX 12000 size[2] access[3] size uint location")
+    arguments = (ctypes.addressof(handles), ctypes.addressof(numbers), 3, 2, 2 | 7 << 32)
+    read = [p.read(arguments, at, per_thread=False) for at, p in enumerate(form.parameters)]
+    first, second = (SimpleNamespace(type=1, id=device) for device in (0, 1))
+    assert read[0] == [5, 6, 7]
+    assert read[1] == [
+        SimpleNamespace(location=first, flags=3), SimpleNamespace(location=second, flags=0)
+    ]  # fmt: skip
+    assert read[2:] == [3, 2, SimpleNamespace(type=2, id=7)]
+    with pytest.raises(CallError, match="is no array of 2 elements"):
+        form.parameters[1].read((0, 0, 0, 2, 0), 1, per_thread=False)
 
 
 def test_functions_of_64_bit_arm_call_by_the_table_or_jump_to_the_result() -> None:
