@@ -277,12 +277,17 @@ def fits(spec: str, operands: Operands) -> Fits:
     match = SPEC.fullmatch(spec)
     if match is None:
         raise ValueError(f"{spec!r} is no kind of operand")
+    if spec in _PACKED:
+        return _part(_PACKED[spec], fits("N", operands))
+    return _fits_letter(match, operands)
+
+
+def _fits_letter(match: re.Match[str], operands: Operands) -> Fits:
+    """The test of an operand that a letter names, with its number, type or sink."""
     letter = match["letter"]
     if letter in _PARTS:
         whole = fits({"V": "N", "E": "d"}.get(letter, f"a{match['number']}"), operands)
         return _part(_PARTS[letter], whole, _SIGNS.get(letter, ("",)))
-    if spec in _PACKED:
-        return _part(_PACKED[spec], fits("N", operands))
     if letter == "S":  # a conversion narrows it
         is_wide = operands.types[1][1:] == "64"
         specials = ("%u64", "%u64h") if is_wide else ("%u32", "%u32h", "%u64", "%u64h")
