@@ -92,14 +92,18 @@ class FillCalls(DriverCalls):
         else:
             self._state.operations.wait_if_synchronous(address)
 
+    def _queue_fill(
+        self, address: CUdeviceptr, value: int, width: int, rows: Rows, stream: CUstream
+    ) -> None:
+        queue = self._state.handles.stream(stream)
+        fill_rows(self._state, int(address), value, width, rows, queue)
+
     @call
     def cuMemsetD8Async(
         self, dst_device: CUdeviceptr, uc: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` bytes."""
-        fill_rows(
-            self._state, int(dst_device), uc, 1, Rows(n), self._state.handles.stream(h_stream)
-        )
+        self._queue_fill(dst_device, uc, 1, Rows(n), h_stream)
         return OK
 
     @call
@@ -107,9 +111,7 @@ class FillCalls(DriverCalls):
         self, dst_device: CUdeviceptr, us: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` 16-bit values at a multiple of 2."""
-        fill_rows(
-            self._state, int(dst_device), us, 2, Rows(n), self._state.handles.stream(h_stream)
-        )
+        self._queue_fill(dst_device, us, 2, Rows(n), h_stream)
         return OK
 
     @call
@@ -117,9 +119,7 @@ class FillCalls(DriverCalls):
         self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` 32-bit values at a multiple of 4."""
-        fill_rows(
-            self._state, int(dst_device), ui, 4, Rows(n), self._state.handles.stream(h_stream)
-        )
+        self._queue_fill(dst_device, ui, 4, Rows(n), h_stream)
         return OK
 
     @call
@@ -134,14 +134,7 @@ class FillCalls(DriverCalls):
         /,
     ) -> tuple[CUresult]:
         """Set `width` bytes of each of `height` rows, `dst_pitch` bytes apart."""
-        fill_rows(
-            self._state,
-            int(dst_device),
-            uc,
-            1,
-            Rows(width, height, dst_pitch),
-            self._state.handles.stream(h_stream),
-        )
+        self._queue_fill(dst_device, uc, 1, Rows(width, height, dst_pitch), h_stream)
         return OK
 
     @call
@@ -156,14 +149,7 @@ class FillCalls(DriverCalls):
         /,
     ) -> tuple[CUresult]:
         """Same for 16-bit values, at multiples of 2."""
-        fill_rows(
-            self._state,
-            int(dst_device),
-            us,
-            2,
-            Rows(width, height, dst_pitch),
-            self._state.handles.stream(h_stream),
-        )
+        self._queue_fill(dst_device, us, 2, Rows(width, height, dst_pitch), h_stream)
         return OK
 
     @call
@@ -178,14 +164,7 @@ class FillCalls(DriverCalls):
         /,
     ) -> tuple[CUresult]:
         """Same for 32-bit values, at multiples of 4."""
-        fill_rows(
-            self._state,
-            int(dst_device),
-            ui,
-            4,
-            Rows(width, height, dst_pitch),
-            self._state.handles.stream(h_stream),
-        )
+        self._queue_fill(dst_device, ui, 4, Rows(width, height, dst_pitch), h_stream)
         return OK
 
 
