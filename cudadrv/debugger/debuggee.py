@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.debug.expression import Evaluator, ExpressionError
 from ptx.emulate.debug.frames import Frame
-from ptx.emulate.debug.stops import NEVER, CodePoint, Orders, Stop, StopHandler, Stops
+from ptx.emulate.debug.stops import CodePoint, Orders, Stop, StopHandler, Stops
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.watchers import process_watchers
@@ -123,7 +123,7 @@ class Debuggee(StopHandler):
         self._has_begun = False
         if self._can_go_back and not self.is_copy and is_due and may_copy:
             self._copy()
-        while not self.is_copy and self._connection.poll():
+        while self._connection.poll():  # a copy ends here if it is not wanted any more
             self._take(*self._receive())
 
     def holds(self, fibre: Fibre, positions: Index, condition: str) -> NDArray[np.bool_]:
@@ -235,5 +235,5 @@ class Debuggee(StopHandler):
         self.stops.orders = orders
         self.stops.found = None
         if self.is_copy:
-            self.stops.timer = NEVER
+            self.stops.timer = self.stops.time
             self.stops.resume()

@@ -356,17 +356,11 @@ class Debugger:
         searches = list(self._searches(earlier, now)) if is_go else [
             (copy, replace(plan, until=now)) for copy in reversed(earlier)  # may begin in any part
         ]  # fmt: skip
-        size = 1  # the last part alone, then others at once
-        while searches:
-            wave: list[tuple[_Copy, Plan]] = []
-            while searches and len(wave) < size and not (wave and wave[-1][1].since):
-                wave.append(searches.pop(0))
-            size = os.cpu_count() or 1
-            found = [stop for stop in self._search(wave) if stop is not None and stop.time < now]
-            if is_go:
-                found += [e for e in self._findings if wave[-1][0].time <= e.time < now]
-            if found:
-                return self._travel(max(found, key=lambda stop: stop.time))
+        # The last part alone, then all others at once.
+        for parts in (searches[:1], searches[1:]):
+            found = self._search(parts, now, is_go=is_go)
+            if found is not None:
+                return self._travel(found)
         first = Stop("entry", "nothing earlier can be repeated", earlier[0].time, self._thread())
         return self._travel(first)
 
@@ -398,18 +392,22 @@ class Debugger:
             if until > first or has_finding:
                 yield copy, Plan(until=until)
 
-    def _search(self, wave: list[tuple[_Copy, Plan]]) -> list[Stop | None]:
-        """Return the last stop in each of some parts."""
+    def _search(self, parts: list[tuple[_Copy, Plan]], now: int, *, is_go: bool) -> Stop | None:
+        """Return the last stop before a time in some parts, the latest of which is first."""
         connections = [
             self._wake(copy, self.wanted.orders(replace(plan, is_search=True)), findings=False)
-            for copy, plan in wave
+            for copy, plan in parts
         ]
-        found: list[Stop | None] = []
-        for connection in connections:
-            _, _, *stops = self._answer(connection)
-            connection.close()
-            found += stops[:1] or [None]
-        return found
+        stop: Stop | None = None
+        for connection, (copy, plan) in zip(connections, parts, strict=True):
+            if stop is None:
+                _, _, *found = self._answer(connection)
+                known = [e for e in (*found, *self._findings * is_go) if e is not None]
+                first = max(copy.time, plan.since)
+                inside = [each for each in known if first <= each.time < now]
+                stop = max(inside, key=lambda stop: stop.time, default=None)
+            connection.close()  # which ends a repetition that goes on
+        return stop
 
     def _wake(self, copy: _Copy, orders: Orders, *, findings: bool = True) -> Connection:
         """Let a copy repeat the time from it on; return the connection of what does it."""

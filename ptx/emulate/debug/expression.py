@@ -106,7 +106,7 @@ class Evaluator:
     def holds(self, text: str) -> NDArray[np.bool_]:
         """Return for which threads an expression holds."""
         value = np.asarray(self._number(self.evaluate(text)), dtype=np.bool_)
-        return np.broadcast_to(value, (len(self._frame.positions),))
+        return value if value.size == len(self._frame.positions) else self._all(value)
 
     def shown(self, result: Result) -> str:
         """Return the value of the first thread in words."""
