@@ -35,7 +35,7 @@ MOVES: Final[Mapping[str, Plan]] = {
 }  # fmt: skip
 """The words for going on; with "r" before them they go back."""
 _START_S: Final = 60
-_LOOK_S: Final = 0.5
+_LOOK_S: Final = 0.2
 
 
 class DebuggerError(CudadrvError):
@@ -318,9 +318,10 @@ class Debugger:
             self.pause()
             return self._answer(connection)
 
-    @staticmethod
-    def _answer(connection: Connection) -> tuple[Any, ...]:
+    def _answer(self, connection: Connection) -> tuple[Any, ...]:
         try:
+            while not connection.poll(_LOOK_S):
+                self._collect()  # so that there are never many copies
             answer: tuple[Any, ...] = connection.recv()
         except (EOFError, OSError):
             return "exited", None

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from cudadrv.debugger.debugger import MOST_COPIES, DebuggedProgram, Debugger
 
 from .client import Client
 from .programs import LONG, WRONG_INDEX
@@ -100,6 +105,55 @@ def test_a_running_kernel_pauses(long: Path) -> None:
         stop = editor.stopped("stepBack", threadId=stop["threadId"], granularity="instruction")
         assert stop["reason"] == "step"
         editor.request("disconnect")
+
+
+def test_few_copies_of_a_process_exist_and_none_survives(long: Path) -> None:
+    if not Path("/proc/self/stat").is_file():
+        pytest.skip("needs the list of processes in /proc")
+    debugger = Debugger(DebuggedProgram(str(long)))
+    group = debugger.process.pid
+    runner = threading.Thread(target=debugger.move, args=("continue",))
+    runner.start()
+    most = 0
+    for _ in range(50):
+        time.sleep(0.1)
+        most = max(most, len(processes_of(group)))
+    debugger.close()
+    runner.join(60)
+    assert 2 < most <= 1 + MOST_COPIES + 4  # and those that have not connected, or end just now
+    end = time.monotonic() + 60
+    while processes_of(group) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not processes_of(group)
+
+
+def processes_of(group: int) -> list[str]:
+    """Return the processes of a group that have not ended."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state != "Z":
+                found.append(file.parent.name)
+    return found
+
+
+def test_the_port_serves_one_editor(long: Path) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cudadrv", "debug", "--port", "0"], stderr=subprocess.PIPE, text=True
+    )
+    assert server.stderr is not None
+    port = int(server.stderr.readline().rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)) as first:
+        with (
+            pytest.raises(OSError),  # noqa: PT011  # refused, or closed at once
+            socket.create_connection(("127.0.0.1", port), timeout=60) as second,
+        ):
+            second.recv(1)
+            raise ConnectionResetError
+        first.sendall(b"Content-Length: 2\r\n\r\n{}")
+    assert server.wait(60) == 0
+    server.stderr.close()
 
 
 def test_a_client_of_vs_code_debugs(tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ def test_a_missing_barrier_is_found(tmp_path: Path) -> None:
         assert "race" in stop["text"]
         assert f"reverse.cu:{line_of(MISSING_BARRIER, 'tile[i] = x[i];')}" in stop["text"]
         assert editor.console("info barriers") == "no thread waits at a barrier"  # 2
-        frame = editor.top(stop)["id"]  # 3
+        top = editor.top(stop)  # 3
+        frame, lines = top["id"], MISSING_BARRIER.splitlines()
+        reader = lines.index("    int other = tile[blockDim.x - 1 - i];") + 1
+        assert top["line"] == reader  # before the second access
         place = editor.request("dataBreakpointInfo", name="tile[blockDim.x - 1 - i]", frameId=frame)
         editor.request(
             "setDataBreakpoints", breakpoints=[{"dataId": place["dataId"], "accessType": "write"}]

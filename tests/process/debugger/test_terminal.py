@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -46,12 +48,16 @@ NEIGHBOUR = """extern "C" __global__ void shift(int* x, int* out) {
 """
 
 
-def debug(folder: Path, program: str, *commands: str, options: tuple[str, ...] = ()) -> list[str]:
+def debug(
+    folder: Path, program: str, *commands: str, options: tuple[str, ...] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:  # fmt: skip
     """Return what the commands say, one text for each; the last is of the end."""
     (folder / "commands").write_text("\n".join(commands))
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "debug", *options, "--commands", "commands", program],
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        env=os.environ | dict(environment),
     )  # fmt: skip
     return [part.partition("\n")[2].rstrip() for part in done.stdout.split("(cudadrv) ")[1:]]
 
@@ -142,6 +148,18 @@ def test_the_writers_of_an_element_are_found_over_launches(tmp_path: Path) -> No
     ]  # fmt: skip
     assert [text for text in said if text.isdigit()] == ["103", "3", "0", "3", "103"]
     assert said[-1].endswith("the program ended with status 0")
+
+
+def test_a_system_without_fork_goes_forwards(tmp_path: Path) -> None:
+    (tmp_path / "smooth.py").write_text(WRONG_INDEX)
+    (tmp_path / "sitecustomize.py").write_text("import os\ndel os.fork, os.killpg\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    commands = ["break smooth", "continue", "next", "rnext", "print i", "continue", "rcontinue"]
+    said = debug(tmp_path, "smooth.py", *commands, environment={"PYTHONPATH": path})
+    reason = "nothing before this instruction can be repeated: this system has no fork"
+    assert (said[3], said[6]) == (reason, reason)
+    assert said[4] == "0"
+    assert said[5].startswith("exception: out-of-bounds read of 4 bytes")
 
 
 def test_a_process_without_a_debugger_imports_none_of_it(tmp_path: Path) -> None:
