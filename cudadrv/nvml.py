@@ -469,20 +469,21 @@ class NvmlDevice:
 
 
 class NvmlEvents:
-    """Events of a device since it was registered for them; from `NvmlDevice.events`.
+    """Events of a device since it was registered for them; from `NvmlDevice.events`."""
 
-    Attributes:
-        kinds: the kinds that are reported.
-    """
-
-    __slots__ = ("__weakref__", "_free", "_library", "_set", "kinds")
+    __slots__ = ("__weakref__", "_free", "_kinds", "_library", "_set")
 
     def __init__(self, library: Nvml, device: object, kinds: NvmlEventKind) -> None:
         self._library = library
-        self.kinds: NvmlEventKind = kinds
+        self._kinds = kinds
         self._set = library.call("nvmlEventSetCreate")
         self._free = weakref.finalize(self, _free_events, library, self._set, os.getpid())
         library.call("nvmlDeviceRegisterEvents", device, kinds.value, self._set)
+
+    @property
+    def kinds(self) -> NvmlEventKind:
+        """The kinds that are reported."""
+        return self._kinds
 
     def wait(self, seconds: float) -> NvmlEvent | None:
         """Wait for the next event, and return it; None after this time.
