@@ -71,7 +71,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ),
         (
             "errors",
-            "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border cudadrv.lazy_names",
+            "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border cudadrv.lazy_names "
+            "cudadrv.freezing",
         ),
     ),
     "ptx": _rooms(

@@ -2,9 +2,10 @@
 
     python -m tools.release OUT [--oldest]
 
-It leaves the distributions of cudadrv and of the stubs in OUT, or stops at the first step that
-fails. `build` and `twine` are in the extra `dev`. By hand remain: the version in
-`cudadrv/version.py`, its heading and date in CHANGELOG.md, `tox`, and the upload.
+It leaves the distributions of cudadrv and of the stubs in OUT, with a bill of materials of each
+wheel, or stops at the first step that fails. `build` and `twine` are in the extra `dev`. By hand
+remain: the version in `cudadrv/version.py`, its heading and date in CHANGELOG.md, `tox`, the
+upload, and then the version and the hash in `recipe/recipe.yaml`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import sys
 import tempfile
 import venv
 from pathlib import Path
+
+from . import bill_of_materials
 
 ROOT = Path(__file__).parent.parent
 SELF_TEST = ("-m", "cudadrv", "selftest")
@@ -40,6 +43,8 @@ def main() -> int:
         build(out, projects)
         check_reproducible(out, projects)
     run(sys.executable, "-m", "twine", "check", "--strict", *map(str, sorted(out.iterdir())))
+    for wheel in sorted(out.glob("*.whl")):
+        bill_of_materials.write(wheel)
     try_installed(out)
     if arguments.oldest:
         run(sys.executable, "-m", "tox", "-e", "oldest")

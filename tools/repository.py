@@ -22,6 +22,7 @@ FILES: Final = (
     "CONTRIBUTING.md",
     "docs",
     "action.yml",
+    "recipe/recipe.yaml",
 )
 """Files, and folders with pages, that may name the repository."""
 _NAME: Final = re.compile(r"[\w.-]+/[\w.-]+")
