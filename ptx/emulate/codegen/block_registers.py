@@ -1,20 +1,31 @@
 """The registers of one basic block as Python variables: loaded when first read, stored at its end.
 
 Integer sums are deferred until their value is needed. If a sum is only an address, its constant and
-its array stay apart in `Addresses`, and the sum is never computed.
+its array stay apart in `Addresses`, and the sum is never computed. So are products of an index and
+a power of two.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ptx.emulate.codegen.scope import Constants, FunctionScope
-from ptx.emulate.model.addresses import Addresses, same_address
+from ptx.emulate.model.addresses import Addresses, same_address, scaled
 from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Immediate, Operand, Register
 
 _LONGEST_CHAIN = 8  # sums of sums that are put off together
 _Terms = tuple[Operand, Operand]  # a Register or an Immediate each
+
+
+class _Product(NamedTuple):
+    """A 32-bit register of a kind, times 2**shift, in 64 bits."""
+
+    factor: Register
+    kind: str
+    shift: int
 
 
 class BlockRegisters:
@@ -34,7 +45,7 @@ class BlockRegisters:
         self._kinds: dict[int, str] = {}
         self._views: dict[int, dict[str, str]] = {}
         self._addresses: dict[int, str] = {}
-        self._pending: dict[int, _Terms] = {}
+        self._pending: dict[int, _Terms | _Product] = {}
         self._depths: dict[int, int] = {}
         self._constants: dict[int, np.generic] = {}
         self._dependents: dict[int, list[int]] = {}
@@ -130,12 +141,34 @@ class BlockRegisters:
         self._written.add(number)
         return True
 
+    def write_product(self, number: int, factor: Register, kind: str, shift: int) -> bool:
+        """Let a 64-bit register be a product that is computed when needed, as `write_sum` does.
+
+        False where it cannot be put off, or is block-invariant: that one is computed once.
+        """
+        source = self._numbers[factor.name]
+        if (
+            self._scope.width[number] != 8
+            or self._scope.width[source] != 4
+            or self.slot is not None
+        ):
+            return False
+        self._forget(number)
+        self._pending[number] = _Product(factor, kind, shift)
+        self._dependents.setdefault(source, []).append(number)
+        self._kinds[number] = f"{kind[0]}64"
+        self._written.add(number)
+        return True
+
     def addresses(self, number: int) -> str:
         """The name of the `Addresses` in a register."""
         addresses = self._addresses.get(number)
         if addresses is None:
             pending = self._pending.get(number)
-            if pending is not None:
+            if isinstance(pending, _Product):
+                factor = self.read(self._numbers[pending.factor.name], pending.kind)
+                expression = f"{self._scope.bind(scaled, 'scaled')}({factor}, {pending.shift})"
+            elif pending is not None:
                 left, right = (self._addresses_of(term) for term in pending)
                 expression = f"{left}.plus({right})"
             elif self._scope.invariants:
@@ -173,6 +206,12 @@ class BlockRegisters:
         if pending is None:
             return
         self._depths.pop(number, None)
+        if isinstance(pending, _Product):
+            factor = self.read(self._numbers[pending.factor.name], pending.kind)
+            wide = f"{factor}.astype({self._constants_of.dtype(self._kinds[number])})"
+            shift = self._constants_of.number(pending.shift, self._kinds[number])
+            self._compute(number, f"({wide} << {shift})", None)
+            return
         kind = self._sum_kind(number)
         left, right = (self._term(term, kind) for term in pending)
         self._compute(number, f"{left} + {right}", self._slots.pop(number, None))

@@ -235,6 +235,18 @@ class Emitter:
             return False
         return self._registers.write_sum(self._numbers[operand.name], left, right)
 
+    def scale_later(self, operand: Operand, factor: Operand, kind: str, shift: int) -> bool:
+        """Put off the 64-bit product of a 32-bit register and 2**shift, as `add_later` a sum.
+
+        False where it cannot be put off.
+        """
+        if self.instruction.guard is not None or not isinstance(operand, Register):
+            return False
+        if not isinstance(factor, Register):
+            return False
+        number = self._numbers[operand.name]
+        return self._registers.write_product(number, factor, kind, shift)
+
     def leave(self, expression: str) -> None:
         """Store the registers that are live after this block; return the next block, or GONE."""
         self.flush(self.live_out)

@@ -137,6 +137,59 @@ class Varying:
         return start
 
 
+class Scaled(Varying):
+    """The part of an address that is 32-bit values times a power of two, such as an index times 4.
+
+    Its bounds and element indices come from the values. The products are computed if need be.
+    """
+
+    __slots__ = ("_shift", "_values")
+
+    def __init__(self, values: NDArray[Any], shift: int) -> None:
+        super().__init__(values)
+        self._values: NDArray[Any] = values
+        self._shift: int = shift
+        del self.array  # until something reads it
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        if name != "array":
+            raise AttributeError(name)
+        self.array = self._values.astype(np.int64) << self._shift
+        return self.array
+
+    def bounds(self) -> tuple[int, int, int]:
+        """As for products: least, greatest, and the OR of all, exact in its lowest set bit."""
+        if self._bounds is None:
+            values, line, shift = self._values, self.line(), self._shift
+            if line is not None:
+                first, step = line
+                self._bounds = (first, first + step * (len(values) - 1), first | step)
+            else:
+                least, greatest, ored = int(_min(values)), int(_max(values)), int(_or(values))
+                self._bounds = least << shift, greatest << shift, ored << shift
+        return self._bounds
+
+    def line(self) -> tuple[int, int] | None:
+        """The first product and the step if the products rise by a constant step, else None."""
+        if self._line == 0:
+            line = _line_of(self._values)
+            self._line = line and (line[0] << self._shift, line[1] << self._shift)
+        return self._line
+
+    def index(self, shift: int) -> Index:
+        """The products divided by 2**shift."""
+        if shift == self._shift and shift not in self._indices:
+            self._indices[shift] = self._values.astype(np.intp)
+        return super().index(shift)
+
+    def distances(self, shift: int) -> Index:
+        """The products less the least one, divided by 2**shift."""
+        if shift == self._shift and shift not in self._distances:
+            least = self.bounds()[0] >> shift
+            self._distances[shift] = np.subtract(self._values, least, dtype=np.intp)
+        return super().distances(shift)
+
+
 def _rises(values: NDArray[Any], step: int) -> bool:
     return bool((values[1:] - values[:-1] >= step).all())
 
@@ -222,6 +275,13 @@ def addresses_in(value: Any) -> Addresses:  # a NumPy array or scalar of any 32-
     wide = value.dtype.itemsize == 8
     signed = value.view(np.int64 if wide else np.int32)
     return Addresses(int(signed), None) if value.ndim == 0 else Addresses(0, Varying(signed))
+
+
+def scaled(values: Any, shift: int) -> Addresses:  # an array or scalar of s32 or u32
+    """The addresses that are 32-bit values times 2**shift, in 64 bits."""
+    if values.ndim == 0:
+        return Addresses(int(values) << shift, None)
+    return Addresses(0, Scaled(values, shift))
 
 
 def same_address(address: int) -> Addresses:

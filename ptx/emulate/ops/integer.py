@@ -146,6 +146,13 @@ def product_of(e: Emitter, i: Instruction) -> tuple[str, str]:
 
 
 def _multiply(e: Emitter, i: Instruction) -> None:
+    target, source, factor = i.operands
+    if "wide" in i.modifiers and isinstance(factor, Immediate):
+        kind, value = type_suffix(i), factor.value
+        is_power = 0 < value < 1 << 31 and value.bit_count() == 1
+        shift = value.bit_length() - 1
+        if kind[1:] == "32" and is_power and e.scale_later(target, source, kind, shift):
+            return
     product, kind = product_of(e, i)
     e.assign(i.operands[0], kind, product)
 
