@@ -61,7 +61,7 @@ class Stream(StreamMemory):
 
     __slots__ = ()
 
-    context: ReadOnly[Context]
+    context: ReadOnly[Context] = ReadOnly("_context")
 
     def record(self, *, timing: bool = True) -> Event:
         """Return a new event at this point of the stream."""
