@@ -22,7 +22,7 @@ class KeptVariables:
     Args:
         module: the module.
         names: its variables, as the PTX names them.
-        stream: for copies.
+        stream: for copies; the host waits before and after, since launches may have another one.
     """
 
     def __init__(self, module: Module, names: tuple[str, ...], stream: Stream) -> None:
@@ -32,6 +32,7 @@ class KeptVariables:
         self._snapshots = [self._snapshot()]
 
     def _snapshot(self) -> _Words:
+        self._stream.context.synchronize()
         parts = [self._stream.to_host(array) for array in self._arrays]
         words = [part[: part.nbytes // 4 * 4].view(np.uint32) for part in parts]
         return np.concatenate(words) if words else np.zeros(0, np.uint32)
@@ -86,3 +87,4 @@ class KeptVariables:
             part: Any = array[: count * 4]
             self._stream.copy(part, words[first : first + count].view(np.uint8))
             first += count
+        self._stream.synchronize()

@@ -74,7 +74,8 @@ class VerifyOptions:
 def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str = "") -> Verdict:
     """Verify a case: draw examples, run each under the checks, and shrink the failures.
 
-    One seed gives the same examples each time, if the limit of seconds does not end it.
+    One seed gives the same examples each time, if the limit of seconds does not end it. Hypothesis
+    also draws constants of the local modules that are imported.
 
     Args:
         case: the case.
