@@ -57,7 +57,8 @@ class KernelLibrary:
     """
 
     __slots__ = (
-        "__weakref__", "_caches", "_found", "_instances", "_only_label", "_options", "_sources",
+        "__weakref__", "_caches", "_found", "_instances", "_label_of", "_only_label", "_options",
+        "_sources",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +84,13 @@ class KernelLibrary:
             self._instances[self._label(label)] = border.sequence_of(
                 f"KernelLibrary: instances of {label}", names, str
             )
+        # The label of each instance that one source declares.
+        declared = [(name, label) for label in self._sources for name in self._instances[label]]
+        self._label_of = {
+            name: label
+            for name, label in declared
+            if [each for each, _ in declared].count(name) == 1
+        }
         # The cache of a label and of the one instance that is not declared; "" for the others.
         self._caches: dict[tuple[str, str], PtxModuleCache] = {}
         # The cache in which the kernel of a label and a name was found.
@@ -97,7 +105,7 @@ class KernelLibrary:
         Args:
             context: of the device that runs it.
             name: the kernel's, or a template instance as C++ writes it: "scale<float>".
-            source: the label of its source; None if there is one.
+            source: the label of its source; None if there is one, or if one declares the instance.
 
         Raises:
             ArgumentValueError: no source has the label, or there are several and none is given.
@@ -107,6 +115,8 @@ class KernelLibrary:
             OSError: the file of the source cannot be read.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
+        if source is None and not self._only_label and name.__class__ is str:
+            source = self._label_of.get(name)
         label = self._only_label if source is None else source
         if label.__class__ is str and name.__class__ is str:
             cache = self._found.get((label, name))

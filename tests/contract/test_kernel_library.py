@@ -154,6 +154,29 @@ def test_what_is_missing_is_named_with_what_exists(context: cudadrv.Context) -> 
     assert result(library.kernel(context, "seven", "b.cu")) == 7
 
 
+def test_an_instance_that_one_source_declares_needs_no_label(context: cudadrv.Context) -> None:
+    source = "template <typename T> __global__ void {}(T* x) {{ *x = {}; }}"
+    library = KernelLibrary(
+        {"a.cu": source.format("one", 1), "b.cu": source.format("two", 2)},
+        instances={"a.cu": ["one<int>"], "b.cu": ["two<int>", "two<float>"]},
+    )
+    stream = context.new_stream()
+    for name, value in {"one<int>": 1, "two<float>": 2}.items():
+        kernel = library.kernel(context, name)
+        assert kernel is library.kernel(context, name)
+        x = stream.zeros(1, np.int32 if "int" in name else np.float32)
+        kernel.launch(stream, cudadrv.LaunchConfig(1, 1), x)
+        assert stream.to_host(x).tolist() == [value]
+    with pytest.raises(ArgumentValueError, match="several"):
+        library.kernel(context, "one<float>")
+    both = KernelLibrary(
+        {"a.cu": source.format("one", 1), "b.cu": source.format("one", 2)},
+        instances={"a.cu": ["one<int>"], "b.cu": ["one<int>"]},
+    )
+    with pytest.raises(ArgumentValueError, match="several"):
+        both.kernel(context, "one<int>")
+
+
 def test_wrong_arguments_are_rejected_when_they_are_given(context: cudadrv.Context) -> None:
     wrong: list[tuple[Any, ...]] = [
         (None,), ("text",), ({"a": None},), ({"a": 3},), ({3: SCALE},), ({"a": lambda x: x},),
