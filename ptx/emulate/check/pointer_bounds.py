@@ -18,6 +18,8 @@ class PointerBounds(Observer):
         self._params = launch.param_bytes
         self._shared_bytes = launch.shared_bytes
         self._known: dict[tuple[Site, str], tuple[Span, ...]] = {}
+        # By parameter, and version of the memory: several instructions access one array.
+        self._by_parameter: dict[tuple[int, int], list[Span]] = {}
 
     def spans(self, site: Site, space: str) -> tuple[Span, ...]:
         """Return the bounds of an access to a space; an empty tuple if they are unknown."""
@@ -35,7 +37,10 @@ class PointerBounds(Observer):
                 end = origin.end or self._shared_bytes
                 spans.append(Span(origin.start, end, f"the variable {origin.name}"))
                 continue
-            arrays = self._arrays(origin)
+            key = origin.parameter, self._memory.version
+            arrays = self._by_parameter.get(key)
+            if arrays is None:
+                arrays = self._by_parameter[key] = self._arrays(origin)
             if not arrays:
                 return ()
             spans += arrays
