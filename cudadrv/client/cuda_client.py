@@ -447,14 +447,22 @@ class CudaClient:
             arena_bytes = border.integer("CudaClient.capture_graph: arena_bytes", arena_bytes)
         if arena_bytes is not None and arena_bytes <= 0:
             raise InvalidValueError(f"a capture arena of {arena_bytes} bytes: more than 0")
-        stream, allocator = self._stream, self._allocator
-        if stream.capturing:
-            raise InvalidValueError(f"capture_graph within a capture of {stream!r}")
-        period = CapturePeriod(wait_limit("CudaClient.capture_graph", wait_limit_s))
+        if self._stream.capturing:
+            raise InvalidValueError(f"capture_graph within a capture of {self._stream!r}")
+        graph, arena = self._captured(
+            fn, arena_bytes, wait_limit("CudaClient.capture_graph", wait_limit_s)
+        )
+        return CapturedGraph(graph, self._stream, inputs, outputs, arena)
+
+    def _captured(
+        self, fn: Callable[[CudaClient], object], arena_bytes: int | None, wait_limit_s: float
+    ) -> tuple[Graph, DeviceBuffer | None]:
+        """Return the graph of what `fn` launches, and its arena, with a frozen allocator."""
+        allocator, period = self._allocator, CapturePeriod(wait_limit_s)
         try:
             allocator._freeze(period)
             arena = None if arena_bytes is None else self._installed_arena(arena_bytes)
-            with stream.capture(wait_limit_s=wait_limit_s) as graph:
+            with self._stream.capture(wait_limit_s=wait_limit_s) as graph:
                 fn(self)
                 allocator.free_captured()
         except BaseException:
@@ -467,7 +475,7 @@ class CudaClient:
                 allocator._frozen = allocator._captures.arena = None
                 period.end()
                 allocator.unfreeze()
-        return CapturedGraph(graph, stream, inputs, outputs, arena)
+        return graph, arena
 
     def _installed_arena(self, nbytes: int) -> DeviceBuffer:
         """Return memory from which the frozen allocator serves the capture."""
