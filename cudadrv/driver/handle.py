@@ -320,6 +320,11 @@ def unroot(key: LiveKey, handle: AnyHandle) -> None:
         _live[key] = None
 
 
+def handle_of(public: object) -> object:
+    """Return the handle of a public object; None as long as another thread constructs it."""
+    return getattr(public, "_handle", None)
+
+
 class Closeable(NotCopyable):
     """A public object that holds a handle, and releases it when it is closed."""
 

@@ -21,7 +21,7 @@ from .call_gate import CallGate
 from .context import BaseContext
 from .deferred_release import run_deferred
 from .driver_selection import failure
-from .handle import Closeable, ClosedHandle
+from .handle import Closeable, ClosedHandle, handle_of
 from .registry import Registry
 from .stream_handle import CaptureState, StreamHandle, replace
 from .types import StreamDependent
@@ -284,7 +284,7 @@ def gate_of(handle: StreamHandle) -> CallGate:
     gate = gates.get(number)
     if gate is None:
         for stream in handle.driver.streams.alive():
-            known: object = getattr(stream, "_handle", None)
+            known = handle_of(stream)
             if isinstance(known, StreamHandle) and int(known.raw) == number:
                 return known.own.gate
         gate = gates.setdefault(number, handle.gate)
@@ -297,7 +297,7 @@ def _streams_of(own: StreamHandle) -> list[BaseStream]:
         stream
         for stream in own.driver.streams.alive()
         if isinstance(stream, BaseStream)
-        and isinstance(handle := getattr(stream, "_handle", None), StreamHandle)
+        and isinstance(handle := handle_of(stream), StreamHandle)
         and handle.gate is own.gate
         and handle.capture is None
     ]

@@ -26,7 +26,7 @@ from ._api import (
 from .call_gate import CallGate, CallPass, CapturePeriod
 from .context_handle import ChildHandle, ContextHandle
 from .driver_selection import Driver, failure
-from .handle import FREE_THREADED, AnyHandle, check
+from .handle import FREE_THREADED, AnyHandle, check, handle_of
 from .stream_block_cache import StreamBlockCache
 
 _Args = TypeVarTuple("_Args")
@@ -629,7 +629,7 @@ def free_cached_blocks(driver: Driver, ordinal: int) -> bool:
     """
     has_blocks = False
     for stream in driver.streams.alive():
-        handle: object = getattr(stream, "_handle", None)
+        handle = handle_of(stream)
         if isinstance(handle, StreamHandle) and handle.context.ordinal == ordinal:
             has_blocks |= handle.own.free_cached_blocks()
     return has_blocks

@@ -13,7 +13,15 @@ from ..driver.context_handle import ContextHandle
 from ..driver.deferred_release import run_deferred
 from ..driver.device import Device
 from ..driver.driver_selection import Driver, failure
-from ..driver.handle import AnyHandle, Closeable, ClosedHandle, InvalidatedHandle, living, raise_all
+from ..driver.handle import (
+    AnyHandle,
+    Closeable,
+    ClosedHandle,
+    InvalidatedHandle,
+    handle_of,
+    living,
+    raise_all,
+)
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import CudaError, InvalidValueError, ResetRejectedError
@@ -175,11 +183,7 @@ def _depth(handle: AnyHandle) -> int:
 def _open_objects(context: ContextHandle) -> list[Closeable]:
     """Return the open public objects of a context, under any of its handles."""
     sharing = [public for public in context.driver.sharing.alive() if isinstance(public, Closeable)]
-    return [
-        public
-        for public in (*living(), *sharing)
-        if _is_of(getattr(public, "_handle", None), context)
-    ]
+    return [public for public in (*living(), *sharing) if _is_of(handle_of(public), context)]
 
 
 def _is_of(handle: object, context: ContextHandle) -> bool:
