@@ -17,15 +17,14 @@ from typing import Final
 from ...driver.deferred_start import defer
 from .early_runtime import EarlyRuntime
 from .lock_wait import lock_functions
-
-# Loaded now: the first call may need it at once.
-from .native_beginning import let_native_thread_begin as let_native_thread_begin
 from .nvrtc_files import MAJORS, nvrtc_files, opened, replacing_name
 from .symbol_table import ENSURE, RELEASE, TABLE, redirect
 
 FOLDER: Final = "CUDADRV_EMULATE_LIBRARIES"
 REPLACED: Final = ("nvrtcGetCUBINSize", "nvrtcGetCUBIN")
 """The functions of NVRTC that the emulator replaces."""
+_LOCK_SECONDS: Final = "CUDADRV_EMULATOR_LOCK_SECONDS"
+_LONGEST_START: Final = 300
 _IN_FOLDER: Final = ("libnvJitLink.so.{0}",)
 _IN_SEARCH_PATH: Final = ("libcuda.so.1", "libnvidia-ml.so.1")
 _real: Final[dict[tuple[int, int], dict[str, int]]] = {}
@@ -37,6 +36,10 @@ def start_at_first_call(start: Callable[[], object]) -> bool:
     if not folder or not os.path.isdir(folder):
         return False
     linkers = [os.path.join(folder, n.format(major)) for n in _IN_FOLDER for major in MAJORS]
+    functions = lock_functions()
+    if functions is not None:
+        seconds = os.environ.get(_LOCK_SECONDS, "")
+        functions.end_after(int(seconds) if seconds.isdigit() else _LONGEST_START)
     for library in (*_IN_SEARCH_PATH, *linkers):
         with suppress(OSError):  # the start reports what is wrong with them
             _load(library)

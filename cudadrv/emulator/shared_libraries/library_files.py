@@ -38,8 +38,6 @@ _SUMS: Final = "sums"
 _START: Final = """
 import sys
 try:
-    from cudadrv.emulator.shared_libraries.native_beginning import let_native_thread_begin
-    let_native_thread_begin()
     from cudadrv.sessions.process import start
 except ImportError as error:
     if not hasattr(sys, "cudadrv_is_missing"):

@@ -25,7 +25,7 @@ enum { /* of Linux on x86-64 */
   EXIT_GROUP = 231, TGKILL = 234, WAITID = 247, OPENAT = 257,
 };
 enum { STEP_MS = 20, QUIET_MS = 100, LONGEST_MS = 1000, FIRST_STEPS = 12, IDLE_STEPS = 50 };
-enum { PROBE_STEPS = 2 };
+enum { PROBE_STEPS = 2, BEGINNING_MS = 20000 };
 
 struct name {
   uint64_t function;
@@ -42,6 +42,7 @@ static struct {
   void *(*current_state)(void);
   void *(*save)(void);
   void (*restore)(void *);
+  int (*add_pending_call)(int (*)(void *), void *);
   int (*create_thread)(void *, const void *, void *(*)(void *), void *);
   const void *thread_attributes;
   uint64_t main; /* what pthread_self returns in the main thread */
@@ -59,6 +60,8 @@ static struct {
 /* A page of its own, which is zero in a forked child: that has no other thread. */
 static struct {
   atomic_int started, waiting, within, acquired, released, asleep, let_go, reported;
+  atomic_int begun;    /* the thread of C that made the first call */
+  atomic_int again;    /* whether the main thread is to wait for it again */
   atomic_int probing;  /* whether a probe has not yet acquired the lock */
   atomic_int probed;   /* how many have */
   atomic_int holder; /* the thread that had the lock at the last signal */
@@ -124,7 +127,68 @@ ENTRY int acquire_for(uint64_t function) {
   return state | place << PLACE_SHIFT; /* the state is 0 or 1 */
 }
 
-ENTRY int acquire_at_start(void) { return acquire_for(0); }
+static char *text(char *to, const char *from) {
+  while (*from)
+    *to++ = *from++;
+  return to;
+}
+
+static char *digits(char *to, unsigned number) {
+  if (number > 9)
+    to = digits(to, number / 10);
+  *to = (char)('0' + number % 10);
+  return to + 1;
+}
+
+/* Whether a thread waits in the system: its state in /proc, after its name in parentheses. */
+static int is_asleep(int thread) {
+  char path[64], data[128], *end = text(path, given.own_threads);
+  *end++ = '/';
+  *text(digits(end, (unsigned)thread), "/stat") = 0;
+  long file = call(OPENAT, -100 /* AT_FDCWD */, (long)path, 0x80000 /* O_CLOEXEC */, 0);
+  if (file < 0)
+    return 0;
+  long size = call(READ, file, (long)data, sizeof data, 0);
+  call(CLOSE, file, 0, 0, 0);
+  for (long at = size - 3; at > 0; --at)
+    if (data[at] == ')')
+      return data[at + 2] == 'S';
+  return 0;
+}
+
+/* Wait in the main thread, without the lock, for the calls that follow the first one. That one
+   imports modules, and may need the lock of one that the main thread imports. Then the main thread
+   goes on for a moment, until the watch lets it wait again. */
+static int wait_for_beginning(void *unused) {
+  (void)unused;
+  void *thread = given.save();
+  int asleep = 0;
+  for (int quiet = 0, all = 0, seen = -1; quiet < QUIET_MS && all < BEGINNING_MS;) {
+    int entered = atomic_load(&now.acquired), is_first = atomic_load(&now.released) == 0;
+    quiet = atomic_load(&now.within) > 0 || entered != seen ? 0 : quiet + 1;
+    all += !is_first; /* the first call may take long */
+    seen = entered;
+    asleep = is_first && is_asleep(atomic_load(&now.begun)) ? asleep + 1 : 0;
+    if (asleep >= STEP_MS) {
+      atomic_store(&now.again, 1);
+      break;
+    }
+    sleep_ms(1);
+  }
+  given.restore(thread);
+  return 0;
+}
+
+/* A library may initialise the driver in a thread of its own, and hold the lock until that thread
+   has ended, as Dr.Jit does at its first call, and compute meanwhile. So the main thread waits from
+   the next moment that it executes Python on. */
+ENTRY int acquire_at_start(void) {
+  int none = 0, own = (int)call(GETTID, 0, 0, 0, 0);
+  if (self() != given.main && !given.own_state() &&
+      atomic_compare_exchange_strong(&now.begun, &none, own))
+    given.add_pending_call(wait_for_beginning, NULL);
+  return acquire_for(0);
+}
 
 /* The stand-in has the function that it calls in %r11 (elf_file.py). */
 __asm__(".section .text.entry, \"ax\"\nacquire: mov %r11, %rdi\njmp acquire_for\n.text");
@@ -227,19 +291,6 @@ static void ask(void) {
     send(atomic_load(&now.holder));
 }
 
-static char *text(char *to, const char *from) {
-  while (*from)
-    *to++ = *from++;
-  return to;
-}
-
-static char *digits(char *to, unsigned number) {
-  if (number > 9)
-    to = digits(to, number / 10);
-  *to = (char)('0' + number % 10);
-  return to + 1;
-}
-
 static const char *name_of(uint64_t function) {
   for (int table = 0; table < TABLES; ++table)
     for (const struct name *each = given.names[table]; each && each->function; ++each)
@@ -317,6 +368,8 @@ static void *watch(void *unused) {
   int seen = progress();
   while (given.is_initialized()) {
     sleep_ms(STEP_MS);
+    if (atomic_exchange(&now.again, 0))
+      given.add_pending_call(wait_for_beginning, NULL);
     if (atomic_load(&now.within) <= 0 || seen != progress()) {
       idle = seen == progress() ? idle + 1 : 0;
       seen = progress();

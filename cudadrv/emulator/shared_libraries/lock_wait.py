@@ -31,7 +31,6 @@ _TABLES: Final = 8
 _REMEDY: Final = "release the lock there (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL, not PyDLL)"
 _SIGNAL_BYTES, _ATTRIBUTE_BYTES = 152, 256  # sizeof(struct sigaction), more than pthread_attr_t
 _FLAGS: Final = 0x10000004  # SA_RESTART, SA_SIGINFO
-_OFFSET_ACQUIRED: Final = 12  # of `acquired` in `now`
 _OFFSET_FLAGS: Final = 136  # of sa_flags
 _STACK_BYTES: Final = 256 << 10
 _DETACHED: Final = 1  # PTHREAD_CREATE_DETACHED
@@ -51,6 +50,7 @@ class _Given(ctypes.Structure):
         ("current_state", ctypes.c_void_p),
         ("save", ctypes.c_void_p),
         ("restore", ctypes.c_void_p),
+        ("add_pending_call", ctypes.c_void_p),
         ("create_thread", ctypes.c_void_p),
         ("thread_attributes", ctypes.c_void_p),
         ("main", ctypes.c_uint64),
@@ -81,14 +81,12 @@ class LockFunctions(NamedTuple):
         acquire_at_start: the first, for the call that starts the emulator.
         release: the second.
         given: what the code reads.
-        calls: counts the calls that have got the lock.
     """
 
     acquire: int
     acquire_at_start: int
     release: int
     given: _Given
-    calls: ctypes.c_int
 
     def name(self, names: Mapping[int, str]) -> None:
         """Let reports name functions, each by its address; the addresses stay valid."""
@@ -147,8 +145,7 @@ def _made() -> LockFunctions:
     acquire, acquire_at_start, release = (
         start + OFFSETS[name] for name in ("acquire", "acquire_at_start", "release")
     )
-    calls = ctypes.c_int.from_buffer(memory, OFFSETS["now"] + _OFFSET_ACQUIRED)
-    return LockFunctions(acquire, acquire_at_start, release, given, calls)
+    return LockFunctions(acquire, acquire_at_start, release, given)
 
 
 def _set(given: _Given, libc: ctypes.CDLL, number: int) -> None:
@@ -164,6 +161,7 @@ def _set(given: _Given, libc: ctypes.CDLL, number: int) -> None:
     )
     given.save = _address(python, "PyEval_SaveThread")
     given.restore = _address(python, "PyEval_RestoreThread")
+    given.add_pending_call = _address(python, "Py_AddPendingCall")
     given.create_thread = _address(libc, "pthread_create")
     attributes = ctypes.create_string_buffer(_ATTRIBUTE_BYTES)
     libc.pthread_attr_init(attributes)

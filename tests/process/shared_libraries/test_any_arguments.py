@@ -48,5 +48,5 @@ def _outcome(folder: Path, library: Path, way: str, seed: int) -> str:
 @pytest.mark.slow
 def test_each_function_returns_whatever_its_arguments_are(tmp_path: Path) -> None:
     library = compiled(tmp_path, HERE / "any_calls.c")
-    wrong = [_outcome(tmp_path / way, library, way, seed) for seed, way in enumerate(WAYS, 1)]
+    wrong = [_outcome(tmp_path / way, library, way, seed) for seed, way in enumerate(WAYS, 101)]
     assert not any(wrong), "\n".join(wrong)

@@ -130,7 +130,9 @@ def test_a_capture_of_a_native_thread_rejects_its_own_unsafe_calls_alone(tmp_pat
 IN_BACKGROUND = """
 import ctypes, sys
 library = ctypes.PyDLL({library!r})  # its calls keep the interpreter lock
+sys.setswitchinterval(float(sys.argv[2]))
 library.begin(int(sys.argv[1]))
+import asyncio, inspect, numpy, unittest.mock
 total = 0
 for number in range(2_000_000):  # until the thread has made its first call
     total += number
@@ -139,12 +141,16 @@ print(library.end(int(sys.argv[1]) > 0))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pause", [0, 20])
+@pytest.mark.parametrize(("pause", "interval"), [(0, 0.005), (20, 0.005), (0, 1e-6), (20, 1e-6)])
 def test_a_library_may_wait_for_its_thread_that_makes_the_first_calls(
-    tmp_path: Path, pause: int
+    tmp_path: Path, pause: int, interval: float
 ) -> None:
+    """The short interval is a busy host: the main thread soon has the lock again.
+
+    The main thread imports meanwhile, and both need the locks of modules.
+    """
     library = compiled(tmp_path, HERE / "background_start.c")
     program = IN_BACKGROUND.format(library=str(library))
-    command = ("-m", "cudadrv", "emulate", "--devices", "3", "python", "-c", program, str(pause))
-    ended = run(*command)
+    command = ("-m", "cudadrv", "emulate", "--devices", "3", "python", "-c", program)
+    ended = run(*command, str(pause), str(interval))
     assert (ended.status, ended.out, ended.err) == (0, "3\n", "")
