@@ -34,7 +34,7 @@ MOVES: Final[Mapping[str, Plan]] = {
     "nexti": Plan("instruction", "over"),
 }  # fmt: skip
 """The words for going on; with "r" before them they go back."""
-_START_S: Final = 60
+_START_S: Final = 300  # of a program that lives
 _LOOK_S: Final = 0.2
 
 
@@ -236,8 +236,6 @@ class Debugger:
 
     def close(self) -> None:
         """End the program and its copies."""
-        with suppress(OSError):
-            self._listener.close()
         self._collect()
         connections = [self._main.connection, self._here.connection]
         for connection in (*connections, *(copy.connection for copy in self._copies)):
@@ -245,6 +243,8 @@ class Debugger:
         self._end_processes()
 
     def _end_processes(self) -> None:
+        with suppress(OSError):
+            self._listener.close()
         with suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)  # with all copies

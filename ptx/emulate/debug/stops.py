@@ -370,17 +370,21 @@ class Stops:
 
     def _register(self, points: list[CodePoint]) -> None:
         """Number the instructions of code, and find where its functions begin after parameters."""
-        first = dict[int, CodePoint]()
+        first: dict[int, CodePoint] = {}
+        line: object = None
         for point in points:
             point.number = len(self._points)
             self._points.append(point)
             self.handler.describe(point)
-            scope = id(point.scope)
-            if scope not in first and point.begins_line and not point.is_start:
-                first[scope] = point
+            if point.is_known:  # code of headers in the midst of a line does not end it
+                is_same = not point.is_start and (point.file, point.line) == line
+                point.begins_line, line = not is_same, (point.file, point.line)
+            is_written = point.instruction.line > 0  # the last `ret` is not
+            if point.begins_line and is_written and not point.is_start:
+                first.setdefault(id(point.scope), point)
         for point in points:
             entry = first.get(id(point.scope))
-            if entry is None and point.instruction.opcode != "ld":
+            if entry is None and point.instruction.opcode not in ("ld", "mov", "cvta"):
                 entry = first[id(point.scope)] = point  # all of it is in one line
             point.is_entry = entry is point
             point.is_prologue = entry is None or point.number < entry.number

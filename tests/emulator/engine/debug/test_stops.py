@@ -17,6 +17,7 @@ from ptx.emulate.debug.frames import Frame, StoppedLaunch
 from ptx.emulate.debug.stops import (
     ANY,
     Breakpoint,
+    CodePoint,
     Orders,
     Plan,
     Stop,
@@ -323,3 +324,39 @@ def test_threads_that_wait_have_their_barrier_and_variables() -> None:
         "waits at barrier 0", "bar",
         "barrier 0 of block (0, 0, 0): 32 threads wait, 32 are missing", "3", "{62.0, 63.0}",
     ]  # fmt: skip
+
+
+ONE_LINE = """
+struct Sum { int n; __device__ __noinline__ int of(int v) const { return v * 2 + n; } };
+extern "C" __global__ void one(int *y) { Sum s = {3}; y[threadIdx.x] = s.of(threadIdx.x); }
+"""
+
+
+def test_functions_of_one_line_stop_after_their_parameters() -> None:
+    """Also by the name that the debug information has for a member."""
+    debugger = Named(Orders((Breakpoint(1, kernel="one"), Breakpoint(2, kernel="of"))))
+    limits = emulator.Limits(watchers=(debugger.stops.watcher,))
+    with emulator.session(order="immediate", limits=limits, check=[]):
+        context = cudadrv.cuda_context_for(0)
+        module = context.compile(ONE_LINE, ptx.CompileOptions(debug=True), name="one.cu")
+        stream = context.default_stream
+        y = stream.zeros(32, np.int32)
+        module.kernel("one").launch(stream, cudadrv.LaunchConfig(1, 32), y)
+        assert stream.to_host(y)[5] == 13
+    assert debugger.seen == [(1, "y[5]", "0"), (2, "v", "0")]
+
+
+class Named(Debugger):
+    """Names functions as the debug information does; notes a value at each stop."""
+
+    def __init__(self, orders: Orders) -> None:
+        super().__init__(orders, lambda _, __: None)
+        self.seen: list[tuple[int, str, str]] = []
+
+    def describe(self, point: CodePoint) -> None:
+        names = DebugInfo(point.scope.layout.module.text).names
+        point.names = (*point.names, names[point.scope.function.name])
+
+    def stopped(self, stop: Stop) -> None:
+        text = {1: "y[5]", 2: "v"}[stop.number]
+        self.seen.append((stop.number, text, self.value(stop, text)))
