@@ -142,10 +142,21 @@ FITS = 45  # characters of a row on a phone
 STACKED = 4  # columns; tables with more scroll
 
 
-def narrow_tables(app, page, template, context, tree):
-    """Prepare the tables of a page for phones: with their labels, the cells of a row stack."""
+READ_ONLY = r"\(<em>(?:\w+\.)*ReadOnly</em><em>\[</em>((?:(?!\)).)*)<em>\]</em>\)"
+
+
+def finish_page(app, page, template, context, tree):
+    """Prepare the tables of a page for phones, and show types of attributes in public names."""
     if "body" in context:
-        context["body"] = re.sub(r"<table.*?</table>", narrow_table, context["body"], flags=re.S)
+        body = re.sub(r"<table.*?</table>", narrow_table, context["body"], flags=re.S)
+        context["body"] = re.sub(READ_ONLY, public_type, body)
+
+
+def public_type(found):
+    """Return the type of an attribute as users know it: one that is read-only has its own type."""
+    if "<a " in found[1]:  # a link stays
+        return re.sub(r"<em>([^<]*)</em>", lambda part: shown(part[0]), f"({found[1]})")
+    return f"(<em>{html.escape(shown(plain(found[1])))}</em>)"
 
 
 def narrow_table(found):
@@ -178,4 +189,4 @@ def setup(app):
     app.connect("doctree-resolved", mark_pictures)
     # Before Sphinx collects the contents.
     app.connect("doctree-read", leave_members_out_of_contents, priority=400)
-    app.connect("html-page-context", narrow_tables)
+    app.connect("html-page-context", finish_page)

@@ -114,5 +114,12 @@ def test_tables_that_are_wider_than_a_phone_stack_with_their_titles_or_say_that_
     assert kinds["scrolls"] > 3
 
 
+def test_types_of_attributes_have_public_names() -> None:
+    pages = [path.read_text() for path in (SITE / "reference").glob("*.html")]
+    assert not [page for page in pages if "ReadOnly" in text_of(page)]
+    memory = text_of((SITE / "reference" / "memory.html").read_text())
+    assert "shape (tuple[int, ...]) – the extents." in memory
+
+
 def text_of(markup: str) -> str:
     return html.unescape(re.sub("<[^>]*>", "", markup)).strip()
