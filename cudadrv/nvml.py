@@ -411,7 +411,7 @@ class NvmlDevice:
         """Query fields in one call; a value is None where the device or the driver has none.
 
         Args:
-            fields: names of NVML without "NVML_FI_DEV_", or numbers. A pair adds a scope, such as
+            fields: names of NVML without ``NVML_FI_DEV_``, or numbers. A pair adds a scope, such as
                 the number of an NVLink: ("NVLINK_GET_SPEED", 3).
 
         Raises:

@@ -5,6 +5,7 @@ The hooks in `hooks` use it. PyInstaller finds them by the entry point pyinstall
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,22 @@ def data_files(package: str) -> list[tuple[str, str]]:
         (str(path), str(path.parent.relative_to(root)))
         for path in _files(package)
         if path.suffix not in _CODE
+    ]
+
+
+def compiler_files() -> list[tuple[str, str]]:
+    """Return NVRTC and nvJitLink of pip's packages, for the top folder of the program.
+
+    The program's loader looks there. A program without them needs a CUDA toolkit, or
+    LD_LIBRARY_PATH.
+    """
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations if spec is not None else None
+    return [
+        (str(path), ".")
+        for folder in folders or ()
+        for name in ("libnvrtc*.so*", "libnvJitLink.so*")
+        for path in sorted(Path(folder).glob(f"*/lib/{name}"))
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import cudadrv
-from cudadrv.freezing import data_files, hidden_imports, hook_folders
+from cudadrv.freezing import compiler_files, data_files, hidden_imports, hook_folders
 from tools.bill_of_materials import bill, write
 
 ROOT = Path(cudadrv.__file__).parents[1]
@@ -67,6 +67,9 @@ def test_hooks_name_every_module_that_can_be_imported_and_all_data() -> None:
     assert data["selftest.cu"] == "cudadrv/cli"
     assert data["nvcc"] == "cudadrv/cli/toolkit/bin"
     assert not [name for name in data if name.endswith((".py", ".pyc"))]
+    files = {Path(path).name.partition(".")[0]: folder for path, folder in compiler_files()}
+    assert files == {} or {"libnvrtc", "libnvrtc-builtins"} <= set(files)
+    assert set(files.values()) <= {"."}
     (folder,) = hook_folders()
     assert {path.name for path in Path(folder).glob("hook-*.py")} == {
         "hook-cudadrv.py", "hook-ptx.py",
