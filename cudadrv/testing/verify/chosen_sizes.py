@@ -37,10 +37,12 @@ def chosen_sizes(bounds: Bounds, integers: Sequence[int]) -> Iterator[Numbers]:
     """
     near = near_constants(integers)
     single = list(_single(bounds, integers))
+    known = [each for each in integers if each >= FROM][:_MOST_TOGETHER]
     chosen = itertools.chain(
         _unequal(bounds),
+        _together(bounds, known),
         (each for each in single if near.intersection(each.values())),
-        _together(bounds, [each for each in integers if each >= FROM]),
+        _combined(bounds, known),
         single,
     )
     seen: set[frozenset[tuple[Size, int]]] = set()
@@ -97,15 +99,16 @@ def _unequal(bounds: Bounds) -> Iterator[Numbers]:
         yield from ({first: 2 * half, second: half}, {first: half + 1, second: half})
 
 
-def _together(bounds: Bounds, constants: Sequence[int]) -> Iterator[Numbers]:
-    """Yield constants of comparisons for several sizes, also as their product and their sum."""
-    if len(bounds) < 2:
-        return
-    known = constants[:_MOST_TOGETHER]
+def _together(bounds: Bounds, known: Sequence[int]) -> Iterator[Numbers]:
+    """Yield constants of comparisons for several sizes."""
     for count in (2, 3):
         for roots in itertools.combinations(bounds, count):
             for chosen in itertools.product(known, repeat=count):
                 yield dict(zip(roots, chosen, strict=True))
+
+
+def _combined(bounds: Bounds, known: Sequence[int]) -> Iterator[Numbers]:
+    """Yield sizes that have constants of comparisons as their product, or as their sum."""
     for constant in known:
         for numbers in _products_and_sums(bounds, constant):
             # A size that is left has another constant, or any number.

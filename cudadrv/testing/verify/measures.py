@@ -46,6 +46,7 @@ from .variations import (
     repeated,
     smaller,
     spread,
+    spread_configs,
 )
 from .verdict import CannotVerifyError, Example, Measure
 
@@ -414,7 +415,8 @@ class Measures:
             return ()
         if len(numbers) > 1 or number not in self._near_constants:
             return (example,)
-        return [replace(example, config=config) for config in example.alternatives]
+        configs = example.alternatives if len(self._case.roots) == 1 else spread_configs(example)
+        return [replace(example, config=config) for config in configs]
 
     @cached_property
     def _near_constants(self) -> frozenset[int]:
