@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.nonfinite_sums import FloatUse, MemorySums
 from ptx.emulate.check.register_marks import FIRST_MARK, Marks, RegisterMarks, RegisterUse, either
-from ptx.emulate.codegen.analysis.float_flow import Calculation
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.float_format import FloatFormat, Parts
 from ptx.emulate.model.geometry import WARP, Value
@@ -28,21 +28,6 @@ from ptx.isa.model import Instruction, Register
 _Flags = NDArray[np.bool_]
 _MOST_ORIGINS: Final = 1000  # that have a number of their own
 _MOST_TIMES: Final = 64  # of one origin whose operands are retained
-
-
-@dataclass(frozen=True, slots=True)
-class FloatUse:
-    """An instruction that calculates with floats, or decides by them.
-
-    Attributes:
-        calculation: the operands, as written.
-        targets, sources: the numbers of the registers of both; None for a constant.
-    """
-
-    instruction: Instruction
-    calculation: Calculation
-    targets: tuple[int, ...]
-    sources: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +44,13 @@ class Origin:
     """An instruction that made infinities or NaNs.
 
     Attributes:
-        target: the register of the result.
+        target: the register of the result, or its place in memory.
         is_nan: whether it was NaN.
         times: when it did, the oldest ones first.
     """
 
     use: FloatUse
-    target: Register
+    target: str
     is_nan: bool
     times: deque[_Time] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
 
@@ -91,7 +76,7 @@ class Origin:
             if isinstance(operand, Register)
         ]
         texts = list(dict.fromkeys(texts))
-        result = f"{self.target.name} = {self.kind.text(time.result[row])}"
+        result = f"{self.target} = {self.kind.text(time.result[row])}"
         return f"{result} of {', '.join(texts)}" if texts else result
 
 
@@ -187,6 +172,15 @@ class NonfiniteValues(RegisterMarks):
                 self._use(threads, lanes[is_used], int(mark), use.instruction)
         self._write(threads, lanes, use, None, None)
 
+    def added(self, threads: Threads, sums: MemorySums) -> None:
+        """Report sums in memory that an atomic operation made infinite or NaN."""
+        lanes = threads.lane_numbers()
+        for is_nan, position, result, sources in sums.made():
+            use = sums.place.use
+            origin = Origin(use, sums.place.memory, is_nan)
+            origin.times.append(_Time(lanes[[position]], result, sources))
+            self._report(threads, origin, int(lanes[position]), use.instruction)
+
     def compares(
         self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None = None
     ) -> None:
@@ -231,7 +225,7 @@ class NonfiniteValues(RegisterMarks):
         mark = self._known.get(key)
         if mark is None or len(self._origins) < _MOST_ORIGINS:
             mark = self._known[key] = FIRST_MARK - len(self._origins)
-            self._origins.append(Origin(use, target, is_nan))
+            self._origins.append(Origin(use, target.name, is_nan))
         lanes, result, *numbers = [each[chosen] for each in values]
         self._origin(mark).times.append(_Time(lanes, result, tuple(numbers)))
         return mark

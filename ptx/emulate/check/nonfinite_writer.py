@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ptx.emulate.check.nonfinite_values import FloatUse
+from ptx.emulate.check.nonfinite_sums import FloatUse, SumPlace, sums_before
 from ptx.emulate.check.register_marks import RegisterUse
 from ptx.emulate.codegen.analysis.float_flow import (
     Calculation,
@@ -16,6 +16,7 @@ from ptx.emulate.codegen.analysis.float_flow import (
     calculation_of,
     compared_format,
     integer_source,
+    summed_format,
 )
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
@@ -23,7 +24,9 @@ from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import KernelFacts
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.float_format import FORMATS, FloatFormat, may_be_nonfinite
+from ptx.emulate.model.types import kind_of
 from ptx.isa.model import Address, Instruction, Operand, Register
 from ptx.isa.registers import registers_in
 
@@ -59,6 +62,8 @@ class NonfiniteWriter(BlockInstrument):
             self._calculates(e, i, calculation)
         elif step.operation.effect is not Effect.PURE:
             self._uses(e, step, writes=True)
+            if (kind := summed_format(i)) is not None:
+                self._adds(e, i, kind)
         elif (kind := compared_format(i)) is not None:
             self._decides(e, i, kind, "compares")
         elif (kind := integer_source(i)) is not None:
@@ -131,6 +136,21 @@ class NonfiniteWriter(BlockInstrument):
         elif written and self._writes_reached(e, step):
             e.line(f"if N: N.passes(f, {use})")
 
+    def _adds(self, e: Emitter, i: Instruction, kind: FloatFormat) -> None:
+        """Write code for an addition to memory, which looks at the sums after it."""
+        memory, operand = i.operands[1:3] if i.opcode == "atom" else i.operands[:2]
+        assert isinstance(memory, Address)
+        addresses, offset, space = e.address(memory, i.facts.space)
+        values = e.values(operand, kind.held)
+        # No access is noted: the instruction does that.
+        site = e.scope.bind(Site(i, space, kind_of(kind.held), len(values), writes=False), "site")
+        added = tuple([each for each in registers_in(operand) if each.ptx_type != "pred"])
+        place = e.scope.bind(SumPlace(i, kind, _memory_text(memory), added), "place")
+        sums = e.temporary(
+            f"{e.helper(sums_before)}(f, {addresses}, {offset}, {site}, {place}, {_tuple(values)})"
+        )
+        self._finish = lambda e: e.line(f"if {sums}: {self.follower}.added(f, {sums})")
+
     def _decides(self, e: Emitter, i: Instruction, kind: FloatFormat, method: str) -> None:
         """Write code for a comparison, or a conversion to an integer."""
         operands = i.operands[1:3] if method == "compares" else i.operands[1:2]
@@ -167,6 +187,11 @@ class NonfiniteWriter(BlockInstrument):
             f"if {condition}.any(): N.calculated(f, {use_of_pole}, {values},"
             f" ({e.value(target, kind.held)},), guard={condition})"
         )
+
+
+def _memory_text(memory: Address) -> str:
+    base = "" if memory.base is None else memory.base.name
+    return f"[{base}{f'+{memory.offset}' if base and memory.offset else memory.offset or ''}]"
 
 
 def _bound(e: Emitter, i: Instruction, calculation: Calculation) -> str:

@@ -73,17 +73,25 @@ class FloatFormat:
         if self.part.itemsize == 1:
             texts = [f"{bits:#04x}" for bits in parts.tolist()]
         else:
-            texts = [str(number) for number in self._floats(parts)]
+            texts = [str(number) for number in self.floats(parts)]
         return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
     def numbers(self, parts: Parts) -> list[float]:
         """Return the numbers of one thread; not for those of 8 bits."""
-        return [float(number) for number in self._floats(parts)]
+        return [float(number) for number in self.floats(parts)]
 
-    def _floats(self, parts: Parts) -> NDArray[Any]:
+    def floats(self, parts: Parts) -> NDArray[Any]:
+        """Return numbers as NumPy calculates with them; not those of 8 bits."""
         if self.ptx_type.startswith("bf16"):
             return (parts.astype(np.uint32) << np.uint32(16)).view(np.float32)
         return np.ascontiguousarray(parts).view(f"f{self.part.itemsize}")
+
+    def of_floats(self, numbers: NDArray[Any]) -> Parts:
+        """Return the bits of numbers; those of bf16 are truncated."""
+        if self.ptx_type.startswith("bf16"):
+            words = np.ascontiguousarray(numbers, np.float32).view(np.uint32)
+            return (words >> np.uint32(16)).astype(np.uint16)
+        return np.ascontiguousarray(numbers).view(self.part)
 
 
 def may_be_nonfinite(value: Value) -> bool:

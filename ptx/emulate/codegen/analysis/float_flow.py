@@ -125,6 +125,13 @@ def integer_source(i: Instruction) -> FloatFormat | None:
     return FORMATS.get(i.facts.types[1])
 
 
+def summed_format(i: Instruction) -> FloatFormat | None:
+    """Return the format of the sums that an atomic operation makes in memory; None if of none."""
+    if i.opcode not in ("atom", "red") or "add" not in i.modifiers:
+        return None
+    return FORMATS.get(i.facts.types[-1]) if i.facts.types else None
+
+
 def is_nonfinite(operand: Operand) -> bool:
     """Return whether an operand is a constant that is infinite or NaN."""
     if not isinstance(operand, FloatImmediate):
