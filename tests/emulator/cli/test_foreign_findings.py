@@ -45,7 +45,8 @@ NULLABLE: Final = {"file", "line", "ptx_line", "block", "thread", "cluster", "re
 OPTIONAL: Final = {"repeat", "note", "repairs", "cluster", "relative", "absolute", "ulps",
                    "programmatic", "attributes", "priority", "preferred_cluster", "memory_domain",
                    "shared_carveout", "access_window", "hit_ratio", "hit", "miss",
-                   "nvlink_centric", "cluster_size_mode", "shared_memory_mode"}  # fmt: skip
+                   "nvlink_centric", "cluster_size_mode", "shared_memory_mode", "measures",
+                   "suspicions", "left_out"}  # fmt: skip
 # Objects whose names are the user's, with values of one form.
 OPEN: Final = {"arguments", "expected", "tolerances"}
 
