@@ -41,4 +41,5 @@ def _of_floats(name: str, kind: str, in_shared: bool, old: int, value: int) -> i
             if F64.is_nan(bits):
                 return bits
     words = ("ftz",) if kind == F32.name and not in_shared else ()
-    return floats.compute(name, words, (kind,), [old, value])
+    # Of two NaNs of f64 the second one stays. In shared memory that is the memory's.
+    return floats.compute(name, words, (kind,), [value, old])
