@@ -1,8 +1,8 @@
 """The element type of a kernel's pointer parameter, and the arrays that it accepts.
 
 An array of another type is rejected where that is surely a mistake. The sign of integers does not
-matter, complex numbers are two floats, and structures, bytes and vectors of integers accept
-everything.
+matter, dates and spans of time are integers, complex numbers are two floats, and structures, bytes
+and vectors of integers accept everything.
 """
 
 from __future__ import annotations
@@ -53,11 +53,15 @@ _OF_VECTOR: Final = {
     "longlong": "x", "ulonglong": "y", "float": "f", "double": "d",
 }  # fmt: skip
 _SWAPPED: Final = "another byte order"
-# Every dtype that is no structure.
+# Every dtype that is no structure, text or raw bytes.
 _KNOWN: Final = frozenset(name for _, _, names in _TYPES.values() for name in names) | {
     "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4",
-    "float8_e8m0fnu", _SWAPPED,
+    "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn",
+    "int2", "uint2", "int4", "uint4", _SWAPPED,
+    np.dtype(np.longdouble).name, np.dtype(np.clongdouble).name,
 }  # fmt: skip
+# They have a unit, which is no part of the name, and are integers of 64 bits.
+_TIMES: Final = ("datetime64", "timedelta64")
 
 
 class Elements:
@@ -100,6 +104,8 @@ class Elements:
     def __contains__(self, dtype: Any) -> bool:
         """Return True if arrays of a dtype are accepted."""
         name = dtype_name(dtype)
+        if name.startswith(_TIMES):
+            name = "int64"
         return not self._names or name in self._names or name not in _KNOWN
 
 

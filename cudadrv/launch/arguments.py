@@ -149,6 +149,16 @@ def structure_bytes(value: object, nbytes: int) -> bytes | None:
     return None
 
 
+def _is_swapped(value: object) -> bool:
+    """Return whether numbers of a structure have another byte order than the device's."""
+    if isinstance(value, (np.void, np.ndarray)):
+        return not value.dtype.isnative
+    if isinstance(value, (memoryview, ctypes.Structure, ctypes.Union, ctypes.Array)):
+        # Only the class of a union tells it, not its format.
+        return ">" in memoryview(value).format or hasattr(value, "_swappedbytes_")
+    return False
+
+
 def layout_hint(value: object) -> str:
     """Return a line on the layout of a NumPy structure whose size differs from C's, or nothing."""
     dtype = value.dtype if isinstance(value, (np.generic, np.ndarray)) else None
@@ -510,6 +520,11 @@ class KernelParameter:
                 f"is {_described(value)}, but the parameter is {self.type_name}\n  give bytes, a "
                 "structured NumPy scalar, an array of one such element or a ctypes structure of "
                 "that size"
+            )
+        if _is_swapped(value):
+            raise self._error(
+                f"is {_described(value)} of another byte order, but the parameter is "
+                f"{self.type_name}\n  convert it: NumPy's is array.astype(dtype.newbyteorder('='))"
             )
         if len(data) != nbytes:
             raise self._error(

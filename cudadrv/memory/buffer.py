@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 from ptx.read_only import ReadOnly
 
@@ -284,6 +284,8 @@ def _until_now(stream: StreamHandle) -> Callable[[], bool]:
 # A comparison with these is meant for the elements.
 _VALUES: Final = (bool, int, float, complex, list, tuple, bytes)
 _PROTOCOLS: Final = ("__array__", "__array_interface__", "__cuda_array_interface__", "__dlpack__")
+# NumPy's functions that return False where an array cannot be read.
+_HIDE_ERRORS: Final = ("array_equal", "array_equiv")
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
 _CLOSED_TEXT: Final = "the device memory was closed"
@@ -524,6 +526,15 @@ class DeviceData(Closeable):
             raise errors.ArgumentTypeError(
                 f"{self!r} is no host array: copy it with Stream.to_host"
             )
+
+        def __bytes__(self) -> NoReturn:  # `__index__` would make as many zeros as the address
+            self.__array__()
+
+        # Any: NumPy's protocol for functions of arrays.
+        def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> object:
+            if function.__name__ in _HIDE_ERRORS:
+                self.__array__()
+            return function._implementation(*args, **options)
 
 
 class View(DeviceData):

@@ -229,6 +229,16 @@ def test_comparing_arrays_by_equals_raises_and_sets_find_them(stream: cudadrv.St
                 compare(left, right)
     for other in (None, stream, "a", object()):
         assert (a == other, a != other, other == a) == (False, True, False)
+    # Any: NumPy's types know no device arrays.
+    numpy: Any = np
+    for function in (numpy.array_equal, numpy.array_equiv, numpy.allclose):
+        for left, right in pairs[:9]:
+            with pytest.raises(TypeError, match="Stream.to_host"):
+                function(left, right)
+    with pytest.raises(TypeError, match="Stream.to_host"):
+        bytes(a)
+    # The other functions are those of NumPy.
+    assert (numpy.shape(a.T), numpy.size(a), numpy.ndim(a)) == (DATA.T.shape, DATA.size, DATA.ndim)
     assert {a, b, a} == {b, a}
     assert {a: 1, b: 2}[b] == 2
     assert a in [b, a][1:]

@@ -219,6 +219,7 @@ def _structures(data: bytes) -> Iterator[Value]:
         is_array = name == "array of a record"
         yield Value(f"{name} {size}", value, Bytes(data, is_array))
     yield Value(f"array of two records {size}", np.repeat(record, 2), Wrong())
+    yield from _swapped(data)
     if size == 8:
         objects = np.zeros(1, [("x", "O")])
         yield Value("record of an object", objects[0], Wrong())
@@ -238,6 +239,28 @@ def _of_ml_dtypes() -> Iterator[Value]:
     for name, whole in wholes if HAS_ML_DTYPES else ():
         value = getattr(ml_dtypes, name)(whole)
         yield Value(f"{name} {whole}", value, Number(name, Fraction(whole)))
+
+
+def _swapped(data: bytes) -> Iterator[Value]:
+    """Structures of two numbers of the other byte order, of some bytes."""
+    part = {4: "u2", 8: "u4", 16: "u8"}.get(len(data))
+    if part is None:
+        return
+    record = np.frombuffer(data, [("x", f">{part}"), ("y", f">{part}")])
+    nested = np.frombuffer(data, [("z", record.dtype)])
+    # Any: classes that are made here.
+    number: Any = np.ctypeslib.as_ctypes_type(np.dtype(f">{part}"))
+    fields = [("x", number), ("y", number)]
+    structure: Any = type("Structure", (ctypes.BigEndianStructure,), {"_fields_": fields})
+    inner: Any = type("Inner", (ctypes.Structure,), {"_fields_": [("z", structure)]})
+    values = {
+        "record": record[0], "array of a record": record, "record in a record": nested[0],
+        "Structure": structure.from_buffer_copy(data), "Array": (number * 2).from_buffer_copy(data),
+        "memoryview": np.frombuffer(data, f">{part}").data,
+        "Structure in a Structure": inner.from_buffer_copy(data),
+    }  # fmt: skip
+    for name, value in values.items():
+        yield Value(f"{name} {len(data)} of another byte order", value, Wrong())
 
 
 LAYOUTS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -266,8 +289,10 @@ ODD_STRIDES: Final = {
     "one of any stride": ((1, 8, 1), (-7, 1, 99)), "none of any stride": ((0, 8), (-3, 5)),
 }  # fmt: skip
 DTYPES: Final = ("f2", "f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?", "c8",
-                 "c16", "S3", "V16", "f4,i4", ">f4",
-                 "bfloat16", "float8_e4m3fn", "float8_e5m2")  # fmt: skip
+                 "c16", "S3", "V16", "f4,i4", ">f4", "longdouble", "clongdouble", "M8[s]", "m8[D]",
+                 "bfloat16", "float8_e4m3fn", "float8_e5m2",
+                 "float6_e2m3fn", "float4_e2m1fn", "int4", "uint2")  # fmt: skip
+_TIMES: Final = ("M8[s]", "m8[D]")
 _OTHER: Final = ("S3", "V16", "f4,i4")
 
 
@@ -275,12 +300,12 @@ def dtypes() -> dict[str, np.dtype[Any]]:
     """The dtypes of arrays, by the name that the oracle has for them."""
     found = {}
     for name in DTYPES:
-        is_small = name in _SMALL
+        is_small = name in (*_SMALL, "float6_e2m3fn", "int4", "uint2")
         if is_small and not HAS_ML_DTYPES:
             continue
         dtype = np.dtype(getattr(ml_dtypes, name) if is_small else name)
-        key = "other" if name in _OTHER else "swapped" if name == ">f4" else dtype.name
-        found[f"{key}:{name}"] = dtype
+        key = {**dict.fromkeys(_OTHER, "other"), **dict.fromkeys(_TIMES, "time"), ">f4": "swapped"}
+        found[f"{key.get(name, dtype.name)}:{name}"] = dtype
     return found
 
 
