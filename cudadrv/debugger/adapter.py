@@ -160,7 +160,7 @@ class Adapter:
         self._commands = Commands(self._debugger)
         if arguments.get("stopOnEntry"):
             self._entry = self._debugger.number()
-            self._debugger.wanted.breakpoints["entry"] = (Breakpoint(self._entry, kernel=ANY),)
+            self._debugger.breakpoints["entry"] = (Breakpoint(self._entry, kernel=ANY),)
 
     def _begin(self, _: Body) -> None:
         if self._debugger is None or self._has_begun:
@@ -222,7 +222,7 @@ class Adapter:
         for each in breakpoints:
             if each.condition:
                 parsed(each.condition)
-        debugger.wanted.breakpoints[group] = tuple(breakpoints)
+        debugger.breakpoints[group] = tuple(breakpoints)
         self._unverified |= {each.number: each for each in breakpoints}
         known = self._verified(breakpoints)
         self._changed()

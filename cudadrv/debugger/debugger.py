@@ -17,11 +17,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Listener
 from typing import Any, Final
 
-from ptx.emulate.debug.stops import NEVER, Breakpoint, Orders, Plan, Stop, Thread, Watchpoint
+from ptx.emulate.debug.stops import NEVER, Breakpoint, Orders, Plan, Stop, Thread
 
 from ..errors import CudadrvError
 from .debuggee import ADDRESS, can_fork
@@ -103,30 +103,6 @@ class Ended:
     status: int
 
 
-@dataclass(slots=True)
-class Wanted:
-    """What to stop at.
-
-    Attributes:
-        breakpoints, watchpoints: by the names that their owner gives to groups of them.
-        faults, findings: whether these stop.
-    """
-
-    breakpoints: dict[str, tuple[Breakpoint, ...]] = field(default_factory=dict)
-    watchpoints: tuple[Watchpoint, ...] = ()
-    faults: bool = True
-    findings: bool = True
-
-    @property
-    def every(self) -> tuple[Breakpoint, ...]:
-        """All breakpoints."""
-        return tuple(each for group in self.breakpoints.values() for each in group)
-
-    def orders(self, plan: Plan) -> Orders:
-        """Return the orders to go on by a plan."""
-        return Orders(self.every, self.watchpoints, self.faults, self.findings, plan)
-
-
 class Debugger:
     """One program that is debugged.
 
@@ -135,7 +111,8 @@ class Debugger:
         output: called with the program's output; None leaves it on this process's streams.
 
     Attributes:
-        wanted: what to stop at; call `change` if threads may run.
+        breakpoints: by the names that their owner gives to groups of them; wanted: other places to
+            stop at. Call `change` if threads may run.
         status: the program's exit status; None while it runs.
 
     Raises:
@@ -145,7 +122,8 @@ class Debugger:
     def __init__(
         self, program: DebuggedProgram, output: Callable[[str, str], None] | None = None
     ) -> None:
-        self.wanted: Wanted = Wanted()
+        self.breakpoints: dict[str, tuple[Breakpoint, ...]] = {}
+        self.wanted: Orders = Orders()
         self.status: int | None = None
         self._numbers = 0
         self._lock = threading.Lock()  # of the conversation with the process that has stopped
@@ -189,6 +167,12 @@ class Debugger:
         self._numbers += 1
         return self._numbers
 
+    def _every(self) -> tuple[Breakpoint, ...]:
+        return tuple(each for group in self.breakpoints.values() for each in group)
+
+    def _orders(self, plan: Plan) -> Orders:
+        return replace(self.wanted, breakpoints=self._every(), plan=plan)
+
     # Going on.
 
     def move(self, word: str, thread: int | None = None) -> Stop | Ended:
@@ -211,7 +195,7 @@ class Debugger:
 
     def change(self) -> None:
         """Send `wanted` to threads that run."""
-        self._tell("change", self.wanted.orders(Plan()))
+        self._tell("change", self._orders(Plan()))
 
     def pause(self) -> None:
         """Stop at the next instruction of a kernel; may be called by another thread."""
@@ -284,7 +268,7 @@ class Debugger:
     def _is_wanted(self, stop: Stop) -> bool:
         """Return whether a stop that was made once is made again."""
         if stop.kind in ("breakpoint", "watchpoint"):
-            numbers = {each.number for each in self.wanted.every}
+            numbers = {each.number for each in self._every()}
             return stop.number in numbers | {each.number for each in self.wanted.watchpoints}
         return stop.kind == "exception"
 
@@ -309,7 +293,7 @@ class Debugger:
 
     def _run(self, connection: Connection, plan: Plan) -> tuple[Any, ...]:
         try:
-            connection.send(("go", self.wanted.orders(plan)))
+            connection.send(("go", self._orders(plan)))
         except OSError:
             return "exited", None
         try:
@@ -376,11 +360,11 @@ class Debugger:
             (copy.time, end)
             for copy, end in zip(copies, [*(e.time for e in copies[1:]), now], strict=True)
         ]
-        sure = tuple(e for e in self.wanted.every if not (e.condition or e.block or e.thread))
+        sure = tuple(e for e in self._every() if not (e.condition or e.block or e.thread))
         last, last_sure = self._ask(
             self._main.connection,
             "logged",
-            {"breakpoints": [self.wanted.every, sure], "spans": spans},
+            {"breakpoints": [self._every(), sure], "spans": spans},
         )
         for copy, (first, end), reported, certain in reversed(
             list(zip(copies, spans, last, last_sure, strict=True))
@@ -396,7 +380,7 @@ class Debugger:
     def _search(self, parts: list[tuple[_Copy, Plan]], now: int, *, is_go: bool) -> Stop | None:
         """Return the last stop before a time in some parts, the latest of which is first."""
         connections = [
-            self._wake(copy, self.wanted.orders(replace(plan, is_search=True)), findings=False)
+            self._wake(copy, self._orders(replace(plan, is_search=True)), findings=False)
             for copy, plan in parts
         ]
         stop: Stop | None = None

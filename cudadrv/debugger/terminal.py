@@ -98,8 +98,8 @@ class Commands:
     def _break(self, text: str) -> str:
         breakpoint = parse_breakpoint(text, 0)
         breakpoint = replace(breakpoint, number=self._debugger.number())
-        former = self._debugger.wanted.breakpoints.get("commands", ())
-        self._debugger.wanted.breakpoints["commands"] = (*former, breakpoint)
+        former = self._debugger.breakpoints.get("commands", ())
+        self._debugger.breakpoints["commands"] = (*former, breakpoint)
         said = f"breakpoint {breakpoint.number} at {text}"
         if self._thread is not None and not self._ask("verified", breakpoints=[breakpoint]):
             said += ": no kernel so far has code there"
@@ -115,7 +115,7 @@ class Commands:
         return f"watchpoint {watchpoint.number} at {text}: {place['space']} {place['first']:#x}"
 
     def _delete(self, _: str) -> str:
-        self._debugger.wanted.breakpoints.pop("commands", None)
+        self._debugger.breakpoints.pop("commands", None)
         self._debugger.wanted.watchpoints = ()
         return "no breakpoints and watchpoints"
 
@@ -207,7 +207,7 @@ def run_terminal(
     debugger = Debugger(program)
     try:
         commands, last = Commands(debugger), ""
-        debugger.wanted.breakpoints["options"] = tuple(
+        debugger.breakpoints["options"] = tuple(
             replace(each, number=debugger.number()) for each in places
         )
         if source.isatty():
