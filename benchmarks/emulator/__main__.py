@@ -6,8 +6,10 @@ import argparse
 import contextlib
 import json
 import platform
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+from typing import Protocol
 
 import benchmarks.emulator
 from benchmarks import figures, report
@@ -15,74 +17,68 @@ from benchmarks import figures, report
 from . import checks, contract, goals, narrow, orders, side_by_side, threads
 
 
+class _Line(Protocol):
+    """A row of a table, which prints as its text."""
+
+    def to_json(self) -> object: ...
+
+
 def main() -> None:
     """Print the tables, and write them to a file where one is named."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.emulator", description=benchmarks.emulator.__doc__
-    )
-    parser.add_argument("target", nargs="?", default="compute_90")
-    parser.add_argument("--json", type=Path, help="write every figure to this file")
-    parser.add_argument("--no-peers", action="store_true", help="leave Numba's simulator out")
-    parser.add_argument("--orders", action="store_true", help="measure other orders, too")
-    parser.add_argument("--narrow", action="store_true", help="measure few threads, too")
-    parser.add_argument(
-        "--checks", action="store_true", help="measure what checks and counters cost, too"
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="keep the figures for the pages (benchmarks.figures)"
-    )
-    parser.add_argument("--threads", action="store_true", help="measure several threads, too")
-    given = parser.parse_args()
+    given = _options()
     where = f"{given.target}, Python {platform.python_version()}, {_versions()}"
     result: dict[str, object] = {"where": where}
     print(f"{where}\n\n{'':38}{'best':>9}{'median':>9}{'goal':>9}  ms", flush=True)
-    measured = []
-    for line in goals.lines(given.target):
-        print(line, flush=True)
-        measured.append(line.to_json())
-    result["goals"] = measured
+    result["goals"] = _printed(goals.lines(given.target))
     if given.orders:
         print(f"\n{'':38}{'late':>9}{'random':>9}  times the launch without an order", flush=True)
-        ratios = []
-        for pair in orders.lines(given.target):
-            print(pair, flush=True)
-            ratios.append(pair.to_json())
-        result["orders"] = ratios
+        result["orders"] = _printed(orders.lines(given.target))
         print(f"\n{'contract tests':38}{'late':>9}{'random':>9}  times immediate", flush=True)
-        files = []
-        for line_of_file in contract.lines():
-            print(line_of_file, flush=True)
-            files.append(line_of_file.to_json())
-        result["contract"] = files
+        result["contract"] = _printed(contract.lines())
     if given.narrow:
         print(f"\n{'':38}{'first':>9}{'rows':>9}{'NumPy':>9}{'times':>9}{'ns each':>9}", flush=True)
-        narrow_times = []
-        for time in narrow.lines(given.target):
-            print(time, flush=True)
-            narrow_times.append(time.to_json())
-        result["narrow"] = narrow_times
+        result["narrow"] = _printed(narrow.lines(given.target))
     if given.checks:
         heads = f"{'race':>9}{'init':>9}{'all':>9}{'counted':>9}{'bytes':>9}"
         print(f"\n{'':38}{heads}  times the launch without; bytes for a byte", flush=True)
-        costs = []
-        for cost in checks.lines(given.target):
-            print(cost, flush=True)
-            costs.append(cost.to_json())
-        result["checks"] = costs
+        result["checks"] = _printed(checks.lines(given.target))
     if given.threads:
         heads = "".join(f"{count:9}" for count in threads.COUNTS)
         print(f"\n{'':38}{'ms in 1':>9}{heads}{heads}  times as fast; processor time", flush=True)
-        speeds = []
-        for speed in threads.lines(given.target):
-            print(speed, flush=True)
-            speeds.append(speed.to_json())
-        result["threads"] = speeds
+        result["threads"] = _printed(threads.lines(given.target))
     if not given.no_peers:
         rows = side_by_side.rows(given.target)
         print(f"\n{report.table(rows)}")
         result["side_by_side"] = [row.to_json() for row in rows]
     for path in filter(None, (given.json, figures.EMULATOR if given.keep else None)):
         path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.emulator", description=benchmarks.emulator.__doc__
+    )
+    parser.add_argument("target", nargs="?", default="compute_90")
+    parser.add_argument("--json", type=Path, help="write every figure to this file")
+    for name, words in (
+        ("--no-peers", "leave Numba's simulator out"),
+        ("--orders", "measure other orders, too"),
+        ("--narrow", "measure few threads, too"),
+        ("--checks", "measure what checks and counters cost, too"),
+        ("--keep", "keep the figures for the pages (benchmarks.figures)"),
+        ("--threads", "measure several threads, too"),
+    ):
+        parser.add_argument(name, action="store_true", help=words)
+    return parser.parse_args()
+
+
+def _printed(lines: Iterable[_Line]) -> list[object]:
+    """Print each line as soon as it is measured, and return all for JSON."""
+    measured = []
+    for line in lines:
+        print(line, flush=True)
+        measured.append(line.to_json())
+    return measured
 
 
 def _versions() -> str:
