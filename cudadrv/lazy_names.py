@@ -16,7 +16,8 @@ def at_first_use(
 
     Args:
         package: its `__name__`.
-        names: the public names, separated by spaces, by the module that has them.
+        names: the public names, separated by spaces, by the module that has them: one of the
+            package, or the full name of one of another package.
     """
     modules = {name: module for module, text in names.items() for name in text.split()}
 
@@ -25,7 +26,9 @@ def at_first_use(
             return all_names()
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        module = modules[name]
+        is_full = module.startswith(("cudadrv.", "ptx."))
+        value = getattr(import_module(module if is_full else f"{package}.{module}"), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -4,8 +4,9 @@
 the PTX that NVRTC makes and reports wrong accesses with their place. Tests can inject faults.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ..lazy_names import at_first_use
 
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import (
@@ -63,84 +64,24 @@ if TYPE_CHECKING:
         HostChange as HostChange,
         OrderWarning as OrderWarning,
     )
-
-__all__ = [
-    "A100",
-    "B200",
-    "H100",
-    "H200",
-    "L4",
-    "PROFILES",
-    "T4",
-    "V100",
-    "AssemblySkippedWarning",
-    "AtomicTraffic",
-    "BadDevice",
-    "Branches",
-    "CheckName",
-    "CountedLaunch",
-    "Counters",
-    "Counts",
-    "DeviceProperties",
-    "EarlyRead",
-    "EmulatedDevice",
-    "Emulator",
-    "Executed",
-    "Finding",
-    "Found",
-    "GlobalTraffic",
-    "HostChange",
-    "InstructionClass",
-    "KernelFault",
-    "Leak",
-    "Limits",
-    "Line",
-    "MemoryLimit",
-    "Occupancy",
-    "OrderWarning",
-    "Place",
-    "RejectedModule",
-    "ScheduledAction",
-    "ScheduledFault",
-    "SharedTraffic",
-    "StandIn",
-    "counting",
-    "session",
-    "stand_in",
-    "use",
-]
-
-if not TYPE_CHECKING:  # so that a checker sees the existing names
+else:
     # The sessions choose the driver in use, whose layer is above the emulator.
-    # This file imports none of the package's: see `tests/pure/test_layers.py`.
     # A session without counters, checks and findings saves 15 ms.
-    _AT_FIRST_USE = {
+    _NAMES = {
         "ptx.emulate.check.findings": "Finding Found KernelFault Place",
         "ptx.emulate.count.counts": (
             "AtomicTraffic Branches Counts Executed GlobalTraffic Line SharedTraffic"
         ),
         "ptx.emulate.count.instruction_class": "InstructionClass",
         "ptx.emulate.threads.limits": "Limits",
-        "cudadrv.emulator.checks": "AssemblySkippedWarning CheckName RejectedModule",
-        "cudadrv.emulator.counters": "CountedLaunch Counters Occupancy",
-        "cudadrv.emulator.emulator": "Emulator",
-        "cudadrv.emulator.fault_injection": "BadDevice MemoryLimit ScheduledAction ScheduledFault",
-        "cudadrv.emulator.leaks": "Leak",
-        "cudadrv.emulator.profiles": (
-            "A100 B200 H100 H200 L4 PROFILES T4 V100 DeviceProperties EmulatedDevice"
-        ),
-        "cudadrv.emulator.timeline.host_watch": "EarlyRead HostChange OrderWarning",
+        "checks": "AssemblySkippedWarning CheckName RejectedModule",
+        "counters": "CountedLaunch Counters Occupancy",
+        "emulator": "Emulator",
+        "fault_injection": "BadDevice MemoryLimit ScheduledAction ScheduledFault",
+        "leaks": "Leak",
+        "profiles": ("A100 B200 H100 H200 L4 PROFILES T4 V100 DeviceProperties EmulatedDevice"),
+        "timeline.host_watch": "EarlyRead HostChange OrderWarning",
         "cudadrv.sessions.session": "counting session use",
         "cudadrv.sessions.stand_in": "StandIn stand_in",
     }
-
-    def __getattr__(name: str) -> object:
-        for module, names in _AT_FIRST_USE.items():
-            if name in names.split():
-                value = getattr(importlib.import_module(module), name)
-                globals()[name] = value
-                return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = at_first_use(__name__, _NAMES)
