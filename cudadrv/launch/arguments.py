@@ -572,6 +572,8 @@ class KernelParameter:
             return f"{remedy}, or look at the order of the arguments"
         if isinstance(value, (list, tuple)) and self.param.is_pointer is not False:
             return "make an array of it: Stream.to_device(numpy.array(...))"
+        if hasattr(type(value), "__dlpack__") and self.param.is_pointer is not False:
+            return "its memory is on no CUDA device: copy the values with Stream.to_device"
         return ""
 
     def _error(self, problem: str) -> ArgumentError:

@@ -265,3 +265,16 @@ def test_an_imported_array_closes_with_a_context_of_ones_own(context: cudadrv.Co
     assert (taken.closed, failed) == (True, [])
     with pytest.raises(cudadrv.ClosedError):
         _ = taken.ptr
+
+
+def test_a_tensor_of_the_host_is_rejected_with_the_way_to_copy_it(stream: cudadrv.Stream) -> None:
+    class OfHost:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+        def __dlpack__(self, **options: object) -> object:
+            raise AssertionError("its device tells enough")
+
+    kernel = stream.context.compile_kernel('extern "C" __global__ void k(float* x) {}')
+    with pytest.raises(cudadrv.ArgumentError, match=r"on no CUDA device: .* Stream\.to_device"):
+        kernel.launch(stream, cudadrv.LaunchConfig(1, 1), OfHost())
