@@ -18,6 +18,9 @@ CODES: Final = (1, 2, 700, 801, 999)
 NOT_TRIED: Final = {
     "cuFuncGetParamCount": "it is for machine code, and the emulator's images are PTX",
     "cuFuncGetParamInfo": "it is for machine code, and the emulator's images are PTX",
+    "cuGraphChildGraphNodeGetGraph": "a trace alone calls it, for the names of a graph's kernels",
+    "cuGraphKernelNodeGetParams": "a trace alone calls it, for the names of a graph's kernels",
+    "cuKernelGetName": "a trace alone calls it, for the names of a graph's kernels",
     "cuGetErrorString": "it tells of a failure, and is asked for nothing else",
     "cuInit": "it is called before a failure can be planned",
     "cuIpcCloseMemHandle": "another process has to have made what it closes",
