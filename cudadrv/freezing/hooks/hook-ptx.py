@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from cudadrv.freezing import compiler_files, data_files, hidden_imports
 
-hiddenimports = hidden_imports("ptx")
-datas = data_files("ptx")
-binaries = compiler_files()
+hiddenimports: list[str] = hidden_imports("ptx")
+datas: list[tuple[str, str]] = data_files("ptx")
+binaries: list[tuple[str, str]] = compiler_files()

@@ -154,7 +154,7 @@ class Scaled(Varying):
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name != "array":
             raise AttributeError(name)
-        self.array = self._values.astype(np.int64) << self._shift
+        self.array: NDArray[Any] = self._values.astype(np.int64) << self._shift
         return self.array
 
     def bounds(self) -> tuple[int, int, int]:
