@@ -31,9 +31,7 @@ _PLACES: Final = ("smid", "nsmid", "warpid", "nwarpid", "gridid", "pm")
 _OFF_CHIP: Final = ("generic", "global", "const")
 _STORES: Final = (InstructionKind.STORE, InstructionKind.STORE_MATRIX)
 _LOADS: Final = (InstructionKind.LOAD, InstructionKind.LOAD_MATRIX)
-_ATOMIC_WORDS: Final = (
-    "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas",
-)  # fmt: skip
+_ATOMIC_WORDS: Final = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")
 _NO_TARGET: Final = (*_STORES, InstructionKind.REDUCTION, InstructionKind.COPY)
 
 
@@ -154,8 +152,11 @@ class _Tracing:
         if instruction.facts.space != "param":
             return frozenset({OTHER})
         address = instruction.operands[1]
-        name = address.base.name if isinstance(address, Address) and isinstance(
-            address.base, Symbol) else ""  # fmt: skip
+        name = (
+            address.base.name
+            if isinstance(address, Address) and isinstance(address.base, Symbol)
+            else ""
+        )
         if function is self._kernel and name in self._arguments:
             return frozenset({self._arguments[name]})
         # A parameter or a result of a function: any address of the kernel's.

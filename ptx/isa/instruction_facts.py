@@ -81,10 +81,14 @@ _CALCULATIONS: Final = frozenset({
     InstructionKind.DIVISION, InstructionKind.ARITHMETIC, InstructionKind.SPECIAL,
     InstructionKind.BIT, InstructionKind.VIDEO, InstructionKind.CONVERSION,
 })  # fmt: skip
-_MEETINGS: Final = frozenset({
-    InstructionKind.BARRIER, InstructionKind.WARP_BARRIER, InstructionKind.EXCHANGE,
-    InstructionKind.ELECTION,
-})  # fmt: skip
+_MEETINGS: Final = frozenset(
+    {
+        InstructionKind.BARRIER,
+        InstructionKind.WARP_BARRIER,
+        InstructionKind.EXCHANGE,
+        InstructionKind.ELECTION,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # one object for each form

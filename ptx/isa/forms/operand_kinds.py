@@ -59,9 +59,10 @@ def registers_of(ptx_type: str) -> frozenset[str]:
     return frozenset(found)
 
 
-_INTEGER_REGISTERS: Final = [
-    f"{kind}{bits}" for bits in (8, 16, 32, 64) for kind in "usb"
-] + ["b128", "f16x2"]  # fmt: skip
+_INTEGER_REGISTERS: Final = [f"{kind}{bits}" for bits in (8, 16, 32, 64) for kind in "usb"] + [
+    "b128",
+    "f16x2",
+]
 
 
 @cache
@@ -202,14 +203,20 @@ def _or_constant(ptx_type: str, is_register: Fits) -> Fits:
 
 _PARTS: Final = {
     # One byte or half; those that may be negated, too; those that must be.
-    "e": re.compile(r"(?:b[0-3]|h[01])"), "g": re.compile(r"(?:b[0-3]|h[01])?"),
-    "E": re.compile(r"(?:b[0-3]|h[01])"), "V": re.compile(r"(?:b[0-3]|h[01])"),
-    "k": re.compile(r"(?:b[0-3]|h[01])?"), "K": re.compile(""), "G": re.compile(""),
-}  # fmt: skip
+    "e": re.compile(r"(?:b[0-3]|h[01])"),
+    "g": re.compile(r"(?:b[0-3]|h[01])?"),
+    "E": re.compile(r"(?:b[0-3]|h[01])"),
+    "V": re.compile(r"(?:b[0-3]|h[01])"),
+    "k": re.compile(r"(?:b[0-3]|h[01])?"),
+    "K": re.compile(""),
+    "G": re.compile(""),
+}
 _PACKED: Final = {
-    "f2": re.compile(r"h[0-3][0-3]"), "f4": re.compile(r"b[0-7]{4}"),
-    "F2": re.compile(r"h(?:10|[01])"), "F4": re.compile(r"b(?=.)3?2?1?0?"),
-}  # fmt: skip
+    "f2": re.compile(r"h[0-3][0-3]"),
+    "f4": re.compile(r"b[0-7]{4}"),
+    "F2": re.compile(r"h(?:10|[01])"),
+    "F4": re.compile(r"b(?=.)3?2?1?0?"),
+}
 
 
 _SIGNS: Final = {"g": ("", "-"), "G": ("", "-"), "k": ("-",), "K": ("-",)}
@@ -320,9 +327,12 @@ def _value_of(spec: str) -> Fits:
     values = range(int(first), int(last or first) + 1, int(factor or 1))
 
     def test(shape: Shape) -> bool:
-        return isinstance(shape, str) and shape[0] == "#" and shape[1:2] != "f" and (
-            int(shape[1:]) in values
-        )  # fmt: skip
+        return (
+            isinstance(shape, str)
+            and shape[0] == "#"
+            and shape[1:2] != "f"
+            and (int(shape[1:]) in values)
+        )
 
     return test
 

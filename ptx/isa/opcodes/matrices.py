@@ -75,10 +75,14 @@ def _products() -> Iterator[str]:
         m, n, k = _sizes(shape)
         for types in sequences:
             d, a, b, c = types.split(".")
-            operands = " ".join((
-                _fragment(m * n, d, "d"), _packed(m * k, a), _packed(n * k, b),
-                _fragment(m * n, c, "r"),
-            ))  # fmt: skip
+            operands = " ".join(
+                (
+                    _fragment(m * n, d, "d"),
+                    _packed(m * k, a),
+                    _packed(n * k, b),
+                    _fragment(m * n, c, "r"),
+                )
+            )
             if shape == "m8n8k16":  # its registers are integers
                 operands = operands.replace("r:b32", "N")
             yield f"mma | sync aligned {shape} row col {words} | {types} | {operands}"
@@ -100,10 +104,15 @@ def _products() -> Iterator[str]:
         m, n, k = _sizes(shape)
         for types in sequences:
             d, a, b, c = types.split(".")
-            operands = " ".join((
-                _fragment(m * n, d, "d"), _packed(m * k // 2, a), _packed(n * k, b),
-                _fragment(m * n, c, "r"), _selector(a, k),
-            ))  # fmt: skip
+            operands = " ".join(
+                (
+                    _fragment(m * n, d, "d"),
+                    _packed(m * k // 2, a),
+                    _packed(n * k, b),
+                    _fragment(m * n, c, "r"),
+                    _selector(a, k),
+                )
+            )
             if d == "f32" and _BITS[a] > 8:  # as ptxas, which takes any type of 32 bits
                 operands = re.sub("f32|bf16x2|tf32", "b32", operands)
             # Of 8-bit floats with sums of 16 bits, only the target sm_120a has sparse products.
@@ -132,8 +141,10 @@ def _scaled_products() -> Iterator[str]:
 
 
 _PLACES: Final = (
-    ("", "m:word"), ("global", "m:globalword"), ("shared/shared::cta", "m:sharedword"),
-)  # fmt: skip
+    ("", "m:word"),
+    ("global", "m:globalword"),
+    ("shared/shared::cta", "m:sharedword"),
+)
 _OPAQUE_SHAPES: Final = ("m16n16k16", "m8n32k16", "m32n8k16")
 
 
@@ -207,11 +218,17 @@ def _opaque_products() -> Iterator[str]:
 
 _GROUP_FLOATS: Final = (
     # k, the types, what A has in registers, the numbers behind the scale of D
-    (16, "f32.f16.f16", "f16x2", True), (16, "f16.f16.f16", "f16x2", True),
-    (16, "f32.bf16.bf16", "bf16x2", True), (8, "f32.tf32.tf32", "tf32", False),
-    *((32, f"{d}.{a}.{b}", "bf16x2", False)
-      for d in ("f16", "f32") for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")),
-)  # fmt: skip
+    (16, "f32.f16.f16", "f16x2", True),
+    (16, "f16.f16.f16", "f16x2", True),
+    (16, "f32.bf16.bf16", "bf16x2", True),
+    (8, "f32.tf32.tf32", "tf32", False),
+    *(
+        (32, f"{d}.{a}.{b}", "bf16x2", False)
+        for d in ("f16", "f32")
+        for a in ("e4m3", "e5m2")
+        for b in ("e4m3", "e5m2")
+    ),
+)
 _SIGN: Final = "=-1/=1"
 
 
