@@ -96,10 +96,12 @@ def _reduction() -> bytes:
     up, down, middle = (120 - 70 * values for values in (high, low, mean))
     band = points(np.append(x, x[::-1]), np.append(up, down[::-1]))
     return svg(
-        720, 240, "The least, greatest and mean value of each section of a signal",
+        720,
+        240,
+        "The least, greatest and mean value of each section of a signal",
         f'<polygon points="{band}" fill="#bbf7d0"/>',
         f'<polyline points="{points(x, middle)}" fill="none" stroke="#166534" stroke-width="2"/>',
-    )  # fmt: skip
+    )
 
 
 def _histogram() -> bytes:
@@ -123,8 +125,9 @@ def _n_body() -> bytes:
     ]
     last = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>' for x, y in found[-1, 1:]]
     heavy = f'<circle cx="{found[-1, 0, 0]:.1f}" cy="{found[-1, 0, 1]:.1f}" r="7" fill="#f59e0b"/>'
-    return svg(400, 400, "The paths of 128 bodies", *lines, '<g fill="#312e81">', *last, "</g>",
-               heavy)  # fmt: skip
+    return svg(
+        400, 400, "The paths of 128 bodies", *lines, '<g fill="#312e81">', *last, "</g>", heavy
+    )
 
 
 def _heat() -> bytes:

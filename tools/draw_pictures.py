@@ -14,19 +14,22 @@ FOLDER: Final = Path(__file__).parents[1] / "docs" / "images"
 def allocation() -> Drawing:
     """An array that two streams use, from its allocation to its reuse."""
     d = Drawing(
-        720, 330,
+        720,
+        330,
         "An array is allocated on stream A, written there, and read on stream B, which waits for "
         "the write by an event. The program drops the array. Its memory is freed on stream A after "
         "the read on stream B, and the next allocation on A reuses it.",
-    )  # fmt: skip
+    )
     d.text(20, 28, "Memory of an array that two streams use", size=15, bold=True)
     for y, name in ((72, "program"), (142, "stream A"), (222, "stream B"), (292, "memory")):
         d.text(20, y + 5, name, size=13, bold=True)
         d.line((100, y), (706, y), arrow=False)
     for x, width, words in (
-        (104, 88, "a.zeros(n)"), (200, 100, "b: launch(x)"), (308, 60, "del x"),
+        (104, 88, "a.zeros(n)"),
+        (200, 100, "b: launch(x)"),
+        (308, 60, "del x"),
         (560, 100, "a.zeros(n)"),
-    ):  # fmt: skip
+    ):
         d.box(x, 58, width, 28, words, fill=GREY)
     d.box(114, 128, 130, 28, "allocate, fill x", fill=GREEN)
     d.box(474, 128, 78, 28, "free x", fill=YELLOW)
@@ -46,11 +49,12 @@ def allocation() -> Drawing:
 def tiles() -> Drawing:
     """An array scattered over devices."""
     d = Drawing(
-        720, 320,
+        720,
+        320,
         "scatter_batched divides an array by the speed of the devices. Each device has a thread, "
         "which calls your function with its tile. The function copies the tile to the device, "
         "launches kernels, and copies the results back into the array.",
-    )  # fmt: skip
+    )
     d.text(20, 28, "scatter_batched(runtime, values, work)", size=15, bold=True, mono=True)
     d.text(20, 66, "values", size=13, bold=True)
     widths = (300, 200, 100)
@@ -72,10 +76,11 @@ def tiles() -> Drawing:
     d.line((100, 92), (700, 92), arrow=False, dashed=True)
     d.text(704, 112, "work(ordinal, part) of each tile, at the same time", anchor="end", size=12)
     d.text(
-        20, 304,
+        20,
+        304,
         "An error in one tile does not stop the others: ScatterError lists the failed tiles.",
         size=13,
-    )  # fmt: skip
+    )
     return d
 
 
@@ -90,10 +95,11 @@ _FINDING: Final = (
 def finding() -> Drawing:
     """The report of a race, with its parts explained."""
     d = Drawing(
-        720, 330,
+        720,
+        330,
         "The report of a race, explained: the kernel and the memory, the first access, the second "
         "access with its line, and what would order the two.",
-    )  # fmt: skip
+    )
     d.text(20, 28, "How to read the report of a race", size=15, bold=True)
     for row, line in enumerate(_FINDING):
         y = 44 + 72 * row
@@ -112,8 +118,10 @@ def finding() -> Drawing:
 
 
 PICTURES: Final[dict[str, Callable[[], Drawing]]] = {
-    "allocation.svg": allocation, "tiles.svg": tiles, "finding.svg": finding,
-}  # fmt: skip
+    "allocation.svg": allocation,
+    "tiles.svg": tiles,
+    "finding.svg": finding,
+}
 
 
 def main() -> None:

@@ -36,9 +36,17 @@ class Drawing:
         self._elements.append(element)
 
     def text(
-        self, x: float, y: float, words: str, *, anchor: str = "start", size: int = 14,
-        bold: bool = False, colour: str = INK, mono: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        words: str,
+        *,
+        anchor: str = "start",
+        size: int = 14,
+        bold: bool = False,
+        colour: str = INK,
+        mono: bool = False,
+    ) -> None:
         """Write a line of text that begins, has its middle or ends at a point."""
         weight = ' font-weight="600"' if bold else ""
         family = ' font-family="ui-monospace, monospace" xml:space="preserve"' if mono else ""
@@ -48,9 +56,16 @@ class Drawing:
         )
 
     def box(
-        self, x: float, y: float, width: float, height: float, *lines: str, fill: str = GREEN,
-        dashed: bool = False, size: int = 13,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *lines: str,
+        fill: str = GREEN,
+        dashed: bool = False,
+        size: int = 13,
+    ) -> None:
         """Draw a box with lines of text in its middle."""
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         self.add(
