@@ -100,12 +100,15 @@ def executor_of(engine: str, workers: int) -> Iterator[GpuExecutor]:
     distributed: Any = import_module("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=workers <= 16,
-            dashboard_address=":0", silence_logs=50,
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=workers <= 16,
+            dashboard_address=":0",
+            silence_logs=50,
         ) as cluster,
         distributed.Client(cluster) as client,
         GpuExecutor.dask(client) as executor,
-    ):  # fmt: skip
+    ):
         yield executor
 
 

@@ -126,8 +126,9 @@ def _scaling() -> str:
             rows.setdefault(row["who"], []).append(_shown(1000 / row["median"], 0))
     return _table(
         ("by", *(f"{count} thread{'s' * (count > 1)}" for count in (1, 2, 4, 8, 16))),
-        [(who, *cells) for who, cells in rows.items()], 5,
-    )  # fmt: skip
+        [(who, *cells) for who, cells in rows.items()],
+        5,
+    )
 
 
 def _batches() -> str:

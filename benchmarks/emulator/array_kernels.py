@@ -131,6 +131,9 @@ def _product(rng: np.random.Generator) -> Case:
     columns = rng.integers(0, _ROWS, count).astype(np.int32)
     values, vector = (rng.standard_normal(k).astype(np.float32) for k in (count, _ROWS))
     return Case(
-        f"sparse product, {_ROWS:,} rows", "spmv", (_ROWS // _THREADS, 1, 1), (_THREADS, 1, 1),
+        f"sparse product, {_ROWS:,} rows",
+        "spmv",
+        (_ROWS // _THREADS, 1, 1),
+        (_THREADS, 1, 1),
         (np.int32(_ROWS), rows, columns, values, vector, np.zeros_like(vector)),
-    )  # fmt: skip
+    )

@@ -59,8 +59,10 @@ def _seconds(name: str, order: str) -> float:
     subprocess.run(
         [*command, str(ROOT / "tests" / "contract" / name)],
         env=os.environ | {"CUDADRV_DRIVER": "emulator:2", "CUDADRV_EMULATOR_ORDER": order},
-        cwd=ROOT, capture_output=True, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
     after = os.times()
     return (
         after.children_user + after.children_system - before.children_user - before.children_system

@@ -45,9 +45,15 @@ def first_kernel(text: str) -> Callable[[], EmulatedKernel]:
 
 
 SIZES: Final = Sizes(
-    saxpy=1 << 20, reduction=1 << 20, shuffle=1 << 20, product=256, picture=512, limit=256,
-    bytes=1 << 20, histogram_blocks=256,
-)  # fmt: skip
+    saxpy=1 << 20,
+    reduction=1 << 20,
+    shuffle=1 << 20,
+    product=256,
+    picture=512,
+    limit=256,
+    bytes=1 << 20,
+    histogram_blocks=256,
+)
 _GOALS_MS: Final = {
     "saxpy": 25.0, "reduce": 20.0, "matmul": 170.0, "mandelbrot": 350.0, "histogram": 16.0,
     "shuffle": 25.0, "empty": 0.1,

@@ -25,9 +25,16 @@ OURS: Final = "cudadrv's emulator"
 THEIRS: Final = "Numba's simulator"
 # A thread with barriers takes the simulator about a millisecond.
 _SIZES: Final = Sizes(
-    saxpy=1 << 16, reduction=1 << 12, shuffle=1 << 12, product=32, picture=256, limit=256,
-    bytes=1 << 12, histogram_blocks=4, exact=True,
-)  # fmt: skip
+    saxpy=1 << 16,
+    reduction=1 << 12,
+    shuffle=1 << 12,
+    product=32,
+    picture=256,
+    limit=256,
+    bytes=1 << 12,
+    histogram_blocks=4,
+    exact=True,
+)
 _ROOT: Final = Path(__file__).parents[2]
 _LIMIT_S: Final = 300
 

@@ -79,8 +79,10 @@ def _arena(who: str, stream: cudadrv.Stream) -> Case:
 
     arena = DeviceArena("f8")
     names: dict[str, Callable[..., object] | cudadrv.Stream] = {
-        "alloc": arena.alloc, "release": arena.release, "stream": stream,
-    }  # fmt: skip
+        "alloc": arena.alloc,
+        "release": arena.release,
+        "stream": stream,
+    }
     return Case(who, f"release(*alloc(stream, {_NBYTES // 8}))", names)
 
 

@@ -31,8 +31,13 @@ def run(setting: Setting) -> list[Row]:
         ours = [Case("cudadrv import_array", "view(x)", names)] * (who != "cudadrv")
         theirs, failed = setting.peer_cases(GROUP, case, "viewed", array)
         rows += measure(
-            GROUP, case, [*ours, *theirs], repeats=200, rounds=setting.rounds(40),
-            settle=setting.settle, limit_s=6.0,
-        )  # fmt: skip
+            GROUP,
+            case,
+            [*ours, *theirs],
+            repeats=200,
+            rounds=setting.rounds(40),
+            settle=setting.settle,
+            limit_s=6.0,
+        )
         rows += failed
     return rows

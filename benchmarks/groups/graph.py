@@ -30,9 +30,12 @@ def run(setting: Setting) -> list[Row]:
             launcher(array)
     ready = graph.instantiate()
     names = {
-        **bare.launch_names(stream), **bare.memory_names(stream), "ready": ready,
-        "e": ready.handle, "stream": stream,
-    }  # fmt: skip
+        **bare.launch_names(stream),
+        **bare.memory_names(stream),
+        "ready": ready,
+        "e": ready.handle,
+        "stream": stream,
+    }
     # Few at a time: on a GPU the replays outlast their launches, and the queue must not fill up.
     repeats = 100 if setting.null else 5
     rows = []

@@ -77,9 +77,12 @@ def _parameters(setting: Setting, name: str) -> list[Row]:
         Case(bare.NAME, f"cuLaunchKernel(f, {GRID}, 1, 1, {BLOCK}, 1, 1, 0, s, params, 0)", names),
         Case("cudadrv Launcher", f"launcher({given})", names),
         Case("cudadrv PreparedLaunch", "prepared()", names),
-        Case("cudadrv Kernel.launch", f"kernel.launch({', '.join(['stream, config', *letters])})",
-             names),
-    ]  # fmt: skip
+        Case(
+            "cudadrv Kernel.launch",
+            f"kernel.launch({', '.join(['stream, config', *letters])})",
+            names,
+        ),
+    ]
     failed: list[Row] = []
     if name == "k5":
         cases += _other_arguments(setting, names, args)
@@ -105,18 +108,30 @@ def _other_arguments(
     for kind, values in kinds.items():
         launcher = kernel.bind(stream, _CONFIG)
         given = dict(zip("abcxn", values, strict=True))
-        cases.append(Case(f"cudadrv Launcher, {kind}", "launcher(a, b, c, x, n)",
-                          {**given, "launcher": launcher}))  # fmt: skip
+        cases.append(
+            Case(
+                f"cudadrv Launcher, {kind}",
+                "launcher(a, b, c, x, n)",
+                {**given, "launcher": launcher},
+            )
+        )
     fresh = {**names, "LaunchConfig": cudadrv.LaunchConfig, "other": cudadrv.LaunchConfig(1, 32)}
     given_args = "a0, a1, a2, a3, a4"
     cases += [
-        Case("cudadrv Kernel.launch, new config",
-             f"kernel.launch(stream, LaunchConfig({GRID}, {BLOCK}), {given_args})", fresh),
-        Case("cudadrv Kernel.launch, two configs in turn",
-             f"kernel.launch(stream, config, {given_args});"
-             f"kernel.launch(stream, other, {given_args})", fresh, per=2),
+        Case(
+            "cudadrv Kernel.launch, new config",
+            f"kernel.launch(stream, LaunchConfig({GRID}, {BLOCK}), {given_args})",
+            fresh,
+        ),
+        Case(
+            "cudadrv Kernel.launch, two configs in turn",
+            f"kernel.launch(stream, config, {given_args});"
+            f"kernel.launch(stream, other, {given_args})",
+            fresh,
+            per=2,
+        ),
         Case("cudadrv prepare", f"launcher.prepare({given_args})", names, repeats=40),
-    ]  # fmt: skip
+    ]
     return cases
 
 
@@ -154,11 +169,19 @@ def _threads(setting: Setting) -> list[Row]:
     with ThreadPoolExecutor(_THREADS) as crew:
         names = {"ours": ours, "plain": plain, "crew": crew}
         cases = [
-            Case(bare.NAME, "for job in [crew.submit(f) for f in plain]: job.result()", names,
-                 per=per),
-            Case("cudadrv Launcher", "for job in [crew.submit(f) for f in ours]: job.result()",
-                 names, per=per),
-        ]  # fmt: skip
+            Case(
+                bare.NAME,
+                "for job in [crew.submit(f) for f in plain]: job.result()",
+                names,
+                per=per,
+            ),
+            Case(
+                "cudadrv Launcher",
+                "for job in [crew.submit(f) for f in ours]: job.result()",
+                names,
+                per=per,
+            ),
+        ]
         rounds = setting.rounds(20)
         return measure(GROUP, case, cases, repeats=1, rounds=rounds, settle=setting.settle)
 

@@ -324,9 +324,14 @@ def run(setting: Setting) -> list[Row]:
         peers, failed = setting.peer_cases(GROUP, operation.case, "operation", operation.case)
         rounds = setting.rounds(60)
         rows += measure(
-            GROUP, operation.case, cases + peers, repeats=100, rounds=rounds,
-            settle=setting.settle, limit_s=2.0,
-        )  # fmt: skip
+            GROUP,
+            operation.case,
+            cases + peers,
+            repeats=100,
+            rounds=rounds,
+            settle=setting.settle,
+            limit_s=2.0,
+        )
         rows += failed
     return rows
 
@@ -358,11 +363,14 @@ def operation_names(
     if null:
         _fill_cache()
     names |= {
-        "source": _SOURCE, "source_of": lambda key: _SOURCE, "options": options,
-        "compile": ptx.compile, "keyed": cudadrv.runtime.KeyedPtxModuleCache(options),
+        "source": _SOURCE,
+        "source_of": lambda key: _SOURCE,
+        "options": options,
+        "compile": ptx.compile,
+        "keyed": cudadrv.runtime.KeyedPtxModuleCache(options),
         "single": cudadrv.PtxModuleCache(options),
         "library": cudadrv.KernelLibrary({"put.cu": _SOURCE}, options),
-    }  # fmt: skip
+    }
     return names | _memory_names(stream, array)
 
 
@@ -395,8 +403,9 @@ def _fill_cache() -> None:
 
 
 _OF_CUDA_13: Final = {
-    "prefetch_batch": "cuMemPrefetchBatchAsync", "discard_batch": "cuMemDiscardBatchAsync",
-}  # fmt: skip
+    "prefetch_batch": "cuMemPrefetchBatchAsync",
+    "discard_batch": "cuMemDiscardBatchAsync",
+}
 
 
 def _bare_names() -> dict[str, object]:

@@ -71,18 +71,25 @@ def _copied(setting: Setting, infos: Sequence[cudadrv.driver.GpuDeviceInfo]) -> 
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         with ThreadPoolExecutor(threads) as pool:
             names: dict[str, object] = {
-                "move": mover(items, pool, threads), "copied": scatter.copied, "items": items,
+                "move": mover(items, pool, threads),
+                "copied": scatter.copied,
+                "items": items,
                 "runtime": cudadrv.GpuRuntime(devices=infos[:count]),
-            }  # fmt: skip
+            }
             cases = [
                 Case("the memmove of all threads", "move()", names),
                 Case("cudadrv scatter_batched", "copied(runtime, items)", names),
             ]
             case = f"64 MiB each way on {count} device{'s' * (count != 1)}"
             rows += measure(
-                GROUP, case, cases, repeats=1, rounds=setting.rounds(20), settle=setting.settle,
+                GROUP,
+                case,
+                cases,
+                repeats=1,
+                rounds=setting.rounds(20),
+                settle=setting.settle,
                 nbytes=2 * items.nbytes,
-            )  # fmt: skip
+            )
         count *= 2
     return rows
 
