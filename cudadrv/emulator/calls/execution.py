@@ -308,9 +308,16 @@ class ExecutionCalls(DriverCalls):
 
 
 def submit_launch(
-    driver: DriverState, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int,
-    extra: int, *, is_early: bool = False, completion_event: int = 0,
-) -> None:  # fmt: skip
+    driver: DriverState,
+    handle: CUfunction,
+    shape: Shape,
+    h_stream: CUstream,
+    kernel_params: int,
+    extra: int,
+    *,
+    is_early: bool = False,
+    completion_event: int = 0,
+) -> None:
     """Run, queue or record a launch; `completion_event` is 0 if it has none."""
     stream = driver.handles.stream(h_stream)
     function = function_of(driver, handle, stream.context)

@@ -666,10 +666,15 @@ class GraphNodeCalls(DriverCalls):
         if node.shown is None or node.shown.launch is not launch:
             node.shown = ShownParameters(launch)
         return _KERNEL.pack(
-            function.handle, *shape.grid, *shape.block, shape.shared_bytes,
-            ctypes.addressof(node.shown.pointers), 0, self._kernel_of(function),
+            function.handle,
+            *shape.grid,
+            *shape.block,
+            shape.shared_bytes,
+            ctypes.addressof(node.shown.pointers),
+            0,
+            self._kernel_of(function),
             function.module.context.handle,
-        )  # fmt: skip
+        )
 
     def _kernel_of(self, function: KernelFunction) -> int:
         """Return the library's kernel of a function in its context; 0 if it has none."""

@@ -140,9 +140,13 @@ class GreenContextCalls(DriverCalls):
             raise CallError(error.code, "the primary context cannot be retained") from None
         with self._state.lock:
             context = Context(
-                self._state.handles.new_context(), device, flags=0, primary=False, sms=ranges,
+                self._state.handles.new_context(),
+                device,
+                flags=0,
+                primary=False,
+                sms=ranges,
                 workqueues=workqueues,
-            )  # fmt: skip
+            )
             self._state.handles.contexts[context.handle] = context
             handle = self._state.handles.new()
             self._state.handles.green[handle] = context

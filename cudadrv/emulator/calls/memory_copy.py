@@ -300,9 +300,14 @@ class CopyCalls(DriverCalls):
 
     @call
     def cuMemcpyWithAttributesAsync(
-        self, dst: CUdeviceptr, src: CUdeviceptr, size: int, attr: CUmemcpyAttributes | None,
-        h_stream: CUstream, /,
-    ) -> tuple[CUresult]:  # fmt: skip
+        self,
+        dst: CUdeviceptr,
+        src: CUdeviceptr,
+        size: int,
+        attr: CUmemcpyAttributes | None,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
         """Copy one range, with an attribute for when the source may be read."""
         stream = self._stream_of_batch(h_stream)
         if attr is None:

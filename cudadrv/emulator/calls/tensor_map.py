@@ -84,45 +84,91 @@ class TensorMapCalls(DriverCalls):
 
     @call
     def cuTensorMapEncodeTiled(
-        self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
-        global_strides: Numbers, box_dim: Numbers, element_strides: Numbers, interleave: int,
-        swizzle: int, l2_promotion: int, oob_fill: int, /,
-    ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
+        self,
+        tensor_data_type: int,
+        tensor_rank: int,
+        global_address: int,
+        global_dim: Numbers,
+        global_strides: Numbers,
+        box_dim: Numbers,
+        element_strides: Numbers,
+        interleave: int,
+        swizzle: int,
+        l2_promotion: int,
+        oob_fill: int,
+        /,
+    ) -> tuple[CUresult, CUtensorMap]:
         """Make the map of a tensor that is copied by tiles."""
         modes = self._modes(interleave, swizzle, l2_promotion, oob_fill)
         tensor = TensorExtents.of(
-            tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
+            tensor_data_type,
+            tensor_rank,
+            global_address,
+            global_dim,
+            global_strides,
             element_strides,
-        )  # fmt: skip
+        )
         return SUCCESS, _encoded(tiled(tensor, box_dim, modes))
 
     @call
     def cuTensorMapEncodeIm2col(
-        self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
-        global_strides: Numbers, pixel_box_lower_corner: Numbers, pixel_box_upper_corner: Numbers,
-        channels_per_pixel: int, pixels_per_column: int, element_strides: Numbers, interleave: int,
-        swizzle: int, l2_promotion: int, oob_fill: int, /,
-    ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
+        self,
+        tensor_data_type: int,
+        tensor_rank: int,
+        global_address: int,
+        global_dim: Numbers,
+        global_strides: Numbers,
+        pixel_box_lower_corner: Numbers,
+        pixel_box_upper_corner: Numbers,
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        element_strides: Numbers,
+        interleave: int,
+        swizzle: int,
+        l2_promotion: int,
+        oob_fill: int,
+        /,
+    ) -> tuple[CUresult, CUtensorMap]:
         """Make the map of images that are copied by the pixels under a filter."""
         modes = self._modes(interleave, swizzle, l2_promotion, oob_fill)
         tensor = TensorExtents.of(
-            tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
+            tensor_data_type,
+            tensor_rank,
+            global_address,
+            global_dim,
+            global_strides,
             element_strides,
-        )  # fmt: skip
+        )
         layout = im2col(
-            tensor, pixel_box_lower_corner, pixel_box_upper_corner, int(channels_per_pixel),
-            int(pixels_per_column), modes,
-        )  # fmt: skip
+            tensor,
+            pixel_box_lower_corner,
+            pixel_box_upper_corner,
+            int(channels_per_pixel),
+            int(pixels_per_column),
+            modes,
+        )
         return SUCCESS, _encoded(layout)
 
     @call
     def cuTensorMapEncodeIm2colWide(
-        self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
-        global_strides: Numbers, pixel_box_lower_corner_width: int,
-        pixel_box_upper_corner_width: int, channels_per_pixel: int, pixels_per_column: int,
-        element_strides: Numbers, interleave: int, mode: int, swizzle: int, l2_promotion: int,
-        oob_fill: int, /,
-    ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
+        self,
+        tensor_data_type: int,
+        tensor_rank: int,
+        global_address: int,
+        global_dim: Numbers,
+        global_strides: Numbers,
+        pixel_box_lower_corner_width: int,
+        pixel_box_upper_corner_width: int,
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        element_strides: Numbers,
+        interleave: int,
+        mode: int,
+        swizzle: int,
+        l2_promotion: int,
+        oob_fill: int,
+        /,
+    ) -> tuple[CUresult, CUtensorMap]:
         """Reject the call: this copy of compute capability 10.0 is not emulated.
 
         Raises:
@@ -132,14 +178,22 @@ class TensorMapCalls(DriverCalls):
         if self._capability < _WIDE_SINCE:  # as an H200's driver
             raise invalid_value(f"no im2col::w on compute capability {self._capability}")
         tensor = TensorExtents.of(
-            tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
+            tensor_data_type,
+            tensor_rank,
+            global_address,
+            global_dim,
+            global_strides,
             element_strides,
-        )  # fmt: skip
+        )
         reject_im2col_wide(
-            tensor, int(pixel_box_lower_corner_width), int(pixel_box_upper_corner_width),
-            int(channels_per_pixel), int(pixels_per_column), int(mode),
+            tensor,
+            int(pixel_box_lower_corner_width),
+            int(pixel_box_upper_corner_width),
+            int(channels_per_pixel),
+            int(pixels_per_column),
+            int(mode),
             Modes.of(interleave, swizzle, l2_promotion, oob_fill),
-        )  # fmt: skip
+        )
 
     @call
     def cuTensorMapReplaceAddress(
@@ -221,9 +275,8 @@ def tiled(tensor: TensorExtents, box: Numbers, modes: Modes) -> TensorLayout:
 
 
 def im2col(
-    tensor: TensorExtents, lower: Numbers, upper: Numbers, channels: int,
-    pixels: int, modes: Modes,
-) -> TensorLayout:  # fmt: skip
+    tensor: TensorExtents, lower: Numbers, upper: Numbers, channels: int, pixels: int, modes: Modes
+) -> TensorLayout:
     """Return the tensor map of `cuTensorMapEncodeIm2col`.
 
     Raises:
@@ -269,9 +322,13 @@ def reject_im2col_wide(
 
 
 def _check_pixels(
-    layout: TensorLayout, corners: Sequence[tuple[int, ...]], allowed: tuple[int, int],
-    channels: int, pixels: int, modes: Modes,
-) -> None:  # fmt: skip
+    layout: TensorLayout,
+    corners: Sequence[tuple[int, ...]],
+    allowed: tuple[int, int],
+    channels: int,
+    pixels: int,
+    modes: Modes,
+) -> None:
     """Check corners and sizes; the corners are of some dimensions from the innermost pixel on."""
     lowest, highest = allowed
     if not all(lowest <= offset <= highest for corner in corners for offset in corner):
@@ -325,9 +382,18 @@ def _layout(tensor: TensorExtents, modes: Modes, min_rank: int) -> TensorLayout:
         raise invalid_value(f"elementStrides {steps}: each is 1 to {_MOST_STEP}")
     swizzle, atomicity = _SWIZZLES.get(modes.swizzle, (0, 0))
     return TensorLayout(
-        address, _ELEMENTS.get(element, 0), extents, strides, (), steps, swizzle, bool(modes.fill),
-        promotion=modes.promotion, atomicity=atomicity, interleave=modes.interleave,
-    )  # fmt: skip
+        address,
+        _ELEMENTS.get(element, 0),
+        extents,
+        strides,
+        (),
+        steps,
+        swizzle,
+        bool(modes.fill),
+        promotion=modes.promotion,
+        atomicity=atomicity,
+        interleave=modes.interleave,
+    )
 
 
 def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
@@ -372,29 +438,62 @@ _C_TYPES: Final = {"size": ctypes.c_size_t, "uint": ctypes.c_uint, "int": ctypes
 
 
 def encode_tiled(
-    api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
-    strides: int, box: int, steps: int, *modes: int,
-) -> int:  # fmt: skip
+    api: TensorMapCalls,
+    result: int,
+    element: int,
+    rank: int,
+    address: int,
+    extents: int,
+    strides: int,
+    box: int,
+    steps: int,
+    *modes: int,
+) -> int:
     """Call `cuTensorMapEncodeTiled`."""
     count = min(rank, TensorLayout.most_dimensions)
     code, tensor_map = api.cuTensorMapEncodeTiled(
-        element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
-        _words(box, count), _words(steps, count), *modes,
-    )  # fmt: skip
+        element,
+        rank,
+        address,
+        _sizes(extents, count),
+        _sizes(strides, count - 1),
+        _words(box, count),
+        _words(steps, count),
+        *modes,
+    )
     return _write_result(result, code, tensor_map)
 
 
 def encode_im2col(
-    api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
-    strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
-) -> int:  # fmt: skip
+    api: TensorMapCalls,
+    result: int,
+    element: int,
+    rank: int,
+    address: int,
+    extents: int,
+    strides: int,
+    lower: int,
+    upper: int,
+    channels: int,
+    pixels: int,
+    steps: int,
+    *modes: int,
+) -> int:
     """Call `cuTensorMapEncodeIm2col`."""
     count = min(rank, TensorLayout.most_dimensions)
     code, tensor_map = api.cuTensorMapEncodeIm2col(
-        element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
-        _signed(lower, count - 2), _signed(upper, count - 2), channels, pixels,
-        _words(steps, count), *modes,
-    )  # fmt: skip
+        element,
+        rank,
+        address,
+        _sizes(extents, count),
+        _sizes(strides, count - 1),
+        _signed(lower, count - 2),
+        _signed(upper, count - 2),
+        channels,
+        pixels,
+        _words(steps, count),
+        *modes,
+    )
     return _write_result(result, code, tensor_map)
 
 
@@ -407,15 +506,35 @@ def replace_address(api: TensorMapCalls, tensor_map: int, address: int) -> int:
 
 
 def encode_im2col_wide(
-    api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
-    strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
-) -> int:  # fmt: skip
+    api: TensorMapCalls,
+    result: int,
+    element: int,
+    rank: int,
+    address: int,
+    extents: int,
+    strides: int,
+    lower: int,
+    upper: int,
+    channels: int,
+    pixels: int,
+    steps: int,
+    *modes: int,
+) -> int:
     """Call `cuTensorMapEncodeIm2colWide`."""
     count = min(rank, TensorLayout.most_dimensions)
     code, tensor_map = api.cuTensorMapEncodeIm2colWide(
-        element, rank, address, _sizes(extents, count), _sizes(strides, count - 1), lower, upper,
-        channels, pixels, _words(steps, count), *modes,
-    )  # fmt: skip
+        element,
+        rank,
+        address,
+        _sizes(extents, count),
+        _sizes(strides, count - 1),
+        lower,
+        upper,
+        channels,
+        pixels,
+        _words(steps, count),
+        *modes,
+    )
     return _write_result(result, code, tensor_map)
 
 

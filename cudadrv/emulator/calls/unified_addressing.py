@@ -170,9 +170,14 @@ class UnifiedAddressingCalls(DriverCalls):
 
     @call
     def cuMemPrefetchAsync(
-        self, dev_ptr: CUdeviceptr, count: int, location: Location, flags: int, h_stream: CUstream,
+        self,
+        dev_ptr: CUdeviceptr,
+        count: int,
+        location: Location,
+        flags: int,
+        h_stream: CUstream,
         /,
-    ) -> tuple[CUresult]:  # fmt: skip
+    ) -> tuple[CUresult]:
         """Set where managed memory is used next; here it is everywhere at once."""
         self._reject_to_record(self._state.handles.stream(h_stream))
         pages = self._managed(int(dev_ptr), count)
@@ -184,10 +189,17 @@ class UnifiedAddressingCalls(DriverCalls):
 
     @call
     def cuMemPrefetchBatchAsync(
-        self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int,
-        prefetch_locs: Sequence[Location] | None, prefetch_loc_idxs: Sequence[int],
-        num_prefetch_locs: int, flags: int, h_stream: CUstream, /,
-    ) -> tuple[CUresult]:  # fmt: skip
+        self,
+        dptrs: Sequence[CUdeviceptr] | None,
+        sizes: Sequence[int],
+        count: int,
+        prefetch_locs: Sequence[Location] | None,
+        prefetch_loc_idxs: Sequence[int],
+        num_prefetch_locs: int,
+        flags: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
         """Same for several ranges; from `prefetch_loc_idxs[k]` on to `prefetch_locs[k]`."""
         _, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
         targets = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
@@ -196,9 +208,14 @@ class UnifiedAddressingCalls(DriverCalls):
 
     @call
     def cuMemDiscardBatchAsync(
-        self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int, flags: int,
-        h_stream: CUstream, /,
-    ) -> tuple[CUresult]:  # fmt: skip
+        self,
+        dptrs: Sequence[CUdeviceptr] | None,
+        sizes: Sequence[int],
+        count: int,
+        flags: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
         """Let several ranges have undefined content in a stream, until they are written."""
         stream, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
         self._discard(stream, ranges)
@@ -206,10 +223,17 @@ class UnifiedAddressingCalls(DriverCalls):
 
     @call
     def cuMemDiscardAndPrefetchBatchAsync(
-        self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int,
-        prefetch_locs: Sequence[Location] | None, prefetch_loc_idxs: Sequence[int],
-        num_prefetch_locs: int, flags: int, h_stream: CUstream, /,
-    ) -> tuple[CUresult]:  # fmt: skip
+        self,
+        dptrs: Sequence[CUdeviceptr] | None,
+        sizes: Sequence[int],
+        count: int,
+        prefetch_locs: Sequence[Location] | None,
+        prefetch_loc_idxs: Sequence[int],
+        num_prefetch_locs: int,
+        flags: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
         """Discard and prefetch."""
         stream, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
         targets = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
@@ -358,9 +382,14 @@ class UnifiedAddressingCalls(DriverCalls):
 
     @call
     def cuMemRangeGetAttributes(
-        self, data_sizes: Sequence[int], attributes: Sequence[int] | None, num_attributes: int,
-        dev_ptr: CUdeviceptr, count: int, /,
-    ) -> tuple[CUresult, list[int | list[int]]]:  # fmt: skip
+        self,
+        data_sizes: Sequence[int],
+        attributes: Sequence[int] | None,
+        num_attributes: int,
+        dev_ptr: CUdeviceptr,
+        count: int,
+        /,
+    ) -> tuple[CUresult, list[int | list[int]]]:
         """Return several attributes of a range."""
         if not attributes or not 0 < num_attributes <= min(len(attributes), len(data_sizes)):
             raise invalid_value(f"{num_attributes} attributes of a range were asked for")
