@@ -275,9 +275,15 @@ class CudaArray(Texels[_ScalarT]):
                 )
             shape = array.shape[:-1]
         result: CudaArray[_HostT] = CudaArray(
-            stream.context, shape, array.dtype, channels=channels, layered=layered,
-            cubemap=cubemap, surface=surface, gather=gather,
-        )  # fmt: skip
+            stream.context,
+            shape,
+            array.dtype,
+            channels=channels,
+            layered=layered,
+            cubemap=cubemap,
+            surface=surface,
+            gather=gather,
+        )
         result.copy_from(stream, array)
         return result
 
