@@ -10,6 +10,4 @@ from .cuda_client import (
 )
 from .sobol import SobolDvCache as SobolDvCache
 
-__all__ = [
-    "CapturedGraph", "CudaClient", "CudaRawHandle", "SobolDvCache", "register_module",
-]  # fmt: skip
+__all__ = ["CapturedGraph", "CudaClient", "CudaRawHandle", "SobolDvCache", "register_module"]
