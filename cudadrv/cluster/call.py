@@ -192,9 +192,14 @@ class Call:
             in_place = is_plain and arguments.shared is not None
             returns = ReturnMode.NOTHING if in_place else ReturnMode.ITEMS
         return Request(
-            self.function.digest, None if has_function else self.function.code, arguments,
-            self.items, returns, self.seconds, this_process(),
-        )  # fmt: skip
+            self.function.digest,
+            None if has_function else self.function.code,
+            arguments,
+            self.items,
+            returns,
+            self.seconds,
+            this_process(),
+        )
 
     def end(self, outcome: Outcome) -> bool:
         """End an attempt; return whether the call is to be repeated."""

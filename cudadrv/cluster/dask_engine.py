@@ -458,10 +458,14 @@ class DaskEngine(Engine):
                 self._is_listening = True
                 self._client.subscribe_topic(self._topic, self._note_begin)
             future = self._client.submit(
-                serve, requests, self._code(calls[0].function),
+                serve,
+                requests,
+                self._code(calls[0].function),
                 (self._topic, key) if is_alone else None,
-                key=key, pure=False, workers=None if only is None else [only],
-            )  # fmt: skip
+                key=key,
+                pure=False,
+                workers=None if only is None else [only],
+            )
             self._tasks[key] = _Task(calls, only, is_alone, future, self._happened)
             future.add_done_callback(lambda _: self._events.put(key))
         except Exception as error:  # the client is closed

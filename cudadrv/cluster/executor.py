@@ -379,10 +379,16 @@ class _Scatter:
         repeated = sum(max(0, call.attempts - 1) for call in self._calls.values())
         self._policy.progress(
             Progress(
-                len(self._tiles), self._done, self._failed, len(self._items), self._items_done,
-                repeated, time.monotonic() - self._began, has_ended,
+                len(self._tiles),
+                self._done,
+                self._failed,
+                len(self._items),
+                self._items_done,
+                repeated,
+                time.monotonic() - self._began,
+                has_ended,
             )
-        )  # fmt: skip
+        )
 
     def _results(self) -> list[Any]:
         failures: list[TileError] = []

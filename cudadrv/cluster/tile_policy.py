@@ -110,10 +110,14 @@ class TerminalBar:
         )
 
         bar = RichProgress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[notes]}"),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[notes]}"),
             console=self._console,
-        )  # fmt: skip
+        )
         task = bar.add_task(self._title, total=progress.tiles, notes="")
         bar.start()
         self._drawn = bar, task

@@ -49,6 +49,12 @@ def report_of(ordinal: int, name: str = "", threads: int = 1) -> WorkerReport:
     device = Device.get(ordinal)
     host, pid = socket.gethostname(), os.getpid()
     return WorkerReport(
-        name or f"{host}:{pid}", host, pid, device.info(), str(device.uuid), device.is_emulated,
-        os.environ.get("CUDA_VISIBLE_DEVICES"), threads=threads,
-    )  # fmt: skip
+        name or f"{host}:{pid}",
+        host,
+        pid,
+        device.info(),
+        str(device.uuid),
+        device.is_emulated,
+        os.environ.get("CUDA_VISIBLE_DEVICES"),
+        threads=threads,
+    )
