@@ -192,19 +192,17 @@ def end(driver: Driver, emulator: Emulator, name: str, *, destroys: bool) -> Non
 
 
 def _open_objects(driver: Driver) -> list[Closeable]:
-    """Return the open public objects of a driver, contexts last: they close what they own."""
+    """Return the open public objects of a driver, contexts last: they close what they own.
+
+    It imports nothing: an abandoned session may end after the interpreter's modules.
+    """
     sharing = [public for public in driver.sharing.alive() if isinstance(public, Closeable)]
     objects = [
         public
         for public in (*living(), *sharing)
         if isinstance(public._handle, Handle) and public._handle.driver is driver
     ]
-    if not objects:
-        return []
-    # A program that runs other libraries makes no object of this one, and needs none of its files.
-    from ..driver.context import BaseContext
-
-    return sorted(objects, key=lambda public: isinstance(public, BaseContext))
+    return sorted(objects, key=lambda public: public._has_unregistered)
 
 
 @contextmanager
