@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable
+from threading import main_thread
 from typing import TYPE_CHECKING
 
 from ptx.standard_streams import write_error
@@ -48,11 +49,17 @@ class ProcessReport:
             report_after_calls(emulator, self.look)
 
     def look(self) -> None:
-        """Print new findings; a program may also handle the error that one of them has raised."""
+        """Print new findings; a program may also handle the error that one of them has raised.
+
+        In an exit handler nothing may call `finish` any more, so they decide the status at once.
+        """
         count = self._emulator.checks.found_count
         if count != self._count:
             self._count = count
-            self._print(self._findings())
+            findings = self._findings()
+            self._print(findings)
+            if findings and not main_thread().is_alive():  # it has ended before exit handlers run
+                end_with(FOUND)
 
     def finish(self) -> None:
         """Run queued work and look for leaks; print findings, and let the process end with 66.

@@ -18,7 +18,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -224,7 +224,10 @@ FEW: Final = (
 """The cells that run with the tests that are not slow."""
 
 
-# Programs whose faults run elsewhere than in the main thread.
+UNIMPORTED: Final = Way("RUN", by_environment=True)
+"""CUDADRV_CHECK in a program that has not imported cudadrv when its own lines begin."""
+
+# Programs whose faults run elsewhere than in the main thread's own lines.
 ELSEWHERE: Final[Mapping[str, str]] = {
     "in a thread": (
         "thread = threading.Thread(target=faults.run_all, args=(CHECKS,))\n"
@@ -248,6 +251,26 @@ ELSEWHERE: Final[Mapping[str, str]] = {
         "    with cudadrv.GpuExecutor.local() as executor:\n"
         "        executor.submit(faults.run_all, CHECKS).result()"
     ),
+}
+HANDLERS: Final[Mapping[str, str]] = {
+    "in an exit handler": ("import atexit, faults\natexit.register(faults.run_all, CHECKS)"),
+    "in an exit handler that is older than the import": (
+        "import atexit\natexit.register(lambda: faults.run_all(CHECKS))\nimport faults"
+    ),
+    "in an exit handler that imports it": (
+        "import atexit\ndef last():\n    import faults\n    faults.run_all(CHECKS)\n"
+        "atexit.register(last)"
+    ),
+}
+"""Programs whose first driver call is in an exit handler."""
+EXPECTED_IN_HANDLERS: Final[Mapping[tuple[str, str], Outcome]] = {
+    ("CUDADRV_CHECK", "in an exit handler"): (66, ALL),
+    # cudadrv's own handler has run, or never runs, so that leaks are not looked for.
+    ("CUDADRV_CHECK", "in an exit handler that is older than the import"): (66, NOW),
+    ("CUDADRV_CHECK", "in an exit handler that imports it"): (66, NOW),
+    ("emulate --checks", "in an exit handler"): (66, ALL),
+    ("emulate --checks", "in an exit handler that is older than the import"): (66, ALL),
+    ("emulate --checks", "in an exit handler that imports it"): (66, ALL),
 }
 EXPECTED_ELSEWHERE: Final[Mapping[tuple[str, str], tuple[int, frozenset[str], str]]] = {
     ("CUDADRV_CHECK", "in a thread"): (66, ALL, ""),
@@ -334,6 +357,21 @@ def test_findings_of_threads_and_children_are_reported(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         found = [line for line in pool.map(run, EXPECTED_ELSEWHERE) if line]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+def test_findings_of_exit_handlers_are_reported(tmp_path: Path) -> None:
+    def run(cell: tuple[str, str]) -> str:
+        way, where = cell
+        used = UNIMPORTED if WAYS[way].by_environment else replace(WAYS[way], text="RUN")
+        program = HANDLERS[where].replace("CHECKS", repr(FOUND_LATER))
+        done = completed(tmp_path, used, FOUND_LATER, program, "")
+        outcome = (done.returncode, reported(done.stderr))
+        return "" if outcome == EXPECTED_IN_HANDLERS[cell] else f"{cell}: {outcome}\n{done.stderr}"
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [line for line in pool.map(run, EXPECTED_IN_HANDLERS) if line]
     assert not found, "\n".join(found)
 
 
