@@ -32,7 +32,7 @@ from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, owning
 from ..memory.layout import Layout, is_dense
 from .dlpack import offered
-from .elements import Elements, name_of_typestr, require_usable
+from .elements import Elements, dtype_name, name_of_typestr, require_usable
 from .ordering import follow_producers
 from .reader import ByInterface, Foreign, found_for
 
@@ -78,7 +78,7 @@ def interface_address(
     strides = interface.get("strides")
     require_usable(
         elements,
-        None if elements is None else name_of_typestr(interface["typestr"]),
+        None if elements is None else _dtype_name(interface),
         is_contiguous=strides is None or _is_dense(interface, strides),
         is_read_only=bool(is_read_only),
         nbytes=_nbytes(interface) if elements is not None and elements.is_vector else None,
@@ -94,12 +94,39 @@ def interface_address(
 # Any: the entries of another library's dictionary.
 def _nbytes(interface: Mapping[str, Any]) -> int:
     itemsize: int = np.dtype(interface["typestr"]).itemsize
-    return math.prod(map(index, interface["shape"])) * itemsize
+    return math.prod(_shape(interface)) * itemsize
+
+
+# Any: the entries of another library's dictionary.
+def _shape(interface: Mapping[str, Any]) -> tuple[int, ...]:
+    shape = tuple(map(index, interface["shape"]))
+    if any(extent < 0 for extent in shape):
+        raise ValueError(f"the shape {shape}")
+    return shape
+
+
+# Any: the entries of another library's dictionary.
+def _dtype(interface: Mapping[str, Any]) -> np.dtype[Any]:
+    """Return the dtype of the elements, of structures with their fields if those are given."""
+    dtype: np.dtype[Any] = np.dtype(interface["typestr"])
+    fields = interface.get("descr") if dtype.kind == "V" else None
+    if not fields or fields == [("", interface["typestr"])]:
+        return dtype
+    structure: np.dtype[Any] = np.dtype(fields)
+    if structure.itemsize != dtype.itemsize:
+        raise ValueError(f"descr {fields} for the typestr {interface['typestr']!r}")
+    return structure
+
+
+# Any: the entries of another library's dictionary.
+def _dtype_name(interface: Mapping[str, Any]) -> str:
+    text: str = interface["typestr"]
+    return dtype_name(_dtype(interface)) if "V" in text else name_of_typestr(text)
 
 
 def _is_dense(interface: Mapping[str, Any], strides: Iterable[Any]) -> bool:
     """Return whether the elements of an array interface lie in C order, one after the other."""
-    shape, steps = tuple(map(index, interface["shape"])), tuple(map(index, strides))
+    shape, steps = _shape(interface), tuple(map(index, strides))
     if len(shape) != len(steps):
         raise ValueError(f"strides {steps} for the shape {shape}")
     return is_dense(shape, steps, np.dtype(interface["typestr"]).itemsize)
@@ -123,7 +150,7 @@ def dlpack_address(
         return None
     require_usable(
         elements,
-        offer.dtype_name,
+        offer.element_name,
         is_contiguous=offer.is_contiguous,
         is_read_only=_is_read_only(value, offer.is_read_only),
         nbytes=offer.nbytes,
@@ -222,8 +249,8 @@ def _memory_by_interface(value: Any) -> _ImportedMemory:
     pointer, is_read_only = interface["data"]
     return _ImportedMemory(
         _address_from(pointer),
-        tuple(map(index, interface["shape"])),
-        np.dtype(interface["typestr"]),
+        _shape(interface),
+        _dtype(interface),
         None if strides is None else tuple(map(index, strides)),
         producers=() if producer is None else (_stream_number(producer),),
         is_read_only=_is_read_only(value, bool(is_read_only)),
@@ -440,7 +467,7 @@ def _pointer_by_reader(
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or foreign.type is not kind:
         return Pointer(address, "raw")
-    is_typed = elements is not None and not elements.takes_any()
+    is_typed = elements is not None and not elements.takes_bytes
     return Pointer(address, foreign._replace(dtype=dtype if is_typed or reader.is_lazy else None))
 
 

@@ -16,7 +16,7 @@ from .array import AnyDeviceArray, DeviceArray, StridedArray, empty, view_of
 from .buffer import DeviceBuffer
 from .copy import require_apart
 from .dtypes import AnyArray, AnyDType
-from .host_copy import ArrayOrBuffer, ready, require_plain, transfer
+from .host_copy import ArrayOrBuffer, foreign_hint, ready, require_plain, transfer
 from .managed import on_device
 from .resource import without_choices
 from .strided_copy import MOST_BOXES, CopyAxis, CopyBoxes, Plan, Side, copy_strided, side_of
@@ -99,7 +99,7 @@ def pattern_of(dst: ArrayOrBuffer, value: object) -> bytes:
         return _element(value, dtype).tobytes() if pack is None else pack(value)
     except Exception as error:  # the value's own conversion may raise anything
         problem = f"{border.shown(value)} is no value for {dst!r}"
-        raise errors.InvalidValueError(f"{problem}: {error}") from error
+        raise errors.InvalidValueError(f"{problem}: {error}{foreign_hint(value)}") from error
 
 
 def _element(value: object, dtype: AnyDType) -> AnyArray:

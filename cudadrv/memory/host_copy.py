@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVarTuple, Unpack, cast
 
 import numpy as np
@@ -283,16 +284,26 @@ def as_array(array: npt.ArrayLike) -> AnyArray:
     """Convert a sequence, a number or an array of a subclass to a NumPy array.
 
     Raises:
-        ArgumentTypeError: NumPy cannot convert it.
+        ArgumentTypeError: NumPy cannot convert it, or it is another library's device array.
         CopyError: it has masked elements.
     """
     try:
         source: AnyArray = np.asanyarray(array)
     except Exception as error:  # the object's own conversion may raise anything
         problem = f"{border.described(array)}, becomes no NumPy array"
-        raise ArgumentTypeError(f"{problem}: {error}") from error
+        raise ArgumentTypeError(f"{problem}: {error}{foreign_hint(array)}") from error
+    if source.dtype.hasobject and (hint := foreign_hint(array)):
+        raise ArgumentTypeError(f"{border.described(array)}, is no host array{hint}")
     require_plain(source)
     return np.asarray(source)
+
+
+def foreign_hint(value: object) -> str:
+    """Return a line on another library's device array where an array or a number was due, or ""."""
+    with suppress(Exception):  # such as PyTorch's, for a tensor that requires a gradient
+        if hasattr(value, "__cuda_array_interface__"):
+            return "\n  it is another library's device array: give Stream.import_array(array)"
+    return ""
 
 
 def require_plain(array: AnyArray) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import weakref
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,13 @@ import pytest
 import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.driver.driver_selection import current
-from cudadrv.errors import CopyError, DTypeError, WrongDeviceError
+from cudadrv.errors import (
+    ArgumentTypeError,
+    CopyError,
+    DTypeError,
+    InvalidValueError,
+    WrongDeviceError,
+)
 from cudadrv.memory.array import AnyDeviceArray
 from tests.noted_calls import calls_of, failed_calls
 from tests.rows import all_rows
@@ -110,6 +117,26 @@ def test_a_tensor_that_requires_a_gradient_is_accepted(stream: cudadrv.Stream) -
 def test_structures_come_by_the_array_interface(stream: cudadrv.Stream) -> None:
     array = stream.to_device(np.array([b"ab", b"cde"], "S3"))
     assert stream.to_host(stream.import_array(ByInterface(array))).tolist() == [b"ab", b"cde"]
+
+
+def test_structures_keep_their_fields(stream: cudadrv.Stream) -> None:
+    host = np.array([(1, 2.5), (3, 4.5)], "i4,>f8")
+    array = stream.to_device(host)
+    taken = stream.import_array(ByInterface(array, typestr="|V12", descr=host.dtype.descr))
+    assert taken.dtype == host.dtype
+    assert stream.to_host(taken).tolist() == host.tolist()
+    with pytest.raises(ArgumentTypeError, match="cannot be read"):
+        stream.import_array(ByInterface(array, typestr="|V16", descr=host.dtype.descr))
+
+
+def test_where_a_host_array_is_due_the_error_names_the_import(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(HOST)
+    foreign: Any = ByInterface(array)  # the type checker rejects it, too
+    for use in (stream.to_device, cudadrv.In, lambda value: array.__setitem__(..., value)):
+        with pytest.raises(ArgumentTypeError, match="give Stream.import_array"):
+            use(foreign)
+    with pytest.raises(InvalidValueError, match="give Stream.import_array"):
+        stream.fill(array, foreign)
 
 
 def test_a_taken_array_keeps_its_owner(stream: cudadrv.Stream) -> None:
