@@ -22,7 +22,8 @@ from typing import Final, NamedTuple
 
 from ptx.signature import KernelParam, KernelSignature
 
-_BUILTIN: Final = frozenset("vbahcstijlmxyfd")
+_BUILTIN: Final = frozenset("vbahcstijlmxyfdw")
+_CHARACTERS: Final = ("Du", "Ds", "Di")  # char8_t, char16_t, char32_t
 _QUALIFIERS: Final = frozenset("rVK")
 
 
@@ -129,6 +130,9 @@ class _Reader:
         if letter in _BUILTIN:
             self._at += 1
             return letter
+        if self._text[self._at : self._at + 2] in _CHARACTERS:
+            self._at += 2
+            return f"D{self._text[self._at - 1]}"
         if letter == "S":
             return self._reference()
         if letter == "T":
@@ -221,7 +225,8 @@ _NUMBERS: Final = {
     "unsigned short": "t", "": "i", "unsigned": "j", "long": "l", "unsigned long": "m",
     "long long": "x", "unsigned long long": "y", "float": "f", "double": "d", "void": "v",
     "int8_t": "a", "uint8_t": "h", "int16_t": "s", "uint16_t": "t", "int32_t": "i",
-    "uint32_t": "j", "int64_t": "x", "uint64_t": "y", "size_t": "m",
+    "uint32_t": "j", "int64_t": "x", "uint64_t": "y", "size_t": "m", "wchar_t": "w",
+    "char8_t": "Du", "char16_t": "Ds", "char32_t": "Di",
 }  # fmt: skip
 _WORDS: Final = frozenset(word for name in _NUMBERS for word in name.split()) | {"int", "signed"}
 _SIGNS: Final = ("signed", "unsigned")
@@ -455,8 +460,8 @@ def _letters(base: Sequence[str], own: frozenset[str]) -> str | None:
 _CLASS_NAME: Final = re.compile(rf"\d+(?:{_CLASSES.pattern})")
 # Bytes of each type that is no pointer, and what PTX calls its parameter.
 _NBYTES: Final = {
-    **dict.fromkeys("bach", 1), **dict.fromkeys("st", 2), **dict.fromkeys("ijf", 4),
-    **dict.fromkeys("lmxyd", 8),
+    **dict.fromkeys("bach", 1), **dict.fromkeys("st", 2), **dict.fromkeys("ijfw", 4),
+    **dict.fromkeys("lmxyd", 8), "Du": 1, "Ds": 2, "Di": 4,
 }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from .. import border
 from ..driver.stream import BaseStream
 from ..errors import ArgumentValueError, DTypeError, WrongDeviceError
 from ..memory.export import (
@@ -38,7 +39,7 @@ from ..memory.export import (
     tensor_of,
 )
 from ..memory.layout import is_dense
-from .elements import named_dtype
+from .elements import UNNAMED, named_dtype
 from .ordering import follow_producers
 from .reader import found_for
 
@@ -277,7 +278,10 @@ class Offer(NamedTuple):
         ndim: int = self.tensor.ndim
         if not 0 <= ndim <= _MOST_AXES or (ndim and not self.tensor.shape):
             raise ValueError(f"its DLPack tensor has {ndim} axes and no such shape")
-        return tuple(self.tensor.shape[:ndim]) if ndim else ()
+        shape: tuple[int, ...] = tuple(self.tensor.shape[:ndim]) if ndim else ()
+        if any(extent < 0 for extent in shape):
+            raise ValueError(f"its DLPack tensor has the shape {shape}")
+        return shape
 
     @property
     def strides(self) -> tuple[int, ...] | None:
@@ -298,22 +302,23 @@ class Offer(NamedTuple):
         return math.prod(self.shape) * bits // 8
 
     @property
-    def dtype_name(self) -> str:
-        """NumPy's or ml_dtypes' name of the dtype; "" if neither has one."""
+    def element_name(self) -> str:
+        """The dtype's name for pointers: of one lane, as an array of float4 has floats."""
         tensor = self.tensor
-        return _name_of(tensor.code, tensor.bits, tensor.lanes)
+        return _name_of(tensor.code, tensor.bits, 1) or UNNAMED
 
     # Any: the producer decides the type.
     def dtype(self, value: object) -> np.dtype[Any]:
         """Return the dtype of the elements; an error names `value`."""
-        name = self.dtype_name
+        tensor = self.tensor
+        name = _name_of(tensor.code, tensor.bits, tensor.lanes)
         named = named_dtype(name)
         if named is not None:
             return named
         hint = "import ml_dtypes, or view it" if name else "view it"
         raise DTypeError(
-            f"a {type(value).__name__} of DLPack's type code {self.tensor.code} with "
-            f"{self.tensor.bits} bits and {self.tensor.lanes} lanes: NumPy has no such dtype\n"
+            f"a {type(value).__name__} of DLPack's type code {tensor.code} with "
+            f"{tensor.bits} bits and {tensor.lanes} lanes: NumPy has no such dtype\n"
             f"  {hint} as one of that size first"
         )
 
@@ -338,6 +343,7 @@ def offered(value: object, stream: BaseStream, *, orders: bool = True) -> Offer 
         orders: whether the stream comes after the work on the memory.
 
     Raises:
+        BufferError: it reports memory of a GPU, and its tensor lies elsewhere.
         WrongDeviceError: its library reports another device.
     """
     exchange = exchange_of(type(value))
@@ -386,6 +392,12 @@ def _by_method(value: object, stream: BaseStream, number: int) -> Offer | None:
     except TypeError:  # a producer older than versions
         capsule = export(stream=number)
     tensor, read_only, keeper = _taken(capsule, value)
+    if tensor.device_type not in _ON_GPU:
+        raise BufferError(
+            f"has memory of DLPack's device type {tensor.device_type} in its capsule, but its "
+            f"__dlpack_device__ is {border.shown(where())}\n"
+            "  let both of them name the device of the memory"
+        )
     _require_device(tensor, value, stream)
     return Offer(tensor, read_only, keeper)
 

@@ -1,8 +1,8 @@
 """The element type of a kernel's pointer parameter, and the arrays that it accepts.
 
 An array of another type is rejected where that is surely a mistake. The sign of integers does not
-matter, dates and spans of time are integers, complex numbers are two floats, and structures, bytes
-and vectors of integers accept everything.
+matter, dates and spans of time are integers, complex numbers are two floats, and bytes accept
+everything. Structures and vectors of integers accept everything in the device's byte order.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ _TYPES: Final[dict[str, tuple[str, int, tuple[str, ...]]]] = {
     "m": ("unsigned long", 8, _SIZED[64]),
     "x": ("long long", 8, _SIZED[64]),
     "y": ("unsigned long long", 8, _SIZED[64]),
+    "w": ("wchar_t", 4, _SIZED[32]),
+    "Ds": ("char16_t", 2, _SIZED[16]),
+    "Di": ("char32_t", 4, _SIZED[32]),
     "f": ("float", 4, _SINGLE),
     "d": ("double", 8, _DOUBLE),
     "6__half": ("__half", 2, (_HALF, *_SIZED[16])),
@@ -46,18 +49,20 @@ _TYPES: Final[dict[str, tuple[str, int, tuple[str, ...]]]] = {
     "13__nv_fp8_e4m3": ("__nv_fp8_e4m3", 1, (_E4M3, *_SIZED[8])),
     "13__nv_fp8_e5m2": ("__nv_fp8_e5m2", 1, (_E5M2, *_SIZED[8])),
 }
-_UNTYPED: Final = {"v": "void", "c": "char", "h": "unsigned char"}
+_UNTYPED: Final = {"v": "void", "c": "char", "h": "unsigned char", "Du": "char8_t"}
 _VECTOR: Final = re.compile(r"\d+(u?short|u?int|u?longlong|u?long|float|double)([1-4])")
 _OF_VECTOR: Final = {
     "short": "s", "ushort": "t", "int": "i", "uint": "j", "long": "l", "ulong": "m",
     "longlong": "x", "ulonglong": "y", "float": "f", "double": "d",
 }  # fmt: skip
 _SWAPPED: Final = "another byte order"
+UNNAMED: Final = "a type that NumPy has no name for"
+"""The name of elements whose type is known, and neither NumPy's nor ml_dtypes'."""
 # Every dtype that is no structure, text or raw bytes.
 _KNOWN: Final = frozenset(name for _, _, names in _TYPES.values() for name in names) | {
     "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4",
     "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn",
-    "int2", "uint2", "int4", "uint4", _SWAPPED,
+    "int2", "uint2", "int4", "uint4", _SWAPPED, UNNAMED,
     np.dtype(np.longdouble).name, np.dtype(np.clongdouble).name,
 }  # fmt: skip
 # They have a unit, which is no part of the name, and are integers of 64 bits.
@@ -71,29 +76,34 @@ class Elements:
         words: the type in C++, such as "const float".
         is_const: True if the kernel only reads.
         nbytes: bytes of one element; 1 where any bytes are accepted.
-        is_vector: True if an element is several numbers, as a float4 is.
+        is_vector: True if an element is several numbers of a type that is checked, as of a float4.
+        takes_bytes: True if arrays of every type are accepted, as bytes.
         usual: the name of the expected dtype; "" where any is accepted.
     """
 
-    __slots__ = ("_names", "is_const", "is_vector", "nbytes", "usual", "words")
+    __slots__ = ("_names", "is_const", "is_vector", "nbytes", "takes_bytes", "usual", "words")
 
     def __init__(
-        self, words: str, *, is_const: bool, nbytes: int, names: tuple[str, ...], is_vector: bool
+        self,
+        words: str,
+        *,
+        is_const: bool,
+        nbytes: int = 1,
+        names: tuple[str, ...] = (),
+        is_vector: bool = False,
+        takes_bytes: bool = False,
     ) -> None:
         self.words: str = f"const {words}" if is_const else words
         self.is_const: bool = is_const
         self.nbytes: int = nbytes
         self.is_vector: bool = is_vector
+        self.takes_bytes: bool = takes_bytes
         self.usual: str = names[0] if names else ""
         self._names = frozenset(names)
 
-    def takes_any(self) -> bool:
-        """Return True if arrays of every type are accepted."""
-        return not self._names
-
     def has_parts_in(self, nbytes: int) -> bool:
         """Return True if an array of so many bytes ends within a vector."""
-        return self.is_vector and nbytes % self.nbytes != 0 and not self.takes_any()
+        return self.is_vector and nbytes % self.nbytes != 0
 
     @property
     def described(self) -> str:
@@ -106,7 +116,9 @@ class Elements:
         name = dtype_name(dtype)
         if name.startswith(_TIMES):
             name = "int64"
-        return not self._names or name in self._names or name not in _KNOWN
+        if not self._names:
+            return name != _SWAPPED or self.takes_bytes
+        return name in self._names or name not in _KNOWN
 
 
 def require_usable(
@@ -146,7 +158,7 @@ def require_usable(
     if dtype not in elements:
         raise BufferError(
             f"has elements of {dtype_name(dtype)}, but the parameter is {elements.described}\n"
-            f"  give {elements.usual}, or the address as a number"
+            f"  give {elements.usual or 'one of its byte order'}, or the address as a number"
         )
     if nbytes is not None and elements.has_parts_in(nbytes):
         raise BufferError(
@@ -208,14 +220,16 @@ def elements_of(cpp_type: str) -> Elements | None:
     count = int(vector[2]) if vector is not None else 1
     described = _TYPES.get(pointee if vector is None else _OF_VECTOR[vector[1]])
     if described is None:
-        words = _UNTYPED.get(pointee) or _words_of(pointee)
-        return Elements(words, is_const=is_const, nbytes=1, names=(), is_vector=False)
+        untyped = _UNTYPED.get(pointee)
+        words = untyped or _words_of(pointee)
+        return Elements(words, is_const=is_const, takes_bytes=untyped is not None)
     words, nbytes, names = described
     if vector is not None:
         words = f"{vector[1]}{count}"
         if not vector[1].startswith(("float", "double")):
             names = ()  # a wide load of any elements, as of halves by uint4
     is_vector = vector is not None or pointee in ("7__half2", "14__nv_bfloat162")
+    is_vector = is_vector and bool(names)
     return Elements(
         words, is_const=is_const, nbytes=nbytes * count, names=names, is_vector=is_vector
     )

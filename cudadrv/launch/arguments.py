@@ -173,7 +173,10 @@ def dtype_name(dtype: AnyDType) -> str:
 
 _INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 # By the type's letter in the Itanium C++ ABI; char, bool and unknown types take both ranges.
-_SIGNS: Final = {**dict.fromkeys("asilx", True), **dict.fromkeys("htjmy", False)}
+_SIGNS: Final = {
+    **dict.fromkeys("asilxw", True),
+    **dict.fromkeys(("h", "t", "j", "m", "y", "Du", "Ds", "Di"), False),
+}
 _FLOAT_CODE: Final[dict[Kind, str]] = {"single": "f", "real": "d"}
 # CUDA's own types that complex numbers fit.
 _COMPLEX: Final = ("6float2", "7double2")
@@ -183,8 +186,8 @@ class KernelParameter:
     """One parameter of a kernel: packs values for it, or raises the reason."""
 
     __slots__ = (
-        "_array_kind", "_bits_format", "_format", "_integer", "_is_signed", "_takes_any", "_whole",
-        "elements", "kernel", "param", "position", "usual_dtype",
+        "_array_kind", "_bits_format", "_format", "_integer", "_is_signed", "_takes_bytes",
+        "_whole", "elements", "kernel", "param", "position", "usual_dtype",
     )  # fmt: skip
 
     def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
@@ -201,14 +204,14 @@ class KernelParameter:
         # The elements of a pointer, and the sign of an integer; None if they are unknown.
         self.elements: Elements | None = elements_of(param.cpp_type)
         elements = self.elements
-        self._takes_any = elements is None or elements.takes_any()
+        self._takes_bytes = elements is None or elements.takes_bytes
         # The dtype of most of its arrays, which is compared first.
         usual = "" if elements is None else elements.usual
         self.usual_dtype: AnyDType | None = named_dtype(usual)
         self._is_signed = _SIGNS.get(param.cpp_type)
         # The kind of most of its arrays and integers, the range of those, and None for others.
         is_pointer = self._integer is not None and param.is_pointer is not False
-        is_plain = elements is None or not (elements.is_vector or self._takes_any)
+        is_plain = elements is None or not (elements.is_vector or self._takes_bytes)
         of_array: Word = "memory" if elements is None else "array"
         self._array_kind = of_array if is_pointer and is_plain else None
         bits = 8 * param.nbytes
@@ -350,7 +353,7 @@ class KernelParameter:
     def _memory_kind(self, array: AnyDeviceArray | None) -> Kind:
         """Return how generated code reads our memory: an array must match the pointer's type."""
         elements = self.elements
-        if elements is None or self._takes_any:
+        if elements is None or self._takes_bytes:
             return "memory"
         if array is None:
             return "buffer"

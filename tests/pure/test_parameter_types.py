@@ -31,6 +31,7 @@ MANGLED = {
     "_Z2t6IdEvPN2ns3boxIT_EEPKS3_PNS0_3vecES4_": (
         "P2ns3boxIdE", "PK2ns3boxIdE", "P2ns3vec", "P2ns3boxIdE",
     ),
+    "_Z2t8IDsEvPjT_PKS1_wPw": ("Pj", "Ds", "PKDs", "w", "Pw"),
     "_Z2t7ILb0EN2ns3boxIiEEEvPT0_PKS3_": ("P2ns3boxIiE", "PK2ns3boxIiE"),
 }  # fmt: skip
 

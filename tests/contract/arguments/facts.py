@@ -38,7 +38,7 @@ class Memory:
     """An array; strides are in bytes, None stands for C order."""
 
     address: int
-    dtype: str  # "" of a buffer; "other" of structures, text, raw bytes; "time"
+    dtype: str  # "" of a buffer; "other" of structures, text, raw bytes; "time"; "unnamed"
     itemsize: int
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None = None

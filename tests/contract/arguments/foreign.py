@@ -117,8 +117,10 @@ class Known:
 class KnownInPart(ByInterface):
     """An array of a library whose reader tells its place, and the array interface the rest."""
 
-    def __init__(self, memory: Memory, typestr: str, owner: object, device: int) -> None:
-        super().__init__(memory, typestr, owner)
+    def __init__(
+        self, memory: Memory, typestr: str, owner: object, device: int, **entries: Any
+    ) -> None:
+        super().__init__(memory, typestr, owner, **entries)
         self.pointer, self.place = memory.address, device
 
 

@@ -31,6 +31,8 @@ FORMATS: Final = {
 INTEGERS: Final = frozenset(f"{sign}int{n}" for sign in ("", "u") for n in (2, 4, 8, 16, 32, 64))
 _SIZED: Final = {8: ("int8", "uint8", "bool"), 16: ("int16", "uint16"), 32: ("int32", "uint32"),
                  64: ("int64", "uint64")}  # fmt: skip
+ANY_ORDER: Final = ("any",)  # in any byte order
+NATIVE: Final = ("any", "native")
 # The arrays that a pointer accepts; those of "other" it accepts always, and buffers.
 ELEMENTS: Final = {
     "float": ("float32", "complex64"), "double": ("float64", "complex128"),
@@ -41,8 +43,9 @@ ELEMENTS: Final = {
     "half": ("float16", *_SIZED[16]), "bfloat16": ("bfloat16", *_SIZED[16]),
     "half2": ("float16", *_SIZED[16]),
     "e4m3": ("float8_e4m3fn", *_SIZED[8]), "e5m2": ("float8_e5m2", *_SIZED[8]),
-    # Bytes, structures, vectors of integers; and where the source does not tell the type.
-    **dict.fromkeys(("void", "char", "unsigned char", "struct", "int2", "pointer", ""), None),
+    # Bytes, and where the source does not tell the type; structures and vectors of integers.
+    **dict.fromkeys(("void", "char", "unsigned char", ""), ANY_ORDER),
+    **dict.fromkeys(("struct", "int2", "pointer"), NATIVE),
 }  # fmt: skip
 _WHOLE: Final = {"float4": 16, "double2": 16, "half2": 4}
 _TWO_FLOATS: Final = ("", "float2", "double2")  # the classes that complex numbers fit
@@ -151,10 +154,13 @@ def _bytes(parameter: Parameter, value: Bytes) -> Verdict:
 
 
 def _memory(parameter: Parameter, memory: Memory) -> Verdict:
-    names = ELEMENTS[parameter.of] if parameter.kind == "pointer" else None
+    names = ELEMENTS[parameter.of] if parameter.kind == "pointer" else ANY_ORDER
     size = math.prod(memory.shape) * memory.itemsize
     is_whole = not memory.tells_size or size % _WHOLE.get(parameter.of, 1) == 0
-    fits = names is None or memory.dtype in ("", "other", *names)
+    is_native = memory.dtype != "swapped"
+    fits = is_native or names == ANY_ORDER
+    if "any" not in names:
+        fits = memory.dtype in ("", "other", *names)
     takes_memory = parameter.kind in ("pointer", "word") or (
         parameter.kind in ("integer", "bits") and parameter.nbytes == 8
     )

@@ -16,10 +16,12 @@ from .facts import Parameter
 
 SLOT_BYTES: Final = 16
 """The room for the bytes of one value."""
-SIGNED: Final = {"signed char": 1, "short": 2, "int": 4, "long": 8, "long long": 8}
+SIGNED: Final = {
+    "signed char": 1, "short": 2, "int": 4, "long": 8, "long long": 8, "wchar_t": 4,
+}  # fmt: skip
 UNSIGNED: Final = {
     "unsigned char": 1, "unsigned short": 2, "unsigned int": 4, "unsigned long": 8,
-    "unsigned long long": 8, "size_t": 8,
+    "unsigned long long": 8, "size_t": 8, "char16_t": 2, "char32_t": 4,
 }  # fmt: skip
 FLOATS: Final = {
     "float": ("float32", 4), "double": ("float64", 8), "__half": ("float16", 2),
@@ -51,6 +53,7 @@ POINTEES: Final = {
     "signed char": "signed char", "__half": "half", "half": "half", "nv_bfloat16": "bfloat16",
     "__half2": "half2", "__nv_fp8_e4m3": "e4m3", "__nv_fp8_e5m2": "e5m2", "void": "void",
     "char": "char", "unsigned char": "unsigned char", "Pair": "struct", "int2": "int2",
+    "wchar_t": "int", "char16_t": "short", "char32_t": "unsigned int",
 }  # fmt: skip
 _DECLARATIONS: Final = """
 #include <cuda_fp16.h>

@@ -54,7 +54,7 @@ def given(context: cudadrv.Context) -> list[Value]:
     arrays = Arrays(stream)
     found = [
         *values.numbers(), *values.views_of_memory(stream), *arrays.own(), *arrays.foreign(),
-        *arrays.versions(), *values.host_arrays(stream),
+        *arrays.versions(), *arrays.elements_of_dlpack(), *values.host_arrays(stream),
     ]  # fmt: skip
     if len(cudadrv.list_devices()) > 1:
         elsewhere = Arrays(cudadrv.cuda_context_for(1).new_stream(), is_reachable=False)

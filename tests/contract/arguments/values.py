@@ -289,11 +289,12 @@ ODD_STRIDES: Final = {
     "one of any stride": ((1, 8, 1), (-7, 1, 99)), "none of any stride": ((0, 8), (-3, 5)),
 }  # fmt: skip
 DTYPES: Final = ("f2", "f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?", "c8",
-                 "c16", "S3", "V16", "f4,i4", ">f4", "longdouble", "clongdouble", "M8[s]", "m8[D]",
-                 "bfloat16", "float8_e4m3fn", "float8_e5m2",
+                 "c16", "S3", "V16", "f4,i4", ">f4", ">f4,>i4", "longdouble", "clongdouble",
+                 "M8[s]", "m8[D]", "bfloat16", "float8_e4m3fn", "float8_e5m2",
                  "float6_e2m3fn", "float4_e2m1fn", "int4", "uint2")  # fmt: skip
 _TIMES: Final = ("M8[s]", "m8[D]")
 _OTHER: Final = ("S3", "V16", "f4,i4")
+_SWAPPED: Final = (">f4", ">f4,>i4")
 
 
 def dtypes() -> dict[str, np.dtype[Any]]:
@@ -304,7 +305,8 @@ def dtypes() -> dict[str, np.dtype[Any]]:
         if is_small and not HAS_ML_DTYPES:
             continue
         dtype = np.dtype(getattr(ml_dtypes, name) if is_small else name)
-        key = {**dict.fromkeys(_OTHER, "other"), **dict.fromkeys(_TIMES, "time"), ">f4": "swapped"}
+        key = {**dict.fromkeys(_OTHER, "other"), **dict.fromkeys(_TIMES, "time"),
+               **dict.fromkeys(_SWAPPED, "swapped")}  # fmt: skip
         found[f"{key.get(name, dtype.name)}:{name}"] = dtype
     return found
 
@@ -397,8 +399,9 @@ class Arrays:
         ways: dict[str, Any] = {}
         if dtype.isbuiltin != 2:
             # The array interface cannot tell the types of ml_dtypes from raw bytes.
-            ways["interface"] = ByInterface(facts, typestr, owner)
-            ways["in part"] = KnownInPart(facts, typestr, owner, self.device)
+            fields = {"descr": dtype.descr} if dtype.names else {}
+            ways["interface"] = ByInterface(facts, typestr, owner, **fields)
+            ways["in part"] = KnownInPart(facts, typestr, owner, self.device, **fields)
         if facts.dtype in DLPACK_TYPES:
             if not facts.is_read_only:
                 ways["DLPack 0"] = ByDlpack(facts, owner, self.device, is_versioned=False)
@@ -409,6 +412,28 @@ class Arrays:
             yield Value(f"{self._mark}{way} {name}", value, facts)
         known = Known(facts, dtype, _is_usual(facts), owner, self.device)
         yield Value(f"{self._mark}known {name}", known, replace(facts, tells_size=False))
+
+    def elements_of_dlpack(self) -> Iterator[Value]:
+        """Types of elements that NumPy has no dtype for, and a tensor that lies elsewhere."""
+        array, host = self.base(np.dtype("f4"))
+        facts = replace(self.facts("float32", array, host, host), strides=None)
+        of_each = {
+            "opaque": ((3, 32, 1, 2), replace(facts, dtype="unnamed")),
+            "unknown": ((200, 32, 1, 2), replace(facts, dtype="unnamed")),
+            "of 24 bits": ((2, 24, 1, 2), replace(facts, dtype="unnamed", itemsize=3)),
+            "of 4 lanes": ((2, 32, 4, 2), replace(facts, itemsize=16, shape=(8,))),
+            "of 2 whole lanes": ((0, 16, 2, 2), replace(facts, dtype="int16")),
+            "of the host": ((2, 32, 1, 1), Wrong()),
+            "of pinned memory": ((2, 32, 1, 3), Wrong()),
+        }
+        for name, (entries, expected) in of_each.items():
+            shown = expected if isinstance(expected, Memory) else facts
+            plain = replace(shown, dtype="float32")
+            for is_versioned in (False, True):
+                value = ByDlpack(plain, array, self.device, is_versioned=is_versioned)
+                tensor = value.managed.tensor
+                tensor.code, tensor.bits, tensor.lanes, tensor.device_type = entries
+                yield Value(f"{self._mark}DLPack {int(is_versioned)} {name}", value, expected)
 
     def versions(self) -> Iterator[Value]:
         """The array interface in each version, with streams, masks, and wrong entries."""
