@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.resources.abc import Traversable
@@ -22,6 +24,9 @@ from .module_cache import PtxModuleCache
 KernelSource: TypeAlias = str | Callable[[], str] | Traversable
 """CUDA C++, a function that makes it, or a file: a `Path`, or one of `importlib.resources`."""
 
+Headers: TypeAlias = Mapping[str, KernelSource] | Traversable
+"""Headers by the names that `#include` has, or a folder: a `Path`, or of `importlib.resources`."""
+
 _MOST_AT_ONCE: Final = 8  # compilations of `prewarm`
 _PLAIN: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
@@ -37,6 +42,10 @@ class _Source:
 
     text: str | Callable[[], str]
     folder: Path | None = None
+
+    def read(self) -> str:
+        """Return the text, read or made now."""
+        return self.text() if callable(self.text) else self.text
 
 
 class KernelLibrary:
@@ -54,11 +63,15 @@ class KernelLibrary:
         options: how to compile; a target left open is the context's.
         instances: by label, the template instances, and kernels of a namespace, to compile
             together with the source, such as ``{"scale.cu": ["scale<float>", "scale<double>"]}``.
+        headers: of all sources: by include name, such as ``{"sum.h": files("scaler") / "sum.h"}``,
+            or the folder that has them, such as ``files("scaler") / "include"``. They are read with
+            the first source. The text files of a folder that is no `Path`, as in a zip file, are
+            read all.
     """
 
     __slots__ = (
-        "__weakref__", "_caches", "_found", "_instances", "_label_of", "_only_label", "_options",
-        "_sources",
+        "__weakref__", "_caches", "_found", "_headers", "_instances", "_label_of", "_only_label",
+        "_options", "_sources", "_texts_of_headers",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +80,7 @@ class KernelLibrary:
         options: ptx.CompileOptions | None = None,
         *,
         instances: Mapping[str, Sequence[str]] | None = None,
+        headers: Headers | None = None,
     ) -> None:
         border.instance_of("KernelLibrary: sources", sources, Mapping)
         border.optional("KernelLibrary: options", options, ptx.CompileOptions)
@@ -78,6 +92,8 @@ class KernelLibrary:
             border.text("KernelLibrary: a label", label): _source(source)
             for label, source in sources.items()
         }
+        self._headers = _headers(headers)
+        self._texts_of_headers: dict[str, str] | None = None
         self._only_label = next(iter(self._sources)) if len(self._sources) == 1 else ""
         self._instances: dict[str, tuple[str, ...]] = dict.fromkeys(self._sources, ())
         for label, names in (instances or {}).items():
@@ -112,7 +128,7 @@ class KernelLibrary:
             DriverCallFailed: the source does not compile or load. It is the `CompileError` or the
                 `CudaError` of the fault, too.
             KernelNotFoundError: the source has no such kernel.
-            OSError: the file of the source cannot be read.
+            OSError: the file of the source, or of a header, cannot be read.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
         if source is None and not self._only_label and name.__class__ is str:
@@ -140,7 +156,7 @@ class KernelLibrary:
 
         Raises:
             DriverCallFailed: the first of the sources that do not compile or load.
-            OSError: the file of a source cannot be read.
+            OSError: the file of a source, or of a header, cannot be read.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
         for context in contexts:
@@ -162,7 +178,7 @@ class KernelLibrary:
         Kernels that were taken stay usable. A source that has not changed comes from the cache on
         disk. It is for tests that change a source.
         """
-        self._caches, self._found = {}, {}
+        self._caches, self._found, self._texts_of_headers = {}, {}, None
 
     def _find(self, context: Context, label: str, name: str) -> Kernel:
         if name in self._instances[label] or _PLAIN.fullmatch(name):
@@ -187,14 +203,36 @@ class KernelLibrary:
         """Return the cache of a source with its declared instances, or with one other instance."""
         cache = self._caches.get((label, instance))
         if cache is None:
-            options, folder = self._options, self._sources[label].folder
-            if folder is not None:
-                paths = (folder, *options.include_paths)
+            options, source_folder = self._options, self._sources[label].folder
+            headers_folder = self._headers if isinstance(self._headers, Path) else None
+            folders = tuple(each for each in (source_folder, headers_folder) if each is not None)
+            if folders:
+                paths = (*folders, *options.include_paths)
                 options = dataclasses.replace(options, include_paths=paths)
             names = (instance,) if instance else self._instances[label]
-            new = PtxModuleCache(options, name_expressions=names)
+            new = PtxModuleCache(options, name_expressions=names, headers=self._header_texts())
             cache = self._caches.setdefault((label, instance), new)
         return cache
+
+    def _header_texts(self) -> dict[str, str]:
+        """Return the texts of headers that are no files below a `Path`; the first call reads them.
+
+        Raises:
+            OSError: the folder, or a file, cannot be read.
+        """
+        texts = self._texts_of_headers
+        if texts is None:
+            headers = self._headers
+            if isinstance(headers, Mapping):
+                texts = {name: source.read() for name, source in headers.items()}
+            elif not headers.is_dir():
+                raise NotADirectoryError(
+                    errno.ENOTDIR, "KernelLibrary: headers is no folder", str(headers)
+                )
+            else:
+                texts = {} if isinstance(headers, Path) else dict(_texts_below(headers))
+            self._texts_of_headers = texts
+        return texts
 
     def _label(self, source: str | None) -> str:
         """Return the label of a source that a user names; None is the only one.
@@ -215,6 +253,33 @@ class KernelLibrary:
                 f"\n  the sources are {', '.join(self._sources)}"
             )
         return source
+
+
+def _headers(headers: Headers | None) -> Mapping[str, _Source] | Traversable:
+    """Return checked headers; a path is absolute from here on."""
+    if headers is None:
+        return {}
+    if isinstance(headers, Path):
+        return headers.absolute()
+    if isinstance(headers, Traversable):
+        return headers
+    border.instance_of("KernelLibrary: headers", headers, Mapping)
+    return {
+        border.text("KernelLibrary: an include name", name): _source(source)
+        for name, source in headers.items()
+    }
+
+
+def _texts_below(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the names below a folder and the texts of its files, but for those that are no text."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _texts_below(entry, f"{prefix}{entry.name}/")
+            continue
+        content = entry.read_bytes()
+        with contextlib.suppress(UnicodeDecodeError):
+            if b"\0" not in content:
+                yield prefix + entry.name, content.decode("utf-8")
 
 
 def _source(source: KernelSource) -> _Source:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -74,10 +74,11 @@ class PtxModuleCache:
     Args:
         options: how to compile; a target left open is the context's.
         name_expressions: template instances by which kernels are found.
+        headers: texts by include name, used in place of files, as for `ptx.compile`.
     """
 
     __slots__ = (
-        "__weakref__", "_held", "_images", "_key_text", "_last_modules", "_lock",
+        "__weakref__", "_headers", "_held", "_images", "_key_text", "_last_modules", "_lock",
         "_name_expressions", "_options",
     )  # fmt: skip
 
@@ -86,12 +87,14 @@ class PtxModuleCache:
         options: ptx.CompileOptions | None = None,
         *,
         name_expressions: tuple[str, ...] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         border.optional("PtxModuleCache: options", options, ptx.CompileOptions)
         self._options = options or ptx.CompileOptions()
         self._name_expressions = border.sequence_of(
             "PtxModuleCache: name_expressions", name_expressions, str
         )
+        self._headers = _texts("PtxModuleCache: headers", headers)
         # Re-entrant: a finalizer in the middle of a compilation may need the module, too.
         self._lock = process_lock()
         self._held: _LoadedSource | None = None
@@ -109,6 +112,7 @@ class PtxModuleCache:
             source_held = _LoadedSource(source_held.label, source_held.text, source_held.text)
         return _unpickled, (
             self._options, self._name_expressions, source_held, dict(self._images), self._key_text,
+            self._headers,
         )  # fmt: skip
 
     def get(self, context: Context | None = None) -> Module | None:
@@ -248,8 +252,9 @@ class PtxModuleCache:
             if image is None:
                 name = label if label.endswith((".cu", ".cuh")) else f"{label}.cu"
                 image = ptx.compile(
-                    text, options, name=name, name_expressions=self._name_expressions
-                )
+                    text, options, name=name, name_expressions=self._name_expressions,
+                    headers=self._headers or None,
+                )  # fmt: skip
         except ptx.NvrtcNotFoundError as error:
             reason = f"{label} NVRTC compile failed{self._key_text}: {error}"
             raise RuntimeDependencyUnavailable.of(error, reason) from error
@@ -277,20 +282,23 @@ class KeyedPtxModuleCache:
             context's.
         name_expressions: template instances by which the kernels are found, of the keys whose call
             passes none.
+        headers: texts by include name, of the sources of all keys.
     """
 
-    __slots__ = ("__weakref__", "_caches", "_name_expressions", "_options")
+    __slots__ = ("__weakref__", "_caches", "_headers", "_name_expressions", "_options")
 
     def __init__(
         self,
         options: ptx.CompileOptions | None = None,
         *,
         name_expressions: tuple[str, ...] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._options = border.optional("KeyedPtxModuleCache: options", options, ptx.CompileOptions)
         self._name_expressions = border.sequence_of(
             "KeyedPtxModuleCache: name_expressions", name_expressions, str
         )
+        self._headers = _texts("KeyedPtxModuleCache: headers", headers)
         self._caches: dict[Hashable, PtxModuleCache] = {}
 
     def __len__(self) -> int:
@@ -300,6 +308,7 @@ class KeyedPtxModuleCache:
         slots = {
             "_options": self._options,
             "_name_expressions": self._name_expressions,
+            "_headers": self._headers,
             "_caches": dict(self._caches),
         }
         return KeyedPtxModuleCache, (), (None, slots)
@@ -380,6 +389,7 @@ class KeyedPtxModuleCache:
             new = PtxModuleCache(
                 options or self._options,
                 name_expressions=self._name_expressions if names is None else names,
+                headers=self._headers,
             )
             new._key_text = f" (key={key})"
             cache = self._caches.setdefault(key, new)
@@ -407,12 +417,26 @@ def _unpickled(
     loaded_source: _LoadedSource | None,
     images: dict[ptx.Target, ptx.Image],
     key_text: str,
+    headers: dict[str, str],
 ) -> PtxModuleCache:
-    cache = PtxModuleCache(options, name_expressions=name_expressions)
+    cache = PtxModuleCache(options, name_expressions=name_expressions, headers=headers)
     cache._key_text = key_text
     cache._held = loaded_source
     cache._images.update(images)
     return cache
+
+
+def _texts(what: str, headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Return a copy of the texts by include name.
+
+    Raises:
+        ArgumentTypeError: it is no mapping of text to text.
+    """
+    given = border.optional(what, headers, Mapping) or {}
+    return {
+        border.text(f"{what}: an include name", name): border.text(f"{what}: {name}", text)
+        for name, text in given.items()
+    }
 
 
 def _key(key: Hashable) -> Hashable:

@@ -111,6 +111,72 @@ def test_sources_are_files_of_a_package_with_the_headers_beside_them(
         missing.kernel(context, "number")
 
 
+def test_headers_are_given_by_name_as_text_function_and_file(
+    context: cudadrv.Context, tmp_path: Path
+) -> None:
+    (tmp_path / "number.h").write_text("#define NUMBER 40 + MORE\n")
+    more = Counted("#define MORE 3\n")
+    library = KernelLibrary(
+        {"number.cu": f'#include <more.h>\n#include "none.h"\n{INCLUDES}', "scale.cu": SCALE},
+        headers={"number.h": tmp_path / "number.h", "more.h": more, "none.h": ""},
+    )
+    assert more.calls == 0
+    assert result(library.kernel(context, "number", "number.cu")) == 43
+    library.prewarm(context)
+    assert more.calls == 1
+    more.text = "#define MORE 4\n"
+    library.clear()
+    assert result(library.kernel(context, "number", "number.cu")) == 44
+    (tmp_path / "number.h").unlink()
+    library.clear()
+    with pytest.raises(FileNotFoundError, match=r"number\.h"):
+        library.kernel(context, "number", "number.cu")
+
+
+@pytest.mark.parametrize("kind", ["path", "zip"])
+def test_headers_are_a_folder_of_a_package(
+    context: cudadrv.Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    files = {
+        "include/number.h": b'#include "more/step.h"\n#define NUMBER 50 + STEP\n',
+        "include/more/step.h": b"#define STEP 2\n",
+        "include/picture.png": b"\x89PNG\0\xff",
+        "include/latin.txt": b"\xe9t\xe9",
+    }
+    if kind == "zip":
+        with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+        root: Traversable = zipfile.Path(tmp_path / "package.zip")
+    else:
+        for name, content in files.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_bytes(content)
+        monkeypatch.chdir(tmp_path)
+        root = Path()
+    library = KernelLibrary({"number.cu": INCLUDES}, headers=root / "include")
+    monkeypatch.chdir("/")
+    assert result(library.kernel(context, "number")) == 52
+    for wrong in (root / "include" / "number.h", root / "missing"):
+        with pytest.raises(NotADirectoryError, match="headers is no folder"):
+            KernelLibrary({"number.cu": INCLUDES}, headers=wrong).kernel(context, "number")
+
+
+def test_module_caches_take_headers_and_keep_them_in_pickles(context: cudadrv.Context) -> None:
+    single = cudadrv.PtxModuleCache(headers={"number.h": "#define NUMBER 61\n"})
+    keyed = cudadrv.runtime.KeyedPtxModuleCache(headers={"number.h": "#define NUMBER 62\n"})
+    for caches in ((single, keyed), pickle.loads(pickle.dumps((single, keyed)))):
+        module = caches[0].get_or_compile(context, "number", INCLUDES)
+        assert result(module.kernel("number")) == 61
+        module = caches[1].get_or_compile(context, "key", "number", INCLUDES)
+        assert result(module.kernel("number")) == 62
+    wrong: Any
+    for wrong in ("number.h", {"number.h": 3}, {3: ""}):
+        for cls in (cudadrv.PtxModuleCache, cudadrv.runtime.KeyedPtxModuleCache):
+            with pytest.raises(ArgumentTypeError, match="headers"):
+                cls(headers=wrong)
+
+
 def test_a_prewarmed_library_compiles_nothing_later(
     context: cudadrv.Context, second_context: cudadrv.Context
 ) -> None:
@@ -185,6 +251,10 @@ def test_wrong_arguments_are_rejected_when_they_are_given(context: cudadrv.Conte
     for arguments in wrong:
         with pytest.raises(ArgumentTypeError):
             KernelLibrary(*arguments)
+    headers: Any
+    for headers in ("number.h", ["number.h"], {"number.h": 3}, {3: ""}):
+        with pytest.raises(ArgumentTypeError):
+            KernelLibrary({"a": SCALE}, headers=headers)
     with pytest.raises(ArgumentValueError, match="no source"):
         KernelLibrary({})
     instances: Any
