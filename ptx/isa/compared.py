@@ -60,9 +60,9 @@ def compared_constants(module: PtxModule, kernel: str) -> Compared:
                 if isinstance(operand, Immediate):
                     integers[operand.value] = None
                 elif isinstance(operand, FloatImmediate):
-                    floats[_float_of(operand)] = None
+                    floats[float_of(operand)] = None
                     if comparison.modifiers[0] in _EQUALITY:
-                        equal_floats[_float_of(operand)] = None
+                        equal_floats[float_of(operand)] = None
             if comparison.modifiers[0] in _EQUALITY:
                 equal |= dict.fromkeys(_equal_arguments(operands, copies))
     return Compared(tuple(integers), tuple(floats), tuple(equal), tuple(equal_floats))
@@ -106,7 +106,8 @@ def _equal_arguments(
             yield held[first.name], second.value
 
 
-def _float_of(constant: FloatImmediate) -> float:
+def float_of(constant: FloatImmediate) -> float:
+    """Return the number that the bits of a constant are."""
     word, code = ("<I", "<f") if constant.width == 32 else ("<Q", "<d")
     number: float = struct.unpack(code, struct.pack(word, constant.bits))[0]
     return number

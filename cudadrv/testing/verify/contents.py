@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..strategies import ArrayInput, DrawnArray, NumberInput
-from .comparison import Host
+from .comparison import Host, bits_differ
 from .kernel_case import KernelCase
 from .verdict import Argument, Example
 
@@ -166,6 +166,7 @@ _OF_INTEGERS: Final = (
     "numbers of which one is large",
 )  # fmt: skip
 _MOST_RANGE: Final = 1 << 52  # of integers whose shares are exact
+_FEW_VALUES: Final = 4  # of an array, and how often some are drawn
 _SPECIAL: Final = ("infinities", "NaN")
 # A float32 holds neither products of the first nor the second.
 _INTEGERS: Final = {"larger integers": 5000, "large integers": 1 << 25}
@@ -402,25 +403,41 @@ def _with_integers(
     return replace(example, arguments=arguments) if is_changed else None
 
 
-def neighbour(case: KernelCase, example: Example) -> Example | None:
-    """Return an example of the same sizes, numbers and first elements; None if there is none.
+def neighbours(case: KernelCase, example: Example) -> Iterator[Example]:
+    """Yield examples of the same sizes and numbers, and with the same elements at the ends of rows.
 
-    The elements of arrays between the first and the last change places, where the case draws each
-    by itself.
+    Where the case draws each element by itself, those between change places, by another number in
+    each array, or are some of few elements of the array.
     """
-    arguments: dict[str, Argument] = dict(example.arguments)
-    for name, value in example.arguments.items():
-        each = case.arguments[name]
-        if not isinstance(value, DrawnArray) or not value.is_written:
-            continue
-        if not isinstance(each, ArrayInput) or not isinstance(each.values, (str, tuple)):
-            continue
-        flat = value.contents.reshape(-1).copy()
-        flat[1:-1] = np.roll(flat[1:-1], 1)
-        if np.any(flat != value.contents.reshape(-1)):
-            arguments[name] = DrawnArray(flat.reshape(value.contents.shape))
-    is_changed = any(arguments[name] is not value for name, value in example.arguments.items())
-    return replace(example, arguments=arguments) if is_changed else None
+    source = np.random.default_rng(0)
+    for number in range(1 + _FEW_VALUES):
+        arguments: dict[str, Argument] = dict(example.arguments)
+        for step, (name, value) in enumerate(example.arguments.items(), 1):
+            each = case.arguments[name]
+            if not isinstance(value, DrawnArray) or not value.is_written:
+                continue
+            if not isinstance(each, ArrayInput) or not isinstance(each.values, (str, tuple)):
+                continue
+            changed = _with_few_values(value.contents, source) if number else value.contents.copy()
+            if not number:
+                flat = changed.reshape(-1)
+                flat[1:-1] = np.roll(flat[1:-1], step)
+            if np.any(bits_differ(changed, value.contents)):
+                arguments[name] = DrawnArray(changed)
+        near = replace(example, arguments=arguments)
+        is_changed = any(arguments[name] is not value for name, value in example.arguments.items())
+        if is_changed and case.is_allowed(near):
+            yield near
+
+
+def _with_few_values(contents: Host, source: np.random.Generator) -> Host:
+    """Return contents whose rows have few values of the array between their ends."""
+    changed = contents.copy()
+    if contents.ndim and contents.size:
+        between = changed[..., 1:-1]
+        few = source.choice(contents.reshape(-1), _FEW_VALUES)
+        between[...] = source.choice(few, between.shape)
+    return changed
 
 
 def allowed_differences(

@@ -46,6 +46,16 @@ class KeptVariables:
         """True if the last launch changed a variable."""
         return bool(np.any(self._snapshots[-1] != self._snapshots[-2]))
 
+    @property
+    def is_irregular(self) -> bool:
+        """True if a word changes in each launch, and neither counts integers nor floats."""
+        if len(self._snapshots) < _NEEDED:
+            return False
+        first, second, third = self._snapshots
+        changes = (first != second) & (second != third)
+        counts = (self._integer_steps() != 0) | (self._float_steps() != 0)
+        return bool(np.any(changes & ~counts))
+
     def counters(self) -> list[tuple[int, int]]:
         """Return contents and step of the integers that the last launches counted, each once."""
         steps = self._integer_steps()

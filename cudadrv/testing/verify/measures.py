@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from ptx.isa.module import PtxModule, parse
 
 from ...errors import CudadrvError
 from ..strategies import ArrayInput, DrawnArray, Size
+from .approximations import approximations
 from .builds import other_builds
 from .chosen_sizes import FROM, chosen_sizes, near_constants
 from .comparison import Host, bits_differ
@@ -34,6 +36,7 @@ from .generated import generated_example
 from .kernel_case import KernelCase
 from .ptx_edit import EditablePtx
 from .search import FailedExampleError, Search, error_of
+from .unmet import unmet_comparisons
 from .variations import (
     HARDWARE,
     PLACE,
@@ -53,11 +56,13 @@ from .verdict import CannotVerifyError, Example, Measure
 _Found = tuple[FailedExampleError, str]
 _MOST_SECONDS: Final = 5.0  # of the processor, for the sizes
 _SIZES_OF_EXAMPLES: Final = 4
+_MORE_HARDWARE: Final = 20  # runs of each example, if the kernel reads clocks and the like
 _FEW: Final = 5
 _FEW_VALUES: Final = 2  # one value may be what memory is filled with
 _CLOSE: Final = 1e-5
 _MOST_ELEMENTS: Final = 1 << 16  # of the largest example
 _BITS: Final = ("add.f", "exch", "cas", "min.f", "max.f")
+APPROXIMATE: Final = "approximate instructions can be so far off on a GPU: give their tolerance"
 SAME_BITS: Final = "the same inputs give other bits where blocks run in another order"
 
 
@@ -100,6 +105,11 @@ class Measures:
             ("contents", self._contents_text(), self._contents),
             ("sizes", self._sizes_text(), self._sizes),
             ("geometry", "other blocks and grids", self._geometry),
+            (
+                "approximations",
+                "approximate instructions as far off as PTX allows",
+                self._approximations,
+            ),
             ("builds", "without the macros that the source names", self._builds),
         ):
             self._runs, self._was_late = 0, False
@@ -110,6 +120,7 @@ class Measures:
                 self.done.append(Measure(name, text, self._runs))
             if found:
                 return found
+        self.suspicions += self._unmet()
         return []
 
     # What the PTX says.
@@ -163,6 +174,17 @@ class Measures:
             source = self._case.arguments[names[number]]
             if isinstance(source, Size):
                 yield f"the kernel compares {names[number]} with {constant} for equality"
+
+    def _unmet(self) -> Iterator[str]:
+        """Where a comparison with a constant holds, a kernel can be wrong."""
+        if self._case.program is not None or self._is_late:
+            return
+        quick = replace(self._compiled, checks=())
+        for each in unmet_comparisons(quick, self.search.passed):
+            place = f"PTX line {each.ptx_line}"
+            if each.file is not None:
+                place = f"{Path(each.file).name}:{each.line}"
+            yield f"a comparison is equal in no drawn example: {place}: {each.text}"
 
     # Each measure yields faults, each with its cause.
 
@@ -252,7 +274,8 @@ class Measures:
         for example in chosen[::-1] if self._effects.kept or self._case.program else ():
             for config in dict.fromkeys((example.config, fewest_blocks(example))):
                 each_config = replace(example, config=config)
-                for each in counted(each_config, self._compiled, self._compared.integers):
+                is_first = example is chosen[-1] and config is example.config
+                for each in counted(each_config, self._compiled, self._compared.integers, is_first):
                     found = self._first(each)
                     if found is not None:
                         yield found, STATE
@@ -275,9 +298,10 @@ class Measures:
 
     def _same_bits(self) -> Iterator[_Found]:
         explained = any(each.startswith(_BITS) for each in self._effects.atomics)
+        more = _MORE_HARDWARE if self._effects.hardware else 0
         for number, example in enumerate(spread(self.search.passed)):
             base: RunResult | None = None
-            for each in elsewhere(example, number):
+            for each in elsewhere(example, number, more):
                 result = self._result(each)
                 if result is None:
                     continue
@@ -431,6 +455,16 @@ class Measures:
                 found = self._quickly(quick, replace(example, config=config))
                 if found is not None:
                     yield found, "the drawn examples have other blocks and grids"
+                    return
+
+    def _approximations(self) -> Iterator[_Found]:
+        if self._case.is_exact:
+            return
+        for build in approximations(self._compiled):
+            for example in spread(self.search.passed):
+                error = self._only_quickly(build, example)
+                if error is not None:
+                    yield error, APPROXIMATE
                     return
 
     def _builds(self) -> Iterator[_Found]:

@@ -7,6 +7,7 @@ keeps state between launches, or depends on addresses, multiprocessors or clocks
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -14,13 +15,14 @@ from typing import Final
 from ...emulator.timeline.schedule import Schedule
 from ...launch.config import LaunchConfig
 from ..strategies import DrawnArray
-from .contents import neighbour
+from .contents import neighbours
 from .example_run import CompiledCase
 from .verdict import Example
 
 MOST_EXAMPLES: Final = 3
 _REPEATS: Final = 4  # before the fifth launch with the same arguments
 _MANY_REPEATS: Final = 40
+_IRREGULAR_REPEATS: Final = 400  # such as of a generator of random numbers
 _COUNTED: Final = 3  # launches that show what a counter counts
 # Those below 256 also for counters of a byte.
 _STEPS: Final = (60, 100, 150, 200, 250, 1_000, 10_000, 1_000_000, 1_000_000_000)
@@ -48,25 +50,27 @@ def repeated(
     example: Example, others: Sequence[Example], compiled: CompiledCase
 ) -> Iterator[Example]:
     """Yield an example after other launches of its module."""
-    near = neighbour(compiled.case, example)
     for earlier in ((example,) * _REPEATS, tuple(others)):
         if earlier:
             yield replace(example, earlier=earlier)
-    if near is not None:
+    for near in neighbours(compiled.case, example):
         yield replace(example, earlier=(near,), in_place=True)
 
 
 def counted(
-    example: Example, compiled: CompiledCase, constants: Sequence[int]
+    example: Example, compiled: CompiledCase, constants: Sequence[int], is_first: bool
 ) -> Iterator[Example]:
     """Yield an example after many launches, if each launch changes a variable of its module.
 
-    Counters are advanced, also to the constants that the kernel compares with.
+    Counters are advanced, also to the constants that the kernel compares with. The first example
+    has more launches if they change a variable that is no counter.
     """
     kept = compiled.kept_after(example, _COUNTED)
     if not kept.changes:
         return
-    yield replace(example, earlier=(example,) * _MANY_REPEATS)
+    is_long = is_first and kept.is_irregular
+    repeats = _IRREGULAR_REPEATS if is_long else _MANY_REPEATS
+    yield replace(example, earlier=(example,) * repeats)
     skips = dict.fromkeys(
         (constant + near - value) // step
         for value, step in kept.counters()[:2]
@@ -106,10 +110,14 @@ def barely_aligned(example: Example) -> Example | None:
     return replace(example, shift=shift) if shift < _ALIGNED else None
 
 
-def elsewhere(example: Example, number: int) -> Iterator[Example]:
-    """Yield an example on other hardware, and in another order: its bits must be the same."""
+def elsewhere(example: Example, number: int, more: int = 0) -> Iterator[Example]:
+    """Yield an example on other hardware, and in another order: its bits must be the same.
+
+    `more` further ones are on hardware at random.
+    """
     # The values of a small example may not show what a clock changes.
-    for seed in _SEEDS:
+    further = random.Random(number)
+    for seed in (*_SEEDS, *(further.randrange(1, 1 << 31) for _ in range(more))):
         yield replace(example, hardware_seed=seed)
     yield replace(example, schedule=Schedule("random", _SEEDS[number]))
 

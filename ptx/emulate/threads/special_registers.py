@@ -26,8 +26,14 @@ _CLUSTER = frozenset(
        for stem in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"))}
 )  # fmt: skip
 _MOST_WARPS = 64  # of a multiprocessor
+_MOST_TIME = 0xFFFF_FFFF_FFFF_FFFF
+_TIME_OF_SEED = 0x9E37_79B9_7F4A_7C15  # odd, so that a seed changes all bits
 _MOST_RATE = 1000  # by which a seed makes clocks faster
-_MOST_ABSENT = 8
+# Of GPUs from compute capability 7.0 on.
+_MULTIPROCESSORS = (
+    8, 14, 16, 20, 22, 24, 28, 30, 34, 36, 38, 40, 46, 48, 50, 58, 60, 66, 68, 70, 72, 76, 78, 80,
+    82, 84, 108, 114, 128, 132, 142, 144, 148, 152, 160, 170, 188,
+)  # fmt: skip
 RESERVED_BYTES = 1024  # CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK
 # The bounds of the reserved shared memory, and two offsets in it. Cooperative groups exchange
 # values of large tiles at the second one. Measured on an H100.
@@ -83,7 +89,7 @@ def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[
         return np.uint32(launch.reserved_start + _RESERVED[name]), True
     if name == "smid":
         numbers = _numbers(blocks) + launch.limits.hardware_seed
-        return _by_block(blocks, numbers % launch.device.sm_count), True
+        return _by_block(blocks, numbers % _present(launch)), True
     if axis in _AXES:
         dimension = _AXES.index(axis)
         if stem == "ntid":
@@ -103,7 +109,7 @@ def _count(launch: LaunchPlan, name: str) -> int:
     reserved = RESERVED_BYTES if launch.device.compute_capability >= (8, 0) else 0
     seed = launch.limits.hardware_seed
     counts = {
-        "nsmid": launch.device.sm_count + seed % _MOST_ABSENT,  # some numbers have none
+        "nsmid": _present(launch),
         **(dict.fromkeys(_PERFORMANCE, seed) if seed else {}),
         "warpsize": launch.device.warp_size,
         "nwarpid": _MOST_WARPS - (16 if seed else 0),
@@ -114,6 +120,12 @@ def _count(launch: LaunchPlan, name: str) -> int:
         "reserved_smem_offset_cap": RESERVED_BYTES,
     }
     return counts.get(name, 0)
+
+
+def _present(launch: LaunchPlan) -> int:
+    """Return the number of multiprocessors; a seed makes it that of another GPU."""
+    seed = launch.limits.hardware_seed
+    return _MULTIPROCESSORS[seed % len(_MULTIPROCESSORS)] if seed else launch.device.sm_count
 
 
 def _numbers(blocks: ThreadBlocks) -> Index:
@@ -178,11 +190,12 @@ def _time(launch: LaunchPlan, name: str) -> Value:
     seed = launch.limits.hardware_seed
     rate = 1 + seed % _MOST_RATE
     if name.startswith("globaltimer"):
-        now = launch.clock.nanoseconds() * rate + seed
+        # Another second, minute, hour and day.
+        now = launch.clock.nanoseconds() * rate + seed * _TIME_OF_SEED & _MOST_TIME
         if name == "globaltimer":
             return np.uint64(now)
     else:
-        now = launch.clock.ticks() * rate + seed
+        now = launch.clock.ticks() * rate + seed & _MOST_TIME
         if name == "clock64":
             return np.uint64(now)
     return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

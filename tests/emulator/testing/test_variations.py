@@ -16,6 +16,7 @@ from cudadrv.testing.verify import (
     Example,
     Finding,
     KernelCase,
+    Tolerance,
     Verdict,
     VerifyOptions,
     verify as verified,
@@ -154,6 +155,78 @@ CHEATS = {
     "other numbers of multiprocessors": (
         "", READ.format("nsmid") + "if (i < n) out[i] = s % 4 ? 1 : 2 * x[i];", "same bits"),
 }  # fmt: skip
+
+
+def approximate(instruction: str, **fields: Any) -> KernelCase:
+    body = f'if (i < n) {{ float r; asm("{instruction}.f32 %0, %1;" : "=f"(r) : "f"(x[i])); '
+    return KernelCase(
+        case(body + "out[i] = r; }").source,
+        arguments={
+            "n": N, "x": st.arrays(np.float32, N, (0.5, 1)), "out": st.unwritten(np.float32, N)
+        },
+        launch=st.launch_configs(threads=N), **fields,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_an_approximation_is_found_that_is_within_the_tolerance_on_the_emulator_alone() -> None:
+    finding = found(approximate("tanh.approx", reference=lambda x: {"out": np.tanh(x)}))
+    assert "approximate instructions" in finding.note
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("instruction", "reference", "tolerance"),
+    [
+        ("tanh.approx", np.tanh, Tolerance(relative=1e-3)),
+        ("ex2.approx", np.exp2, Tolerance()),
+    ],
+)
+def test_approximations_within_the_tolerance_are_verified(
+    instruction: str, reference: Any, tolerance: Tolerance
+) -> None:
+    kernel = approximate(
+        instruction, reference=lambda x: {"out": reference(x)}, tolerance=tolerance
+    )
+    verdict = verified(kernel, QUICK)
+    assert verdict.is_verified, str(verdict)
+    assert "approximations" in [measure.name for measure in verdict.measures]
+
+
+@pytest.mark.slow
+def test_a_kernel_that_detects_the_emulator_by_an_approximation_is_found() -> None:
+    body = 'float r; asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(0.3f)); if (i < n) '
+    finding = found(case(f"{body} out[i] = r == 1.23114439f ? 2 * x[i] : 0;"))
+    assert "approximate instructions" in finding.note
+
+
+@pytest.mark.slow
+def test_a_random_state_that_is_wrong_in_one_of_256_launches_is_found_by_more_launches() -> None:
+    finding = found(
+        case(
+            "if (i < n) { seed[i] = seed[i] * 1664525u + 1013904223u;"
+            " out[i] = seed[i] >> 24 == 123 ? 0 : 2 * x[i] + 1 - 1; }",
+            "__device__ unsigned seed[1024];\n",
+            kernel="k",
+        )
+    )
+    assert len(finding.example.earlier) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("value", "is_reported"),
+    [
+        ("__float_as_int(x[0]) * __float_as_int(x[i]) == 1048583 ? 0 : 2 * x[i]", True),
+        ("(int)x[i] * (int)x[i] == 9 ? 2 * x[i] : x[i] + x[i]", False),
+    ],
+    ids=["never equal", "sometimes equal"],
+)
+def test_a_comparison_that_is_never_equal_is_a_suspicion(value: str, is_reported: bool) -> None:
+    verdict = verified(case(f"if (i < n) out[i] = {value};"), replace(QUICK, examples=20))
+    assert verdict.is_verified, str(verdict)
+    reported = [each for each in verdict.suspicions if "equal in no drawn example" in each]
+    assert bool(reported) is is_reported, str(verdict)
 
 
 def measured(name: str) -> str:
@@ -297,6 +370,7 @@ def test_the_report_has_a_line_for_each_measure_and_each_suspicion() -> None:
         "sizes: 1, primes, powers of two, unequal ones and those of comparisons, of 1 to 80",
         "geometry: other blocks and grids",
         "suspicion: the kernel compares n with 77777 for equality",
+        "suspicion: a comparison is equal in no drawn example: kernel.cu:3: if",
     ]
     assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
 

@@ -257,6 +257,23 @@ def test_chunks_that_spin_for_ever_run_away_too() -> None:
         runner.launch("k", 4, 64, limits=Limits(chunk_threads=64, max_steps=50_000))
 
 
+def test_a_hardware_seed_gives_the_clocks_and_multiprocessors_of_another_gpu() -> None:
+    body = """
+        .reg .b32 %r<3>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %smid; mov.u32 %r2, %nsmid; mov.u64 %rd2, %globaltimer;
+        st.global.v2.u32 [%rd1], {%r1, %r2}; st.global.u64 [%rd1+8], %rd2; ret;"""
+    runner = KernelRunner(ptx_text(body, ".param .u64 out"))
+    out = runner.put(np.zeros(2, np.uint64))
+    seen = []
+    for seed in (*range(1, 38), 65_537, 1_000_003, 2**31 - 1):
+        runner.launch("k", 1, 1, out, limits=Limits(hardware_seed=seed))
+        place, hour = runner.get(out, 2, np.uint64).tolist()
+        seen.append((place & 0xFFFFFFFF, place >> 32, hour // (3600 * 10**9)))
+    assert all(number < present for number, present, _ in seen)
+    assert {108, 132, 148} <= {present for _, present, _ in seen}
+    assert len({hour for _, _, hour in seen}) == len(seen)
+
+
 def test_some_threads_of_a_block_see_the_time_go_on() -> None:
     body = """
         .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;

@@ -1,0 +1,58 @@
+"""Builds whose approximate instructions are as far off as PTX allows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from ptx.isa.model import Instruction, Register
+
+from .example_run import CompiledCase
+from .ptx_edit import EditablePtx
+
+# The largest relative errors by the PTX ISA. For sin, cos and lg2 it has larger absolute ones.
+_BOUNDS: Final = {
+    "tanh": 2**-11, "ex2": 2**-22, "div": 2**-22, "rcp": 2**-23, "sqrt": 2**-23, "rsqrt": 2**-22.9,
+    "sin": 2**-20.5, "cos": 2**-20.5, "lg2": 2**-22,
+}  # fmt: skip
+
+
+def approximations(compiled: CompiledCase) -> Iterator[CompiledCase]:
+    """Yield builds with the largest and the least results that PTX allows.
+
+    Only approximate instructions of `f32` are changed. Without one there are no builds.
+    """
+    editable = EditablePtx(compiled)
+    for sign in (1, -1):
+        lines = {
+            instruction.line: f"{editable.line(instruction)} {_shift(instruction, sign)}"
+            for body in editable.functions.values()
+            for instruction in body
+            if _is_approximate(instruction)
+        }
+        if lines:
+            yield replace(editable.with_lines(lines), checks=())
+
+
+def _is_approximate(instruction: Instruction) -> bool:
+    modifiers = instruction.modifiers
+    return (
+        instruction.opcode in _BOUNDS
+        and ("approx" in modifiers or "full" in modifiers)
+        and modifiers[-1] == "f32"
+        and isinstance(instruction.operands[0], Register)
+    )
+
+
+def _shift(instruction: Instruction, sign: int) -> str:
+    """Return the instruction that moves a result by the bound of its error."""
+    factor = struct.pack(">f", 1 + sign * _BOUNDS[instruction.opcode]).hex().upper()
+    # A subnormal result is flushed, or not, as by the instruction.
+    flush = ".ftz" if "ftz" in instruction.modifiers else ""
+    result, guard, before = instruction.operands[0], instruction.guard, ""
+    assert isinstance(result, Register)
+    if guard is not None:
+        before = f"@{'!' if guard.negated else ''}{guard.register.name} "
+    return f"{before}mul.rn{flush}.f32 {result.name}, {result.name}, 0f{factor};"
