@@ -77,9 +77,12 @@ def check(chosen: Iterable[Source], has: Callable[[Case], bool]) -> Checked:
 
 
 def _launch(
-    report: Checked, context: cudadrv.Context, stream: cudadrv.Stream, source: Source,
+    report: Checked,
+    context: cudadrv.Context,
+    stream: cudadrv.Stream,
+    source: Source,
     cases: list[Case],
-) -> None:  # fmt: skip
+) -> None:
     with context.load_module(Recording.load(path_of(source)).ptx) as module:
         for case in cases:
             report.kernels[source.name] += 1

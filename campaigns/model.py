@@ -286,8 +286,10 @@ class OrderMachine(RuleBasedStateMachine):
         stream = self.stream_of(on, target.of)
         if self.attempt(
             lambda: stream.real.copy(target.real[:n], source.real[:n]),
-            stream.life, target.life, source.life,
-        ):  # fmt: skip
+            stream.life,
+            target.life,
+            source.life,
+        ):
             target.values[:n] = source.values[:n]
 
     @precondition(lambda self: self.arrays)
@@ -314,8 +316,9 @@ class OrderMachine(RuleBasedStateMachine):
         out = cudadrv.pinned_empty(n, np.int32) if is_pinned else np.empty(n, np.int32)
         if self.attempt(
             lambda: stream.real.to_host(array.real, out, wait=not is_pinned),
-            stream.life, array.life,
-        ):  # fmt: skip
+            stream.life,
+            array.life,
+        ):
             if is_pinned:
                 # Not the context: the driver rejects that while another machine captures.
                 done = stream.real.record(timing=False)
@@ -470,10 +473,14 @@ def run_examples(
         shrinks: whether to look for the smallest one that fails, and for what it depends on.
     """
     some = settings(
-        max_examples=examples, stateful_step_count=60, deadline=None, database=None,
-        verbosity=Verbosity.normal, suppress_health_check=list(HealthCheck),
+        max_examples=examples,
+        stateful_step_count=60,
+        deadline=None,
+        database=None,
+        verbosity=Verbosity.normal,
+        suppress_health_check=list(HealthCheck),
         phases=tuple(Phase) if shrinks else (Phase.generate,),
-    )  # fmt: skip
+    )
     try:
         run_state_machine_as_test(with_seed(seed)(machine), settings=some)
     except Exception:  # whatever it is, it is a finding

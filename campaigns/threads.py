@@ -132,8 +132,13 @@ class Worker:
         if len(self.outcome.faults) < _MOST_FAULTS:
             self.outcome.faults.append(text)
 
-    def check(self, what: str, found: Ints | np.ndarray[tuple[int, ...], np.dtype[np.int32]],
-              expected: object, stream: cudadrv.Stream | None = None) -> None:  # fmt: skip
+    def check(
+        self,
+        what: str,
+        found: Ints | np.ndarray[tuple[int, ...], np.dtype[np.int32]],
+        expected: object,
+        stream: cudadrv.Stream | None = None,
+    ) -> None:
         """Compare values, which may still be on a device."""
         values = found if isinstance(found, np.ndarray) else _given(stream).to_host(found)
         if not np.array_equal(values, np.broadcast_to(np.asarray(expected), values.shape)):

@@ -164,8 +164,15 @@ def declared_module(source: random.Random) -> DeclaredModule:
     if source.random() < _SLIP:
         directives.append(source.choice(_WRONG_OF_KERNELS))
     parameters = _parameters(source, "entry") if source.random() < 0.3 else "()"
-    module.text = "\n".join((
-        f".version {version}", f".target {target}", ".address_size 64", *declared,
-        *_functions(source), f".visible .entry k{parameters} {' '.join(directives)} {{ ret; }}", "",
-    ))  # fmt: skip
+    module.text = "\n".join(
+        (
+            f".version {version}",
+            f".target {target}",
+            ".address_size 64",
+            *declared,
+            *_functions(source),
+            f".visible .entry k{parameters} {' '.join(directives)} {{ ret; }}",
+            "",
+        )
+    )
     return module

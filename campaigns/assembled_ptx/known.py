@@ -22,13 +22,14 @@ _IGNORED: Final = frozenset({
 })  # fmt: skip
 _IGNORED_BY: Final = {
     "cp": frozenset({"cta", "cluster", "gpu", "sys", "weak", "b128"}),
-    "bar": frozenset({"any", "all"}), "tensormap.cp_fenceproxy": _IGNORED,
+    "bar": frozenset({"any", "all"}),
+    "tensormap.cp_fenceproxy": _IGNORED,
     "fence": frozenset({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"}),
     "tex": frozenset({"uni"}),
     **dict.fromkeys(("multimem.red", "multimem.st"), frozenset({"acc::f32", "acc::f16"})),
     **dict.fromkeys(("wgmma", "ldmatrix", "stmatrix"), frozenset({"row", "col"})),
     "movmatrix": frozenset({"row", "col"}),
-}  # fmt: skip
+}
 # ptxas accepts these among the modifiers of products and moves of matrices without a meaning.
 _STRAYS: Final = frozenset({
     "bf16", "bf16x2", "tf32", "s2", "s4", "u2", "u4", "b1", "v2", "v4", "v8", "and", "or", "xor",

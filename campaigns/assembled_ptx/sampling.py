@@ -47,9 +47,10 @@ _PLACES: Final = {
     "sharedword": ("[mem]", "[%u32_1]"), "object": ("[mem]", "[%u64_1]"),
 }  # fmt: skip
 _CONSTANTS: Final = {
-    "#": ("5", "-1", "0x10", "WARP_SZ*2", "1<<3"), "#f32": ("0f3F800000",),
+    "#": ("5", "-1", "0x10", "WARP_SZ*2", "1<<3"),
+    "#f32": ("0f3F800000",),
     "#f64": ("1.5", "0d3FF0000000000000"),
-}  # fmt: skip
+}
 
 
 _TRIES: Final = 10

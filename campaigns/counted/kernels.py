@@ -310,7 +310,13 @@ def benchmarks() -> list[BenchmarkCase]:
     """Launches of the emulator's benchmark kernels."""
     return benchmark_cases(
         Sizes(
-            saxpy=10_240, reduction=10_240, shuffle=10_240, product=64, picture=64, limit=64,
-            bytes=10_000, histogram_blocks=8,
+            saxpy=10_240,
+            reduction=10_240,
+            shuffle=10_240,
+            product=64,
+            picture=64,
+            limit=64,
+            bytes=10_000,
+            histogram_blocks=8,
         )
-    )  # fmt: skip
+    )

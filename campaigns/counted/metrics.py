@@ -51,10 +51,11 @@ def _warps(name: str, kinds: tuple[Of, ...], *metrics: str) -> Quantity:
 
 
 _MEMORY: Final = tuple(
-    each for each in Of
+    each
+    for each in Of
     if each.value.partition(".")[0] in ("load", "store", "atomic", "reduction")
     and each is not Of.LOAD_PARAM
-)  # fmt: skip
+)
 _L1: Final = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 _BANKS: Final = "l1tex__data_{}_pipe_lsu_mem_shared_op_{}.sum"
 _WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"

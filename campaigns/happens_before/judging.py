@@ -36,9 +36,13 @@ class _StepList(Observer):
         self.add(access.threads, access.site, "swap")
 
     def begin_copy(
-        self, threads: Threads, addresses: Addresses, offset: int, site: Site,
+        self,
+        threads: Threads,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
         objects: Index | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not site.writes:
             self.add(threads, site, "copy")
 
@@ -58,14 +62,20 @@ def judged(kernel: Kernel) -> tuple[list[Finding], Walk]:
     steps: list[Step] = []
     listed = _StepList(kernel, steps)
     limits = Limits(
-        checks={"race"}, findings=findings,
-        chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1,
+        checks={"race"},
+        findings=findings,
+        chunk_threads=geometry.chunk_blocks * geometry.threads,
+        share_from=1,
         watchers=(Watcher(lambda launch: listed),),
-    )  # fmt: skip
+    )
     runner.launch(
-        "k", geometry.blocks, geometry.threads, memory, limits=limits,
+        "k",
+        geometry.blocks,
+        geometry.threads,
+        memory,
+        limits=limits,
         cluster=(geometry.cluster, 1, 1),
-    )  # fmt: skip
+    )
     return [each for each in findings.found if _LOST not in each.benign], Walk(kernel, steps)
 
 

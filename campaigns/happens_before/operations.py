@@ -279,10 +279,14 @@ def _access(rng: random.Random, geometry: Geometry) -> Operation:
     }.get(kind, ["relaxed", "relaxed", "acquire", "release", "acq_rel"])
     rank = rng.randrange(2) if geometry.cluster > 1 and rng.random() < 0.7 else None
     made = Operation(
-        _guard(rng, geometry), kind, rng.choice(orders), rng.choice(SCOPES),
-        rng.choice(["global", "global", "shared"]), rng.choice(["word", "word", "block", "own"]),
+        _guard(rng, geometry),
+        kind,
+        rng.choice(orders),
+        rng.choice(SCOPES),
+        rng.choice(["global", "global", "shared"]),
+        rng.choice(["word", "word", "block", "own"]),
         rng.randrange(WORDS),
-    )  # fmt: skip
+    )
     if made.order == "weak":
         made = replace(made, nbytes=rng.choice([1, 2, 4, 4]))
     return replace(made, rank=rank) if made.space == "shared" else made
@@ -320,9 +324,14 @@ def _handed_over(rng: random.Random, geometry: Geometry) -> list[Operation]:
     scope = rng.choice([*SCOPES, "gpu"])
     data = replace(_access(rng, geometry), order="weak", kind="store", guard=writers)
     flag = replace(
-        data, space="global", rank=None, place="word", word=rng.randrange(WORDS), scope=scope,
+        data,
+        space="global",
+        rank=None,
+        place="word",
+        word=rng.randrange(WORDS),
+        scope=scope,
         nbytes=4,
-    )  # fmt: skip
+    )
     if rng.random() < 0.5:
         first = [
             Operation(writers, "fence", scope=scope),

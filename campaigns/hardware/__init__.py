@@ -34,9 +34,12 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     """Compare forms and programs with stored results, then new programs if there is a GPU."""
     parser = argparse.ArgumentParser(prog="python -m campaigns hardware", allow_abbrev=False)
     parser.add_argument(
-        "--results", type=Path, nargs="*", default=[FORMS, KERNELS, PROGRAMS],
+        "--results",
+        type=Path,
+        nargs="*",
+        default=[FORMS, KERNELS, PROGRAMS],
         help="files of campaigns.hardware.measure (those of the repository)",
-    )  # fmt: skip
+    )
     given = parser.parse_args(options)
     report, end = Report(), time.monotonic() + seconds
     work = [

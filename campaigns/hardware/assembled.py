@@ -227,7 +227,8 @@ def _of_chain(match: re.Match[str], line: str) -> Iterator[tuple[str, str]]:
     product, bits = f"mul.f32 x,{a},{b}; add.f32 x,x,{a};", f"or.b32 {d},x,0x80000000;"
     fused = f"fma.rn.f32 x,{a},{b},{a};"
     for kind, text in (
-        ("fused", f"{fused} {signs}"), ("sign of a NaN", f"{fused} {bits}"),
+        ("fused", f"{fused} {signs}"),
+        ("sign of a NaN", f"{fused} {bits}"),
         ("sign of a NaN", f"{product} {bits}"),
-    ):  # fmt: skip
+    ):
         yield kind, line[: match.start()] + text + line[match.end() :]

@@ -264,9 +264,11 @@ class _Module:
         self._load("cc", f"{parts.sum} c", parts.c, width)
         stride = parts.c * width
         self._lines += [
-            form.text, f"ld.param.u64 y,[O{number}]; mad.wide.u32 y,%t,{stride},y;",
-            *(f"st.global.b{8 * width} [y+{k * width}],dd{k};" for k in range(parts.c)), "}",
-        ]  # fmt: skip
+            form.text,
+            f"ld.param.u64 y,[O{number}]; mad.wide.u32 y,%t,{stride},y;",
+            *(f"st.global.b{8 * width} [y+{k * width}],dd{k};" for k in range(parts.c)),
+            "}",
+        ]
         dtype = {"f32": "f4", "f64": "f8", "f16": "f2"}.get(parts.sum, "u4")
         self.results.append((THREADS * stride, dtype))
 

@@ -39,8 +39,10 @@ MANY: mov.u32 w,v;
 END: bar.sync 0; st.global.b32 [o],w; ret;
 }}
 """.format("\n".join(f"mad.lo.u32 w,w,{2 * k + 3},{k};" for k in range(20)))
-    return [_case("endings", ("exit", "ret"), endings),
-            _case("registers", ("setmaxnreg",), registers, ".maxnreg 104")]  # fmt: skip
+    return [
+        _case("endings", ("exit", "ret"), endings),
+        _case("registers", ("setmaxnreg",), registers, ".maxnreg 104"),
+    ]
 
 
 def _case(name: str, forms: tuple[str, ...], body: str, directive: str = "") -> Case:

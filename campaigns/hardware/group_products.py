@@ -102,14 +102,19 @@ def group_products_case(number: int) -> Case:
         lines += _text(chance, product, index)
     buffers = [
         *(Buffer(kind, _STAGED) for kind in _KINDS),
-        Buffer("f32 c", _THREADS * 512), Buffer("b32", _THREADS * 4),
+        Buffer("f32 c", _THREADS * 512),
+        Buffer("b32", _THREADS * 4),
         *(Buffer("zero", _THREADS * 4, "u4") for _ in products),
-    ]  # fmt: skip
+    ]
     text = "\n".join((*lines, "ret;", "}", ""))
     return Case(
-        f"products{number:02d}", text, tuple(buffers), tuple(each.name for each in products),
-        threads=_THREADS, shared_bytes=_STAGED,
-    )  # fmt: skip
+        f"products{number:02d}",
+        text,
+        tuple(buffers),
+        tuple(each.name for each in products),
+        threads=_THREADS,
+        shared_bytes=_STAGED,
+    )
 
 
 def _text(chance: random.Random, product: _Product, index: int) -> list[str]:
@@ -129,7 +134,8 @@ def _text(chance: random.Random, product: _Product, index: int) -> list[str]:
     flags = _flags(chance, product, in_registers)
     return [
         f"{{.reg .{register} d<{product.registers}>;",
-        *_staged(index, left, 0), *_staged(index, right, _RIGHT, "R"),
+        *_staged(index, left, 0),
+        *_staged(index, right, _RIGHT, "R"),
         *_sums(product, register),
         f"ld.param.u64 x,[I{left}]; mad.wide.u32 x,t,16,x; "
         "ld.global.v4.b32 {a0,a1,a2,a3},[x+4096];",
@@ -141,7 +147,7 @@ def _text(chance: random.Random, product: _Product, index: int) -> list[str]:
         "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; mov.b32 h,0;",
         *(f"mov.b32 z,d{k}; mad.lo.u32 h,h,{_FOLD},z;" for k in each),
         f"ld.param.u64 x,[O{index}]; mad.wide.u32 x,t,4,x; st.global.b32 [x],h; bar.sync 0;}}",
-    ]  # fmt: skip
+    ]
 
 
 def _has_pairs(product: _Product) -> bool:

@@ -159,9 +159,13 @@ def _run_process(work: Work, file: Path) -> str:
     command = [sys.executable, "-m", __spec__.name, str(file), "--worker"]
     try:
         done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=_SECONDS_OF_A_SET,
+            command,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS_OF_A_SET,
             check=False,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         return f"it took more than {_SECONDS_OF_A_SET:g} s"
     return "" if done.returncode == 0 else f"{done.returncode}: {done.stderr[-600:]}"
@@ -175,9 +179,12 @@ def _work(file: Path) -> None:
 def _joined(files: Sequence[Path], failed: dict[str, str]) -> Measured:
     parts = [Measured.load(file) for file in files]
     return Measured(
-        parts[0].device, parts[0].driver, tuple(case for part in parts for case in part.cases),
-        tuple(result for part in parts for result in part.results), failed,
-    )  # fmt: skip
+        parts[0].device,
+        parts[0].driver,
+        tuple(case for part in parts for case in part.cases),
+        tuple(result for part in parts for result in part.results),
+        failed,
+    )
 
 
 def main() -> int:
@@ -203,16 +210,18 @@ def main() -> int:
         run = _Run(Path(folder), started + given.seconds)
         stored = stored_forms() if given.new else frozenset[str]()
         chosen = [
-            work for work in all_work(given.programs, given.seed, stored)
+            work
+            for work in all_work(given.programs, given.seed, stored)
             if work.kind.startswith(given.only) or work.name.startswith(given.only)
-        ]  # fmt: skip
+        ]
         with ThreadPoolExecutor(given.jobs) as pool:
             list(pool.map(run.run, chosen))
         for name in ("forms", "kernels", "programs"):
             files = [
-                file for (kind, _), file in sorted(run.files.items())
+                file
+                for (kind, _), file in sorted(run.files.items())
                 if (kind if kind in ("forms", "kernels") else "programs") == name
-            ]  # fmt: skip
+            ]
             if files:
                 joined = _joined(files, run.failed if name == "forms" else {})
                 joined.save(given.folder / f"{name}.xz")

@@ -47,10 +47,12 @@ def program_case(number: int, seed: int) -> Case:
     """Return a random program; its number and the seed choose it."""
     text = _Program(random.Random(f"{seed} {number}")).text(_SIZES[number % len(_SIZES)])
     buffers = (
-        Buffer("raw16", _THREADS * 8), Buffer("raw32", _THREADS * 32),
-        Buffer("raw64", _THREADS * 40), Buffer("zero", _THREADS * 16),
+        Buffer("raw16", _THREADS * 8),
+        Buffer("raw32", _THREADS * 32),
+        Buffer("raw64", _THREADS * 40),
+        Buffer("zero", _THREADS * 16),
         Buffer("zero", _THREADS * 88, "u4"),
-    )  # fmt: skip
+    )
     return Case(f"program{seed}.{number}", text, buffers, threads=_THREADS, seed=1000 + number)
 
 
@@ -143,17 +145,21 @@ class _Program:
         test = self._chance.choice(("lt.s32", "gt.s32", "ltu.f32", "ne.s32"))
         return [
             f"setp.{test} %p{p},%r{a},%r{b}; @%p{p} bra E{k};",
-            *self._block(depth, self._chance.randint(1, 6)), f"bra J{k};", f"E{k}:",
-            *self._block(depth, self._chance.randint(0, 5)), f"J{k}:",
-        ]  # fmt: skip
+            *self._block(depth, self._chance.randint(1, 6)),
+            f"bra J{k};",
+            f"E{k}:",
+            *self._block(depth, self._chance.randint(0, 5)),
+            f"J{k}:",
+        ]
 
     def _loop(self, depth: int) -> list[str]:
         k, a = self._label(), self._chance.randrange(8)
         return [
-            f"{{.reg .b32 c{k}; .reg .pred q{k}; and.b32 c{k},%r{a},7;", f"L{k}:",
+            f"{{.reg .b32 c{k}; .reg .pred q{k}; and.b32 c{k},%r{a},7;",
+            f"L{k}:",
             *self._block(depth, self._chance.randint(1, 5)),
             f"sub.s32 c{k},c{k},1; setp.ge.s32 q{k},c{k},0; @q{k} bra L{k};}}",
-        ]  # fmt: skip
+        ]
 
     def _switch(self, depth: int) -> list[str]:
         k, a = self._label(), self._chance.randrange(8)

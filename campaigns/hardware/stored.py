@@ -40,9 +40,12 @@ class Measured:
     def save(self, path: Path) -> None:
         """Write it: a line of JSON, and the bytes of all results, compressed."""
         head = {
-            "format": FORMAT, "device": self.device, "driver": self.driver,
-            "cases": [asdict(case) for case in self.cases], "rejected": self.rejected,
-        }  # fmt: skip
+            "format": FORMAT,
+            "device": self.device,
+            "driver": self.driver,
+            "cases": [asdict(case) for case in self.cases],
+            "rejected": self.rejected,
+        }
         body = b"".join(bits.tobytes() for case in self.results for bits in case)
         text = json.dumps(head, separators=(",", ":")).encode() + b"\n"
         path.write_bytes(lzma.compress(text + body, preset=9))
@@ -59,12 +62,15 @@ class Measured:
         if fields["format"] != FORMAT:
             raise ValueError(f"{path.name} has format {fields['format']}: this reads {FORMAT}")
         cases = tuple(
-            Case(**{
-                **case, "forms": tuple(case["forms"]),
-                "buffers": tuple(Buffer(**buffer) for buffer in case["buffers"]),
-            })
+            Case(
+                **{
+                    **case,
+                    "forms": tuple(case["forms"]),
+                    "buffers": tuple(Buffer(**buffer) for buffer in case["buffers"]),
+                }
+            )
             for case in fields["cases"]
-        )  # fmt: skip
+        )
         return cls(
             fields["device"], fields["driver"], cases, _divided(cases, body), fields["rejected"]
         )

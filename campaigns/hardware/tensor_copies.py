@@ -108,8 +108,9 @@ def _case(
     text = "\n".join((_HEAD.format(parameters), *lines, "ret;", "}", ""))
     extents, box = (",".join(map(str, each[number])) for each in (_EXTENTS, _BOXES))
     buffers = [
-        Buffer("b32", _NBYTES), Buffer(f"map {extents} {box}", 0),
+        Buffer("b32", _NBYTES),
+        Buffer(f"map {extents} {box}", 0),
         *([Buffer("zero", 128)] * is_replaced),
         *(Buffer("zero", _THREADS * 4, "u4") for _ in forms),
-    ]  # fmt: skip
+    ]
     return Case(name, text, tuple(buffers), tuple(forms), threads=_THREADS)

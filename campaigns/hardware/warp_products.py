@@ -101,9 +101,12 @@ def warp_products_case(number: int) -> Case:
         "{", ".reg .b64 x;", *lines, "ret;", "}", "",
     ))  # fmt: skip
     return Case(
-        f"warp_products{number}", text, tuple(buffers), tuple(each.name for each in products),
+        f"warp_products{number}",
+        text,
+        tuple(buffers),
+        tuple(each.name for each in products),
         threads=_THREADS,
-    )  # fmt: skip
+    )
 
 
 SHAPES: Final = len(_WORDS)
@@ -127,9 +130,10 @@ def _text(each: _Product, index: int, inputs: list[str]) -> list[str]:
     kind, stride = _KINDS.get(each.factor, "b32"), _STRIDE.get(each.factor, 32)
     sums = {"s32": "b32"}.get(each.first, each.first)
     for role, layout, t, source in (
-        ("a", each.layouts[0], each.factor, kind), ("b", each.layouts[1], each.factor, f"{kind} b"),
+        ("a", each.layouts[0], each.factor, kind),
+        ("b", each.layouts[1], each.factor, f"{kind} b"),
         ("c", first_layout, each.first, f"{sums} c" if sums != "b32" else "b32"),
-    ):  # fmt: skip
+    ):
         if source not in inputs:
             inputs.append(source)
         step = 32 if role == "c" else stride

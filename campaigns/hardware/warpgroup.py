@@ -53,8 +53,9 @@ def warpgroup_case(number: int, seed: int) -> Case:
     register = "f32" if total == "f32" else "b32"
     from_registers = chance.random() < 0.25
     (place_a, a), (place_b, b) = (
-        _descriptor(chance, (0, 2048), 64), _descriptor(chance, (16384, 20480), columns)
-    )  # fmt: skip
+        _descriptor(chance, (0, 2048), 64),
+        _descriptor(chance, (16384, 20480), columns),
+    )
     nbytes = _THREADS * registers * 4
     sums = ",".join(f"d{k}" for k in range(registers))
     factor_a = "{a0,a1,a2,a3}" if from_registers else "da"

@@ -206,9 +206,13 @@ def attack_moments(
 
 
 def _attack(
-    lab: Lab, outcome: Report, chosen: random.Random, until: float, names: Sequence[str],
+    lab: Lab,
+    outcome: Report,
+    chosen: random.Random,
+    until: float,
+    names: Sequence[str],
     left: list[int],
-) -> None:  # fmt: skip
+) -> None:
     """Attack in one lab; `left` is how many interrupts are."""
     seconds = {name: _duration(lab, name) for name in names}
     threads = threading.active_count()

@@ -138,9 +138,13 @@ class Testbed:
         cache = None if of.own_cache else str(self._images)
         # On a busy machine a process gets a small part of a core.
         job = {
-            "tests": of.tests, "selection": of.selection, "marked": marked, "cache": cache,
-            "cpu_seconds": cpu_seconds, "seconds": 60.0 + 20.0 * cpu_seconds,
-        }  # fmt: skip
+            "tests": of.tests,
+            "selection": of.selection,
+            "marked": marked,
+            "cache": cache,
+            "cpu_seconds": cpu_seconds,
+            "seconds": 60.0 + 20.0 * cpu_seconds,
+        }
         _pipe(self._runner.stdin).write(json.dumps(job) + "\n")
         _pipe(self._runner.stdin).flush()
         answer: dict[str, Any] = json.loads(_pipe(self._runner.stdout).readline())
@@ -152,9 +156,13 @@ class Testbed:
         if not writes_bytecode:
             environment["PYTHONDONTWRITEBYTECODE"] = "1"
         return subprocess.Popen(
-            [sys.executable, "-P", str(_RUNNER)], cwd=self.root, env=environment, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            [sys.executable, "-P", str(_RUNNER)],
+            cwd=self.root,
+            env=environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
     def _end_runner(self) -> None:
         if self._runner is not None:

@@ -86,8 +86,11 @@ def _writes() -> Iterator[Act]:
         yield Act(f"upload to x on {s}", "write", upload, _of("x", s))
         yield Act(
             f"upload to x on {s} from a pinned array, dropped at once",
-            "write", upload_pinned, _of("x", s), asks=_of("pinned"),
-        )  # fmt: skip
+            "write",
+            upload_pinned,
+            _of("x", s),
+            asks=_of("pinned"),
+        )
 
     def fill_view(w: World) -> None:
         value = w.value()
@@ -149,8 +152,11 @@ def _reads() -> Iterator[Act]:
 
     yield Act(
         "download x on B to a pinned array without waiting, dropped at once",
-        "read", download_pinned, _of("x", "B"), asks=_of("pinned"),
-    )  # fmt: skip
+        "read",
+        download_pinned,
+        _of("x", "B"),
+        asks=_of("pinned"),
+    )
 
 
 def _copies() -> Iterator[Act]:
@@ -306,13 +312,17 @@ def _memory() -> Iterator[Act]:
     yield Act("close x, new arrays on A", "memory", close_and_make_way, _of("A"), closes="x")
     yield Act("an array on B for a moment", "memory", short_lived, _of("B"))
     yield Act(
-        "a slab written on A, read on B, released and reused", "memory", slab,
+        "a slab written on A, read on B, released and reused",
+        "memory",
+        slab,
         _of("arena", "A", "B", "module"),
-    )  # fmt: skip
+    )
     yield Act(
-        "a block of the allocator used, given back and reused", "memory", block,
+        "a block of the allocator used, given back and reused",
+        "memory",
+        block,
         _of("allocator", "A", "module"),
-    )  # fmt: skip
+    )
 
 
 def _points() -> Iterator[Act]:

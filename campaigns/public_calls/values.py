@@ -130,9 +130,12 @@ class Values:
         self._world = world
         self._chance = chance
         self._pools: dict[str, tuple[object, ...]] = {
-            "whole": _WHOLE, "real": _REAL, "text": _TEXT, "plain": _PLAIN,
+            "whole": _WHOLE,
+            "real": _REAL,
+            "text": _TEXT,
+            "plain": _PLAIN,
             "hostile": (Hostile(), Liar(), _nested(_DEEP), [Hostile()], (Liar(),), {1: Liar()}),
-        }  # fmt: skip
+        }
 
     def any(self) -> object:
         """Any value at all."""
@@ -175,12 +178,14 @@ class Values:
         if issubclass(cls, enum.Enum):
             return pick(list(cls))
         simple: dict[type, tuple[object, ...]] = {
-            bool: (False, True), str: _TEXT, float: (*_REAL, *_WHOLE[:4]),
+            bool: (False, True),
+            str: _TEXT,
+            float: (*_REAL, *_WHOLE[:4]),
             typing.SupportsIndex: (*_WHOLE[:8], -1, np.int64(3), np.uint8(4), True, 2**70),
             collections.abc.Hashable: (*_WHOLE[:8], *_TEXT[:4], (1, 2), None),
             slice: (slice(0, 1), slice(-1, None), slice(None, None, 2), slice(5, 2)),
             range: (range(0), range(5), range(2, 10**6)),
-        }  # fmt: skip
+        }
         if cls in simple:
             return pick(simple[cls])
         if cls is int:

@@ -104,8 +104,10 @@ def _fill_context(world: World, context: cudadrv.Context, *, small: bool = False
     world.add(stream.zeros((0, 3), np.int16), stream.zeros((), np.float64))
     world.add(stream.to_device(np.zeros((3, 3)) + np.eye(3)), stream.zeros((8, 8), np.float32))
     closed_stream, closed_array, closed_event = (
-        context.new_stream(), stream.zeros(3, "u1"), stream.record()
-    )  # fmt: skip
+        context.new_stream(),
+        stream.zeros(3, "u1"),
+        stream.record(),
+    )
     for each in (closed_stream, closed_array, closed_event):
         each.close()
     world.add(closed_stream, closed_array, closed_array.buffer, closed_event)

@@ -78,7 +78,9 @@ def array(size: str, block: int, kind: str, seed: int = 0) -> Input:
     rng = np.random.default_rng([seed, n])
     dtype = DTYPES[kind]
     values = (
-        n, (rng.permutation(n) + 1).astype(dtype), np.zeros(n, dtype),
+        n,
+        (rng.permutation(n) + 1).astype(dtype),
+        np.zeros(n, dtype),
         np.zeros(_SPARE + 4 * (n + block), np.int32),
-    )  # fmt: skip
+    )
     return Input(n, values)

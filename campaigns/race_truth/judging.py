@@ -147,9 +147,14 @@ def _launched(runner: KernelRunner, program: Program, given: Input) -> list[str]
     try:
         clusters = -(-given.threads // (program.block * program.cluster))
         runner.launch(
-            program.symbol, clusters * program.cluster, program.block, *arguments,
-            cooperative=program.cooperative, cluster=(program.cluster, 1, 1), limits=limits,
-        )  # fmt: skip
+            program.symbol,
+            clusters * program.cluster,
+            program.block,
+            *arguments,
+            cooperative=program.cooperative,
+            cluster=(program.cluster, 1, 1),
+            limits=limits,
+        )
     except ptx.PtxError as error:
         raised.append(f"{type(error).__name__}: {error}")
     for address in addresses:

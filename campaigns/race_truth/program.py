@@ -105,8 +105,18 @@ class Pattern:
             f"  const int t = threadIdx.x, i = blockIdx.x * $BLOCK + t;\n{body}\n}}\n"
         )
         text = text.replace("$T", kind).replace("$BLOCK", str(block))
-        return Program(name, symbol, self.name, each.kind, self.over, kind, block,
-                       self.cooperative, self.cluster, text)  # fmt: skip
+        return Program(
+            name,
+            symbol,
+            self.name,
+            each.kind,
+            self.over,
+            kind,
+            block,
+            self.cooperative,
+            self.cluster,
+            text,
+        )
 
 
 @dataclass(frozen=True, slots=True)

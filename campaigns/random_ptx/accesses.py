@@ -21,8 +21,18 @@ class Accesses(Picker):
 
     def one(self) -> Node:
         """An access of the thread's own memory, the common table, or a tally."""
-        kind = self.pick("table", "own", "local", "vector", "atom", "float atom", "tally", "sum",
-                         "ticket", "generic")  # fmt: skip
+        kind = self.pick(
+            "table",
+            "own",
+            "local",
+            "vector",
+            "atom",
+            "float atom",
+            "tally",
+            "sum",
+            "ticket",
+            "generic",
+        )
         size, bank = self.rng.choice(_PLACES)
         if kind == "table":
             return self._table(size, bank)
@@ -48,11 +58,13 @@ class Accesses(Picker):
         return f"{'b' if bank in 'fg' else self.pick('u', 's')}{8 * size}"
 
     def _table(self, size: int, bank: str) -> Node:
-        return Node([
-            f"rem.u32 %s6, {self.of(32)}, {TABLE // size}; mul.wide.u32 %a5, %s6, {size};",
-            f"add.u64 %a5, %a5, %a1; ld.global.{self._type(size, bank)} {self.register(bank)},"
-            " [%a5];",
-        ])  # fmt: skip
+        return Node(
+            [
+                f"rem.u32 %s6, {self.of(32)}, {TABLE // size}; mul.wide.u32 %a5, %s6, {size};",
+                f"add.u64 %a5, %a5, %a1; ld.global.{self._type(size, bank)} {self.register(bank)},"
+                " [%a5];",
+            ]
+        )
 
     def _own(self, kind: str, size: int, bank: str) -> Node:
         offset = self.rng.randrange(0, LOCAL, size)
@@ -99,16 +111,18 @@ class Accesses(Picker):
         lines.append(f"cvta.global.u64 %a7, %a0; selp.b64 %a5, %a6, %a7, {q};")
         size, bank = self.rng.choice(_PLACES)
         register, offset = self.register(bank), self.rng.randrange(0, 16, size)
-        lines.append({
-            "ld": f"ld.{self._type(size, bank)} {register}, [%a5+{offset}];",
-            "st": f"st.b{8 * size} [%a5+{offset}], {register};",
-            "atom": self.pick(
-                f"atom.add.u32 {self.of(32)}, [%a5+8], {self.of(32)};",
-                f"atom.add.f32 {self.register('f')}, [%a5+8], {self.register('f')};",
-                f"atom.exch.b64 {self.of(64)}, [%a5+8], {self.of(64)};",
-            ),
-            "isspacep": f"isspacep.{self.pick('shared', 'local', 'global')} {p}, %a5;",
-        }[kind])  # fmt: skip
+        lines.append(
+            {
+                "ld": f"ld.{self._type(size, bank)} {register}, [%a5+{offset}];",
+                "st": f"st.b{8 * size} [%a5+{offset}], {register};",
+                "atom": self.pick(
+                    f"atom.add.u32 {self.of(32)}, [%a5+8], {self.of(32)};",
+                    f"atom.add.f32 {self.register('f')}, [%a5+8], {self.register('f')};",
+                    f"atom.exch.b64 {self.of(64)}, [%a5+8], {self.of(64)};",
+                ),
+                "isspacep": f"isspacep.{self.pick('shared', 'local', 'global')} {p}, %a5;",
+            }[kind]
+        )
         return Node(lines)
 
     def _tally(self) -> Node:
@@ -123,15 +137,19 @@ class Accesses(Picker):
         """Small whole numbers, whose sums are exact in any order."""
         kind = self.pick("f32", "f64")
         register, at = ("%u0", _FLOATS) if kind == "f32" else ("%a5", _FLOATS + 8)
-        return Node([
-            f"and.b32 %s6, {self.of(32)}, 63; cvt.rn.{kind}.u32 {register}, %s6;",
-            f"red.global.add.{kind} [%a2+{at}], {register};",
-        ])  # fmt: skip
+        return Node(
+            [
+                f"and.b32 %s6, {self.of(32)}, 63; cvt.rn.{kind}.u32 {register}, %s6;",
+                f"red.global.add.{kind} [%a2+{at}], {register};",
+            ]
+        )
 
     def _ticket(self) -> Node:
         """Every thread draws another number, and counts where that leads it."""
-        return Node([
-            f"atom.global.add.u32 %s6, [%a2+{_TICKET}], 1; and.b32 %s6, %s6, 63;",
-            "mul.wide.u32 %a5, %s6, 4; add.u64 %a5, %a5, %a2;",
-            f"red.global.add.u32 [%a5+{_TICKETED}], 1;",
-        ])  # fmt: skip
+        return Node(
+            [
+                f"atom.global.add.u32 %s6, [%a2+{_TICKET}], 1; and.b32 %s6, %s6, 63;",
+                "mul.wide.u32 %a5, %s6, 4; add.u64 %a5, %a5, %a2;",
+                f"red.global.add.u32 [%a5+{_TICKETED}], 1;",
+            ]
+        )

@@ -102,13 +102,14 @@ class ProgramMaker(Picker):
         return Node(
             [
                 f"CASES{n}: .branchtargets ONE{n}, TWO{n}, ONE{n}, OUT{n};",
-                f"and.b32 %s6, {self.of(32)}, 3; brx.idx %s6, CASES{n};", f"ONE{n}:",
+                f"and.b32 %s6, {self.of(32)}, 3; brx.idx %s6, CASES{n};",
+                f"ONE{n}:",
             ],
             self._nodes(self.rng.randrange(3), depth - 1, private=private),
             [f"OUT{n}:"],
             self._nodes(self.rng.randrange(3), depth - 1, private=private),
             [f"TWO{n}:"],
-        )  # fmt: skip
+        )
 
     def _synchronise(self, depth: int) -> Node:
         """Threads wait for each other: now and then in a loop, or after some of them have gone."""
@@ -128,8 +129,11 @@ class ProgramMaker(Picker):
 
     def _call(self) -> Node:
         number = self.rng.randrange(self._functions)
-        lines = ["{", ".param .b32 x; .param .b64 y; .param .b32 z;",
-                 f"st.param.b32 [x], {self.of(32)}; st.param.b64 [y], {self.of(64)};"]  # fmt: skip
+        lines = [
+            "{",
+            ".param .b32 x; .param .b64 y; .param .b32 z;",
+            f"st.param.b32 [x], {self.of(32)}; st.param.b64 [y], {self.of(64)};",
+        ]
         if self.rng.random() < 0.7:
             lines.append(f"call (z), f{number}, (x, y);")
         else:

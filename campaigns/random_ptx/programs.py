@@ -60,8 +60,11 @@ class Program:
         lines += [
             ".visible .entry k(.param .u64 in, .param .u64 table, .param .u64 tallies,"
             " .param .u64 out)",
-            "{", *_DECLARATIONS, f".local .align 8 .b8 own[{LOCAL}];", *_start(),
-        ]  # fmt: skip
+            "{",
+            *_DECLARATIONS,
+            f".local .align 8 .b8 own[{LOCAL}];",
+            *_start(),
+        ]
         for node in self.nodes:
             lines += node.lines()
         return "\n".join([*lines, *_finish(self.hidden), "ret;", "}"]) + "\n"
@@ -118,9 +121,10 @@ def _finish(hidden: frozenset[int]) -> list[str]:
 def _function(number: int, body: list[Node]) -> list[str]:
     lines = [
         f".func (.param .b32 back) f{number}(.param .b32 one, .param .b64 two)",
-        "{", *_DECLARATIONS,
+        "{",
+        *_DECLARATIONS,
         "ld.param.b32 %r0, [one]; ld.param.b64 %d0, [two]; mov.u32 %s2, %tid.x;",
-    ]  # fmt: skip
+    ]
     lines += INVARIANT.values()
     lines += [f"add.u32 %r{n}, %r0, {n * 77};" for n in range(1, COUNTS["r"])]
     lines += [f"xor.b64 %d{n}, %d0, {n * 12345};" for n in range(1, COUNTS["d"])]

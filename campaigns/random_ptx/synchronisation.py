@@ -41,11 +41,15 @@ class Synchronisation(Picker):
         """Everybody writes, then reads what another one wrote."""
         size, bank = self.rng.choice(((4, "r"), (4, "f"), (8, "d"), (8, "g"), (2, "h")))
         offset = self.rng.randrange(0, 8, size)
-        return Node([
-            f"st.shared.b{8 * size} [%s5+{offset}], {self.register(bank)};", "bar.sync 0;",
-            f"rem.u32 %s6, {self.of(32)}, %s1; mad.lo.u32 %s6, %s6, {SLOT}, %s4;",
-            f"ld.shared.b{8 * size} {self.register(bank)}, [%s6+{offset}];", "bar.sync 0;",
-        ])  # fmt: skip
+        return Node(
+            [
+                f"st.shared.b{8 * size} [%s5+{offset}], {self.register(bank)};",
+                "bar.sync 0;",
+                f"rem.u32 %s6, {self.of(32)}, %s1; mad.lo.u32 %s6, %s6, {SLOT}, %s4;",
+                f"ld.shared.b{8 * size} {self.register(bank)}, [%s6+{offset}];",
+                "bar.sync 0;",
+            ]
+        )
 
     def _reduce(self) -> Node:
         flag = self.pick("", "!") + self.register("p")
@@ -59,12 +63,17 @@ class Synchronisation(Picker):
         if self.rng.random() < 0.4:
             return Node([first, "@%q98 bar.sync 1, 32;"])
         register = self.of(32)
-        return Node([
-            first, f"@%q98 st.shared.b32 [%s5], {self.of(32)};",
-            f"@%q98 bar.arrive 2, {self._block};", f"@!%q98 bar.sync 2, {self._block};",
-            f"and.b32 %s6, %s2, 31; mad.lo.u32 %s6, %s6, {SLOT}, %s4;",
-            f"@!%q98 ld.shared.b32 {register}, [%s6];", "bar.sync 0;",
-        ])  # fmt: skip
+        return Node(
+            [
+                first,
+                f"@%q98 st.shared.b32 [%s5], {self.of(32)};",
+                f"@%q98 bar.arrive 2, {self._block};",
+                f"@!%q98 bar.sync 2, {self._block};",
+                f"and.b32 %s6, %s2, 31; mad.lo.u32 %s6, %s6, {SLOT}, %s4;",
+                f"@!%q98 ld.shared.b32 {register}, [%s6];",
+                "bar.sync 0;",
+            ]
+        )
 
     def _shuffle(self) -> Node:
         mode, clamp = self.rng.choice((("up", 0), ("down", 31), ("bfly", 31), ("idx", 31)))
@@ -94,11 +103,16 @@ class Synchronisation(Picker):
             return Node([elect, f"selp.b32 {r(32)}, %s8, 99, %q98;"])
         if kind == "leader":
             return Node([elect, f"shfl.sync.idx.b32 {r(32)}, {r(32)}, %s8, 31, {mask};"])
-        return Node([
-            f"st.shared.b32 [%s5], {r(32)};", f"bar.warp.sync {mask};", elect,
-            f"and.b32 %s6, %s2, -32; add.u32 %s6, %s6, %s8; mad.lo.u32 %s6, %s6, {SLOT}, %s4;",
-            f"ld.shared.b32 {r(32)}, [%s6];", f"bar.warp.sync {mask};",
-        ])  # fmt: skip
+        return Node(
+            [
+                f"st.shared.b32 [%s5], {r(32)};",
+                f"bar.warp.sync {mask};",
+                elect,
+                f"and.b32 %s6, %s2, -32; add.u32 %s6, %s6, %s8; mad.lo.u32 %s6, %s6, {SLOT}, %s4;",
+                f"ld.shared.b32 {r(32)}, [%s6];",
+                f"bar.warp.sync {mask};",
+            ]
+        )
 
     def _match(self, mask: str) -> Node:
         """Of few values, so that some are alike."""

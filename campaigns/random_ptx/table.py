@@ -91,13 +91,24 @@ class TableText(Picker):
         if chance < 0.82:
             return self._fitting(kind)
         if is_target or chance < 0.88:
-            return self.pick(self.register(self.pick(*COUNTS)), "_", self._vector(kind),
-                             f"{self._fitting(kind)}|{self.register('p')}")  # fmt: skip
+            return self.pick(
+                self.register(self.pick(*COUNTS)),
+                "_",
+                self._vector(kind),
+                f"{self._fitting(kind)}|{self.register('p')}",
+            )
         return self.pick(
-            self.pick(*_NUMBERS), self.pick(*_NUMBERS), self.pick(*_NUMBERS), self.pick(*_FLOATS),
-            self._address(), self._vector(kind), self.pick(*_SPECIAL), self.pick(*_SYMBOLS),
-            f"!{self.register('p')}", f"[{self.register('d')}, {self._vector('b32')}]",
-        )  # fmt: skip
+            self.pick(*_NUMBERS),
+            self.pick(*_NUMBERS),
+            self.pick(*_NUMBERS),
+            self.pick(*_FLOATS),
+            self._address(),
+            self._vector(kind),
+            self.pick(*_SPECIAL),
+            self.pick(*_SYMBOLS),
+            f"!{self.register('p')}",
+            f"[{self.register('d')}, {self._vector('b32')}]",
+        )
 
     def _fitting(self, kind: str) -> str:
         """A register of a type's width."""

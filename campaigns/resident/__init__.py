@@ -70,9 +70,13 @@ def _compare(answer: Answer, device: str, registers: int | None, report: Report)
 
 def _asked() -> tuple[str, list[Answer]]:
     done = subprocess.run(
-        [sys.executable, "-m", ROOM, "--ask"], env={**os.environ, "CUDADRV_DRIVER": "cuda"},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", ROOM, "--ask"],
+        env={**os.environ, "CUDADRV_DRIVER": "cuda"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit(f"the driver could not be asked: {done.stderr[-2000:]}")
     device, answers = json.loads(done.stdout.splitlines()[-1])

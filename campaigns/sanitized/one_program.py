@@ -52,9 +52,11 @@ def _check_once(program: Program, given: Input) -> dict[str, str]:
     limits = emulator.Limits(max_steps=MOST_STEPS)
     failed = ""
     with emulator.session(
-        devices=[emulator.H100], check=("race", "init", "sync", "bounds"), raise_findings=False,
+        devices=[emulator.H100],
+        check=("race", "init", "sync", "bounds"),
+        raise_findings=False,
         limits=limits,
-    ) as driver:  # fmt: skip
+    ) as driver:
         try:
             _launch_once(program, given)
         except CudaError as error:
@@ -79,8 +81,10 @@ def _launch_once(program: Program, given: Input) -> None:
     ]
     clusters = -(-given.threads // (program.block * program.cluster))
     config = cudadrv.LaunchConfig(
-        clusters * program.cluster, program.block,
-        cluster=program.cluster if program.cluster > 1 else None, cooperative=program.cooperative,
-    )  # fmt: skip
+        clusters * program.cluster,
+        program.block,
+        cluster=program.cluster if program.cluster > 1 else None,
+        cooperative=program.cooperative,
+    )
     module.kernel(program.symbol).launch(stream, config, *arguments)
     stream.synchronize()

@@ -74,9 +74,13 @@ def _room(what: str, program: Program, size: str, seconds: float) -> list[str]:
 @cache
 def _options(tool: str) -> tuple[str, ...]:
     done = subprocess.run(
-        [COMMAND, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [COMMAND, "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     every = _OPTIONS | _OPTIONS_OF.get(tool, {})
     return tuple(word for key in every if key in done.stdout for word in (key, every[key]))
 
@@ -91,9 +95,12 @@ def _run(command: list[str], driver: str, seconds: float) -> tuple[str, bool]:
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            command, env=environment, stdout=output, stderr=subprocess.STDOUT,
+            command,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             process.wait(seconds + _GRACE_S)
         except subprocess.TimeoutExpired:

@@ -44,11 +44,17 @@ def table(every: Sequence[Judged]) -> str:
     heads = (*("programs", *_COLUMNS), *TOOLS)
     lines = [f"{'fault':32}" + "".join(f"{head:>13}" for head in heads)]
     for fault in [*faults, "all that are faulty"]:
-        rows = [each for each in every if fault in (each.program.fault, "all that are faulty")
-                and (fault == each.program.fault or not each.program.is_right)]  # fmt: skip
+        rows = [
+            each
+            for each in every
+            if fault in (each.program.fault, "all that are faulty")
+            and (fault == each.program.fault or not each.program.is_right)
+        ]
         sides = Counter(side(each) for each in rows)
-        tools = [sum(each.theirs[tool].findings > 0 for each in rows if tool in each.theirs)
-                 for tool in TOOLS]  # fmt: skip
+        tools = [
+            sum(each.theirs[tool].findings > 0 for each in rows if tool in each.theirs)
+            for tool in TOOLS
+        ]
         cells = [len(rows), *(sides[column] for column in _COLUMNS), *tools]
         name = "none: false alarms" if fault == RIGHT else fault
         lines.append(f"{name:32}" + "".join(f"{cell:>13}" for cell in cells))

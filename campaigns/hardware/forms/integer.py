@@ -8,9 +8,11 @@ from typing import Final
 from .form import INTEGERS, FormList, bits
 
 _COMPARISONS: Final = {
-    "u": "eq ne lt le gt ge lo ls hi hs", "s": "eq ne lt le gt ge", "b": "eq ne",
+    "u": "eq ne lt le gt ge lo ls hi hs",
+    "s": "eq ne lt le gt ge",
+    "b": "eq ne",
     "f": "eq ne lt le gt ge equ neu ltu leu gtu geu num nan",
-}  # fmt: skip
+}
 _LOOKUPS: Final = (0x00, 0x1B, 0x96, 0xE8, 0xCA, 0x7F, 0x80, 0x6A)
 
 

@@ -22,9 +22,12 @@ def _mma(found: FormList, name: str, fragments: Fragments, extra: str = "") -> N
     operands = ",".join(
         "{" + ",".join(f"{register}{i}" for i in range(count)) + "}"
         for register, count in (
-            ("dd", fragments.c), ("aa", fragments.a), ("bb", fragments.b), ("cc", fragments.c)
+            ("dd", fragments.c),
+            ("aa", fragments.a),
+            ("bb", fragments.b),
+            ("cc", fragments.c),
         )
-    )  # fmt: skip
+    )
     text = f"mma.{name} {operands}{extra};"
     suffix = extra.removeprefix(",ee").replace(",", ".")
     found.add(f"mma.{name}{suffix}", [], [], text, "matrix", fragments)
@@ -63,8 +66,11 @@ def _bytes_and_bits(found: FormList) -> None:
 def _doubles(found: FormList) -> None:
     for rounding in ("", ".rn", ".rz", ".rm", ".rp"):
         for m, k, a, b, c in (
-            (8, 4, 1, 1, 2), (16, 4, 2, 1, 4), (16, 8, 4, 2, 4), (16, 16, 8, 4, 4)
-        ):  # fmt: skip
+            (8, 4, 1, 1, 2),
+            (16, 4, 2, 1, 4),
+            (16, 8, 4, 2, 4),
+            (16, 16, 8, 4, 4),
+        ):
             name = f"sync.aligned.m{m}n8k{k}.row.col{rounding}.f64.f64.f64.f64"
             _mma(found, name, Fragments(a, b, c, "f64", "f64"))
 

@@ -267,8 +267,10 @@ def _bulk_sums(found: FormList) -> None:
 
 def _remote(found: FormList) -> None:
     """Stores and sums that complete at an mbarrier."""
-    forms = [(f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.{t}", t)
-             for t in ("b32", "b64", "u32", "s32", "u64", "s64", "f32", "f64")]  # fmt: skip
+    forms = [
+        (f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.{t}", t)
+        for t in ("b32", "b64", "u32", "s32", "u64", "s64", "f32", "f64")
+    ]
     forms += [
         (f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{op}.{t}", t)
         for op, t in _SHARED_BULK
