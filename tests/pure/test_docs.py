@@ -178,8 +178,10 @@ def test_a_name_that_is_not_there_is_found(tmp_path: Path) -> None:
         "`cudadrv/none.py`, `a.toml`"
     )
     assert paths_named(text) == [
-        "tests/pure/test_docs.py::test_nothing", "cudadrv/none.py", "a.toml",
-    ]  # fmt: skip
+        "tests/pure/test_docs.py::test_nothing",
+        "cudadrv/none.py",
+        "a.toml",
+    ]
     assert "test_nothing" not in defined_in(ROOT / "tests" / "pure" / "test_docs.py")
     file = tmp_path / "locks.py"
     file.write_text("class A:\n  def f(self):\n    self.b = threading.RLock()\nc: Final = Lock()\n")

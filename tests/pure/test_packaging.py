@@ -60,8 +60,9 @@ def test_hooks_name_every_module_that_can_be_imported_and_all_data() -> None:
         assert not [name for name in names if importlib.util.find_spec(name) is None]
         assert package in names
     assert {"ptx.emulate.ops.floating_point", "cudadrv.cli.profile"} <= {
-        *hidden_imports("ptx"), *hidden_imports("cudadrv"),
-    }  # fmt: skip
+        *hidden_imports("ptx"),
+        *hidden_imports("cudadrv"),
+    }
     assert not [name for name in hidden_imports("cudadrv") if name.startswith("cudadrv.testing")]
     data = {Path(path).name: folder for path, folder in data_files("cudadrv")}
     assert data["selftest.cu"] == "cudadrv/cli"
@@ -72,8 +73,9 @@ def test_hooks_name_every_module_that_can_be_imported_and_all_data() -> None:
     assert set(files.values()) <= {"."}
     (folder,) = hook_folders()
     assert {path.name for path in Path(folder).glob("hook-*.py")} == {
-        "hook-cudadrv.py", "hook-ptx.py",
-    }  # fmt: skip
+        "hook-cudadrv.py",
+        "hook-ptx.py",
+    }
 
 
 @pytest.fixture

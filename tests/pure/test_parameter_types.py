@@ -91,7 +91,7 @@ def test_declarations_of_c_linkage_say_the_types() -> None:
         '#if 0\nextern "C" __global__ void k(double* x) {}\n#endif',
         '#ifdef A\n#else\nextern "C" __global__ void k(double* x) {}\n#endif',
         'namespace n { extern "C" __global__ void k(double* x) {} }',
-        'namespace n { __global__ void k(double* x) {} }',
+        "namespace n { __global__ void k(double* x) {} }",
         "template <class T> __global__ void k(T* x) {}",
         "__global__ void k(double* x) {}",
         'extern "C" { namespace n { __global__ void k(double* x) {} } }',
@@ -99,12 +99,12 @@ def test_declarations_of_c_linkage_say_the_types() -> None:
         '#define k other\nextern "C" __global__ void k(double* x) {}',
         '#ifdef A\nnamespace a {\n#endif\nextern "C" __global__ void k(double* x) {}',
         '#define BEGIN namespace a {\nBEGIN\nextern "C" __global__ void k(double* x) {}',
-        'EXPORT __global__ void k(double* x) {}',
+        "EXPORT __global__ void k(double* x) {}",
         'MACRO(3)\nextern "C" __global__ void k(double* x) {}',
         '}\nextern "C" __global__ void k(double* x) {}',
         'extern "C" __global__ void k(double* x',
     ],
-)  # fmt: skip
+)
 def test_what_may_be_no_declaration_of_the_kernel_reports_nothing(source: str) -> None:
     assert declared_types(source) == {}
 
@@ -160,10 +160,14 @@ def test_other_names_of_cudas_classes_are_known_unless_the_source_declares_them(
     for own, types in {
         "struct half { short bits; };": ("", *known[1:]),
         "class alignas(2) half; enum class float4 : char { X };": ("", *known[1:3], ""),
-        "using half = short; typedef struct { int a; float b[2]; } half2;":
-            ("", known[1], "", known[3]),
+        "using half = short; typedef struct { int a; float b[2]; } half2;": (
+            "",
+            known[1],
+            "",
+            known[3],
+        ),
         "typedef short nv_bfloat16;": (known[0], "PK12_nv_bfloat16", *known[2:]),
-    }.items():  # fmt: skip
+    }.items():
         assert declared_types(own + kernel) == {"k": types}
 
 

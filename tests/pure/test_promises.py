@@ -110,9 +110,11 @@ def test_a_promise_an_entry_and_a_test_are_missed() -> None:
     gone = [f"{own}test_that_is_gone", f"{own}problems", "tests/pure/gone.py::test_it"]
     found = problems(["a", "b", "c"], {"a": [there], "c": [], "d": [there, *gone]})
     assert found == [
-        "name the tests of: b", "no page says: d", "no test is named for: c",
+        "name the tests of: b",
+        "no page says: d",
+        "no test is named for: c",
         *(f"no such test: {name}" for name in gone),
-    ]  # fmt: skip
+    ]
 
 
 def test_sentences_are_found_in_paragraphs_lists_and_tables() -> None:

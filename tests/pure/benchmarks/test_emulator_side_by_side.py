@@ -13,8 +13,17 @@ from benchmarks.emulator import side_by_side
 from benchmarks.emulator.cases import Argument, Case, Outcome, Sizes, Task, cases
 from benchmarks.emulator.device import Device
 
-SMALL = Sizes(saxpy=512, reduction=512, shuffle=512, product=32, picture=16, limit=40, bytes=700,
-              histogram_blocks=2, exact=True)  # fmt: skip
+SMALL = Sizes(
+    saxpy=512,
+    reduction=512,
+    shuffle=512,
+    product=32,
+    picture=16,
+    limit=40,
+    bytes=700,
+    histogram_blocks=2,
+    exact=True,
+)
 
 
 @pytest.fixture(scope="module")

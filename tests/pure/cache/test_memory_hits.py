@@ -31,9 +31,13 @@ class Call:
 
     def image(self, cache: ImageCache | bool) -> Image:
         return ptx.compile(
-            self.source, self.options, name=self.name, name_expressions=self.expressions,
-            headers=self.headers, cache=cache,
-        )  # fmt: skip
+            self.source,
+            self.options,
+            name=self.name,
+            name_expressions=self.expressions,
+            headers=self.headers,
+            cache=cache,
+        )
 
 
 CALLS: Final = (
@@ -167,9 +171,13 @@ def test_a_cleared_cache_compiles_again() -> None:
 
 def test_wrong_arguments_raise_also_after_the_right_call() -> None:
     right: dict[str, Any] = {
-        "source": TEMPLATE, "options": CompileOptions(), "name": "kernel.cu",
-        "name_expressions": ["k<float>"], "headers": None, "cancel": None,
-    }  # fmt: skip
+        "source": TEMPLATE,
+        "options": CompileOptions(),
+        "name": "kernel.cu",
+        "name_expressions": ["k<float>"],
+        "headers": None,
+        "cancel": None,
+    }
     wrong: dict[str, list[object]] = {
         "source": [None, TEMPLATE.encode(), 1, TEMPLATE + "\0", [TEMPLATE]],
         "options": [None, {}, ()],

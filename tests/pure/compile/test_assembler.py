@@ -104,8 +104,10 @@ print(assembler._idle[0].pid)
 """
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", program],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     with pytest.raises(ProcessLookupError):

@@ -42,8 +42,10 @@ def test_the_report_has_the_time_of_each_phase_and_the_image_of_a_plain_compilat
     given = ptx.CompileOptions(target=CUBIN)
     report = ptx.compile_report(source, given, name="a, b.cu")
     assert [each.name for each in report.phases] == [
-        "CUDA C++ Frontend", "NVVM Optimizer", "PTX Translation",
-    ]  # fmt: skip
+        "CUDA C++ Frontend",
+        "NVVM Optimizer",
+        "PTX Translation",
+    ]
     assert all(0 <= each.ms <= report.image.build_ms for each in report.phases)
     assert (report.pch, report.pch_heap_bytes) == (PchState.NONE, 0)
     assert report.image == ptx.compile(source, given, name="a, b.cu", cache=False)

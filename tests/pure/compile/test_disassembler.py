@@ -79,8 +79,10 @@ def test_the_disassemblers_text_becomes_functions_with_lines_and_labels() -> Non
     assert pad == ptx.SassInstruction(32, "NOP", labels=("$f$g",))
     assert [each.opcode for each in f.instructions] == ["LDC", "BRA", "NOP"]
     assert [ptx.SassInstruction(0, text).opcode for text in ("", "@P0", "@P0 EXIT")] == [
-        "", "", "EXIT",
-    ]  # fmt: skip
+        "",
+        "",
+        "EXIT",
+    ]
     assert str(f).splitlines()[3] == "    /*0010*/  @!P0 BRA `(.L_x_1)"
 
 
@@ -89,12 +91,17 @@ def test_the_disassemblers_text_becomes_functions_with_lines_and_labels() -> Non
     [
         ("\t.target\tsm_100a", "sm_100a"),
         # Of images by CUDA 12.
-        ('\t.headerflags\t@"EF_CUDA_64BIT_ADDRESS EF_CUDA_SM75 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM75)"',
-         "sm_75"),
-        ('\t.headerflags\t@"EF_CUDA_64BIT_ADDRESS EF_CUDA_ACCELERATORS EF_CUDA_SM90 '
-         'EF_CUDA_VIRTUAL_SM(EF_CUDA_SM90)"', "sm_90a"),
+        (
+            '\t.headerflags\t@"EF_CUDA_64BIT_ADDRESS EF_CUDA_SM75 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM75)"',
+            "sm_75",
+        ),
+        (
+            '\t.headerflags\t@"EF_CUDA_64BIT_ADDRESS EF_CUDA_ACCELERATORS EF_CUDA_SM90 '
+            'EF_CUDA_VIRTUAL_SM(EF_CUDA_SM90)"',
+            "sm_90a",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_function_has_the_architecture_of_its_image(header: str, arch: str) -> None:
     _, f = disassembler.functions_in(TEXT.replace("\t.target\tsm_90", header), "")
     assert f.target == ptx.Target.cubin(arch)

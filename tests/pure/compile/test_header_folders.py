@@ -148,8 +148,11 @@ def test_the_toolkit_that_nvrtc_is_of_comes_first(
     for library in ("lib64/libnvrtc.so.13", "targets/x86_64-linux/lib/libnvrtc.so.13"):
         folders = found(tmp_path, (13, 0), str(own / library))
         assert [Path(folder.path).relative_to(tmp_path).parts[0] for folder in folders] == [
-            "own", "own", "named", "named",
-        ]  # fmt: skip
+            "own",
+            "own",
+            "named",
+            "named",
+        ]
         assert folders[0].origin == "toolkit of NVRTC"
 
 

@@ -136,10 +136,15 @@ def test_an_annotation_that_is_none_is_reported_by_its_line(node: str, is_old: b
 
 @pytest.mark.parametrize(
     "text",
-    ["target " + ";" * 50_000, "target " + "; " * 50_000, '"' * 49_999, "!1" * 50_000,
-     "!nvvm.annotations = !{" + "(" * 50_000],
+    [
+        "target " + ";" * 50_000,
+        "target " + "; " * 50_000,
+        '"' * 49_999,
+        "!1" * 50_000,
+        "!nvvm.annotations = !{" + "(" * 50_000,
+    ],
     ids=["comments", "spaces", "quotes", "nodes", "brackets"],
-)  # fmt: skip
+)
 def test_long_texts_are_passed_over_once(text: str) -> None:
     assert fault(text) == ""
 

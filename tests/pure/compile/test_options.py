@@ -143,11 +143,26 @@ def test_options_in_nvrtcs_own_spelling_are_rejected_where_they_are_given() -> N
 
 def test_flags_of_a_command_line_become_fields() -> None:
     options = CompileOptions.from_flags(
-        "-std=c++14", "--use_fast_math", " -Iinclude", "-I", "more", "--include-path=third",
-        "-DK=4", "-D", "FLAG", "--define-macro=TEXT=a=b", "-fmad=false", "--ftz=true",
-        "--prec-div=false", "-prec-sqrt=true", "-lineinfo", "-G", "-maxrregcount=32",
-        "-arch=compute_80", "--extra-device-vectorization",
-    )  # fmt: skip
+        "-std=c++14",
+        "--use_fast_math",
+        " -Iinclude",
+        "-I",
+        "more",
+        "--include-path=third",
+        "-DK=4",
+        "-D",
+        "FLAG",
+        "--define-macro=TEXT=a=b",
+        "-fmad=false",
+        "--ftz=true",
+        "--prec-div=false",
+        "-prec-sqrt=true",
+        "-lineinfo",
+        "-G",
+        "-maxrregcount=32",
+        "-arch=compute_80",
+        "--extra-device-vectorization",
+    )
     assert options == CompileOptions(
         target=Target.parse("compute_80"),
         std="c++14",
@@ -223,9 +238,14 @@ def test_options_with_a_target_filled_in_are_those_made_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = CompileOptions(
-        std="c++20", include_paths=("a",), defines={"N": 1}, fmad=False, extra=("-w",),
-        cuda_headers=("b",), maxrregcount=32,
-    )  # fmt: skip
+        std="c++20",
+        include_paths=("a",),
+        defines={"N": 1},
+        fmad=False,
+        extra=("-w",),
+        cuda_headers=("b",),
+        maxrregcount=32,
+    )
     target = Target.ptx("compute_90")
     right = replace(given, target=target, lineinfo=True)
     monkeypatch.setattr(CompileOptions, "__post_init__", lambda _: pytest.fail("checked again"))

@@ -36,7 +36,8 @@ _INPUTS: Final[dict[str, tuple[str, ...]]] = {
     "called by an unused local one": (_FUNCTION + f".func g() {{ {_CALL} }}\n" + _kernel(),),
     "no kernel": (_FUNCTION + _UNUSED,),
     "called through two": (
-        _FUNCTION + f".func g() {{ {_CALL} }}\n.func h() {{ call.uni g; ret; }}\n"
+        _FUNCTION
+        + f".func g() {{ {_CALL} }}\n.func h() {{ call.uni g; ret; }}\n"
         + _kernel("call.uni h; ret;"),
     ),
     "in a table": (_FUNCTION + ".visible .global .u64 t[1] = {f};\n" + _kernel(),),
@@ -75,7 +76,7 @@ _INPUTS: Final[dict[str, tuple[str, ...]]] = {
         ".extern .func g();\n" + _kernel("call.uni g; ret;"),
         _FUNCTION + _UNUSED,
     ),
-}  # fmt: skip
+}
 
 
 def _missing(texts: tuple[str, ...], target: Target) -> tuple[str, ...]:

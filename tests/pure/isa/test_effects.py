@@ -61,9 +61,14 @@ def effects(body: str) -> Effects:
     ],
 )  # fmt: skip
 def test_a_kernel_may_touch_what_its_addresses_come_from(
-    body: str, reads: tuple[str, ...], writes: tuple[str, ...], updates: tuple[str, ...],
-    kept: tuple[str, ...], hardware: tuple[str, ...], calls: tuple[str, ...],
-) -> None:  # fmt: skip
+    body: str,
+    reads: tuple[str, ...],
+    writes: tuple[str, ...],
+    updates: tuple[str, ...],
+    kept: tuple[str, ...],
+    hardware: tuple[str, ...],
+    calls: tuple[str, ...],
+) -> None:
     found = effects(body)
     for name, wanted in (
         ("reads", reads), ("writes", writes), ("updates", updates), ("kept", kept),

@@ -30,8 +30,10 @@ def test_the_newest_version_and_architecture_are_chosen() -> None:
 
 @pytest.mark.parametrize("targets", [("sm_90", "sm_90a"), ("sm_90a", "sm_90"), ("sm_80", "sm_90a")])
 def test_the_targets_own_features_stay_whatever_the_order(targets: tuple[str, str]) -> None:
-    parts = [(name, text(f".visible .func {name}() {{ ret; }}", target=target))
-             for name, target in zip("ab", targets, strict=True)]  # fmt: skip
+    parts = [
+        (name, text(f".visible .func {name}() {{ ret; }}", target=target))
+        for name, target in zip("ab", targets, strict=True)
+    ]
     assert parse(link_texts(parts)).target == "sm_90a"
 
 

@@ -64,8 +64,11 @@ def test_variables_carry_space_alignment_count_and_initialiser() -> None:
     )
     tab, where, raw, x, low = module.variables.values()
     assert (tab.space, tab.align, tab.nbytes, tab.initialiser) == (
-        Space.CONST, 4, 8, (0, 0, 128, 63),
-    )  # fmt: skip
+        Space.CONST,
+        4,
+        8,
+        (0, 0, 128, 63),
+    )
     assert where.initialiser == (SymbolValue("tab", 4, True), SymbolValue("f", 0, False))
     assert (raw.linkage, raw.nbytes, raw.align) == (Linkage.EXTERN, 0, 16)
     assert x.initialiser == (FloatImmediate(0x3F800000, 32),)
@@ -299,8 +302,10 @@ def test_long_lists_of_integers_are_read_like_short_ones(count: int) -> None:
     assert list(nested) == numbers * 2
     assert list(mixed) == [*numbers, 16, 8, 8, 7, 2]
     assert list(parts) == [
-        *numbers, SymbolValue("plain", 0, False, 255), SymbolValue("plain", 0, False, 0xFF00),
-    ]  # fmt: skip
+        *numbers,
+        SymbolValue("plain", 0, False, 255),
+        SymbolValue("plain", 0, False, 0xFF00),
+    ]
 
 
 def test_an_error_after_a_long_list_names_its_place() -> None:
