@@ -67,9 +67,13 @@ def run(*arguments: str, limit: int = 0) -> tuple[int, list[str], str]:
     if limit:
         command = ["/bin/sh", "-c", f'ulimit -v {limit >> 10} && exec "$@"', "sh", *command]
     done = subprocess.run(
-        command, env={**os.environ, "CUDADRV_DRIVER": "emulator"}, capture_output=True, text=True,
-        timeout=SECONDS, check=False,
-    )  # fmt: skip
+        command,
+        env={**os.environ, "CUDADRV_DRIVER": "emulator"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 

@@ -107,8 +107,12 @@ HELD = {"selection", "driver", "adopting", "moving", "measuring", "outcome", "mo
 def test_a_child_works_whatever_lock_a_thread_of_its_parent_held() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
-        cwd=ROOT, capture_output=True, text=True, timeout=2 * SECONDS, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=2 * SECONDS,
+        check=False,
+    )
     codes = dict(line.split() for line in done.stdout.splitlines())
     assert codes == dict.fromkeys(HELD, "0"), done.stderr[-3000:]
 
@@ -151,7 +155,11 @@ os._exit(0)
 def test_objects_of_the_parent_raise_in_a_child() -> None:
     done = subprocess.run(
         [sys.executable, "-c", OBJECTS_OF_THE_PARENT],
-        cwd=ROOT, env={**os.environ, "CUDADRV_DRIVER": "emulator:2"},
-        capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "CUDADRV_DRIVER": "emulator:2"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr[-3000:]

@@ -12,8 +12,10 @@ import pytest
 
 from tests.patience import SECONDS
 
-IMPORTS: Final = ("import ml_dtypes\nimport cudadrv.launch.module_and_kernel\n",
-                  "import cudadrv.launch.module_and_kernel\nimport ml_dtypes\n")  # fmt: skip
+IMPORTS: Final = (
+    "import ml_dtypes\nimport cudadrv.launch.module_and_kernel\n",
+    "import cudadrv.launch.module_and_kernel\nimport ml_dtypes\n",
+)
 SCRIPT: Final = """
 import numpy as np
 import cudadrv

@@ -36,6 +36,10 @@ def test_the_contract_holds_in_another_order(order: str, names: tuple[str, ...])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
         env=os.environ | {"CUDADRV_DRIVER": "emulator:2", "CUDADRV_EMULATOR_ORDER": order},
-        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout

@@ -74,8 +74,11 @@ def test_each_submission_has_a_line_and_none_runs_its_python(tmp_path: Path) -> 
     status, results = batch(folder, f"{tmp_path / 'cases.py'}::twice", "--jobs", "2")
     assert status == 3
     assert {name: result["outcome"] for name, result in results.items()} == {
-        "right.cu": "verified", "wrong.cu": "found", "text.py": "verified", "none.cu": "failed",
-    }  # fmt: skip
+        "right.cu": "verified",
+        "wrong.cu": "found",
+        "text.py": "verified",
+        "none.cu": "failed",
+    }
     assert "has no kernel" in results["none.cu"]["reason"]
     assert [each["check"] for each in results["wrong.cu"]["verdicts"][0]["findings"]] == ["values"]
 
@@ -93,14 +96,16 @@ def test_a_submission_that_exceeds_a_limit_fails_alone(tmp_path: Path) -> None:
 def confined(folder: Path, code: str) -> tuple[dict[str, bool], str]:
     """Run Python confined to a folder; return what is in force, and its output."""
     reader, writer = os.pipe()
-    limits = {
-        "folder": str(folder), "cpu_seconds": 60, "file_bytes": 1 << 20, "report": writer
-    }  # fmt: skip
+    limits = {"folder": str(folder), "cpu_seconds": 60, "file_bytes": 1 << 20, "report": writer}
     command = [sys.executable, "-I", "-S", confine.__file__, json.dumps(limits)]
     done = subprocess.run(
-        [*command, sys.executable, "-I", "-S", "-c", code], cwd=folder, pass_fds=[writer],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [*command, sys.executable, "-I", "-S", "-c", code],
+        cwd=folder,
+        pass_fds=[writer],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     os.close(writer)
     with os.fdopen(reader) as report:
         in_force = json.loads(report.read())
@@ -134,9 +139,11 @@ def test_a_confined_process_writes_to_its_folder_alone(tmp_path: Path) -> None:
     present.touch()
     with socket.create_server(("127.0.0.1", 0)) as server:
         values = {
-            "OUTSIDE": repr(str(tmp_path / "outside")), "PRESENT": repr(str(present)),
-            "PARENT": str(os.getpid()), "PORT": str(server.getsockname()[1]),
-        }  # fmt: skip
+            "OUTSIDE": repr(str(tmp_path / "outside")),
+            "PRESENT": repr(str(present)),
+            "PARENT": str(os.getpid()),
+            "PORT": str(server.getsockname()[1]),
+        }
         code = TRIES
         for name, value in values.items():
             code = code.replace(name, value)

@@ -126,10 +126,11 @@ class Way:
         for word, value in (("CHECKS", repr(checks)), ("RUN", run), ("END", end or "pass")):
             lines = text.split("\n")
             text = "\n".join(
-                textwrap.indent(value, line[: len(line) - len(word)]) if line.strip() == word
+                textwrap.indent(value, line[: len(line) - len(word)])
+                if line.strip() == word
                 else line.replace(word, value)
                 for line in lines
-            )  # fmt: skip
+            )
         return IMPORTS + text
 
     def words(self, script: Path, checks: tuple[str, ...]) -> list[str]:
@@ -307,9 +308,13 @@ def completed(
     environment |= {"CUDADRV_CHECK": ",".join(checks)} if way.by_environment else {}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(folder)])
     return subprocess.run(
-        way.words(script, checks), env=environment, capture_output=True, text=True,
-        timeout=SECONDS, check=False,
-    )  # fmt: skip
+        way.words(script, checks),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
 
 
 def reported(text: str) -> frozenset[str]:
@@ -483,10 +488,14 @@ def test_each_way_to_choose_devices_order_and_checks_has_its_effect(tmp_path: Pa
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("CUDADRV_", "PYTEST_"))}
         kept["CUDADRV_CACHE_DIR"] = os.environ["CUDADRV_CACHE_DIR"]
         done = subprocess.run(
-            [sys.executable, *way.words, str(script)], cwd=folder,
+            [sys.executable, *way.words, str(script)],
+            cwd=folder,
             env={**kept, **dict(way.environment), "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, timeout=SECONDS, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
         # A test of the plugin is also checked for leaks.
         lines = [line.replace("leak,", "") for line in done.stdout.splitlines()]
         if done.returncode == 0 and _CHOSEN in lines:
@@ -531,10 +540,14 @@ def test_each_check_fails_a_test_by_each_way_to_switch_it_on(tmp_path: Path) -> 
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("CUDADRV_", "PYTEST_"))}
         kept["CUDADRV_CACHE_DIR"] = os.environ["CUDADRV_CACHE_DIR"]
         done = subprocess.run(
-            [sys.executable, *way.words, "-rA"], cwd=folder,
+            [sys.executable, *way.words, "-rA"],
+            cwd=folder,
             env={**kept, **dict(way.environment), "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, timeout=SECONDS, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
         failed = set(re.findall(r"^(?:FAILED|ERROR) \S+\[(\w+)\]", done.stdout, re.MULTILINE))
         missing = [check for check, place in PLACES.items() if not re.search(place, done.stdout)]
         if done.returncode == 1 and failed == set(PLACES) and not missing:
@@ -552,9 +565,13 @@ def test_a_trace_of_operations_and_the_real_libraries_are_chosen_by_a_variable(
 ) -> None:
     def output(environment: dict[str, str], *words: str) -> str:
         done = subprocess.run(
-            [sys.executable, *words], env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, timeout=SECONDS, check=True,
-        )  # fmt: skip
+            [sys.executable, *words],
+            env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=True,
+        )
         return done.stdout
 
     file = tmp_path / "operations.txt"
@@ -645,9 +662,10 @@ def documented() -> set[str]:
     found |= set(parser._inidict)
     found |= {re.split(r"[(:]", marker)[0] for marker in MARKERS}
     found |= {
-        name for name, value in vars(plugin).items()
+        name
+        for name, value in vars(plugin).items()
         if type(value).__name__ == "FixtureFunctionDefinition" and not name.startswith("_")
-    }  # fmt: skip
+    }
     return found - {"-h", "--help"}
 
 
@@ -674,14 +692,20 @@ def test_tests_without_the_plugin_report_findings_as_any_process(tmp_path: Path)
         "import faults\n\ndef test_it():\n    faults.run('race', 0)\n"
     )
     environment = os.environ | {
-        "CUDADRV_DRIVER": "emulator", "CUDADRV_CHECK": "race",
+        "CUDADRV_DRIVER": "emulator",
+        "CUDADRV_CHECK": "race",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)]),
-    }  # fmt: skip
+    }
     words = ("-m", "pytest", "-q", "-s", "-p", "no:cudadrv.testing", "-p", "no:cacheprovider")
     done = subprocess.run(
-        [sys.executable, *words, "test_it.py"], cwd=tmp_path, env=environment,
-        capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        [sys.executable, *words, "test_it.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert (done.returncode, reported(done.stderr)) == (66, ON_ONE_DEVICE), (
         done.stdout + done.stderr
     )

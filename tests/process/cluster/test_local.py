@@ -108,8 +108,11 @@ def test_results_come_in_the_order_of_the_items_and_of_tiles_of_one_size(
 ) -> None:
     local.policy = TilePolicy(items=8)
     assert scatter_map(local, range(30), jobs.first_and_length) == [
-        (0, 8), (8, 8), (16, 8), (24, 6),
-    ]  # fmt: skip
+        (0, 8),
+        (8, 8),
+        (16, 8),
+        (24, 6),
+    ]
     data = np.arange(300_000.0)
     local.policy = TilePolicy(items=70_000)
     parts = scatter_map(local, data, jobs.copied)
@@ -228,9 +231,7 @@ def test_a_tile_that_raises_is_reported_with_what_the_others_gave(
     assert failure.worker in {each.name for each in local.workers}
     assert isinstance(failure.error, KernelNotFoundError)
     assert failure.error.available == ("a", "b")
-    assert caught.value.results == {
-        range(5): 10, range(5, 10): 35, range(15, 20): 85,
-    }  # fmt: skip
+    assert caught.value.results == {range(5): 10, range(5, 10): 35, range(15, 20): 85}
     assert len(list(tmp_path.iterdir())) == 1
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.results == caught.value.results
@@ -302,8 +303,10 @@ class ThreeWorkers(Engine):
 def test_shares_follow_the_scores_of_the_workers() -> None:
     runtime = GpuExecutor(ThreeWorkers()).runtime()
     assert [(n, len(part)) for n, part in balanced_partition(runtime, 600)] == [
-        (2, 300), (1, 200), (0, 100),
-    ]  # fmt: skip
+        (2, 300),
+        (1, 200),
+        (0, 100),
+    ]
 
 
 @pytest.mark.slow

@@ -175,14 +175,18 @@ os.kill(os.getpid(), 9)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "end", ["os.kill(os.getpid(), 9)", _FORKED, "raise SystemExit", "os._exit(0)"],
+    "end",
+    ["os.kill(os.getpid(), 9)", _FORKED, "raise SystemExit", "os._exit(0)"],
     ids=["killed", "killed after a fork", "exit", "exit at once"],
-)  # fmt: skip
+)
 def test_workers_end_with_the_process_that_started_them(end: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _ABANDONED.format(end=end)],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as started:  # fmt: skip
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as started:
         assert started.stdout is not None
         pid = int(started.stdout.readline())  # the worker has this output too: it may not end yet
         started.wait(SECONDS)

@@ -20,9 +20,14 @@ from typing import Any, Final, Self
 
 Json = Any  # of the protocol
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
-    "number": (int, float), "null": (type(None),),
-}  # fmt: skip
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "null": (type(None),),
+}
 _LARGEST: Final = 2**31 - 1  # of references, by the text of the protocol
 
 
@@ -39,8 +44,9 @@ class Client:
         self._messages: Queue[Json] = Queue()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "cudadrv", "debug", "--adapter", *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -48,9 +54,11 @@ class Client:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(60)
@@ -67,8 +75,12 @@ class Client:
     def response(self, command: str, **arguments: Json) -> Json:
         """Send a request; return its response."""
         self._sequence += 1
-        request = {"seq": self._sequence, "type": "request", "command": command,
-                   "arguments": arguments}  # fmt: skip
+        request = {
+            "seq": self._sequence,
+            "type": "request",
+            "command": command,
+            "arguments": arguments,
+        }
         definition = f"{command[0].upper()}{command[1:]}Request"
         _require(request, {"$ref": f"#/definitions/{definition}"}, command)
         self.log.append(request)
@@ -77,9 +89,10 @@ class Client:
         self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
         self._process.stdin.flush()
         return next(
-            each for each in self._arriving()
+            each
+            for each in self._arriving()
             if each["type"] == "response" and each["request_seq"] == self._sequence
-        )  # fmt: skip
+        )
 
     def event(self, name: str) -> Json:
         """Return the body of the next event of a name, after those that were returned."""

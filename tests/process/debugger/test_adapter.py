@@ -45,9 +45,10 @@ def test_breakpoints_of_all_kinds_stop(long: Path) -> None:
         text = editor.request("source", sourceReference=module)["content"].splitlines()
         (barrier,) = [n for n, line in enumerate(text, 1) if line.strip().startswith("bar.sync")]
         found = editor.request(
-            "setBreakpoints", source={"name": "loop.ptx", "sourceReference": module},
+            "setBreakpoints",
+            source={"name": "loop.ptx", "sourceReference": module},
             breakpoints=[{"line": barrier}],
-        )  # fmt: skip
+        )
         assert [each["verified"] for each in found["breakpoints"]] == [True]
         stop = editor.stopped("continue", threadId=thread)
         reference = editor.top(stop)["instructionPointerReference"]
@@ -172,8 +173,11 @@ def test_a_client_of_vs_code_debugs(tmp_path: Path) -> None:
     line = WRONG_INDEX.splitlines().index("        sum += x[i + j];") + 1
     done = subprocess.run(
         [node, str(FOLDER / "vscode_client.js"), port, str(program), str(line)],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == ["breakpoint", "next", "back", "exception"]
     server.wait(60)

@@ -93,9 +93,10 @@ def test_the_origin_of_a_nan_is_found(tmp_path: Path) -> None:
         editor.launch(program(tmp_path, NOT_A_NUMBER))
         line = line_of(NOT_A_NUMBER, "y[row * n + j] = share;")
         editor.request(
-            "setBreakpoints", source={"path": "normalise.cu"},
+            "setBreakpoints",
+            source={"path": "normalise.cu"},
             breakpoints=[{"line": line, "condition": "isnan(share)"}],
-        )  # 1  # fmt: skip
+        )  # 1
         stop = editor.stopped("configurationDone")  # 2
         assert stop["hitBreakpointIds"] == [1]
         frame = editor.top(stop)["id"]  # 3

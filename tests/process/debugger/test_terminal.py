@@ -49,30 +49,47 @@ NEIGHBOUR = """extern "C" __global__ void shift(int* x, int* out) {
 
 
 def debug(
-    folder: Path, program: str, *commands: str, options: tuple[str, ...] = (),
+    folder: Path,
+    program: str,
+    *commands: str,
+    options: tuple[str, ...] = (),
     environment: Mapping[str, str] = MappingProxyType({}),
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return what the commands say, one text for each; the last is of the end."""
     (folder / "commands").write_text("\n".join(commands))
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "debug", *options, "--commands", "commands", program],
-        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
         env=os.environ | dict(environment),
-    )  # fmt: skip
+    )
     return [part.partition("\n")[2].rstrip() for part in done.stdout.split("(cudadrv) ")[1:]]
 
 
 def test_a_test_stops_at_lines_of_its_file(tmp_path: Path) -> None:
     (tmp_path / "test_add.py").write_text(TEST)
     said = debug(
-        tmp_path, "test_add.py::test_add", "break test_add.py:8 thread 3", "continue", "print y[i]",
-        "next", "print y[i]", "watch y[3]", "rcontinue", "print y[i]", "continue",
-    )  # fmt: skip
+        tmp_path,
+        "test_add.py::test_add",
+        "break test_add.py:8 thread 3",
+        "continue",
+        "print y[i]",
+        "next",
+        "print y[i]",
+        "watch y[3]",
+        "rcontinue",
+        "print y[i]",
+        "continue",
+    )
     assert said[1].split("\n")[2].startswith("#0 add at test_add.py:8 (PTX line ")
     assert (said[2], said[4], said[7]) == ("0", "4", "0")
     assert said[6].split("\n")[:2] == [
-        "watchpoint: write of y[3]", "block (0, 0, 0), thread (3, 0, 0): stopped",
-    ]  # fmt: skip
+        "watchpoint: write of y[3]",
+        "block (0, 0, 0), thread (3, 0, 0): stopped",
+    ]
     assert "1 passed" in said[8]
     assert said[8].endswith("the program ended with status 0")
 
@@ -88,9 +105,15 @@ def test_a_finding_stops_at_its_race(tmp_path: Path) -> None:
     (saved,) = saved_findings(case, verify(case, options, name="shift.py::shift"))
     (tmp_path / "finding.json").write_text(json.dumps(saved.to_json()))
     said = debug(
-        tmp_path, "finding.json", "continue", "print tile", "info warp", "print shift_param_0[3]",
-        "list", "continue",
-    )  # fmt: skip
+        tmp_path,
+        "finding.json",
+        "continue",
+        "print tile",
+        "info warp",
+        "print shift_param_0[3]",
+        "list",
+        "continue",
+    )
     assert said[0].startswith("finding: race: kernel shift, 4 bytes of shared memory")
     assert said[1] == "{0, 1, 2, 3, 4, 5, 6, 7}"
     assert said[2].startswith("lanes 0-7: stopped")
@@ -102,11 +125,21 @@ def test_a_finding_stops_at_its_race(tmp_path: Path) -> None:
 def test_optimised_code_and_wrong_commands(tmp_path: Path) -> None:
     (tmp_path / "smooth.py").write_text(WRONG_INDEX)
     said = debug(
-        tmp_path, "smooth.py", "print x", "break 1:2:3!", "break nothing", "continue",
-        "info locals", "print %tid.x", "print missing", "thread 99", "info everything", "rstep",
+        tmp_path,
+        "smooth.py",
+        "print x",
+        "break 1:2:3!",
+        "break nothing",
+        "continue",
+        "info locals",
+        "print %tid.x",
+        "print missing",
+        "thread 99",
+        "info everything",
+        "rstep",
         "quit",
         options=("--optimised", "--no-back"),
-    )  # fmt: skip
+    )
     assert said[0] == "no kernel is stopped"
     assert said[1].startswith("'1:2:3!': give FILE:LINE")
     assert said[3].startswith("exception: out-of-bounds read of 4 bytes")
@@ -166,8 +199,13 @@ def test_a_process_without_a_debugger_imports_none_of_it(tmp_path: Path) -> None
     program = f"{THREE_LAUNCHES}\nimport sys\nprint([e for e in sys.modules if 'debug' in e])"
     (tmp_path / "three.py").write_text(program)
     done = subprocess.run(
-        [sys.executable, "three.py"], env=os.environ | {"CUDADRV_DRIVER": "emulator"},
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
-    )  # fmt: skip
+        [sys.executable, "three.py"],
+        env=os.environ | {"CUDADRV_DRIVER": "emulator"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
     assert "debugger" not in done.stdout
     assert "emulate.debug" not in done.stdout

@@ -81,8 +81,13 @@ def test_the_blocks_of_the_page_run(page: Path) -> None:
         environment.pop(name, None)
     done = subprocess.run(
         [sys.executable, "-m", "tests.documents", str(page)],
-        env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -118,9 +123,12 @@ def test_the_error_without_a_driver_is_that_of_the_page() -> None:
     code = "import cudadrv\ntry:\n cudadrv.list_devices()\nexcept Exception as error:\n"
     code += " print(type(error).__name__ + ': ' + str(error))"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"CUDADRV_DRIVER": "cuda"},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env=os.environ | {"CUDADRV_DRIVER": "cuda"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     if not done.stdout.startswith("DriverNotFoundError"):
         pytest.skip("needs a machine without a CUDA driver")
     (shown,) = (
@@ -146,8 +154,11 @@ def test_a_wrong_page_is_found(tmp_path: Path) -> None:
         page.write_text(text)
         done = subprocess.run(
             [sys.executable, "-m", "tests.documents", str(page)],
-            cwd=ROOT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert (done.returncode == 0) == found, text + done.stdout + done.stderr
 
 

@@ -62,9 +62,13 @@ def run(*arguments: str, names: Mapping[str, str] | None = None, given: str = ""
     """Run Python with some arguments, variables of the environment, and a standard input."""
     done = subprocess.run(
         [sys.executable, *arguments],
-        env=environment(names), input=given, capture_output=True, text=True, check=False,
+        env=environment(names),
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=SECONDS,
-    )  # fmt: skip
+    )
     return Ended(done.returncode, done.stdout, done.stderr)
 
 

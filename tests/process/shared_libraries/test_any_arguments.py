@@ -31,8 +31,12 @@ def _outcome(folder: Path, library: Path, way: str, seed: int) -> str:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "cudadrv", "emulate", "python", *program],
-            env=environment(), capture_output=True, text=True, check=False, timeout=SECONDS,
-        )  # fmt: skip
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
         status, errors = str(done.returncode), done.stderr
     except subprocess.TimeoutExpired:
         status, errors = "hang", ""

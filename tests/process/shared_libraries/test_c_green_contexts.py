@@ -142,6 +142,4 @@ def test_what_c_gives_wrongly_is_an_error() -> None:
             print(green.describe(None, whole, 1), green.describe(c.byref(found), None, 1),
                   green.describe(c.byref(found), whole, 0), green.create(c.byref(found), 5, 0, 1))
             print(function(cuda, "cuGreenCtxCreate", 12030), function(cuda, "cuGreenNothing"))
-    """) == [
-        "1 101 914", "1 1 914 915", "914 1", "1 1 915 1", "(0, None, 2) (500, None, 1)",
-    ]  # fmt: skip
+    """) == ["1 101 914", "1 1 914 915", "914 1", "1 1 915 1", "(0, None, 2) (500, None, 1)"]

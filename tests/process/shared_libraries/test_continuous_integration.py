@@ -25,13 +25,15 @@ def test_junit_has_a_failure_for_each_report_and_a_test_for_each_other_check() -
     reports = [("race", 'race: kernel "a<b>", 4 bytes\n  a & b \x1b[31m\x00'), ("fault", "x")]
     suite = ET.fromstring(as_junit(reports, ["race", "init", "fault"]))[0]
     assert {name: suite.get(name) for name in ("tests", "failures")} == {
-        "tests": "3", "failures": "2",
-    }  # fmt: skip
+        "tests": "3",
+        "failures": "2",
+    }
     cases = [(case.get("classname"), case.get("name"), len(case)) for case in suite]
     assert cases == [
-        ("cudadrv.race", 'race: kernel "a<b>", 4 bytes', 1), ("cudadrv.fault", "x", 1),
+        ("cudadrv.race", 'race: kernel "a<b>", 4 bytes', 1),
+        ("cudadrv.fault", "x", 1),
         ("cudadrv", "init", 0),
-    ]  # fmt: skip
+    ]
     assert suite[0][0].text == 'race: kernel "a<b>", 4 bytes\n  a & b \ufffd[31m\ufffd'
 
 
@@ -86,9 +88,14 @@ def test_the_action_runs_a_command(tmp_path: Path, given: dict[str, str], status
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     variables = {name: inputs[of] for name, of in names.items()} | {"PATH": path}
     done = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], cwd=tmp_path,
-        env=environment(variables), capture_output=True, text=True, check=False, timeout=SECONDS,
-    )  # fmt: skip
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env=environment(variables),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
     assert done.returncode == status, done.stderr
     assert (tmp_path / "found.xml").exists() == ("junit" in given)
 

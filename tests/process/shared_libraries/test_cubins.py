@@ -116,8 +116,12 @@ def tool(name: str, *arguments: str, folder: Path) -> Ended:
     done = subprocess.run(
         [TOOLKIT / name, *arguments],
         env=environment({"CUDADRV_PYTHON": sys.executable, "PATH": "/usr/bin:/bin"}),
-        cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
     return Ended(done.returncode, done.stdout, done.stderr)
 
 

@@ -50,20 +50,25 @@ def told(program: str, order: str, expected: list[str]) -> None:
 
 @pytest.mark.slow
 def test_an_error_of_cuda_core_is_raised_while_it_frees_what_it_made() -> None:
-    told("""
+    told(
+        """
         stand_in()
         core, utils, device, stream = core()
         try:
             device.create_graph_builder().begin_building(mode="none")
         except ValueError as error:
             print(type(error).__name__)
-    """, "immediate", ["ValueError"])  # fmt: skip
+    """,
+        "immediate",
+        ["ValueError"],
+    )
 
 
 @pytest.mark.slow
 @ORDERS
 def test_buffers_are_copied_in_a_batch(order: str) -> None:
-    told("""
+    told(
+        """
         stand_in()
         core, utils, device, stream = core()
         pinned = core.LegacyPinnedMemoryResource()
@@ -77,7 +82,10 @@ def test_buffers_are_copied_in_a_batch(order: str) -> None:
         utils.copy_batch(core.PER_THREAD_DEFAULT_STREAM, targets[:1], targets[2:])
         core.PER_THREAD_DEFAULT_STREAM.sync()
         print([seen(each, stream) for each in targets])
-    """, order, ["[[1], [2], [3]]", "[[1], [1], [1]]"])  # fmt: skip
+    """,
+        order,
+        ["[[1], [2], [3]]", "[[1], [1], [1]]"],
+    )
 
 
 @pytest.mark.slow
@@ -193,7 +201,9 @@ def test_graphs_are_read_and_their_nodes_updated(order: str) -> None:
 @pytest.mark.parametrize("first", ["stand_in(2)", "from cuda.bindings import runtime"])
 def test_what_cuda_core_needs_of_the_runtime_exists(first: str) -> None:
     then = "stand_in(2)" if first != "stand_in(2)" else "from cuda.bindings import runtime"
-    out = run_program(f"{first}\n{then}\n" + textwrap.dedent("""
+    out = run_program(
+        f"{first}\n{then}\n"
+        + textwrap.dedent("""
         print(runtime.cudaGetDevice(), runtime.cudaGetDeviceCount())
         print(int(ok(driver.cuCtxGetCurrent())) == int(ok(driver.cuDevicePrimaryCtxRetain(0))))
         print(runtime.cudaSetDevice(1), runtime.cudaGetDevice())
@@ -203,13 +213,18 @@ def test_what_cuda_core_needs_of_the_runtime_exists(first: str) -> None:
         memory = ok(driver.cuMemAlloc(64))
         launch(kernel(b"misaligned"), memory)
         print(runtime.cudaDeviceSynchronize()[0].name)
-    """), {"CUDADRV_EMULATOR_ORDER": "late"})  # fmt: skip
+    """),
+        {"CUDADRV_EMULATOR_ORDER": "late"},
+    )
     success = "<cudaError_t.cudaSuccess: 0>"
     assert out.splitlines() == [
-        f"({success}, 0) ({success}, 2)", "True", f"({success},) ({success}, 1)",
-        f"({success}, b'0000:02:00.0\\x00') cudaErrorInvalidDevice", f"({success}, 0) None",
+        f"({success}, 0) ({success}, 2)",
+        "True",
+        f"({success},) ({success}, 1)",
+        f"({success}, b'0000:02:00.0\\x00') cudaErrorInvalidDevice",
+        f"({success}, 0) None",
         "cudaErrorMisalignedAddress",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.slow
@@ -226,13 +241,17 @@ def test_the_runtimes_allocations_are_the_drivers() -> None:
         print(runtime.cudaFree(memory)[0].name)
     """)
     assert out.splitlines() == [
-        "cudaSuccess 64", "True None", "cudaSuccess cudaSuccess", "cudaErrorInvalidValue",
-    ]  # fmt: skip
+        "cudaSuccess 64",
+        "True None",
+        "cudaSuccess cudaSuccess",
+        "cudaErrorInvalidValue",
+    ]
 
 
 @pytest.mark.slow
 def test_a_device_of_cuda_core_is_waited_for_and_has_an_address() -> None:
-    told("""
+    told(
+        """
         machine = stand_in()
         core, utils, device, stream = core()
         buffer = filled(device.memory_resource, 3, stream)
@@ -243,12 +262,16 @@ def test_a_device_of_cuda_core_is_waited_for_and_has_an_address() -> None:
             device.sync()
         except core._utils.cuda_utils.CUDAError as error:
             print("cudaErrorCudartUnloading" in str(error))
-    """, "late", ["0000:01:00.0", "True"])  # fmt: skip
+    """,
+        "late",
+        ["0000:01:00.0", "True"],
+    )
 
 
 @pytest.mark.slow
 def test_a_device_of_cuda_core_is_divided_into_green_contexts() -> None:
-    told("""
+    told(
+        """
         stand_in(sm_count=40)
         core, utils, device, stream = core()
         whole = device.resources.sm
@@ -260,4 +283,7 @@ def test_a_device_of_cuda_core_is_divided_into_green_contexts() -> None:
         print(context.is_green, context.resources.sm.sm_count)
         own = context.create_stream()
         print(seen(filled(device.memory_resource, 6, own), own))
-    """, "late", ["[8, 16] 16", "[40]", "True 16", "[6]"])  # fmt: skip
+    """,
+        "late",
+        ["[8, 16] 16", "[40]", "True 16", "[6]"],
+    )

@@ -80,9 +80,13 @@ def returned() -> dict[str, tuple[str, ...]]:
     """What the emulator's functions return for zeros."""
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "emulate", "python", str(HERE / "no_arguments.py")],
-        env=environment(), input=" ".join(libcuda_names()), capture_output=True, text=True,
-        check=False, timeout=SECONDS,
-    )  # fmt: skip
+        env=environment(),
+        input=" ".join(libcuda_names()),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     lines = (line.split() for line in done.stdout.splitlines())

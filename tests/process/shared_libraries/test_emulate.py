@@ -180,8 +180,9 @@ def test_the_status_is_the_commands_own() -> None:
     assert run(*EMULATE, "python", "-c", "raise SystemExit(5)").status == 5
     absent = run(*EMULATE, "no-such-command")
     assert (absent.status, absent.err) == (
-        127, "python -m cudadrv: no-such-command: No such file or directory\n",
-    )  # fmt: skip
+        127,
+        "python -m cudadrv: no-such-command: No such file or directory\n",
+    )
     assert run(*EMULATE).status == 2
 
 
@@ -189,9 +190,14 @@ def test_the_status_is_the_commands_own() -> None:
 def test_a_sitecustomize_of_the_users_runs_as_well(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('mine')\n")
     ended = run(
-        "-m", "cudadrv", "emulate", "python", "-c", BINDINGS + "prepare(); print('ran')",
+        "-m",
+        "cudadrv",
+        "emulate",
+        "python",
+        "-c",
+        BINDINGS + "prepare(); print('ran')",
         names={"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
-    )  # fmt: skip
+    )
     # Once for the command line itself, once for its command.
     assert ended.out == "mine\nmine\nran\n", ended.err
 
@@ -459,8 +465,9 @@ def test_stores_of_one_value_are_counted_and_others_are_listed(tmp_path: Path, o
     assert sorted(listed) == ["last", "zeros"]
     *_, found, intentional = ended.err.splitlines()
     assert (found, intentional) == (
-        "cudadrv: 2 found by race", "cudadrv: 3 likely intentional, not listed",
-    )  # fmt: skip
+        "cudadrv: 2 found by race",
+        "cudadrv: 3 likely intentional, not listed",
+    )
 
 
 def test_the_command_knows_the_emulators_checks() -> None:

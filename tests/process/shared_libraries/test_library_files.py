@@ -194,8 +194,10 @@ def test_nvml_of_a_device_is_read_and_its_topology_printed_in_an_emulated_proces
         "  SYS: the link between NUMA nodes",
     ]
     assert ended.out.splitlines()[-3:] == [
-        "{'ECC_CURRENT': 0, 'MEMORY_TEMP': None}", "NvmlEventKind.XID None", "31 None",
-    ]  # fmt: skip
+        "{'ECC_CURRENT': 0, 'MEMORY_TEMP': None}",
+        "NvmlEventKind.XID None",
+        "31 None",
+    ]
 
 
 @pytest.mark.slow

@@ -35,7 +35,9 @@ def _lines(folder: Path, program: str) -> list[str]:
 
 @pytest.mark.slow
 def test_a_native_thread_has_its_contexts_at_each_call(tmp_path: Path) -> None:
-    assert _lines(tmp_path, """
+    assert _lines(
+        tmp_path,
+        """
         a, b, c, popped, e, device = slots(6)
         print(in_threads([
             (cuda.cuCtxGetCurrent, a),
@@ -45,10 +47,8 @@ def test_a_native_thread_has_its_contexts_at_each_call(tmp_path: Path) -> None:
             (cuda.cuCtxSetCurrent, 0), (cuda.cuCtxGetCurrent, e),
         ]))
         print(values([a, b, popped, c, e]), device.value & 0xFF)
-    """) == [
-        "[[0, 0, 0, 0, 0, 0, 0, 0, 0]]",
-        "['none', 'second', 'second', 'first', 'none'] 1",
-    ]  # fmt: skip
+    """,
+    ) == ["[[0, 0, 0, 0, 0, 0, 0, 0, 0]]", "['none', 'second', 'second', 'first', 'none'] 1"]
 
 
 @pytest.mark.slow
@@ -56,7 +56,9 @@ def test_a_thread_that_gets_the_identifier_of_an_ended_one_begins_without_a_cont
     tmp_path: Path,
 ) -> None:
     # The system gives the stack, and so the identifier, of an ended thread to the next one.
-    assert _lines(tmp_path, """
+    assert _lines(
+        tmp_path,
+        """
         identifier = C.CDLL(None).pthread_self
         found, same = slots(20), 0
         threads = [
@@ -64,12 +66,15 @@ def test_a_thread_that_gets_the_identifier_of_an_ended_one_begins_without_a_cont
             for slot in found]
         results = in_threads(*threads)
         print(set(values(found)), len({result[2] for result in results}) < 20)
-    """) == ["{'none'} True"]  # fmt: skip
+    """,
+    ) == ["{'none'} True"]
 
 
 @pytest.mark.slow
 def test_threads_that_run_together_have_contexts_of_their_own(tmp_path: Path) -> None:
-    assert _lines(tmp_path, """
+    assert _lines(
+        tmp_path,
+        """
         found = slots(600)
         threads = []
         for number in range(6):
@@ -80,12 +85,15 @@ def test_threads_that_run_together_have_contexts_of_their_own(tmp_path: Path) ->
         results = in_threads(*threads, together=True)
         print({code for result in results for code in result})
         print([set(values(found[100 * n:100 * n + 100])) for n in range(6)])
-    """) == ["{0}", str([{"first"}, {"second"}] * 3)]  # fmt: skip
+    """,
+    ) == ["{0}", str([{"first"}, {"second"}] * 3)]
 
 
 @pytest.mark.slow
 def test_a_native_thread_keeps_its_capture_mode_and_its_own_stream(tmp_path: Path) -> None:
-    assert _lines(tmp_path, """
+    assert _lines(
+        tmp_path,
+        """
         modes, streams = [C.c_int(2), C.c_int(0), C.c_int(0)], [C.c_uint64() for _ in range(2)]
         memory = C.c_uint64()
         print(in_threads([
@@ -99,16 +107,15 @@ def test_a_native_thread_keeps_its_capture_mode_and_its_own_stream(tmp_path: Pat
         print([mode.value for mode in modes[:2]], streams[0].value == streams[1].value)
         in_threads([(cuda.cuThreadExchangeStreamCaptureMode, modes[2])])
         print("a thread afterwards:", modes[2].value)
-    """) == [
-        "[[0, 0, 0, 0, 0, 0, 0]]",
-        "[0, 2] True",
-        "a thread afterwards: 0",
-    ]  # fmt: skip
+    """,
+    ) == ["[[0, 0, 0, 0, 0, 0, 0]]", "[0, 2] True", "a thread afterwards: 0"]
 
 
 @pytest.mark.slow
 def test_a_capture_of_a_native_thread_rejects_its_own_unsafe_calls_alone(tmp_path: Path) -> None:
-    assert _lines(tmp_path, """
+    assert _lines(
+        tmp_path,
+        """
         stream, graph, memory, other = C.c_void_p(), C.c_void_p(), C.c_uint64(), C.c_uint64()
         assert cuda.cuCtxSetCurrent(contexts[0]) == 0
         assert cuda.cuStreamCreate(C.byref(stream), 1) == 0
@@ -120,11 +127,12 @@ def test_a_capture_of_a_native_thread_rejects_its_own_unsafe_calls_alone(tmp_pat
         end = (cuda.cuStreamEndCapture, stream.value, graph)
         print(in_threads([(cuda.cuCtxSetCurrent, first), end]))
         print(in_threads([(cuda.cuCtxSetCurrent, first), begin, unsafe, end]))
-    """) == [
+    """,
+    ) == [
         "[[0, 0], [0, 0]]",
         "[[0, 908]]",  # CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
         "[[0, 0, 900, 901]]",
-    ]  # fmt: skip
+    ]
 
 
 IN_BACKGROUND = """

@@ -114,12 +114,13 @@ def test_a_process_without_python_prints_one_line_and_has_the_names_of_results(
     subprocess.run(["cc", tmp_path / "source.c", "-o", program, "-ldl"], check=True)
     ended = run(*EMULATE, str(program))
     results = (
-        "0: 0 0 0 CUDA_SUCCESS, no error", "1: 0 0 0 CUDA_ERROR_INVALID_VALUE, invalid argument",
+        "0: 0 0 0 CUDA_SUCCESS, no error",
+        "1: 0 0 0 CUDA_ERROR_INVALID_VALUE, invalid argument",
         "4: 0 0 0 CUDA_ERROR_DEINITIALIZED, driver shutting down",
         "801: 0 0 0 CUDA_ERROR_NOT_SUPPORTED, operation not supported",
         "999: 0 0 0 CUDA_ERROR_UNKNOWN, unknown error",
         *(f"{number}: 1 1 1 null, null" for number in (997, 1023, 1024, -1)),
-    )  # fmt: skip
+    )
     assert (ended.status, ended.out.splitlines()) == (0, ["4 4 9", *results])
     assert sorted(ended.err.splitlines()) == [
         f"cudadrv: no emulator in this process, which runs no Python: functions of {library} "

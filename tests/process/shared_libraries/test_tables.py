@@ -117,8 +117,9 @@ def test_an_array_has_as_many_elements_as_the_parameter_that_counts_them() -> No
     first, second = (SimpleNamespace(type=1, id=device) for device in (0, 1))
     assert read[0] == [5, 6, 7]
     assert read[1] == [
-        SimpleNamespace(location=first, flags=3), SimpleNamespace(location=second, flags=0)
-    ]  # fmt: skip
+        SimpleNamespace(location=first, flags=3),
+        SimpleNamespace(location=second, flags=0),
+    ]
     assert read[2:] == [3, 2, SimpleNamespace(type=2, id=7)]
     with pytest.raises(CallError, match="is no array of 2 elements"):
         form.parameters[1].read((0, 0, 0, 2, 0), 1, per_thread=False)

@@ -48,9 +48,12 @@ def test_the_folder_has_the_parts_where_programs_look_for_them(names: dict[str, 
     assert run("-m", "cudadrv", "toolkit", names=names).out == first.out
     for tool in ("nvcc", "ptxas"):
         done = subprocess.run(
-            [folder / "bin" / tool, "--version"], env=environment(names), capture_output=True,
-            text=True, check=True,
-        )  # fmt: skip
+            [folder / "bin" / tool, "--version"],
+            env=environment(names),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert "cudadrv" in done.stdout
 
 

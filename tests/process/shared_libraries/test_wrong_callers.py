@@ -26,9 +26,13 @@ COUNTING: Final = (
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "emulate", "python", str(PROGRAM)],
-        env=environment(), cwd=tmp_path_factory.mktemp("client"), capture_output=True, text=True,
-        check=False, timeout=SECONDS,
-    )  # fmt: skip
+        env=environment(),
+        cwd=tmp_path_factory.mktemp("client"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
     return Ended(done.returncode, done.stdout, done.stderr)
 
 

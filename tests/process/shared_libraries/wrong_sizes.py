@@ -48,9 +48,13 @@ def mapped(nbytes: int) -> int:
     c_library = ctypes.CDLL(None)
     c_library.mmap.restype = ctypes.c_size_t
     address: int = c_library.mmap(
-        None, ctypes.c_size_t(nbytes), mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1,
+        None,
+        ctypes.c_size_t(nbytes),
+        mmap.PROT_READ,
+        mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+        -1,
         ctypes.c_long(0),
-    )  # fmt: skip
+    )
     return address
 
 
@@ -79,8 +83,9 @@ def try_sizes(name: str, *arguments: Argument) -> None:
             print(name, position, size, code, flush=True)
 
 
-def try_structure(name: str, before: list[int], form: str, fields: list[int], sizes: list[int],
-                  after: list[int]) -> None:  # fmt: skip
+def try_structure(
+    name: str, before: list[int], form: str, fields: list[int], sizes: list[int], after: list[int]
+) -> None:
     """Call with sizes of a structure replaced by wrong ones."""
     for position in sizes:
         for size in SIZES:
@@ -116,8 +121,15 @@ def main() -> None:
     try_sizes("cuMemAllocPitch_v2", out, out + 8, Size(16), Size(16), 4)
     try_sizes("cuMemHostRegister_v2", host, Size(4096), 0)
     try_sizes("cuMemAdvise", managed, Size(64), 1, 0)
-    try_sizes("cuMemRangeGetAttributes", words(out), words(4), at(struct.pack("i", 1)), Size(1),
-              managed, Size(64))  # fmt: skip
+    try_sizes(
+        "cuMemRangeGetAttributes",
+        words(out),
+        words(4),
+        at(struct.pack("i", 1)),
+        Size(1),
+        managed,
+        Size(64),
+    )
     try_sizes("cuMemPoolSetAccess", pool, access, Size(1))
     try_sizes("cuPointerGetAttributes", Count(1), at(struct.pack("i", 2)), words(out), a)
     # All that the count spans can be read; nothing of it is in memory.
@@ -134,10 +146,28 @@ def main() -> None:
     call("cuLinkCreate_v2", 0, 0, 0, out)
     link = struct.unpack("Q", ctypes.string_at(out, 8))[0]
     try_sizes("cuLinkAddData_v2", link, 1, at(PTX), Size(len(PTX)), b"x", 0, 0, 0)
-    try_sizes("cuMemcpyBatchAsync_v2", words(a), words(b), words(16), Size(1), at(bytes(64)),
-              words(0), Size(1), stream)  # fmt: skip
-    try_sizes("cuMemPrefetchBatchAsync", words(managed), words(64), Size(1), access, words(0),
-              Size(1), 0, stream)  # fmt: skip
+    try_sizes(
+        "cuMemcpyBatchAsync_v2",
+        words(a),
+        words(b),
+        words(16),
+        Size(1),
+        at(bytes(64)),
+        words(0),
+        Size(1),
+        stream,
+    )
+    try_sizes(
+        "cuMemPrefetchBatchAsync",
+        words(managed),
+        words(64),
+        Size(1),
+        access,
+        words(0),
+        Size(1),
+        0,
+        stream,
+    )
     fill = [a, 64, 1, 1, 16, 4]
     try_structure("cuGraphAddMemsetNode", [out, graph, 0, 0], "<QQIIQQ", fill, [1, 4, 5], [context])
     rows = [0, 0, 2, 0, a, 0, 64, 0, 0, 2, 0, b, 0, 64, 16, 4]
