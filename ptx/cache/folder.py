@@ -19,7 +19,7 @@ import stat
 import sys
 import time
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -93,26 +93,6 @@ def folder_from_environment() -> Path:
     if lost or not path.is_absolute():
         raise NoCacheFolderError("there is no home folder (HOME is not set, empty or relative)")
     return path
-
-
-# What `cache_settings` and platformdirs read, as the table of os.environ has it.
-_VARIABLES: Final = (
-    "CUDADRV_CACHE_DIR", "CUDADRV_CACHE_MAX_MB", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA",
-    "USERPROFILE",
-)  # fmt: skip
-_KEYS: Final = _VARIABLES if os.name == "nt" else tuple(map(os.fsencode, _VARIABLES))
-
-
-def settings_of_environment() -> tuple[object, ...]:
-    """Return the variables that `cache_settings` depends on, only to compare them.
-
-    It reads the table of os.environ: os.environ itself takes 1 to 3 µs a variable.
-    """
-    # An attribute of CPython; without it, the public way.
-    table: Mapping[str | bytes, object] | None = getattr(os.environ, "_data", None)
-    if table is None:
-        return tuple(map(os.environ.get, _VARIABLES))
-    return tuple(map(table.get, _KEYS))
 
 
 def cache_settings() -> tuple[Path | None, int]:
