@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import ptx
 
@@ -12,9 +12,15 @@ from ..driver._api import CUresult
 from ..driver.context_handle import ContextHandle, ModuleHandle
 from ..driver.driver_selection import failure
 from .jit_options import JitLog, JitOptions
-from .signatures import is_binary
 
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
+
+_BINARY: Final = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
+
+
+def is_binary(data: bytes) -> bool:
+    """Return whether an image is a cubin or a fatbin."""
+    return data.startswith(_BINARY)
 
 
 def as_loadable(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:

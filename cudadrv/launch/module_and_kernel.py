@@ -23,7 +23,6 @@ from ..driver.context import BaseContext
 from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, NotCopyable, raise_all
-from ..driver.registry import Registry
 from ..driver.stream import BaseStream
 from ..driver.types import Dim3
 from ..memory.array import AnyDeviceArray, DeviceArray
@@ -690,7 +689,6 @@ class Module(Closeable):
         "_image",
         "_kernels",
         "_names",
-        "_variables",
         "_written",
     )
 
@@ -706,19 +704,20 @@ class Module(Closeable):
         default_stream: Callable[[], BaseStream],
         jit: JitOptions | None = None,
     ) -> None:
+        if jit is not None:
+            border.instance_of("load_module: jit", jit, JitOptions)
         image = as_loadable(image)
         self._context: BaseContext = context
         self._image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
         self._default_stream = default_stream
         self._kernels: dict[str, Kernel] = {}
         self._names: tuple[str, ...] | None = None
-        # The module's own memory, which is closed with it.
-        self._variables: Registry[DeviceBuffer] = Registry()
         data = bytes_of(image)
-        self._written = WrittenSignatures(data)
+        # Those of an image with signatures are read where it lacks one.
+        has_signatures = self._image is not None and bool(self._image.signatures)
+        self._written = None if has_signatures else WrittenSignatures(data)
         self._closing: list[Callable[[Module], object]] = []
-        options = border.optional("load_module: jit", jit, JitOptions)
-        self._own(loaded(context._handle, data, options))
+        self._own(loaded(context._handle, data, jit))
         context._adopt(self)
         name_kernels = self._handle.driver.name_kernels
         if name_kernels is not None:
@@ -770,7 +769,7 @@ class Module(Closeable):
             if signature is None and self._image is not None:
                 signature = self._image.signatures.get(lowered)
             if signature is None:
-                signature = self._written.get(lowered)
+                signature = self._written_signatures().get(lowered)
             kernel = self._kernels.setdefault(name, self._take(name, lowered, signature))
         return kernel
 
@@ -814,7 +813,7 @@ class Module(Closeable):
             shape = max(nbytes // kind.itemsize, 1)
         buffer = DeviceBuffer.borrowed(self._default_stream(), int(pointer), nbytes, handle)
         array: AnyDeviceArray = owning(DeviceArray(buffer, shape, kind))
-        self._variables.add(buffer)
+        self._adopt(buffer)
         return array
 
     def sass(self) -> dict[str, ptx.SassFunction]:
@@ -862,8 +861,6 @@ class Module(Closeable):
         raise_all(faults, f"closing {self!r}")
 
     def _close_now(self, faults: list[Exception]) -> None:
-        for variable in self._variables.alive():
-            variable.close()
         self._kernels = {}
         for launcher in self._context.device.driver.launchers.alive():
             launcher.on_owner_closed(self)
@@ -871,6 +868,13 @@ class Module(Closeable):
             super().close()
         except (errors.CudadrvError, ExceptionGroup) as fault:
             faults.append(fault)
+
+    def _written_signatures(self) -> WrittenSignatures:
+        written = self._written
+        if written is None:
+            assert self._image is not None
+            written = self._written = WrittenSignatures(self._image.data)
+        return written
 
     def _lowered(self) -> Mapping[str, str]:
         return self._image.lowered_names if self._image is not None else {}

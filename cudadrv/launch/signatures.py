@@ -11,14 +11,9 @@ from .. import border, errors
 from ..driver._api import CUfunction, CUresult
 from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
+from .images import is_binary
 
-_BINARY: Final = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
 _MOST_PARAMETER_BYTES: Final = 1 << 16  # above the limit of any CUDA version
-
-
-def is_binary(data: bytes) -> bool:
-    """Return whether an image is a cubin or a fatbin."""
-    return data.startswith(_BINARY)
 
 
 class WrittenSignatures:
