@@ -80,13 +80,13 @@ def kernel_work(
     if module.context is not context:
         raise WrongDeviceError(f"kernel {kernel.name!r} is of {module.context!r}, not {context!r}")
     handle, loaded = kernel.handle, module._handle
-    kernel._check_config(config)
+    kernel._check.require(config)
     if config.programmatic or config.attributes.completion_event is not None:
         raise LaunchConfigError(
             f"kernel {kernel.name!r} with {config} as a node: edges alone order a graph\n"
             f"  {_CAPTURE}"
         )
-    kernel._allow_shared_of(config)
+    kernel._attributes._allow_shared_of(config)
     read, block = kernel._packing.pack(args, module._default_stream())
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_KERNEL)
     launch = params.kernel

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self, overload
 
-from ..driver._api import CUfunction_attribute as _Attribute
+from .. import border, errors
+from ..driver._api import CUfunction, CUfunction_attribute as _Attribute
+from ..driver.context_handle import ModuleHandle
+from ..driver.driver_selection import failure
+from .config import LaunchConfig
+
+_DEFAULT_DYNAMIC_SHARED: Final = 48 * 1024
 
 
 class _Readable:
@@ -20,7 +26,7 @@ class _Readable:
     @overload
     def __get__(self, owner: KernelAttributes, cls: type[KernelAttributes]) -> int: ...
     def __get__(self, owner: KernelAttributes | None, cls: type[KernelAttributes]) -> int | Self:
-        return self if owner is None else owner._get(self.number)
+        return self if owner is None else owner[self.number]
 
     def __set__(self, owner: KernelAttributes, value: int) -> None:
         raise AttributeError("this kernel attribute is read-only")
@@ -30,7 +36,7 @@ class _Settable(_Readable):
     """An attribute that can be set as well."""
 
     def __set__(self, owner: KernelAttributes, value: int) -> None:
-        owner._set(self.number, value)
+        owner[self.number] = value
 
 
 class KernelAttributes:
@@ -47,21 +53,64 @@ class KernelAttributes:
         ClosedError: the module was closed.
     """
 
-    __slots__ = ("_get", "_set")
+    __slots__ = ("_changes", "_kernel", "_known", "_loaded", "_shared_allowed")
 
-    def __init__(self, get: Callable[[int], int], set_to: Callable[[int, int], None]) -> None:
-        self._get = get
-        self._set = set_to
+    def __init__(self, kernel: str, loaded: Callable[[], tuple[CUfunction, ModuleHandle]]) -> None:
+        self._kernel = kernel
+        self._loaded = loaded
+        self._known: dict[int, int] = {}
+        self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
+        self._changes = 0  # how often the driver set one
 
     def __repr__(self) -> str:
         names = [name for name, kind in vars(type(self)).items() if isinstance(kind, _Readable)]
         return f"<KernelAttributes {', '.join(f'{name}={getattr(self, name)}' for name in names)}>"
 
     def __getitem__(self, number: int) -> int:
-        return self._get(number)
+        enumerator: object = number
+        if not isinstance(enumerator, int):
+            number = border.integer("Kernel.attributes: attribute", enumerator)
+        function, module = self._loaded()  # held until the call is made
+        value = self._known.get(number)
+        if value is None:
+            doing = f"attribute {number} of kernel {self._kernel!r}"
+            code, value = module.api.cuFuncGetAttribute(_known_number(number, doing), function)
+            if code:
+                raise failure(module.api, code, "cuFuncGetAttribute", doing)
+            self._known[number] = value
+        return value
 
     def __setitem__(self, number: int, value: int) -> None:
-        self._set(number, value)
+        number = border.integer("Kernel.attributes: attribute", number)
+        value = border.int_in_range(
+            "Kernel.attributes: value", value, least=-(2**31), most=2**31 - 1
+        )
+        doing = f"setting attribute {number} of kernel {self._kernel!r} to {value}"
+        self._change(number, value, doing)
+        if number == _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            self._shared_allowed = value
+
+    def _allow_shared_of(self, config: LaunchConfig) -> None:
+        """Request the dynamic shared memory of a configuration from the driver."""
+        if config.attributes.shared_memory_mode is None:  # else the driver ignores the limit
+            self._allow_shared(config.shared_bytes)
+
+    def _allow_shared(self, nbytes: int) -> None:
+        """Request dynamic shared memory above 48 KiB from the driver, once per kernel."""
+        if nbytes <= self._shared_allowed:
+            return
+        number = _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        doing = f"allowing kernel {self._kernel!r} {nbytes} bytes of dynamic shared memory"
+        self._change(number, nbytes, doing)
+        self._shared_allowed = nbytes
+
+    def _change(self, number: int, value: int, doing: str) -> None:
+        function, module = self._loaded()  # held until the call is made
+        (code,) = module.api.cuFuncSetAttribute(function, _known_number(number, doing), value)
+        if code:
+            raise failure(module.api, code, "cuFuncSetAttribute", doing)
+        self._known.clear()  # one may depend on another
+        self._changes += 1
 
     if not TYPE_CHECKING:
         __iter__ = None  # else Python would count numbers up until one is unknown
@@ -121,3 +170,17 @@ class KernelAttributes:
         _Attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
         "How blocks of a cluster are spread: 0 by default, 1 widely, 2 by load; may be set.",
     )
+
+
+def _known_number(number: int, doing: str) -> _Attribute:
+    """Return a kernel attribute as cuda.bindings names it.
+
+    Raises:
+        InvalidValueError: the installed cuda-bindings does not know the number.
+    """
+    try:
+        return _Attribute(number)
+    except ValueError as error:
+        raise errors.InvalidValueError(
+            f"{doing}, which is missing in the installed cuda-bindings"
+        ) from error

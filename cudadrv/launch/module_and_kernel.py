@@ -14,7 +14,6 @@ from .. import border, errors
 from ..driver._api import (
     CUdevice_attribute as _OfDevice,
     CUfunction,
-    CUfunction_attribute as _OfKernel,
     CUlaunchConfig,
     CUmodule,
     CUresult,
@@ -24,18 +23,17 @@ from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, NotCopyable, raise_all
 from ..driver.stream import BaseStream
-from ..driver.types import Dim3
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, owning
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
 from .arguments import KernelParameter
-from .attribute_support import check_support, max_shared_bytes
-from .config import NO_ATTRIBUTES, LaunchConfig, native_config
+from .config import LaunchConfig, native_config
 from .images import ImageLike, as_loadable, bytes_of, disassembled, loaded
 from .jit_options import JitOptions
 from .kernel_attributes import KernelAttributes
 from .kernel_names import names_of, no_kernel, no_variable
+from .launch_check import LaunchCheck
 from .launcher import LauncherState
 from .parameters import KernelParameters, ParameterBlock
 from .signatures import WrittenSignatures, check_signature, signature_by_driver
@@ -47,17 +45,6 @@ _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 # Bounded: a caller may make a configuration per launch, and a launcher keeps its stream alive.
 _MOST_LAUNCHERS: Final = 64
 _ELSEWHERE: Final = "compile it on the stream's context too, or for each device by PtxModuleCache"
-_DEFAULT_DYNAMIC_SHARED: Final = 48 * 1024
-_GRID_LIMITS = (
-    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
-    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
-)
-_BLOCK_LIMITS = (
-    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
-    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
-)
 
 
 class PotentialBlock(NamedTuple):
@@ -187,7 +174,7 @@ class Kernel(NotCopyable):
     __slots__ = (
         "__weakref__",
         "_attributes",
-        "_checked",
+        "_check",
         "_function",
         "_launchers",
         "_module",
@@ -195,7 +182,6 @@ class Kernel(NotCopyable):
         "_packing",
         "_parameter_bytes",
         "_parameters",
-        "_shared_allowed",
         "_signature",
         "launch",
     )
@@ -236,10 +222,10 @@ class Kernel(NotCopyable):
         self._packing = KernelParameters(name, self._signature)
         self._parameters: tuple[KernelParameter, ...] = self._packing.each
         self._parameter_bytes: int = self._packing.nbytes
-        self._attributes: dict[int, int] = {}
-        # The configuration that was checked last, if its check depends on nothing that changes.
-        self._checked: LaunchConfig | None = None
-        self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
+        self._attributes = KernelAttributes(name, self._loaded)
+        self._check = LaunchCheck(
+            name, module.context, self._attributes, self._signature, self.max_active_blocks
+        )
         self._launchers: dict[tuple[BaseStream, LaunchConfig], Launcher] = {}
         _set_launch(self, self._launch_cached)
 
@@ -276,9 +262,8 @@ class Kernel(NotCopyable):
         stream._handle.raw  # noqa: B018  # raises if the stream was closed
         if stream.context is not self._module.context:
             stream._require(self._module.context, f"kernel {self._name!r}", _ELSEWHERE)
-        if config is not self._checked:
-            self._check_config(config)
-        self._allow_shared_of(config)
+        self._check.require(config)
+        self._attributes._allow_shared_of(config)
         state = LauncherState(
             self._packing,
             self._module,
@@ -308,58 +293,18 @@ class Kernel(NotCopyable):
     @property
     def attributes(self) -> KernelAttributes:
         """The driver's attributes of the kernel, by name, or by number: ``attributes[number]``."""
-        return KernelAttributes(self._attribute, self._set_attribute)
+        return self._attributes
 
     def attribute(self, attribute: int) -> int:
         """Return ``attributes[attribute]``; deprecated, use that."""
-        value = self._attribute(attribute)
+        value = self._attributes[attribute]
         _warn_of_method("attribute(number)", "attributes[number]")
         return value
 
     def set_attribute(self, attribute: int, value: int) -> None:
         """Set ``attributes[attribute]``; deprecated, use that."""
-        self._set_attribute(attribute, value)
+        self._attributes[attribute] = value
         _warn_of_method("set_attribute(number, value)", "attributes[number] = value")
-
-    def _attribute(self, attribute: int) -> int:
-        """Return one attribute, queried from the driver once."""
-        enumerator: object = attribute
-        if isinstance(enumerator, int):
-            number = enumerator
-        else:
-            number = border.integer("Kernel.attributes: attribute", enumerator)
-        function, module = self._loaded()  # held until the call is made
-        number_of_driver = self._attributes.get(number)
-        if number_of_driver is None:
-            doing = f"attribute {number} of kernel {self._name!r}"
-            code, number_of_driver = module.api.cuFuncGetAttribute(
-                _known_attribute(number, doing), function
-            )
-            if code:
-                raise failure(module.api, code, "cuFuncGetAttribute", doing)
-            self._attributes[number] = number_of_driver
-        return number_of_driver
-
-    def _set_attribute(self, attribute: int, value: int) -> None:
-        """Set an attribute, for later launches.
-
-        Raises:
-            InvalidValueError: it cannot be set, or not to this value.
-        """
-        number = border.integer("Kernel.attributes: attribute", attribute)
-        value = border.int_in_range(
-            "Kernel.attributes: value", value, least=-(2**31), most=2**31 - 1
-        )
-        function, module = self._loaded()  # held until the call is made
-        doing = f"setting attribute {number} of kernel {self._name!r} to {value}"
-        named_attribute = _known_attribute(number, doing)
-        (code,) = module.api.cuFuncSetAttribute(function, named_attribute, value)
-        if code:
-            raise failure(module.api, code, "cuFuncSetAttribute", doing)
-        if named_attribute == _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            self._shared_allowed = value
-        self._attributes.clear()  # one may depend on another
-        self._checked = None
 
     def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
         """Return how many blocks one multiprocessor can hold at once (the occupancy calculator).
@@ -375,7 +320,7 @@ class Kernel(NotCopyable):
                 f"the occupancy of kernel {self._name!r} with {block_threads} threads and "
                 f"{shared_bytes} bytes of shared memory a block"
             )
-        self._allow_shared(shared_bytes)
+        self._attributes._allow_shared(shared_bytes)
         function, module = self._loaded()
         query = module.api.cuOccupancyMaxActiveBlocksPerMultiprocessor
         code, blocks = module.context.call(query, function, block_threads, shared_bytes)
@@ -444,7 +389,7 @@ class Kernel(NotCopyable):
         Raises:
             LaunchConfigError: the device or the kernel cannot run it, or it has no clusters.
         """
-        self._check_config(config)
+        self._check.require(config)
         if config.cluster is None and not self.attributes.required_cluster_width:
             raise errors.LaunchConfigError(f"{config} has no clusters, and {self!r} asks for none")
         query = self._module._handle.api.cuOccupancyMaxActiveClusters
@@ -456,7 +401,7 @@ class Kernel(NotCopyable):
         Raises:
             LaunchConfigError: the device or the kernel cannot run it.
         """
-        self._check_config(config)
+        self._check.require(config)
         query = self._module._handle.api.cuOccupancyMaxPotentialClusterSize
         return self._clusters(
             config, query, "cuOccupancyMaxPotentialClusterSize", "the largest cluster"
@@ -470,7 +415,7 @@ class Kernel(NotCopyable):
         quantity: str,
     ) -> int:
         """Query the driver for a number of a configuration's clusters."""
-        self._allow_shared_of(config)
+        self._attributes._allow_shared_of(config)
         function, module = self._loaded()
         code, count = module.context.call(query, function, native_config(config))
         if code:
@@ -513,163 +458,6 @@ class Kernel(NotCopyable):
         if isinstance(module, ClosedHandle):
             raise module.error_of(f"the module of kernel {self._name!r} was closed")
         return self._function, module
-
-    def _allow_shared_of(self, config: LaunchConfig) -> None:
-        if config.attributes.shared_memory_mode is None:  # else the driver ignores the limit
-            self._allow_shared(config.shared_bytes)
-
-    def _allow_shared(self, nbytes: int) -> None:
-        """Request dynamic shared memory above 48 KiB from the driver, once per kernel."""
-        if nbytes <= self._shared_allowed:
-            return
-        function, module = self._loaded()  # held until the call is made
-        (code,) = module.api.cuFuncSetAttribute(
-            function, _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
-        )
-        if code:
-            doing = f"allowing kernel {self._name!r} {nbytes} bytes of dynamic shared memory"
-            raise failure(module.api, code, "cuFuncSetAttribute", doing)
-        self._shared_allowed = nbytes
-        self._attributes.clear()  # one of them reports it
-        self._checked = None
-
-    def _check_config(self, config: LaunchConfig) -> None:
-        """Raise `LaunchConfigError`, with the limit, if the device or kernel cannot run it.
-
-        Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability",
-        queried from the driver.
-        """
-        unchecked: object = config
-        if not isinstance(unchecked, LaunchConfig):
-            raise self._unlaunchable(
-                f"its configuration is {border.shown(unchecked)}\n"
-                "  give a cudadrv.LaunchConfig(grid, block), or LaunchConfig.for_elements(n)"
-            )
-        device = self._module.context.device
-        for dimension, extents, limits in (
-            ("grid", config.grid, _GRID_LIMITS),
-            ("block", config.block, _BLOCK_LIMITS),
-        ):
-            for axis, extent, attribute in zip("xyz", extents, limits, strict=True):
-                # Every device runs blocks and grids of one thread along an axis.
-                if extent != 1 and extent > (limit := device.attribute(attribute)):
-                    raise self._unlaunchable(
-                        f"{dimension}.{axis} is {extent}; {device!r} allows {limit}"
-                    )
-        max_threads = self._attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
-        if config.threads > max_threads:
-            raise self._unlaunchable(
-                f"a block of {config.threads} threads; this kernel on {device!r} allows "
-                f"{max_threads} (registers and launch bounds count)"
-            )
-        required = self._signature.required_block
-        if required is not None and config.block != required:
-            raise self._unlaunchable(f"block {config.block}, but it was compiled for {required}")
-        if config.attributes is not NO_ATTRIBUTES:
-            check_support(config.attributes, device)
-        self._check_shared(config)
-        if config.cluster is not None:
-            self._check_cluster(config.grid, config.cluster)
-        if config.programmatic and device.compute_capability < (9, 0):
-            raise self._unlaunchable(
-                f"programmatically; {device!r} cannot (compute capability 9.0 can)"
-            )
-        if config.cooperative:
-            self._check_cooperative(config)
-        if config.attributes is not NO_ATTRIBUTES:
-            self._check_attributes(config)
-        elif not config.cooperative:
-            self._checked = config
-
-    def _check_shared(self, config: LaunchConfig) -> None:
-        device, mode = self._module.context.device, config.attributes.shared_memory_mode
-        static = self._attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
-        limit = max_shared_bytes(device, mode)
-        if static + config.shared_bytes > limit:
-            raise self._unlaunchable(
-                f"{config.shared_bytes} bytes of dynamic and {static} of static shared memory\n"
-                f"  {device!r} allows {limit} a block"
-                f"{'' if mode is None else f' with shared_memory_mode {mode!r}'}"
-            )
-
-    def _check_cluster(self, grid: Dim3, cluster: Dim3) -> None:
-        context = self._module.context
-        if not context.capability.has_cluster_launch:
-            raise self._unlaunchable(
-                f"a cluster; {context.device!r} has none (compute capability 9.0 does)"
-            )
-        for axis, blocks, extent in zip("xyz", grid, cluster, strict=True):
-            # The grid of a kernel with `.blocksareclusters` counts clusters: the driver decides.
-            if blocks % extent and cluster != self._required_cluster():
-                raise self._unlaunchable(
-                    f"grid.{axis} {blocks} is not a multiple of cluster.{axis} {extent}"
-                )
-
-    def _required_cluster(self) -> tuple[int, int, int]:
-        """The cluster that the kernel requires, zeros without one."""
-        known = self.attributes
-        return (
-            known.required_cluster_width,
-            known.required_cluster_height,
-            known.required_cluster_depth,
-        )
-
-    def _check_attributes(self, config: LaunchConfig) -> None:
-        context, device = self._module.context, self._module.context.device
-        requests = config.attributes
-        if requests.priority is not None:
-            lowest, greatest = context.priority_range()
-            if not greatest <= requests.priority <= lowest:
-                raise self._unlaunchable(
-                    f"with priority {requests.priority}; {device!r} has {greatest} to {lowest}"
-                )
-        if requests.preferred_cluster is not None:
-            self._check_preferred_cluster(config, requests.preferred_cluster)
-        if requests.access_window is not None:
-            limit = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE)
-            if requests.access_window.nbytes > limit:
-                raise self._unlaunchable(
-                    f"with an access window of {requests.access_window.nbytes} bytes; "
-                    f"{device!r} allows {limit}"
-                )
-        event = requests.completion_event
-        if event is not None and event.context is not context:
-            raise errors.WrongDeviceError(f"completion_event {event!r} is not of {context!r}")
-
-    def _check_preferred_cluster(self, config: LaunchConfig, preferred: Dim3) -> None:
-        device = self._module.context.device
-        if device.compute_capability < (10, 0):
-            raise self._unlaunchable(
-                f"with a preferred cluster; {device!r} has none (compute capability 10.0 does)"
-            )
-        cluster = config.cluster
-        if cluster is None or any(
-            extent % unit for extent, unit in zip(preferred, cluster, strict=True)
-        ):
-            raise self._unlaunchable(
-                f"with preferred_cluster {preferred}, no multiple of cluster {cluster}"
-            )
-        self._check_cluster(config.grid, preferred)
-
-    def _check_cooperative(self, config: LaunchConfig) -> None:
-        context, device = self._module.context, self._module.context.device
-        if not device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
-            raise self._unlaunchable(f"a cooperative launch, which {device!r} does not offer")
-        per_multiprocessor = self.max_active_blocks(config.threads, config.shared_bytes)
-        resident = per_multiprocessor * device.attribute(
-            _OfDevice.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-        )
-        if context.is_green:
-            resident = per_multiprocessor * context.sm_resource.sm_count
-        if config.blocks > resident:
-            location = repr(context if context.is_green else device)
-            raise self._unlaunchable(
-                f"a cooperative grid of {config.blocks} blocks; {resident} fit on {location} at "
-                "once"
-            )
-
-    def _unlaunchable(self, reason: str) -> errors.LaunchConfigError:
-        return errors.LaunchConfigError(f"kernel {self._name!r} cannot be launched: {reason}")
 
 
 class Module(Closeable):
@@ -893,20 +681,6 @@ class Module(Closeable):
         """Return the kernel names that the driver reports; drivers before 12.4 report none."""
         handle = self._handle
         return handle.context.call(names_of, handle)
-
-
-def _known_attribute(number: int, doing: str) -> _OfKernel:
-    """Return a kernel attribute as cuda.bindings names it.
-
-    Raises:
-        InvalidValueError: the installed cuda-bindings does not know the number.
-    """
-    try:
-        return _OfKernel(number)
-    except ValueError as error:
-        raise errors.InvalidValueError(
-            f"{doing}, which is missing in the installed cuda-bindings"
-        ) from error
 
 
 # The slot itself, which `__setattr__` keeps from users.
