@@ -1,15 +1,17 @@
 """Checks consumers and the public types against the installed wheel, nothing else.
 
 The checks run in a folder of their own, without this repository's configuration and stubs, as they
-do for a package that depends on cudadrv: mypy and pyright, both strict, on
-tests/pure/typing/consumer.py and on the package of the tutorial with its tests; then pyright on the
-completeness of the types of both packages.
+do for a package that depends on cudadrv. mypy and pyright, both strict, pyrefly and ty check
+tests/pure/typing/consumer.py and the package of the tutorial with its tests. They report an error
+in each marked line of tests/pure/typing/rejected.py. Then pyright checks that the types of both
+packages are complete.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,18 +23,25 @@ from tests.documents.blocks import blocks_of
 ROOT = Path(__file__).parents[3]
 MYPY = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "."]
 PYRIGHT = [sys.executable, "-m", "pyright"]
+PYREFLY = [sys.executable, "-m", "pyrefly", "check"]
+TY = [sys.executable, "-m", "ty", "check", "--output-format", "concise"]
 PACKAGES = ("cudadrv", "ptx")
 
 
 def main() -> int:
     """Answer the exit status."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(Path(__file__).with_name("consumer.py"), folder)
+        for name in ("consumer.py", "rejected.py"):
+            shutil.copy(Path(__file__).with_name(name), folder)
         for block in blocks_of(ROOT / "docs" / "tutorial.md"):
             block.write_to(Path(folder))
-        settings = {"typeCheckingMode": "strict"}
+        settings = {
+            "typeCheckingMode": "strict",
+            "enableTypeIgnoreComments": True,
+            "reportUnnecessaryTypeIgnoreComment": "error",
+        }
         Path(folder, "pyrightconfig.json").write_text(json.dumps(settings))
-        failed = _run(MYPY, folder)
+        failed = _run(MYPY, folder) | _run(PYREFLY, folder) | _run_ty(folder)
         missing = _missing_pyright(folder)
         if missing:
             print(f"SKIPPED pyright, strict and --verifytypes: {missing}")
@@ -51,6 +60,27 @@ def _missing_pyright(folder: str) -> str:
         return ""
     said = (found.stdout + found.stderr).strip().splitlines()
     return f"it needs Node.js and npm's registry ({said[-1] if said else 'it does not start'})"
+
+
+def _run_ty(folder: str) -> int:
+    """Return 1 if ty reports another line than the marked ones, or does not report one of them.
+
+    ty reports lines with a comment of mypy that names an error.
+    """
+    done = _finished(TY, folder)
+    print("$", " ".join(["python", *TY[1:]]))
+    reported = set(re.findall(r"^(\S+\.py):(\d+):", done.stdout, re.MULTILINE))
+    lines = Path(folder, "rejected.py").read_text().splitlines()
+    marked = {
+        ("rejected.py", str(number))
+        for number, line in enumerate(lines, 1)
+        if "type: ignore" in line
+    }
+    if reported == marked:
+        print(f"{len(marked)} errors, all in marked lines of rejected.py")
+        return 0
+    print(done.stdout, done.stderr, f"not reported: {sorted(marked - reported)}", sep="\n")
+    return 1
 
 
 def _run(command: list[str], folder: str, last_lines: int = 0) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, assert_type
 
 import numpy as np
@@ -10,7 +13,8 @@ import numpy.typing as npt
 
 import cudadrv
 import ptx
-from cudadrv import emulator
+from cudadrv import emulator, graph as graphs
+from cudadrv.testing import strategies, verify
 
 
 def devices() -> None:
@@ -75,11 +79,6 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     assert_type([row.shape for row in array], list[tuple[int, ...]])
     assert_type(array[1, 2:3], cudadrv.DeviceArray[np.float32])
     assert_type(array.reshape((2, -1)), cudadrv.DeviceArray[np.float32])
-    # What is not there is an error, though names are looked up late.
-    array.tolist()  # type: ignore[attr-defined]
-    stream.handel  # type: ignore[attr-defined]  # noqa: B018
-    cudadrv.absent  # type: ignore[attr-defined]  # noqa: B018
-    ptx.absent  # type: ignore[attr-defined]  # noqa: B018
 
 
 def arenas(stream: cudadrv.Stream, parts: cudadrv.runtime.CudaBackendParts) -> None:
@@ -90,18 +89,13 @@ def arenas(stream: cudadrv.Stream, parts: cudadrv.runtime.CudaBackendParts) -> N
     assert_type(slab, cudadrv.DeviceArray[np.float32])
     assert_type(stream.to_host(slab), npt.NDArray[np.float32])
     arena.release(bucket, slab)
-    with cudadrv.DeviceArena(np.dtype(np.int64), max_cached_bytes=0) as other:
+    with cudadrv.DeviceArena(np.int64, max_cached_bytes=0) as other:
         assert_type(other, cudadrv.DeviceArena[np.int64])
-        other.release(bucket, slab)  # type: ignore[arg-type]
     assert_type(cudadrv.DeviceArena(), cudadrv.DeviceArena[np.float64])
     assert_type(cudadrv.DeviceArena(max_cached_bytes=9), cudadrv.DeviceArena[np.float64])
     assert_type(cudadrv.DeviceArena("f4"), cudadrv.DeviceArena[Any])
     backend = cudadrv.runtime.CudaBackendContext.from_parts(parts)
-    assert_type(backend.arena.alloc(stream, 1)[1].dtype.type, type[np.float64])
-    wrong: cudadrv.DeviceArray[np.int64] = slab  # type: ignore[assignment]
-    stream.to_host(slab, np.empty(8, np.int16))  # type: ignore[arg-type, misc, unused-ignore]
-    wrong_arena: cudadrv.DeviceArena[np.float64] = arena  # type: ignore[assignment]
-    del wrong, wrong_arena
+    assert_type(backend.arena.alloc(stream, 1)[1].dtype, np.dtype[np.float64])
 
 
 def several_devices(x: npt.NDArray[np.float32]) -> None:
@@ -135,7 +129,6 @@ def textures(stream: cudadrv.Stream, x: npt.NDArray[np.float32]) -> None:
     )
     assert_type(texture.handle, int)
     assert_type(cudadrv.texture.Surface(array).handle, int)
-    cudadrv.texture.Surface(texture)  # type: ignore[arg-type]
 
 
 class Theirs:
@@ -183,3 +176,161 @@ def emulated() -> None:
     with emulator.session(devices=2) as machine:
         assert_type(machine, emulator.Emulator)
     emulator.use(devices=[emulator.EmulatedDevice(compute_capability=(8, 0))])
+
+
+def libraries(context: cudadrv.Context) -> None:
+    library = cudadrv.KernelLibrary(
+        {"a.cu": files("scaler") / "a.cu", "b.cu": lambda: "", "c.cu": Path("c.cu"), "d.cu": ""},
+        ptx.CompileOptions(std="c++17"),
+        instances={"a.cu": ["scale<float>"]},
+        headers={"a.h": "", "b.h": Path("b.h"), "c.h": lambda: ""},
+    )
+    assert_type(library.kernel(context, "scale<float>"), cudadrv.Kernel)
+    assert_type(library.module(context, "b.cu"), cudadrv.Module)
+    library.prewarm(context, context)
+    cudadrv.KernelLibrary({"a.cu": ""}, headers=files("scaler"))
+    cudadrv.KernelLibrary({"a.cu": ""}, headers=Path("include"))
+    keyed = cudadrv.runtime.KeyedPtxModuleCache(headers={"a.h": ""})
+    module = keyed.get_or_compile(context, ("f", 3), "label", lambda key: key[0] * key[1])
+    assert_type(module, cudadrv.Module)
+    assert_type(keyed.get("key"), cudadrv.Module | None)
+    kernel = context.compile_kernel("", "scale<float>", headers={"a.h": ""})
+    assert_type(kernel.max_active_blocks(256), int)
+    assert_type(context.target, ptx.Target)
+    image = ptx.compile("", headers={"a.h": ""})
+    assert_type(context.link([image]), cudadrv.Module)
+    assert_type(ptx.link([image], ptx.Target.cubin("sm_90")), ptx.Image)
+    assert_type(ptx.ImageCache(Path("images")).folder, Path | None)
+
+
+def contexts(context: cudadrv.Context) -> None:
+    assert_type(context.capability, cudadrv.driver.GpuCapability)
+    parts, rest = context.sm_resource.split(8, 1)
+    assert_type(parts, tuple[cudadrv.driver.SmResource, ...])
+    assert_type(rest, cudadrv.driver.SmResource | None)
+    assert_type(context.workqueues.concurrency_limit, int)
+    assert_type(context.limits.heap_bytes, int)
+    assert_type(context.priority_range(), tuple[int, int])
+    with cudadrv.Context.create_green(parts[0]) as green, green.bound():
+        assert_type(green, cudadrv.Context)
+
+
+async def streams(context: cudadrv.Context) -> None:
+    with context.new_stream_pool(3) as pool:
+        assert_type(pool, cudadrv.StreamPool)
+        assert_type([each.is_done() for each in pool], list[bool])
+        pool.fork(context.default_stream)
+        assert_type(pool.next_stream(), cudadrv.Stream)
+    with context.new_stream() as stream, stream.unordered():
+        event = stream.record()
+        assert_type(event - event, float)
+        await event
+        await stream
+
+
+def nodes(kernel: cudadrv.Kernel, x: npt.NDArray[np.float64]) -> None:
+    stream = cudadrv.cuda_context_for(0).default_stream
+    array = stream.to_device(x)
+    graph = stream.context.new_graph()
+    up = graph.add_copy(array, x)
+    assert_type(up, graphs.CopyNode)
+    config = cudadrv.LaunchConfig(1, 32)
+    assert_type(graph.add_kernel(kernel, config, array, 1, after=up), graphs.KernelNode)
+    assert_type(graph.add_fill(array, 1), graphs.FillNode)
+    assert_type(graph.add_host(print, 1), graphs.HostNode)
+    assert_type(graph.add_empty(), graphs.GraphNode)
+    assert_type(graph.nodes, list[graphs.GraphNode])
+    assert_type(graph.edges, list[tuple[graphs.GraphNode, graphs.GraphNode]])
+    loop = graph.add_while(graph.new_condition(default=1))
+    assert_type(loop, graphs.ConditionalNode)
+    with stream.capture(into=loop.body) as body:
+        assert_type(body, cudadrv.Graph)
+    executable = graph.instantiate(upload=stream)
+    assert_type(executable, cudadrv.GraphExec)
+    up.update_in(executable, array, x)
+
+
+def resources(stream: cudadrv.Stream, x: npt.NDArray[np.int16]) -> None:
+    with cudadrv.MemoryPool(max_bytes=1 << 20) as pool, cudadrv.using_memory(pool):
+        assert_type(pool.statistics(), cudadrv.memory.PoolStatistics)
+    assert_type(cudadrv.memory.CountedMemory().statistics().allocations, int)
+    assert_type(cudadrv.memory.PinnedPool().empty(3, np.uint8), npt.NDArray[np.uint8])
+    with cudadrv.memory.RegisteredArray(x) as registered:
+        assert_type(registered, cudadrv.memory.RegisteredArray)
+        assert_type(stream.in_place(x), cudadrv.DeviceArray[np.int16])
+    with cudadrv.memory.GrowingBuffer(stream, capacity=1 << 20, nbytes=16) as growing:
+        assert_type(growing.ptr, int)
+    array = stream.to_device(x)
+    assert_type(array.T, cudadrv.DeviceArray[np.int16])
+    assert_type(array.strides, tuple[int, ...])
+    assert_type(array.buffer, cudadrv.DeviceBuffer)
+    assert_type(stream.contiguous(array), cudadrv.DeviceArray[np.int16])
+    assert_type(stream.empty_pitched((3, 3), np.float32), cudadrv.DeviceArray[np.float32])
+    assert_type(array.__dlpack_device__(), tuple[int, int])
+    assert_type(array.__cuda_array_interface__["typestr"], str)
+    assert_type(len(array), int)
+    with cudadrv.DeviceArena(np.int16).borrow(stream, 8) as slab:
+        assert_type(slab, cudadrv.DeviceArray[np.int16])
+    assert_type(cudadrv.tensor_map.TensorMap(array, (3, 3)), cudadrv.tensor_map.TensorMap)
+
+
+def tiles(runtime: cudadrv.GpuRuntime, x: npt.NDArray[np.float64]) -> None:
+    def total(ordinal: int, part: npt.NDArray[np.float64]) -> float:
+        tile = cudadrv.current_tile()
+        assert_type(tile.stream, cudadrv.Stream)
+        assert_type(tile.arena, cudadrv.DeviceArena[np.float64])
+        return ordinal + float(part.sum())
+
+    assert_type(cudadrv.balanced_partition(runtime, 3), tuple[tuple[int, range], ...])
+    assert_type(cudadrv.scatter_map(runtime, x, total), list[float])
+    assert_type(cudadrv.scatter_map(runtime, [1], lambda at, part: str(part[at])), list[str])
+    with cudadrv.DevicePool() as pool:
+        assert_type(pool.next_device(), cudadrv.Device)
+        assert_type(list(pool), list[tuple[cudadrv.Device, cudadrv.Context]])
+    with cudadrv.GpuExecutor.local() as executor:
+        assert_type(executor.submit(total, 2, x), Future[float])
+        assert_type(executor.map(str, [1, 2]), Iterator[str])
+        assert_type(cudadrv.scatter_map(executor, x, total), list[float])
+
+
+def probed() -> None:
+    make = cudadrv.runtime.CudaBackendContext.from_parts
+    probe = cudadrv.runtime.probe_backend_with_compile
+    cached: cudadrv.runtime.CachedBackend[cudadrv.runtime.CudaBackendContext]
+    cached = cudadrv.runtime.CachedBackend()
+    backend = cached.get_or_probe(lambda: probe("scale", make))
+    assert_type(backend, cudadrv.runtime.CudaBackendContext)
+    assert_type(backend.module, cudadrv.PtxModuleCache)
+
+
+def checked() -> None:
+    with emulator.session([emulator.H100], check=("race",), order="late", seed=3) as machine:
+        assert_type(machine.findings[0].kernel, str)
+        with machine.fail("cuMemAllocAsync", nth=2, with_=2) as fault:
+            assert_type(fault, emulator.ScheduledFault)
+        assert_type(machine.live_objects(), dict[str, int])
+    with emulator.counting() as counters, cudadrv.trace("trace.json"):
+        assert_type(counters["scale"].global_loads.sectors, int)
+
+
+def same(x: npt.NDArray[np.float32], n: int) -> Mapping[str, npt.NDArray[np.float32]]:
+    return {"x": x}
+
+
+def verified() -> None:
+    n = strategies.sizes()
+    case = verify.KernelCase(
+        "",
+        arguments={"x": strategies.arrays(np.float32, n), "n": n},
+        launch=strategies.launch_configs(n),
+        reference=same,
+    )
+    verdict = verify.verify(case, verify.VerifyOptions(examples=3))
+    assert_type(verdict, verify.Verdict)
+    assert_type(verdict.findings, tuple[verify.Finding, ...])
+
+
+def errors(error: ptx.CompileError, failed: cudadrv.pool.ScatterError) -> None:
+    assert_type(error.diagnostics[0].line, int)
+    assert_type(error.log, str)
+    assert_type([each.ordinal for each in failed.failures], list[int])
