@@ -33,13 +33,15 @@ class MemoryStream(NotCopyable):
         owner: the public stream object.
     """
 
-    __slots__ = ("_handle", "_owner")
+    __slots__ = ("_handle", "_owner", "_source")
 
     owner: ReadOnly[BaseStream] = ReadOnly("_owner")
 
     def __init__(self, owner: BaseStream, handle: StreamHandle) -> None:
         self._owner: BaseStream = owner
         self._handle = handle
+        # What must outlive the memory, which has this object as long as it lives.
+        self._source: object = None
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""

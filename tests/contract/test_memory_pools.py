@@ -16,6 +16,7 @@ from cudadrv.errors import (
     WrongDeviceError,
 )
 from cudadrv.memory import DriverMemory, HookedMemory, MemoryStream
+from tests.noted_calls import calls_of
 
 MIB = 1 << 20
 
@@ -70,6 +71,19 @@ def test_what_a_pool_gave_outlives_it(stream: cudadrv.Stream) -> None:
     del pool
     gc.collect()
     stream.synchronize()
+
+
+def test_a_closed_pool_is_destroyed_after_its_last_memory(second_context: cudadrv.Context) -> None:
+    """Driver 580 crashed later, on two H200s: it destroyed the pool with memory in use."""
+    stream = second_context.default_stream
+    with calls_of("cuMemPoolDestroy") as destroyed:
+        with MemoryPool(second_context.device) as pool, using_memory(pool):
+            first, second = stream.to_device(np.arange(10)), stream.zeros(4, "f4")
+        assert pool.closed
+        first.close()
+        assert not destroyed
+        second.close()
+        assert len(destroyed) == 1
 
 
 def test_a_pool_is_of_one_device(stream: cudadrv.Stream, second_context: cudadrv.Context) -> None:
