@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from .. import border
-from ..driver._api import CUdeviceptr
 from ..driver.context_handle import known_at
 from ..driver.driver_selection import failure
 from ..driver.stream import BaseStream
@@ -78,6 +77,10 @@ def copy(
         if dst.shape != src._shape or dst.dtype is not src._dtype:
             check_alike(dst, src)
         download_any(self, dst, src, wait)
+    elif isinstance(src, DeviceArray) and isinstance(dst, DeviceArray):
+        if dst._shape != src._shape or dst._dtype is not src._dtype:
+            check_alike(dst, src)
+        copy_on_device(self, dst, src)
     else:
         _copy_others(self, dst, src, wait)
 
@@ -213,12 +216,15 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
 
     Overlapping memory is copied as if all reads came before any write.
     """
-    if stream.context not in (dst.context, src.context):
+    context = dst._stream._context
+    is_of_one = context is src._stream._context
+    if stream._context is not context and stream._context is not src._stream._context:
         raise WrongDeviceError(
             f"{stream!r} copies from {src!r} to {dst!r}: use a stream of one of the two devices"
         )
     target_memory, source_memory, nbytes = dst._memory, src._memory, dst._nbytes
-    dst._require_writable()
+    if target_memory.is_read_only:
+        dst._require_writable()
     if nbytes == 0:
         return
     if dst.__class__ is StridedArray or src.__class__ is StridedArray:
@@ -230,10 +236,12 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
             _copy_overlapping(stream, dst, src)
         return
     queue = opened(stream._handle)
-    order_access(source_memory, queue, writes=False)
-    order_access(target_memory, queue)
-    target, source = CUdeviceptr(target_address), CUdeviceptr(source_address)
-    if dst.context is src.context:
+    if source_memory.ordered_on is not queue:
+        order_access(source_memory, queue, writes=False)
+    if target_memory.ordered_on is not queue:
+        order_access(target_memory, queue)
+    target, source = dst._pointer or dst._make_pointer(), src._pointer or src._make_pointer()
+    if is_of_one:
         call = "cuMemcpyDtoDAsync"
         code = transfer(queue, queue.api.cuMemcpyDtoDAsync, target, source, nbytes, queue.raw)
     else:

@@ -49,7 +49,9 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer | AnyArray, value: object) -> No
         return
     if type(dst) is not DeviceArray:
         border.instance_of("Stream.fill: dst", dst, (DeviceArray, DeviceBuffer))
-    memory = ready(stream, dst, writes=True)
+    memory = dst._handle
+    if memory.ordered_on is not stream._handle:
+        memory = ready(stream, dst, writes=True)
     if dst._nbytes == 0:
         return
     pattern = pattern_of(dst, value)
