@@ -415,8 +415,15 @@ def _is_lto(target: Target | None) -> bool:
 
 
 def is_for_debuggers() -> bool:
-    """Return whether `CUDADRV_DEVICE_DEBUG` adds debug information to all code."""
-    return os.environ.get("CUDADRV_DEVICE_DEBUG", "") == "1"
+    """Return whether `CUDADRV_DEVICE_DEBUG` adds debug information to all code.
+
+    Raises:
+        PtxArgumentValueError: it is neither 0 nor 1.
+    """
+    setting = os.environ.get("CUDADRV_DEVICE_DEBUG", "").strip()
+    if setting not in ("", "0", "1"):
+        raise PtxArgumentValueError(f"CUDADRV_DEVICE_DEBUG is {shown(setting)}: use 0 or 1")
+    return setting == "1"
 
 
 def _checked_elements(

@@ -17,7 +17,7 @@ DriverKind: TypeAlias = Literal["cuda", "emulator"]
 def use_emulator_without_gpu(command: str) -> None:
     """Select the emulator if there is no GPU, and report that on standard error."""
     kind, reason = choose_driver(1)
-    if kind == "emulator" and not os.environ.get("CUDADRV_DRIVER"):
+    if kind == "emulator" and not os.environ.get("CUDADRV_DRIVER", "").strip():
         print_error(f"{program_name()} {command}: on the emulator: {reason}")
 
 
@@ -26,7 +26,7 @@ def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
 
     A driver that fails is selected: its error is raised by the first call.
     """
-    setting = os.environ.get("CUDADRV_DRIVER")
+    setting = os.environ.get("CUDADRV_DRIVER", "").strip()
     if setting:
         kind: DriverKind = "emulator" if setting.startswith("emulator") else "cuda"
         return kind, f"CUDADRV_DRIVER is {setting}"

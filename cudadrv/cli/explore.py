@@ -122,7 +122,7 @@ class _ExploredProgram:
     def __init__(self, target: str, arguments: Sequence[str], checks: str) -> None:
         name = Path(target.partition("::")[0]).name
         self.is_test = "::" in target or name.startswith("test_") or not name.endswith(".py")
-        driver = os.environ.get("CUDADRV_DRIVER", "")
+        driver = os.environ.get("CUDADRV_DRIVER", "").strip()
         self._environment = {"CUDADRV_DRIVER": driver if driver[:8] == "emulator" else _DRIVER}
         head: list[str] = []
         if self.is_test:

@@ -71,7 +71,7 @@ class DebuggedProgram:
     @property
     def settings(self) -> dict[str, str]:
         """The environment variables of the debuggee."""
-        driver = os.environ.get("CUDADRV_DRIVER", "")
+        driver = os.environ.get("CUDADRV_DRIVER", "").strip()
         settings = {
             "CUDADRV_DRIVER": driver if driver.startswith("emulator") else "emulator",
             "CUDADRV_CHECK": self.checks, "CUDADRV_EMULATOR_ORDER": self.order,

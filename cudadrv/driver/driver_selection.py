@@ -274,13 +274,16 @@ class _Selection:
         return emulator
 
 
-def emulated_devices() -> int | None:
+def emulated_devices(value: str | None = None) -> int | None:
     """Return how many emulated devices CUDADRV_DRIVER selects; None if it selects the driver.
+
+    Args:
+        value: the variable's value; None reads it.
 
     Raises:
         DriverSelectionError: it has another value.
     """
-    value = os.environ.get("CUDADRV_DRIVER", "cuda").strip() or "cuda"
+    value = (os.environ.get("CUDADRV_DRIVER", "") if value is None else value).strip() or "cuda"
     if value == "cuda":
         return None
     kind, _, text = value.partition(":")

@@ -28,7 +28,8 @@ def start() -> None:
     """
     # `emulate` sets the first. The second is set for the helper that runs the real nvJitLink:
     # emulator/shared_libraries/link.
-    if not os.environ.get("CUDADRV_PYTHON") or os.environ.get("CUDADRV_NO_STAND_IN"):
+    without = os.environ.get("CUDADRV_NO_STAND_IN", "").strip() == "1"
+    if not os.environ.get("CUDADRV_PYTHON") or without:
         return
     with settled():  # several threads may make the first call
         if is_standing():

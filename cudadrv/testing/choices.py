@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 import pytest
 
 from .. import border
-from ..errors import ArgumentValueError, CudadrvError
+from ..driver.driver_selection import emulated_devices
+from ..errors import ArgumentValueError, CudadrvError, DriverSelectionError
 from ..version import VERSION
 
 if TYPE_CHECKING:
@@ -146,17 +147,26 @@ def read_choices(config: pytest.Config) -> Choices:
         _reject_unless(profile_named, profile)
     leaks = _one_of("cuda_leaks", _option(config, "cuda_leaks") or "fail", _LEAKS)
     budget = _one_of("cuda_budget", _option(config, "cuda_budget") or "off", _BUDGETS)
-    devices = environment.get(DRIVER, os.environ.get(DRIVER, "")).partition(":")[2]
     return Choices(
         mode=mode,
         requires_gpu=requires_gpu,
         profile=profile,
         leaks_fail=leaks == "fail",
-        devices=border.integer_of_text(devices, 1) or 1,
+        devices=_devices(environment.get(DRIVER, os.environ.get(DRIVER, ""))),
         seeds=_seeds(config),
         budget=cast(Budget, budget),  # the names are those of the literal
         environment=environment,
     )
+
+
+def _devices(driver: str) -> int:
+    """Return the number of emulated devices that a value of CUDADRV_DRIVER selects."""
+    if _kind(driver) != "emulator":
+        return 1  # a test that needs the driver reports another text
+    try:
+        return emulated_devices(driver) or 1
+    except DriverSelectionError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _option(config: pytest.Config, name: str, variable: str = "") -> str | None:
@@ -187,7 +197,7 @@ def _order(config: pytest.Config) -> str | None:
     order = _option(config, "cuda_order", ORDER)
     seed = _option(config, "cuda_seed", ORDER)
     if seed is not None:
-        name = (order or os.environ.get(ORDER, "")).partition(":")[0]
+        name = (order or os.environ.get(ORDER, "")).strip().partition(":")[0]
         if name != "random":
             raise pytest.UsageError("--cuda-seed goes with --cuda-order=random")
         if seed == NEW_SEED:

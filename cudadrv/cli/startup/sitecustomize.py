@@ -16,7 +16,7 @@ def _replace_driver() -> None:
 
     Where no call can start it, it starts now.
     """
-    if os.environ.get("CUDADRV_NO_STAND_IN"):
+    if os.environ.get("CUDADRV_NO_STAND_IN", "").strip() == "1":
         return
     # Every Python of the command runs this, including those of other environments, which may be
     # tools that have nothing to do with CUDA.

@@ -103,7 +103,7 @@ class Schedule:
         if order is None:
             if seed is not None:
                 raise ArgumentValueError('a seed goes with order="random"')
-            return Schedule.read(os.environ.get(Schedule.VARIABLE, "") or "immediate")
+            return Schedule.read(os.environ.get(Schedule.VARIABLE, "").strip() or "immediate")
         if border.instance_of("Emulator: order", order, str) not in Schedule.NAMES:
             names = ", ".join(Schedule.NAMES)
             raise ArgumentValueError(f"{order!r} is no order of operations: one of {names}")

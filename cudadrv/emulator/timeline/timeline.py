@@ -33,8 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.collection import collection_paused
+from ptx.standard_streams import write_error
 
+from ... import border
 from ...driver._api import CUresult
+from ...errors import ArgumentValueError
 from ..call_error import CallError, Failure
 from ..call_site import user_call_site
 from ..node_kind import NodeKind, Run
@@ -124,21 +127,46 @@ class RunRecord:
         index: the number of the timeline in this process, which each line begins with.
 
     Attributes:
+        trace: the file's name; "" for none.
         last: the latest operations: number, kind, stream.
     """
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, trace: str) -> None:
         self._index = index
-        self._trace = os.environ.get(Schedule.TRACE_VARIABLE, "")
+        self.trace = trace
         self.last: deque[str] = deque(maxlen=_REMEMBERED)
 
     def add(self, operation: QueuedOperation) -> None:
         """Record an operation that has run."""
         text = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"
         self.last.append(text)
-        if self._trace:
-            with open(self._trace, "a", encoding="utf-8") as file:
-                file.write(f"{self._index}.{text}\t{operation.call_site}\n")
+        if self.trace:
+            try:
+                with open(self.trace, "a", encoding="utf-8") as file:
+                    file.write(f"{self._index}.{text}\t{operation.call_site}\n")
+            except OSError as error:  # of a full disk: the operation itself has run
+                self.trace = ""
+                # A filter that makes it an error must not break the queues.
+                write_error(f"cudadrv: {Schedule.TRACE_VARIABLE}: no more lines: {error}\n")
+
+
+def trace_of_environment() -> str:
+    """Return the file of the environment for lines of operations; "" for none.
+
+    Raises:
+        ArgumentValueError: it cannot be written.
+    """
+    trace = os.environ.get(Schedule.TRACE_VARIABLE, "").strip()
+    if trace:
+        try:
+            with open(trace, "a", encoding="utf-8"):
+                pass
+        except OSError as error:
+            raise ArgumentValueError(
+                f"{Schedule.TRACE_VARIABLE} is {border.shown(trace)}, which cannot be written: "
+                f"{error.strerror}"
+            ) from None
+    return trace
 
 
 class UnderWay:
@@ -259,7 +287,8 @@ class Timeline:
         scheduler: selects the operation that runs next.
         findings: the host's changes of memory in use.
         executed: the latest executed operations, in order: number, kind, stream.
-        log: records operations. While there is one, all are queued, also under "immediate".
+        log: records operations. While there is one, or a file of the environment, all are queued,
+            also under "immediate".
     """
 
     _indices: ClassVar[Iterator[int]] = itertools.count()
@@ -269,9 +298,10 @@ class Timeline:
     ) -> None:
         self.order = order
         self._is_eager = order.name == "immediate"
-        index = -1 if self._is_eager else next(self._indices)
+        trace = trace_of_environment()
+        index = next(self._indices) if trace or not self._is_eager else -1
         self.scheduler: OperationScheduler = scheduler_of(order, index)
-        self._record = RunRecord(index)
+        self._record = RunRecord(index, trace)
         self.findings: list[OrderFinding] = []
         self.executed: deque[str] = self._record.last
         self.log: OperationLog | None = None
@@ -292,6 +322,7 @@ class Timeline:
             and not self._arrivals
             and self._thread.depth < 2
             and self.log is None
+            and not self._record.trace
         )
 
     @property

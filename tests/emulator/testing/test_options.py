@@ -110,6 +110,26 @@ def test_a_wrong_value_is_a_clear_error_of_usage(runs: Runs, options: list[str],
     assert "Traceback" not in str(result.stderr)
 
 
+@pytest.mark.parametrize("driver", few(["emulator:two", "emulator:0", "emulator:+1"], 1))
+def test_a_wrong_number_of_devices_in_the_environment_is_an_error_of_usage(
+    runs: Runs, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDADRV_DRIVER", driver)
+    result = runs.here("def test_it():\n    pass\n")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: CUDADRV_DRIVER is '{driver}': use *"])
+
+
+def test_spaces_around_the_driver_of_the_environment_count_for_nothing(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDADRV_DRIVER", " emulator:3 ")
+    result = runs.here(
+        "import cudadrv\ndef test_it():\n    assert len(cudadrv.list_devices()) == 3\n"
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_the_markers_options_and_fixtures_are_listed(runs: Runs) -> None:
     runs.here("", "--markers").stdout.fnmatch_lines(
         [
