@@ -48,7 +48,8 @@ REASONS: Final = {
     r"trap|brkpt": "It ends the kernel, which then has no results.",
     r"prefetch\.const\.tensormap|fence\.proxy\.async::generic": "It changes no value.",
     r"cvta\.u32": "Targets from `sm_90` on have no 32-bit addresses.",
-    r"cvt\.b?f16\.[us]8|cvt\.[us]8\.b?f16|set\.f(16|32)\.b?f16|tensormap\.replace\..*\.b(32|64)": NOT_PTX,
+    r"cvt\.b?f16\.[us]8|cvt\.[us]8\.b?f16|set\.f(16|32)\.b?f16": NOT_PTX,
+    r"tensormap\.replace\..*\.b(32|64)": NOT_PTX,
     r"(sured|tex|tld4)\..*": "Other types or operations of the opcode were compared, with an H100.",
 }
 """Why an operation of `sm_90` has no result, by a pattern of its name with its types."""

@@ -92,7 +92,8 @@ def test_the_disassemblers_text_becomes_functions_with_lines_and_labels() -> Non
         ("\t.target\tsm_100a", "sm_100a"),
         # Of images by CUDA 12.
         (
-            '\t.headerflags\t@"EF_CUDA_64BIT_ADDRESS EF_CUDA_SM75 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM75)"',
+            '\t.headerflags\t@"EF_CUDA_64BIT_ADDRESS EF_CUDA_SM75 '
+            'EF_CUDA_VIRTUAL_SM(EF_CUDA_SM75)"',
             "sm_75",
         ),
         (
