@@ -10,7 +10,7 @@ from typing import Final
 from ptx.isa.model import Instruction, Register
 
 from .example_run import CompiledCase
-from .ptx_edit import EditablePtx
+from .ptx_edit import EditablePtx, written_name
 
 # The largest relative errors by the PTX ISA. For sin, cos and lg2 it has larger absolute ones.
 _BOUNDS: Final = {
@@ -51,8 +51,9 @@ def _shift(instruction: Instruction, sign: int) -> str:
     factor = struct.pack(">f", 1 + sign * _BOUNDS[instruction.opcode]).hex().upper()
     # A subnormal result is flushed, or not, as by the instruction.
     flush = ".ftz" if "ftz" in instruction.modifiers else ""
-    result, guard, before = instruction.operands[0], instruction.guard, ""
-    assert isinstance(result, Register)
+    register, guard, before = instruction.operands[0], instruction.guard, ""
+    assert isinstance(register, Register)
+    result = written_name(register)
     if guard is not None:
-        before = f"@{'!' if guard.negated else ''}{guard.register.name} "
-    return f"{before}mul.rn{flush}.f32 {result.name}, {result.name}, 0f{factor};"
+        before = f"@{'!' if guard.negated else ''}{written_name(guard.register)} "
+    return f"{before}mul.rn{flush}.f32 {result}, {result}, 0f{factor};"

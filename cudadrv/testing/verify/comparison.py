@@ -61,8 +61,8 @@ class Tolerance:
         if actual.dtype.kind not in "fcV":
             return np.asarray(actual != expected, np.bool_)
         wide = np.complex128 if actual.dtype.kind == "c" else np.float64
-        kernel, reference = actual.astype(wide), expected.astype(wide)
         with np.errstate(all="ignore"):
+            kernel, reference = actual.astype(wide), expected.astype(wide)
             is_same = (kernel == reference) | (np.isnan(kernel) & np.isnan(reference))
             apart = np.abs(kernel - reference)
             is_near = apart <= self._allowed_difference(actual.dtype, reference)

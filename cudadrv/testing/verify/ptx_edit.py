@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 import ptx
-from ptx.isa.model import Instruction, SourceLocation, source_place
+from ptx.isa.model import Instruction, Register, SourceLocation, source_place
 from ptx.isa.module import PtxModule, parse
 from ptx.isa.signature import reachable_functions
 
@@ -104,6 +104,11 @@ class EditablePtx:
         text = "\n".join(lines)
         image: ptx.Image = replace(self._compiled.image, data=text.encode(), ptx=text)
         return replace(self._compiled, image=image)
+
+
+def written_name(register: Register) -> str:
+    """Return a register as the text names it: the model numbers those of inner scopes."""
+    return register.name.partition("@")[0]
 
 
 def changed_bounds(instruction: Instruction, ptx_line: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from ptx.isa.compared import float_of
 from ptx.isa.model import FloatImmediate, Immediate, Instruction, Register
 
 from .example_run import FAULT, CompiledCase
-from .ptx_edit import EditablePtx
+from .ptx_edit import EditablePtx, written_name
 from .verdict import CannotVerifyError, Example, SourceLine
 
 _HOLDS: Final = {"eq": "", "ne": "!", "equ": "", "neu": "!"}  # how the predicate says that
@@ -52,7 +52,7 @@ def _trap(instruction: Instruction) -> str:
         return ""
     if not constants or abs(constants[0]) in _USUAL:
         return ""
-    return f"@{_HOLDS[instruction.modifiers[0]]}{result.name} trap;"
+    return f"@{_HOLDS[instruction.modifiers[0]]}{written_name(result)} trap;"
 
 
 def _stops(changed: CompiledCase, example: Example) -> bool:

@@ -180,6 +180,11 @@ def test_an_approximation_is_found_that_is_within_the_tolerance_on_the_emulator_
     [
         ("tanh.approx", np.tanh, Tolerance(relative=1e-3)),
         ("ex2.approx", np.exp2, Tolerance()),
+        (
+            "{ .reg .f32 f; mov.f32 f, %1;\\n ex2.approx.ftz.f32 f, f;\\n mov.f32 %0, f; } //",
+            np.exp2,
+            Tolerance(),
+        ),
     ],
 )
 def test_approximations_within_the_tolerance_are_verified(
