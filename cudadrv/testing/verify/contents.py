@@ -407,10 +407,10 @@ def neighbours(case: KernelCase, example: Example) -> Iterator[Example]:
     """Yield examples of the same sizes and numbers, and with the same elements at the ends of rows.
 
     Where the case draws each element by itself, those between change places, by another number in
-    each array, or are some of few elements of the array.
+    each array, or are some of few elements of the array, or one of them changes.
     """
     source = np.random.default_rng(0)
-    for number in range(1 + _FEW_VALUES):
+    for number in range(1 + 2 * _FEW_VALUES):
         arguments: dict[str, Argument] = dict(example.arguments)
         for step, (name, value) in enumerate(example.arguments.items(), 1):
             each = case.arguments[name]
@@ -418,8 +418,12 @@ def neighbours(case: KernelCase, example: Example) -> Iterator[Example]:
                 continue
             if not isinstance(each, ArrayInput) or not isinstance(each.values, (str, tuple)):
                 continue
-            changed = _with_few_values(value.contents, source) if number else value.contents.copy()
-            if not number:
+            if number > _FEW_VALUES:
+                changed = _with_one_other(value.contents, source)
+            elif number:
+                changed = _with_few_values(value.contents, source)
+            else:
+                changed = value.contents.copy()
                 flat = changed.reshape(-1)
                 flat[1:-1] = np.roll(flat[1:-1], step)
             if np.any(bits_differ(changed, value.contents)):
@@ -438,6 +442,24 @@ def _with_few_values(contents: Host, source: np.random.Generator) -> Host:
         few = source.choice(contents.reshape(-1), _FEW_VALUES)
         between[...] = source.choice(few, between.shape)
     return changed
+
+
+def _with_one_other(contents: Host, source: np.random.Generator) -> Host:
+    """Return contents of which one element between the first and the last has another value.
+
+    In half of them a second one changes, so that the sum stays.
+    """
+    changed: Any = contents.copy()
+    flat = changed.reshape(-1)
+    if flat.size > _FEW_VALUES and flat.dtype.kind in "iuf":
+        more, less = source.choice(np.arange(1, flat.size - 1), 2, replace=False)
+        others = flat[flat != flat[more]]
+        if source.random() < 0.5 and flat[more] < np.max(flat) and flat[less] > np.min(flat):
+            flat[more], flat[less] = flat[more] + 1, flat[less] - 1
+        elif others.size:
+            flat[more] = source.choice(others)
+    result: Host = changed
+    return result
 
 
 def allowed_differences(

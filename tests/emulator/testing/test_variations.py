@@ -108,6 +108,33 @@ def test_right_kernels_with_state_vectors_and_clocks_are_verified(count: int) ->
 
 READ = 'unsigned s; asm volatile("mov.u32 %0, %{};" : "=r"(s)); '
 CALLS = "__device__ unsigned calls[1024];\n"
+SUM = """__device__ float kept, key;
+extern "C" __global__ void k(int n, const float* x, float* out) {
+    if (threadIdx.x) return;
+    float now = n, sum = 0; %s
+    for (int i = 0; i < n; ++i) sum += x[i] * x[i];
+    if (kept == 0 || now != key) { kept = sum + 1; key = now; }
+    out[0] = kept - 1; }"""
+KEYS = {
+    "each seventh element": "for (int i = 0; i < n; i += 7) now = now * 31 + x[i];",
+    "the sum of the elements": "for (int i = 0; i < n; ++i) now += x[i] + 1000 * x[0];",
+    "the ends": "now += 1000 * x[0] + 50000 * x[n - 1];",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", KEYS)
+def test_a_result_that_is_kept_for_a_part_of_the_input_is_found(key: str) -> None:
+    size = st.sizes(1, 300)
+    kernel = KernelCase(
+        SUM % KEYS[key],
+        arguments={"n": size, "x": st.arrays(np.float32, size), "out": st.unwritten(np.float32, 1)},
+        launch=cudadrv.LaunchConfig(1, 32),
+        reference=lambda x: {"out": np.array([np.sum(x * x)])},
+    )
+    assert "between launches" in found(kernel).note
+
+
 CHEATS = {
     "wrong after a million launches": (
         CALLS, "if (i < n) out[i] = 2 * x[i] + (calls[i]++ < 1000000u ? 0.f : 1.f);", "launches"),
