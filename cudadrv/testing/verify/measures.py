@@ -56,7 +56,7 @@ from .verdict import CannotVerifyError, Example, Measure
 _Found = tuple[FailedExampleError, str]
 _MOST_SECONDS: Final = 5.0  # of the processor, for the sizes
 _SIZES_OF_EXAMPLES: Final = 4
-_MORE_HARDWARE: Final = 20  # runs of each example, if the kernel reads clocks and the like
+_MORE_HARDWARE: Final = (20, 100)  # if the kernel reads clocks and the like; of the largest example
 _FEW: Final = 5
 _FEW_VALUES: Final = 2  # one value may be what memory is filled with
 _CLOSE: Final = 1e-5
@@ -298,8 +298,10 @@ class Measures:
 
     def _same_bits(self) -> Iterator[_Found]:
         explained = any(each.startswith(_BITS) for each in self._effects.atomics)
-        more = _MORE_HARDWARE if self._effects.hardware else 0
-        for number, example in enumerate(spread(self.search.passed)):
+        chosen = spread(self.search.passed)
+        for number, example in enumerate(chosen):
+            few, many = _MORE_HARDWARE if self._effects.hardware else (0, 0)
+            more = many if example is chosen[-1] else few
             base: RunResult | None = None
             for each in elsewhere(example, number, more):
                 result = self._result(each)

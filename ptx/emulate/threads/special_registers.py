@@ -76,7 +76,7 @@ def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[
     if name in _PLACES:
         return blocks.geometry.array(name), True
     if name in _TIMES:
-        return _time(launch, name), False
+        return _time(blocks, launch, name), False
     if name in _MASKS:
         return _lane_mask(blocks, name.removeprefix("lanemask_")), True
     stem, _, axis = name.partition(".")
@@ -133,9 +133,11 @@ def _numbers(blocks: ThreadBlocks) -> Index:
     return blocks.first + np.arange(blocks.geometry.blocks, dtype=np.intp)
 
 
-def _by_block(blocks: ThreadBlocks, values: NDArray[Any]) -> Value:
-    """Return for each lane its block's value, as u32."""
-    by_block = values.astype(np.uint32)
+def _by_block(
+    blocks: ThreadBlocks, values: NDArray[Any], ptx_type: type[np.unsignedinteger[Any]] = np.uint32
+) -> Value:
+    """Return for each lane its block's value."""
+    by_block = values.astype(ptx_type)
     if (by_block == by_block[0]).all():
         return by_block[0]
     return by_block.take(blocks.geometry.index("slot"), mode="clip")
@@ -186,7 +188,7 @@ def _lane_mask(blocks: ThreadBlocks, kind: str) -> Value:
     return masks[kind]
 
 
-def _time(launch: LaunchPlan, name: str) -> Value:
+def _time(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> Value:
     seed = launch.limits.hardware_seed
     rate = 1 + seed % _MOST_RATE
     if name.startswith("globaltimer"):
@@ -196,6 +198,14 @@ def _time(launch: LaunchPlan, name: str) -> Value:
             return np.uint64(now)
     else:
         now = launch.clock.ticks() * rate + seed & _MOST_TIME
+        if seed:
+            # Each multiprocessor has a clock of its own.
+            own = _numbers(blocks).astype(np.uint64) * np.uint64(_TIME_OF_SEED) >> np.uint64(40)
+            times = own + np.uint64(now)
+            if name == "clock64":
+                return _by_block(blocks, times, np.uint64)
+            part = times >> np.uint64(32 if name == "clock_hi" else 0)
+            return _by_block(blocks, part & np.uint64(0xFFFFFFFF))
         if name == "clock64":
             return np.uint64(now)
     return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

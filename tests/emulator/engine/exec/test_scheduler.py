@@ -274,6 +274,22 @@ def test_a_hardware_seed_gives_the_clocks_and_multiprocessors_of_another_gpu() -
     assert len({hour for _, _, hour in seen}) == len(seen)
 
 
+@pytest.mark.parametrize("register", ["clock", "clock_hi", "clock64"])
+def test_a_hardware_seed_gives_each_block_a_clock_of_its_own(register: str) -> None:
+    size = 64 if register == "clock64" else 32
+    body = f"""
+        .reg .b32 %r<3>; .reg .b64 %rd<5>; ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x;
+        mul.wide.u32 %rd2, %r1, 8; add.u64 %rd1, %rd1, %rd2;
+        mov.u{size} {"%rd3" if size == 64 else "%r2"}, %{register};
+        st.global.u{size} [%rd1], {"%rd3" if size == 64 else "%r2"}; ret;"""
+    runner = KernelRunner(ptx_text(body, ".param .u64 out"))
+    out = runner.put(np.zeros(64, np.uint64))
+    runner.launch("k", 64, 32, out, limits=Limits(hardware_seed=65_537))
+    assert len(set(runner.get(out, 64, np.uint64).tolist())) == (
+        1 if register == "clock_hi" else 64
+    )
+
+
 def test_some_threads_of_a_block_see_the_time_go_on() -> None:
     body = """
         .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
