@@ -98,12 +98,12 @@ def _texture(e: Emitter, i: Instruction) -> None:
         raise e.reject("a cubemap needs coordinates of type f32")
     values = _coordinates(e, coordinates, geometry, ptx_type)
     has_level, has_gradients = "level" in i.modifiers, "grad" in i.modifiers
-    if has_level + has_gradients and ptx_type != "f32":
-        raise e.reject("levels need coordinates of type f32")
+    if has_gradients and ptx_type != "f32":
+        raise e.reject("gradients need coordinates of type f32")
     if len(remaining) < has_level + 2 * has_gradients:
         raise e.reject("its level or gradients are missing")
     if has_level:
-        values.append(e.value(remaining.pop(0), "f32"))
+        values.append(e.value(remaining.pop(0), ptx_type))
     for _ in range(2 * has_gradients):
         values += _vector(e, remaining.pop(0), geometry, "f32")
     has_offset = bool(remaining)

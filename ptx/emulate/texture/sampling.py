@@ -383,12 +383,31 @@ def _sample_level(texture: TextureObject, fetch: Fetch, level: int) -> Words:
     return blended(texture, parts)
 
 
-def read(texture: TextureObject, numbers: tuple[Integers, ...], layer: Integers | None) -> Words:
+def read(
+    texture: TextureObject, numbers: tuple[Integers, ...], layer: Integers | None,
+    level: Integers | None,
+) -> Words:  # fmt: skip
     """(n, channels) uint32: texels by their numbers; zeros where there is none.
 
-    Address modes and filter do not matter.
+    `level`: of each thread; all threads read the finest one if it is None. Address modes and
+    filter do not matter.
     """
-    image = texture.levels[0]
+    if level is None or len(texture.levels) == 1:
+        return _read_level(texture, texture.levels[0], numbers, layer)
+    words = np.empty((len(level), texture.levels[0].channels), dtype=np.uint32)
+    for number in np.unique(level):
+        at_level = (level == number).nonzero()[0]
+        words[at_level] = _read_level(
+            texture, texture.levels[number], tuple(axis.take(at_level) for axis in numbers),
+            None if layer is None else layer.take(at_level),
+        )  # fmt: skip
+    return words
+
+
+def _read_level(
+    texture: TextureObject, image: TexelImage, numbers: tuple[Integers, ...],
+    layer: Integers | None,
+) -> Words:  # fmt: skip
     extents = (image.width, image.height or 1, image.depth or 1)
     inside = np.ones(numbers[0].shape, dtype=np.bool_)
     for number, extent in zip(numbers, extents, strict=False):

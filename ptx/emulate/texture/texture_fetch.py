@@ -64,6 +64,8 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
             check_live(threads, image, form.instruction, writes=False)
         _check(threads, form, texture)
         selected = spread if positions is None else [value.take(positions) for value in spread]
+        if form.by_number and form.has_level:
+            _check_levels(threads, form, texture, selected)
         fetched = _fetch(form, texture, selected)
         check_fetch(threads, form.instruction, texture, partial(_marks, form, selected), positions)
         words[rows_of(positions), : fetched.shape[1]] = fetched
@@ -104,6 +106,22 @@ def _check(threads: Fibre, form: TextureForm, texture: TextureObject) -> None:
         raise unsupported(threads, form.instruction, words)
 
 
+def _check_levels(
+    threads: Fibre, form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]
+) -> None:
+    """Reject levels that are not there, or that the texture's clamp or bias would change."""
+    levels = values[(form.geometry[0] == "a") + AXES[form.geometry]].view(np.int32)
+    least, most = int(levels.min()), int(levels.max())
+    last = len(texture.levels) - 1
+    words = ""
+    if not 0 <= least <= most <= last:
+        words = f"level {least if least < 0 else most} is read by integer coordinates"
+    elif last and (texture.mip_bias or not texture.min_level <= least <= most <= texture.max_level):
+        words = "a clamp or bias of levels is read by integer coordinates"
+    if words:
+        raise unsupported(threads, form.instruction, f"{words}; number of levels: {last + 1}")
+
+
 def _filters(form: TextureForm) -> bool:
     return not form.by_number and not form.component
 
@@ -125,8 +143,9 @@ def _fetch(form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]
 
     axes = AXES[form.geometry]
     layer = some(1, np.uint32)[0].astype(np.int64) if form.geometry[0] == "a" else None
-    coordinates = some(axes, np.int32 if form.by_number else np.float32)
-    level = some(1, np.float32)[0] if form.has_level else None
+    kind = np.int32 if form.by_number else np.float32
+    coordinates = some(axes, kind)
+    level = some(1, kind)[0] if form.has_level else None
     gradients = (some(axes, np.float32), some(axes, np.float32)) if form.has_gradients else None
     offsets = tuple(offset.astype(np.int64) for offset in some(len(remaining), np.int32))
     if not form.component:
@@ -136,7 +155,7 @@ def _fetch(form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]
         numbers = tuple(number.astype(np.int64) for number in coordinates)
         if offsets:
             numbers = tuple(a + b for a, b in zip(numbers, offsets, strict=True))
-        return read(texture, numbers, layer)
+        return read(texture, numbers, layer, level)
     face = None
     if form.geometry in ("cube", "acube"):
         face, *coordinates_2d = face_place(*coordinates)

@@ -70,6 +70,30 @@ def test_missing_channels_are_zero_and_integers_keep_their_bits() -> None:
     assert np.array_equal(found, expected)
 
 
+_SHAPES = {"1d": (8,), "2d": (4, 8), "3d": (4, 4, 8), "a1d": (3, 8), "a2d": (3, 4, 8)}
+
+
+@pytest.mark.parametrize("kind", ["2d", "3d", "a1d", "a2d"])
+def test_integer_coordinates_read_the_texel_of_a_level(kind: str) -> None:
+    shape, layered = _SHAPES[kind], kind[0] == "a"
+    axes = [slice(None)] * layered + [slice(None, None, 2)] * (len(shape) - layered)
+    finest = np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(*shape, 1)
+    levels = [np.ascontiguousarray(finest[tuple(axes)] * 1000 if k else finest) for k in range(2)]
+    rng = np.random.default_rng(5)
+    at = [rng.integers(0 if layered and not k else -1, n + 1, 300) for k, n in enumerate(shape)]
+    level = rng.integers(0, 2, 300)
+    order = {"2d": "I1,I0", "3d": "I2,I1,I0,I0", "a1d": "I0,I1", "a2d": "I0,I2,I1,I1"}[kind]
+    line = f"tex.level.{kind}.v4.u32.s32 D, [H, {{{order}}}], I3;"
+    rows = rows_of(*at, *[np.zeros(300, int)] * (3 - len(at)), level)
+    found = fetched(line, kind, levels, {"max_level": 1.0}, rows)[:, 0].view(np.float32)
+    expected = np.zeros(300)
+    for thread, place in enumerate(zip(*at, strict=True)):
+        image = levels[level[thread]]
+        if all(0 <= k < n for k, n in zip(place, image.shape, strict=False)):
+            expected[thread] = image[place][0]
+    assert found.tolist() == expected.tolist()
+
+
 def test_threads_may_read_different_textures() -> None:
     images = [np.full((2, 2, 1), value, np.float32) for value in (1, 2, 3)]
     text = kernel_text("add.u64 H, H, B2; " + WORDS_2D)
@@ -141,6 +165,22 @@ _MIPS: list[NDArray[Any]] = [np.zeros((4 >> k, 4 >> k, 1), np.float32) for k in 
             {"max_anisotropy": 8, "max_level": 2.0}, "anisotropic",
         ),
         (
+            "tex.level.2d.v4.u32.s32 D, [H, {I0,I1}], 3;", "2d", _MIPS, {"max_level": 2.0},
+            "level 3 is read by integer coordinates; number of levels: 3",
+        ),
+        (
+            "tex.level.2d.v4.u32.s32 D, [H, {I0,I1}], 1;", "2d", _MIPS[:1], {},
+            "number of levels: 1",
+        ),
+        (
+            "tex.level.2d.v4.u32.s32 D, [H, {I0,I1}], 1;", "2d", _MIPS, {"max_level": 0.5},
+            "a clamp or bias of levels",
+        ),
+        (
+            "tex.level.2d.v4.u32.s32 D, [H, {I0,I1}], 1;", "2d", _MIPS,
+            {"max_level": 2.0, "mip_bias": 1.0}, "a clamp or bias of levels",
+        ),
+        (
             "tex.grad.cube.v4.u32.f32 D, [H, {F0,F1,F2,F2}], {F0,F1,F2,F2}, {F0,F1,F2,F2};",
             "cube", [np.zeros((6, 4 >> k, 4 >> k, 1), "f4") for k in range(3)],
             {"max_level": 2.0}, "gradients of a cubemap",
@@ -170,6 +210,7 @@ def test_a_fetch_whose_result_is_not_known_stops_the_kernel(
         "tex.2dms.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%rd0, {%r0, %r1, %r2, %r2}];",
         "tex.cube.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%rd0, {%r0, %r1, %r2, %r2}];",
         "tex.level.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%rd0, {%f0, %f1}];",
+        "tex.level.cube.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%rd0, {%r0, %r1, %r2, %r2}], %r3;",
         "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%r0, {%f0, %f1}];",
         "txq.channel_order.b32 %r0, [%rd0];",
         "txq.num_mipmap_levels.b32 %r0, [%rd0];",
