@@ -2,6 +2,7 @@
 
 Its arguments are the library of `any_calls.c`, a folder, the way and the seed. The file `place` of
 the folder has the number of the running call, and `calls` the name and the arguments of each.
+With the library "none" it writes the file `plan` for `any_program.c`, and calls nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import mmap
 import os
 import random
 import re
+import struct
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from cudadrv.driver.functions import FunctionForm, forms
@@ -37,6 +40,9 @@ TAKE_FUNCTIONS = re.compile(
 TEXTS = ("cuGetErrorName", "cuGetErrorString")
 """Functions that write their results also after Python's end, unchecked, as the driver does."""
 FILLERS = (b"\0", b"\1", b"\xff")
+FIRST_PAGE = 1 << 36
+FIRST_HANDLE = 0xFACE0000 << 32
+Planned = tuple[str, str, list[int]]
 
 
 class Call(ctypes.Structure):
@@ -66,19 +72,12 @@ def handles(cuda: ctypes.CDLL) -> tuple[int, ...]:
 
 
 class Values:
-    """Values for parameters: numbers, handles, addresses that are mapped and not.
+    """Values for parameters: numbers, handles, addresses that are mapped and not."""
 
-    Attributes:
-        pages: what the mapped addresses are of; each page ends with zeros.
-    """
-
-    def __init__(self, seed: str, of_handles: tuple[int, ...]) -> None:
+    def __init__(self, seed: str, of_handles: Sequence[int], addresses: Sequence[int]) -> None:
         self._random = random.Random(seed)
         self._handles = of_handles
-        self.pages = [mmap.mmap(-1, 2 * PAGE) for _ in range(PAGES)]
-        for number, page in enumerate(self.pages):
-            page[:PAGE] = FILLERS[number % len(FILLERS)] * PAGE
-        self._addresses = [ctypes.addressof(ctypes.c_char.from_buffer(page)) for page in self.pages]
+        self._addresses = addresses
 
     def address(self) -> int:
         return self._random.choice(self._addresses)
@@ -92,14 +91,15 @@ class Values:
         return self._random.choice(self._random.choice(kinds))
 
 
-def calls_of(form: FunctionForm, name: str, values: Values) -> list[tuple[str, list[int]]]:
+def arguments_of(form: FunctionForm, name: str, values: Values) -> list[list[int]]:
+    """The arguments of each call of a function."""
     count = len(form.parameters)
     if TAKE_FUNCTIONS.search(name):
-        return [(name, [0] * count)]
+        return [[0] * count]
     same = (0, 1, 1 << 46, (1 << 64) - 1)
     made = [[each] * count for each in same] + [[values.address() for _ in range(count)]]
     made += [[values.value(word) for word in form.parameters] for _ in range(ROUNDS)]
-    return [(name, each) for each in made]
+    return made
 
 
 def libraries() -> list[tuple[str, tuple[FunctionForm, ...]]]:
@@ -115,39 +115,63 @@ def libraries() -> list[tuple[str, tuple[FunctionForm, ...]]]:
     ]
 
 
-def every_call(way: str, seed: str) -> tuple[ctypes.Array[Call], list[str], Values]:
-    """The calls of all functions, in an order of the seed, and their texts."""
+def plan(way: str, seed: str, values: Values, unchecked: Sequence[str]) -> list[Planned]:
+    """The calls of all functions, in an order of the seed: library, symbol and arguments.
+
+    `unchecked`: the ways of calls without an interpreter.
+    """
+    planned = [
+        (library, symbol, arguments)
+        for library, table in libraries()
+        for form in table
+        if way not in unchecked or form.symbol not in TEXTS
+        for symbol in filter(None, (form.symbol, form.per_thread))
+        for arguments in arguments_of(form, symbol, values)
+    ]
+    random.Random(seed).shuffle(planned)
+    texts = [f"{name} {[hex(each) for each in given]}" for _, name, given in planned]
+    Path("calls").write_text("\n".join(texts))
+    return planned
+
+
+def write_plan(way: str, seed: str) -> None:
+    """Write the plan of a program that maps the pages, and replaces numbers by handles."""
+    numbers = range(FIRST_HANDLE, FIRST_HANDLE + 7)
+    pages = range(FIRST_PAGE, FIRST_PAGE + 2 * PAGE * PAGES, 2 * PAGE)
+    values = Values(seed, numbers, pages)
+    with open("plan", "wb") as file:
+        for library, symbol, arguments in plan(way, seed, values, ("exit", "fork")):
+            given = (*arguments, *[0] * (MOST - len(arguments)))
+            file.write(struct.pack(f"24s56s{MOST}Q", library.encode(), symbol.encode(), *given))
+
+
+def every_call(way: str, seed: str) -> tuple[ctypes.Array[Call], list[mmap.mmap]]:
+    """The calls of a plan, and what the mapped addresses are of; each page ends with zeros."""
     loaded = {name: ctypes.CDLL(name) for name, _ in libraries()}
-    values = Values(seed, handles(loaded["libcuda.so.1"]))
+    pages = [mmap.mmap(-1, 2 * PAGE) for _ in range(PAGES)]
+    for number, page in enumerate(pages):
+        page[:PAGE] = FILLERS[number % len(FILLERS)] * PAGE
+    addresses = [ctypes.addressof(ctypes.c_char.from_buffer(page)) for page in pages]
+    values = Values(seed, handles(loaded["libcuda.so.1"]), addresses)
+    planned = plan(way, seed, values, ("exit", "finalizer"))
     assert loaded["libnvidia-ml.so.1"].nvmlInit_v2() == 0
-    listed = []
-    for library, table in libraries():
-        for form in table:
-            if way in ("exit", "finalizer") and form.symbol in TEXTS:
-                continue
-            for symbol in filter(None, (form.symbol, form.per_thread)):
-                address = ctypes.cast(getattr(loaded[library], symbol), ctypes.c_void_p).value
-                for name, arguments in calls_of(form, symbol, values):
-                    listed.append((name, address, arguments))
-    random.Random(seed).shuffle(listed)
-    calls = (Call * len(listed))()
-    for call, (_, address, arguments) in zip(calls, listed, strict=True):
-        call.called = address
-        for position, each in enumerate(arguments):
-            call.arguments[position] = each
-    return calls, [f"{name} {[hex(each) for each in given]}" for name, _, given in listed], values
+    calls = (Call * len(planned))()
+    for call, (library, symbol, arguments) in zip(calls, planned, strict=True):
+        call.called = ctypes.cast(getattr(loaded[library], symbol), ctypes.c_void_p).value
+        call.arguments[: len(arguments)] = arguments
+    return calls, pages
 
 
 def main(library: str, folder: str, way: str, seed: str) -> None:
     os.chdir(folder)
-    calls, texts, values = every_call(way, seed)
-    Path("calls").write_text("\n".join(texts))
+    if library == "none":
+        write_plan(way, seed)
+        return
+    calls, pages = every_call(way, seed)
     with open("place", "r+b") as file:
         place = mmap.mmap(file.fileno(), PAGE)
     at_place = ctypes.addressof(ctypes.c_char.from_buffer(place))
-    ctypes.pythonapi.Py_IncRef(
-        ctypes.py_object((calls, values.pages, place))
-    )  # beyond Python's end
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object((calls, pages, place)))  # beyond Python's end
     native = (ctypes.PyDLL if way == "locked" else ctypes.CDLL)(library)
     arguments = ctypes.byref(calls), ctypes.c_long(len(calls)), ctypes.c_void_p(at_place)
     now, call_all = (*arguments, ctypes.c_long(0)), native.call_all
@@ -160,6 +184,11 @@ def main(library: str, folder: str, way: str, seed: str) -> None:
         native.call_at_exit(*arguments)
     elif way == "finalizer":
         globals()["at_exit"] = AtExit()
+    elif way == "hosted":
+        cuda = ctypes.CDLL("libcuda.so.1")
+        stream = ctypes.c_void_p()
+        assert cuda.cuStreamCreate(ctypes.byref(stream), 1) == 0
+        assert native.call_in_host_function(*arguments, cuda.cuLaunchHostFunc, stream) == 0
     elif way == "fork":
         if os.fork():
             _, status = os.wait()

@@ -1,4 +1,5 @@
-/* Calls of C functions with any arguments: now, in a thread, or while the process ends. */
+/* Calls of C functions with any arguments: now, in a thread, in a host function of a stream, or
+   while the process ends. */
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,6 +37,15 @@ void call_all(struct call *calls, long count, volatile long *place, long in_thre
     run(0);
   else if (!pthread_create(&thread, 0, run, 0))
     pthread_join(thread, 0);
+}
+
+static void hosted(void *unused) { run(unused); }
+
+/* The calls, by cuLaunchHostFunc, which is `launch`. */
+long call_in_host_function(struct call *calls, long count, volatile long *place,
+                           long (*launch)(void *, void *, void *), void *stream) {
+  work.calls = calls, work.count = count, work.place = place;
+  return launch(stream, (void *)hosted, 0);
 }
 
 static void handler(void) {

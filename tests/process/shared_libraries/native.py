@@ -36,18 +36,29 @@ def in_threads(*threads, together=False, library=None):
 """Python that calls `native_calls.c`, whose library is `native`."""
 
 
-def compiled(folder: Path, source: str | Path) -> Path:
-    """The library of some source of C; without a compiler the test is skipped."""
+def _compile(source: Path, target: Path, *options: str) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs a compiler of C")
+    command = [compiler, *options, str(source), "-o", str(target), "-ldl", "-lpthread"]
+    subprocess.run(command, check=True)
+
+
+def compiled(folder: Path, source: str | Path) -> Path:
+    """The library of some source of C; without a compiler the test is skipped."""
     if isinstance(source, str):
         text, source = source, folder / "source.c"
         source.write_text(text)
     library = folder / f"{source.stem}.so"
-    command = [compiler, "-shared", "-fPIC", str(source), "-o", str(library), "-lpthread"]
-    subprocess.run(command, check=True)
+    _compile(source, library, "-shared", "-fPIC")
     return library
+
+
+def compiled_program(folder: Path, source: Path) -> Path:
+    """The program of a source of C; without a compiler the test is skipped."""
+    program = folder / source.stem
+    _compile(source, program)
+    return program
 
 
 def calling(folder: Path) -> str:
