@@ -251,6 +251,7 @@ REASONS: Final = {
     "and the arguments once, for all later launches. A launch with a grid and a block of two "
     "integers finds the former `LaunchConfig`.": (
         "launch prepared and run", "launcher bound", "launcher bound and run once",
+        "launch: cudadrv Kernel.launch, new config", "launch: cudadrv prepare",
     ),
     "`Stream.fill` and `empty_pitched`: Python converts and checks the value, and makes the "
     "view.": (
@@ -272,8 +273,40 @@ REASONS: Final = {
     "look-up in a dict.": ("kernel of a library",),
     "`ptx.compile` of a known source compares the options and the environment's settings with "
     "those of the former call, beside a dict whose key is ready.": ("image in memory",),
+    "Launches with arrays of an unknown library read the array interface each time, and query the "
+    "driver for the device of the memory where there are several.": (
+        "launch: cudadrv Launcher, foreign arrays",
+    ),
+    "Launches with arrays of CuPy, PyTorch and Numba: Python reads address and stream, and orders "
+    "both streams.": (
+        "foreign: cudadrv Launcher, CuPy arrays", "foreign: cudadrv Launcher, PyTorch tensors",
+        "foreign: cudadrv Launcher, Numba-CUDA arrays", "launch: cudadrv Launcher, CuPy arrays",
+        "launch: cudadrv Launcher, PyTorch tensors",
+    ),
+    "Small ordinary arrays are copied first, so that you may change them at once.": (
+        "copies: 4 KiB to the device, queued", "copies: 4 KiB to the device",
+    ),
+    "Ordinary arrays of 1 to 16 MiB: the host copies them to pinned memory, which takes longer "
+    "than the transfer itself.": (
+        "copies: 1 MiB to the device", "copies: 1 MiB to the host", "copies: 8 MiB to the device",
+        "copies: 8 MiB to the host", "copies: 16 MiB to the device", "copies: 16 MiB to the host",
+        "copies: 16 MiB strided, to the device",
+    ),
+    "The system maps the pages of a new host array at the first write to each.": (
+        "copies: 64 MiB to a new host array", "copies: 1 GiB to a new host array",
+    ),
+    "`Stream.empty` makes an object with shape and dtype, and its memory's order.": (
+        "allocation: 1 KiB, taken and given back",
+    ),
+    "Each of many copies checks both arrays and the order of their memory. `Stream.copy_batch` "
+    "saves most of that.": (
+        "batches: 1000 copies of 4 KiB", "batches: 1000 copies of 4 KiB, waited for",
+    ),
 }  # fmt: skip
-"""Why operations take more than 1.5 times the bare calls and 1 µs, on the null driver or a GPU."""
+"""Why rows take more than 1.5 times the bare calls and 1 µs, on the null driver or a GPU.
+
+A row of another group stands by the group and its case, or by the group and who measured it.
+"""
 EXCUSED: Final = """
     starts no work that a program repeats, but at its start or end
         Context.bind Context.bound Context.close Context.create Context.create_green

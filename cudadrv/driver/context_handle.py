@@ -131,7 +131,8 @@ class ContextHandle(Handle[CUcontext]):
         if code:
             doing = "querying the current context"
             raise failure(self._driver.api, code, "cuCtxGetCurrent", doing)
-        return int(now) == int(self.raw) if int(now) else not self._driver.has_ranges
+        current = int(now)
+        return current == int(self.raw) if current else not self._driver.has_ranges
 
     def mind_ranges(self) -> None:
         """From now on let copies in all contexts query which context is current."""

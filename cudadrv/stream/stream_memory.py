@@ -131,10 +131,10 @@ class StreamMemory(BaseStream):
         source = array if type(array) is np.ndarray else as_array(array)
         if order is not C_ORDER and is_fortran(order):
             return owning(self.to_device(source.T).T)
-        # A graph reads its array at each replay: it gets a copy of its own.
-        if self.capturing:
-            source = np.array(source, order="C")
         result = self.empty(source.shape, source.dtype)
+        # A graph reads its array at each replay: it gets a copy of its own.
+        if self._handle.capture is not None:
+            source = np.array(source, order="C")
         if source.base is not None and managed.is_managed(source):
             copy_of_host(self, result, source)
         else:
