@@ -108,20 +108,25 @@ def _shape(interface: Mapping[str, Any]) -> tuple[int, ...]:
 # Any: the entries of another library's dictionary.
 def _dtype(interface: Mapping[str, Any]) -> np.dtype[Any]:
     """Return the dtype of the elements, of structures with their fields if those are given."""
-    dtype: np.dtype[Any] = np.dtype(interface["typestr"])
+    text: object = interface["typestr"]
+    if not isinstance(text, str):  # None would be float64
+        raise TypeError(f"the typestr {text!r}")
+    dtype: np.dtype[Any] = np.dtype(text)
     fields = interface.get("descr") if dtype.kind == "V" else None
-    if not fields or fields == [("", interface["typestr"])]:
+    if not fields or fields == [("", text)]:
         return dtype
     structure: np.dtype[Any] = np.dtype(fields)
     if structure.itemsize != dtype.itemsize:
-        raise ValueError(f"descr {fields} for the typestr {interface['typestr']!r}")
+        raise ValueError(f"descr {fields} for the typestr {text!r}")
     return structure
 
 
 # Any: the entries of another library's dictionary.
 def _dtype_name(interface: Mapping[str, Any]) -> str:
-    text: str = interface["typestr"]
-    return dtype_name(_dtype(interface)) if "V" in text else name_of_typestr(text)
+    text: object = interface["typestr"]
+    if isinstance(text, str) and "V" not in text:
+        return name_of_typestr(text)
+    return dtype_name(_dtype(interface))
 
 
 def _is_dense(interface: Mapping[str, Any], strides: Iterable[Any]) -> bool:
