@@ -31,11 +31,13 @@ def test_the_model_has_what_is_synchronised_through_memory() -> None:
     everyone = list(range(64))
 
     def walk(*operations: Operation) -> Walk:
-        guards = [{each for each in everyone if one.guard.holds(*divmod(each, 32))}
-                  for one in operations]  # fmt: skip
-        return Walk(Kernel(geometry, operations), [
-            (number, sorted(threads)) for number, threads in enumerate(guards)
-        ])  # fmt: skip
+        guards = [
+            {each for each in everyone if one.guard.holds(*divmod(each, 32))} for one in operations
+        ]
+        return Walk(
+            Kernel(geometry, operations),
+            [(number, sorted(threads)) for number, threads in enumerate(guards)],
+        )
 
     right = walk(DATA, FLAG, TAKEN, READ)
     assert right.races == right.open == []

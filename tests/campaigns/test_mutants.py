@@ -73,9 +73,10 @@ def test_a_mutant_is_tested_in_a_copy_and_its_outcome_is_found_again(tmp_path: P
         assert path != ROOT / "cudadrv/memory/order.py"
         before = path.read_text()
         mutant = next(
-            each for each in mutants_of(testbed.root, ["cudadrv/memory/order.py"], 1)
+            each
+            for each in mutants_of(testbed.root, ["cudadrv/memory/order.py"], 1)
             if "follow" in each.change
-        )  # fmt: skip
+        )
         assert testbed.test("memory_order", mutant) is Outcome.KILLED
         assert path.read_text() == before
     results.add("memory_order", mutant, Outcome.KILLED)

@@ -90,22 +90,31 @@ def test_faults_of_clusters_and_of_copies_are_found_in_every_order(
             return launch(runner, *given, **{**options, "order": LaunchOrder("late")})
 
         monkeypatch.setattr(KernelRunner, "launch", in_order)
-    wrong = [f"{each.program.name}: {each.reports[:1]}" for each in judge(chosen, ["small"])
-             if not each.holds]  # fmt: skip
+    wrong = [
+        f"{each.program.name}: {each.reports[:1]}"
+        for each in judge(chosen, ["small"])
+        if not each.holds
+    ]
     assert wrong == []
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("bulk-copy.int.element.64.wait-for-a-copy-left-out",
-         "a wait for the phase of the mbarrier object"),
-        ("bulk-copy-back.int.element.64.wait-for-a-copy-left-out",
-         "a wait for the asynchronous copy"),
-        ("neighbours-in-a-cluster.int.element.64.barrier-left-out.first",
-         "a barrier of the cluster, such as cluster.sync()"),
+        (
+            "bulk-copy.int.element.64.wait-for-a-copy-left-out",
+            "a wait for the phase of the mbarrier object",
+        ),
+        (
+            "bulk-copy-back.int.element.64.wait-for-a-copy-left-out",
+            "a wait for the asynchronous copy",
+        ),
+        (
+            "neighbours-in-a-cluster.int.element.64.barrier-left-out.first",
+            "a barrier of the cluster, such as cluster.sync()",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_race_beside_the_threads_reports_what_to_wait_for(name: str, words: str) -> None:
     program = next(each for each in PROGRAMS if each.name == name)
     runner = KernelRunner(compiled([program]), 1 << 24)
@@ -113,9 +122,16 @@ def test_a_race_beside_the_threads_reports_what_to_wait_for(name: str, words: st
     flags = runner.put(np.zeros(2048, np.int32))
     found = Findings()
     runner.launch(
-        program.symbol, 4, 64, 253, a, a, flags, cluster=(program.cluster, 1, 1),
+        program.symbol,
+        4,
+        64,
+        253,
+        a,
+        a,
+        flags,
+        cluster=(program.cluster, 1, 1),
         limits=Limits(checks={"race"}, findings=found),
-    )  # fmt: skip
+    )
     told = [each for each in found.found if not each.benign]
     assert any(words in each.missing for each in told)
     for each in told:  # the threads are those that issued the copies

@@ -20,9 +20,15 @@ def campaign(*arguments: str) -> tuple[int, str]:
     """Run the command in a process of its own, which a deadlock can end: status and output."""
     environment = {**os.environ, "CUDADRV_DRIVER": "emulator:2"}
     done = subprocess.run(
-        [sys.executable, "-m", "campaigns", *arguments], cwd=ROOT, env=environment,
-        capture_output=True, text=True, errors="replace", timeout=280, check=False,
-    )  # fmt: skip  # the linker prints names that are no text
+        [sys.executable, "-m", "campaigns", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=280,
+        check=False,
+    )  # the linker prints names that are no text
     return done.returncode, done.stdout[-6000:] + done.stderr[-6000:]
 
 

@@ -61,7 +61,7 @@ NO_RACE = f"========= COMPUTE-SANITIZER\n{ALL_RAN}\n" + (
         (NO_RACE, 0, ""),
     ],
     ids=["memcheck", "racecheck", "synccheck", "clean", "no race"],
-)  # fmt: skip
+)
 def test_findings_are_counted_by_the_summary(output: str, findings: int, first: str) -> None:
     report = read(output, ended=True)
     assert (report.findings, report.first, report.trouble) == (findings, first, "")
@@ -101,10 +101,14 @@ def test_the_table_has_which_tool_found_what_by_class_of_fault() -> None:
         return Judged(right if is_right else faulty, own, {"racecheck": theirs})
 
     every = [
-        judged(False, {"race": "…"}, found), judged(False, {"race": "…"}, clean),
-        judged(False, {}, found), judged(False, {}, clean), judged(True, {}, clean),
-        judged(True, {}, found), judged(True, {"race, may be meant so": "…"}, clean),
-    ]  # fmt: skip
+        judged(False, {"race": "…"}, found),
+        judged(False, {"race": "…"}, clean),
+        judged(False, {}, found),
+        judged(False, {}, clean),
+        judged(True, {}, clean),
+        judged(True, {}, found),
+        judged(True, {"race, may be meant so": "…"}, clean),
+    ]
     sides = ["both", "only ours", "only theirs", "neither", "neither", "only theirs", "neither"]
     assert [side(each) for each in every] == sides
     rows = {line[:32].strip(): line[32:].split() for line in table(every).splitlines()[1:]}
