@@ -82,9 +82,14 @@ class Page:
 
     def _run_command(self, command: Command) -> str:
         done = subprocess.run(
-            command.words, env=os.environ | _ENVIRONMENT | command.environment,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            command.words,
+            env=os.environ | _ENVIRONMENT | command.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         place = f"{self.path}:{command.line}: {command.words}"
         assert (done.returncode != 0) == command.fails, f"{place}\n{done.stdout}"
         return done.stdout

@@ -63,8 +63,12 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text()
     return [
         Block(
-            match["language"], match["text"], match["mark"] or "",
-            text.count("\n", 0, match.start("text")) + 1, match.start("text"), match.end("text"),
+            match["language"],
+            match["text"],
+            match["mark"] or "",
+            text.count("\n", 0, match.start("text")) + 1,
+            match.start("text"),
+            match.end("text"),
         )
         for match in _BLOCK.finditer(text)
-    ]  # fmt: skip
+    ]
