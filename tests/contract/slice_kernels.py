@@ -97,9 +97,12 @@ class Slices:
 
 
 def brought(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, tensor_map: TensorMap, start: Sequence[int],
+    stream: cudadrv.Stream,
+    kernels: cudadrv.Module,
+    tensor_map: TensorMap,
+    start: Sequence[int],
     offsets: Sequence[int] | None = None,
-) -> NDArray[np.uint8]:  # fmt: skip
+) -> NDArray[np.uint8]:
     """Shared memory by 16 bytes behind a copy of a box, and that no more than the box came.
 
     `offsets`: of images; None: the box is a tile.
@@ -117,9 +120,12 @@ def brought(
 
 
 def put(
-    stream: cudadrv.Stream, kernel: cudadrv.Kernel, tensor_map: TensorMap,
-    given: NDArray[np.generic], start: Sequence[int],
-) -> None:  # fmt: skip
+    stream: cudadrv.Stream,
+    kernel: cudadrv.Kernel,
+    tensor_map: TensorMap,
+    given: NDArray[np.generic],
+    start: Sequence[int],
+) -> None:
     """Write shared memory, which holds what is given, to a box, or add it there."""
     config = LaunchConfig(1, 64, shared_bytes=given.nbytes)
     box = stream.to_device(given.view(np.uint8))

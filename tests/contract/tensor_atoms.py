@@ -14,11 +14,13 @@ from .tensor_kernels import BOXES
 # PTX ISA, "Swizzling Modes": which 16 bytes of a row of 128 lie where; the rows repeat.
 TABLES = {
     "BYTES_128_ATOM_32": (
-        (0, 1, 2, 3, 4, 5, 6, 7), (2, 3, 0, 1, 6, 7, 4, 5), (4, 5, 6, 7, 0, 1, 2, 3),
+        (0, 1, 2, 3, 4, 5, 6, 7),
+        (2, 3, 0, 1, 6, 7, 4, 5),
+        (4, 5, 6, 7, 0, 1, 2, 3),
         (6, 7, 4, 5, 2, 3, 0, 1),
     ),
     "BYTES_128_ATOM_64": ((0, 1, 2, 3, 4, 5, 6, 7), (4, 5, 6, 7, 0, 1, 2, 3)),
-}  # fmt: skip
+}
 
 
 def require_atoms_in_place(context: cudadrv.Context, name: str) -> None:

@@ -213,9 +213,13 @@ def needs_tensor_maps(context: cudadrv.Context) -> None:
 
 
 def dumped(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, tensor_map: TensorMap, x: int, y: int,
+    stream: cudadrv.Stream,
+    kernels: cudadrv.Module,
+    tensor_map: TensorMap,
+    x: int,
+    y: int,
     total: int,
-) -> NDArray[np.uint8]:  # fmt: skip
+) -> NDArray[np.uint8]:
     """Shared memory behind a copy of one box."""
     out = stream.empty(total, np.uint8)
     config = LaunchConfig(1, 64, shared_bytes=total + BARRIER)

@@ -102,9 +102,13 @@ WAIT_FOR_ALL = "wait(&done, 0);"
 
 
 def require_exact_product(
-    context: cudadrv.Context, stream: cudadrv.Stream, target: str, *, without: str = "",
+    context: cudadrv.Context,
+    stream: cudadrv.Stream,
+    target: str,
+    *,
+    without: str = "",
     launches: int = 3,
-) -> None:  # fmt: skip
+) -> None:
     """Whether a product has the bits of exact arithmetic; `without` is left away of its source."""
     assert without in _SOURCE
     rng = np.random.default_rng(5)

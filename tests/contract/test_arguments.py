@@ -203,9 +203,11 @@ def test_a_small_float_is_rounded_to_the_type_of_the_parameter(
     ml_dtypes = pytest.importorskip("ml_dtypes")
     module = compile_module(context, SMALL)
     types = {
-        "h": np.float16, "b": ml_dtypes.bfloat16, "e": ml_dtypes.float8_e4m3fn,
+        "h": np.float16,
+        "b": ml_dtypes.bfloat16,
+        "e": ml_dtypes.float8_e4m3fn,
         "f": ml_dtypes.float8_e5m2,
-    }  # fmt: skip
+    }
     numbers = (
         1.5,
         -0.0,

@@ -351,13 +351,21 @@ def test_strided_device_arrays_are_copied(stream: Stream) -> None:
         stream.zeros(12, np.int16),
     ]
     sources: list[Any] = [
-        whole[:, :, 3:7], whole[:, :, 2].T, whole[::2, 1, :], small.reshape((3, 4)),
-        small[2:7][::-1], small,
-    ]  # fmt: skip
+        whole[:, :, 3:7],
+        whole[:, :, 2].T,
+        whole[::2, 1, :],
+        small.reshape((3, 4)),
+        small[2:7][::-1],
+        small,
+    ]
     expected = [
-        given[:, :, 3:7], given[:, :, 2].T, given[::2, 1, :],
-        np.arange(12).reshape(3, 4), np.arange(12)[2:7][::-1], np.arange(12),
-    ]  # fmt: skip
+        given[:, :, 3:7],
+        given[:, :, 2].T,
+        given[::2, 1, :],
+        np.arange(12).reshape(3, 4),
+        np.arange(12)[2:7][::-1],
+        np.arange(12),
+    ]
     stream.copy_batch(zip(targets, sources, strict=True))
     assert same(stream, targets, expected)
 

@@ -58,9 +58,15 @@ def assert_near(found: Array, expected: Array, dtype: str) -> None:
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
 def test_gemm_is_the_row_major_product(
-    stream: cudadrv.Stream, algebra: LinearAlgebra, dtype: str, m: int, k: int, n: int,
-    transpose_a: bool, transpose_b: bool,
-) -> None:  # fmt: skip
+    stream: cudadrv.Stream,
+    algebra: LinearAlgebra,
+    dtype: str,
+    m: int,
+    k: int,
+    n: int,
+    transpose_a: bool,
+    transpose_b: bool,
+) -> None:
     a = random((k, m) if transpose_a else (m, k), dtype, 1)
     b = random((n, k) if transpose_b else (k, n), dtype, 2)
     c = random((m, n), dtype, 3)
@@ -71,9 +77,14 @@ def test_gemm_is_the_row_major_product(
     assert_near(stream.to_host(out), product, dtype)
     out = stream.to_device(c)
     algebra.gemm(
-        stream.to_device(a), stream.to_device(b), out,
-        alpha=-0.5, beta=2.0, transpose_a=transpose_a, transpose_b=transpose_b,
-    )  # fmt: skip
+        stream.to_device(a),
+        stream.to_device(b),
+        out,
+        alpha=-0.5,
+        beta=2.0,
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+    )
     assert_near(stream.to_host(out), -0.5 * product + 2 * c, dtype)
 
 

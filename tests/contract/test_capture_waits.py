@@ -132,9 +132,11 @@ def test_a_wait_raises_at_its_limit_and_names_the_capturing_thread_and_the_remed
             add.launch(stream, ONE, theirs, 1)
         graph.instantiate().launch(stream)
         expected = (
-            f"thread {threading.current_thread().name!r} captures", "not ended within 0.02 s",
-            "after the capture", "larger wait_limit_s",
-        )  # fmt: skip
+            f"thread {threading.current_thread().name!r} captures",
+            "not ended within 0.02 s",
+            "after the capture",
+            "larger wait_limit_s",
+        )
         if not outcomes or not all(words in text for text in outcomes for words in expected):
             problems.append(f"{way.__name__}: {outcomes}")
         if not (stream.to_host(theirs) == 2).all() or stream.to_host(mine).any():

@@ -146,9 +146,10 @@ def _restore_on_its_devices(process: ProcessCheckpoint) -> None:
     # cuda-bindings of CUDA 12, and 13.3.0
     older = not hasattr(getattr(driver, "CUcheckpointRestoreArgs", None), "gpuPairs")
     error, text = (
-        (UnsupportedError, "devices needs cuda-bindings >=13.0,!=13.3.0") if older
+        (UnsupportedError, "devices needs cuda-bindings >=13.0,!=13.3.0")
+        if older
         else (NotSupportedError, "on its own devices alone")
-    )  # fmt: skip
+    )
     with pytest.raises(error, match=text):
         process.restore({uuid: UUID(int=2)})
     process.restore(None if older else {uuid: uuid})

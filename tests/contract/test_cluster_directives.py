@@ -58,7 +58,7 @@ LAUNCHES: list[tuple[str, Extents, Extents | None, list[int] | type[CudaError]]]
     (".maxclusterrank 2", (8, 1, 1), None, [8, 1, 1, 8, 1]),
     (".maxclusterrank 2", (8, 1, 1), (2, 1, 1), [8, 1, 1, 8, 2]),
     (".maxclusterrank 2", (8, 1, 1), (4, 1, 1), InvalidClusterSizeError),
-]  # fmt: skip
+]
 # Nodes of graphs that differ from that: they have clusters of one block.
 NODES: dict[object, list[int]] = {(".explicitcluster", (4, 1, 1), None): [4, 1, 1, 4, 1]}
 REJECTED = (
@@ -97,8 +97,11 @@ def _node(stream: Stream, kernel: Kernel, config: LaunchConfig, out: Out) -> Non
 
 
 PATHS: tuple[Callable[[Stream, Kernel, LaunchConfig, Out], None], ...] = (
-    _launch, _prepare, _capture, _node,
-)  # fmt: skip
+    _launch,
+    _prepare,
+    _capture,
+    _node,
+)
 
 
 @pytest.mark.slow

@@ -59,9 +59,7 @@ TAKEN = {
 }
 # Bytes, structures and vectors of integers may be anything.
 ANYTHING = {"S3", "V16", "f4,i4"}
-TAKES_ALL = (
-    "bytes", "chars", "nothing", "pairs", "pointers", "triples", "of<unsigned char>",
-)  # fmt: skip
+TAKES_ALL = ("bytes", "chars", "nothing", "pairs", "pointers", "triples", "of<unsigned char>")
 
 
 @pytest.fixture(scope="module")

@@ -108,9 +108,13 @@ def test_an_array_of_one_element_is_not_mistaken_for_its_address(stream: cudadrv
 def test_a_slice_of_nothing_is_an_array_of_no_elements(stream: cudadrv.Stream) -> None:
     array = stream.to_device(np.arange(12).reshape(4, 3))
     for key, shape in (
-        ((slice(4, 4), 2), (0,)), ((slice(4, None), slice(1, 3)), (0, 2)), (slice(9, 9), (0, 3)),
-        ((slice(None), slice(3, 3)), (4, 0)), (slice(3, 1), (0, 3)), ((3, slice(3, None)), (0,)),
-    ):  # fmt: skip
+        ((slice(4, 4), 2), (0,)),
+        ((slice(4, None), slice(1, 3)), (0, 2)),
+        (slice(9, 9), (0, 3)),
+        ((slice(None), slice(3, 3)), (4, 0)),
+        (slice(3, 1), (0, 3)),
+        ((3, slice(3, None)), (0,)),
+    ):
         part = array[key]
         assert part.shape == shape
         assert stream.to_host(part).shape == shape

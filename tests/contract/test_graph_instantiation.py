@@ -92,9 +92,11 @@ def test_a_node_that_kernels_update_has_a_handle_and_binds_its_graph(
     assert other.make_updatable() != handle
     executable = graph.instantiate(upload=stream)
     rejected: dict[str, Callable[[], object]] = {
-        "cloned": graph.clone, "instantiated again": graph.instantiate, "removed": node.remove,
+        "cloned": graph.clone,
+        "instantiated again": graph.instantiate,
+        "removed": node.remove,
         "updated": lambda: executable.update(graph),
-    }  # fmt: skip
+    }
     codes = {}
     for name, use in rejected.items():
         try:

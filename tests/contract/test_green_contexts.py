@@ -171,10 +171,14 @@ def test_an_older_driver_rejects_workqueues_with_its_version() -> None:
 def test_wrong_workqueues_are_rejected(context: Context, whole: SmResource) -> None:
     device, wrong = context.device, []
     for given in (
-        {"concurrency_limit": 0}, {"concurrency_limit": 2**32}, {"concurrency_limit": 1.5},
-        {"concurrency_limit": True}, {"concurrency_limit": 1, "sharing": "balance"},
-        {"concurrency_limit": 1, "sharing": 1}, {"concurrency_limit": 1, "device": 0},
-    ):  # fmt: skip
+        {"concurrency_limit": 0},
+        {"concurrency_limit": 2**32},
+        {"concurrency_limit": 1.5},
+        {"concurrency_limit": True},
+        {"concurrency_limit": 1, "sharing": "balance"},
+        {"concurrency_limit": 1, "sharing": 1},
+        {"concurrency_limit": 1, "device": 0},
+    ):
         try:
             WorkqueueResource(**{"device": device, **given})  # type: ignore[arg-type]  # the mistake
         except (ArgumentTypeError, ArgumentValueError):

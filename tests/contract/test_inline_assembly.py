@@ -80,9 +80,12 @@ def test_a_product_accepts_its_words_in_any_order(
     turned = b.T.copy().view(np.uint32).reshape(32).copy()
     out = stream.empty((32, 4), "f4")
     module.kernel("product").launch(
-        stream, cudadrv.LaunchConfig(1, 32), stream.to_device(fragments), stream.to_device(turned),
+        stream,
+        cudadrv.LaunchConfig(1, 32),
+        stream.to_device(fragments),
+        stream.to_device(turned),
         out,
-    )  # fmt: skip
+    )
     found = stream.to_host(out).reshape(32, 2, 2).transpose(1, 0, 2).reshape(16, 8)
     assert np.array_equal(found, a.astype(np.float32) @ b.astype(np.float32))
 

@@ -69,24 +69,29 @@ def values() -> Iterator[tuple[str, Row]]:
     yield "LaunchConfig.shared_bytes", (8, lambda n: cudadrv.LaunchConfig(1, 1, n).shared_bytes)
     sizes = {each.name: 32 for each in fields(cudadrv.driver.GpuDeviceInfo) if each.type == "int"}
     info = {
-        **dict.fromkeys(("ecc_enabled", "integrated", "mig_mode"), False), "name": "a device",
-        "capability": cudadrv.driver.GpuCapability.from_compute_capability(9, 0), **sizes,
-    }  # fmt: skip
+        **dict.fromkeys(("ecc_enabled", "integrated", "mig_mode"), False),
+        "name": "a device",
+        "capability": cudadrv.driver.GpuCapability.from_compute_capability(9, 0),
+        **sizes,
+    }
     for name in sizes:
         yield f"GpuDeviceInfo.{name}", (32, _field(cudadrv.driver.GpuDeviceInfo, name, **info))
     for name in ("items", "redone", "retried"):
         yield f"TilePolicy.{name}", (2, _field(cudadrv.cluster.TilePolicy, name))
     attribute = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_PITCH
-    yield "EmulatedDevice.attributes", (
-        2, lambda n: emulator.EmulatedDevice(attributes={attribute: n}).attributes,
-    )  # fmt: skip
-    yield "EmulatedDevice.compute_capability", (
-        9, lambda n: emulator.EmulatedDevice(compute_capability=(n, 0)).compute_capability,
-    )  # fmt: skip
+    yield (
+        "EmulatedDevice.attributes",
+        (2, lambda n: emulator.EmulatedDevice(attributes={attribute: n}).attributes),
+    )
+    yield (
+        "EmulatedDevice.compute_capability",
+        (9, lambda n: emulator.EmulatedDevice(compute_capability=(n, 0)).compute_capability),
+    )
     yield "Emulator.devices", (2, lambda n: emulator.Emulator(n).cuDeviceGetCount()[1])
-    yield "Emulator.driver_version", (
-        13, lambda n: emulator.Emulator(driver_version=(n, 0)).cuDriverGetVersion(),
-    )  # fmt: skip
+    yield (
+        "Emulator.driver_version",
+        (13, lambda n: emulator.Emulator(driver_version=(n, 0)).cuDriverGetVersion()),
+    )
     yield "Emulator.seed", (7, lambda n: emulator.Emulator(order="random", seed=n).order)
     yield "ImageCache.max_bytes", (0, lambda n: ptx.ImageCache(max_bytes=n))
     yield "ImageCache.memory_bytes", (0, lambda n: ptx.ImageCache(max_bytes=0, memory_bytes=n))

@@ -72,18 +72,33 @@ IMAGES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("nbytes", "swizzle", "lower", "upper", "steps", "offsets", "start", "pixels"),
-    IMAGES.values(), ids=IMAGES,
-)  # fmt: skip
+    IMAGES.values(),
+    ids=IMAGES,
+)
 def test_pixels_under_a_filter_are_those_of_other_images_in_one_slice(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, nbytes: int, swizzle: TensorSwizzle,
-    lower: Point, upper: Point, steps: Point, offsets: Point, start: Point, pixels: int,
-) -> None:  # fmt: skip
+    stream: cudadrv.Stream,
+    kernels: cudadrv.Module,
+    nbytes: int,
+    swizzle: TensorSwizzle,
+    lower: Point,
+    upper: Point,
+    steps: Point,
+    offsets: Point,
+    start: Point,
+    pixels: int,
+) -> None:
     shape = SHAPES[len(start)]
     slices = Slices(nbytes, "u2", shape)
     tensor_map = TensorMap.im2col(
-        slices.array(stream), lower[::-1], upper[::-1], nbytes // 2, pixels, swizzle=swizzle,
-        element_strides=(1, 1, *steps[::-1], 1), interleave=TensorInterleave[f"BYTES_{nbytes}"],
-    )  # fmt: skip
+        slices.array(stream),
+        lower[::-1],
+        upper[::-1],
+        nbytes // 2,
+        pixels,
+        swizzle=swizzle,
+        element_strides=(1, 1, *steps[::-1], 1),
+        interleave=TensorInterleave[f"BYTES_{nbytes}"],
+    )
     wanted = np.zeros((pixels, nbytes), np.uint8)
     walk = walked(shape, lower, upper, steps, offsets, start, pixels)
     for row, index in zip(wanted, walk, strict=True):
@@ -117,10 +132,14 @@ def rounded(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return (words + 0xFFF + (words >> 13 & 1)) & np.uint32(0xFFFFE000)
 
 
-@pytest.mark.parametrize(("element", "fill", "x"), [
-    ("FLOAT32", TensorFill.NAN, 4), ("TFLOAT32", TensorFill.ZERO, 0),
-    ("FLOAT32_FTZ", TensorFill.ZERO, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("element", "fill", "x"),
+    [
+        ("FLOAT32", TensorFill.NAN, 4),
+        ("TFLOAT32", TensorFill.ZERO, 0),
+        ("FLOAT32_FTZ", TensorFill.ZERO, 0),
+    ],
+)
 def test_slices_of_float32_are_filled_and_rounded_as_others(
     stream: cudadrv.Stream, kernels: cudadrv.Module, element: str, fill: TensorFill, x: int
 ) -> None:
@@ -130,9 +149,12 @@ def test_slices_of_float32_are_filled_and_rounded_as_others(
     assert (words[:, 3, :8] << 1 < 1 << 24).any()  # subnormal
     array = stream.to_device(words.view(np.float32))[:, :, :8]
     tensor_map = TensorMap(
-        array, (5, 1, 8, 4), element=TensorElement[element], fill=fill,
+        array,
+        (5, 1, 8, 4),
+        element=TensorElement[element],
+        fill=fill,
         interleave=TensorInterleave.BYTES_16,
-    )  # fmt: skip
+    )
     wanted = np.full((5, 8, 4), 0x7FF77FF7 if fill else 0, np.uint32)
     wanted[:, : 8 - x] = words[:, 3, x:8]
     wanted = rounded(wanted) if element == "TFLOAT32" else wanted
@@ -140,23 +162,34 @@ def test_slices_of_float32_are_filled_and_rounded_as_others(
     assert found.tolist() == wanted.reshape(-1).tolist()
 
 
-@pytest.mark.parametrize(("kernel", "dtype", "nbytes", "start"), [
-    ("add", "f4", 16, (1, 2, 0)), ("add", "u4", 32, (1, 2, 0)), ("store", "u2", 32, (1, 2, 0)),
-    ("store", "u2", 32, (3, 36, 4)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "nbytes", "start"),
+    [
+        ("add", "f4", 16, (1, 2, 0)),
+        ("add", "u4", 32, (1, 2, 0)),
+        ("store", "u2", 32, (1, 2, 0)),
+        ("store", "u2", 32, (3, 36, 4)),
+    ],
+)
 def test_sums_and_stores_of_slices_leave_out_what_is_outside(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, kernel: str, dtype: str, nbytes: int,
+    stream: cudadrv.Stream,
+    kernels: cudadrv.Module,
+    kernel: str,
+    dtype: str,
+    nbytes: int,
     start: Point,
-) -> None:  # fmt: skip
+) -> None:
     channels, (x, y, z) = nbytes // np.dtype(dtype).itemsize, start
     rng = np.random.default_rng(1)
     before = rng.integers(1, 99, (5, 40, 11, channels)).astype(dtype)
     given = rng.integers(1, 60, (2, 8, channels)).astype(dtype)
     array, swizzle = stream.to_device(before), BY_32 if nbytes == 32 else NONE
     tensor_map = TensorMap(
-        array[:, :, :8], (2, 1, 8, channels), swizzle=swizzle,
+        array[:, :, :8],
+        (2, 1, 8, channels),
+        swizzle=swizzle,
         interleave=TensorInterleave[f"BYTES_{nbytes}"],
-    )  # fmt: skip
+    )
     box = swizzled(given.view(np.uint8).reshape(-1, PIECE), swizzle)
     put(stream, kernels.kernel(kernel), tensor_map, box, start)
     wanted = before.copy()

@@ -112,31 +112,46 @@ STEPS = [
     ((1, 3), (1, 0, 0), "1 4 7 1161 1164 1167"),
 ]
 IM2COL = [
-    (8, (0, 0, 0, 0), "0..7"), (16, (0, 0, 0, 0), "0..7 29..36"), (9, (0, 1, 0, 0), "29..36 58"),
-    (8, (1, 0, 0, 0), "1..7 29"), (8, (0, 0, 1, 0), "174..181"), (8, (0, 0, 0, 1), "3480..3487"),
-]  # fmt: skip
+    (8, (0, 0, 0, 0), "0..7"),
+    (16, (0, 0, 0, 0), "0..7 29..36"),
+    (9, (0, 1, 0, 0), "29..36 58"),
+    (8, (1, 0, 0, 0), "1..7 29"),
+    (8, (0, 0, 1, 0), "174..181"),
+    (8, (0, 0, 0, 1), "3480..3487"),
+]
 
 
 def map_of(
-    array: AnyArray, box: tuple[int, ...], interleave: str, swizzle: str,
+    array: AnyArray,
+    box: tuple[int, ...],
+    interleave: str,
+    swizzle: str,
     steps: tuple[int, int] = (1, 1),
-) -> TensorMap:  # fmt: skip
+) -> TensorMap:
     """Of a box and steps that do not name the axis of slices nor their channels."""
     first, *others = box
     strides = (steps[0], *(1,) * (array.ndim - 3), steps[1], 1)
     return TensorMap(
-        array, (first, 1, *others, array.shape[-1]), element_strides=strides,
-        interleave=TensorInterleave[interleave], swizzle=TensorSwizzle[swizzle],
-    )  # fmt: skip
+        array,
+        (first, 1, *others, array.shape[-1]),
+        element_strides=strides,
+        interleave=TensorInterleave[interleave],
+        swizzle=TensorSwizzle[swizzle],
+    )
 
 
 @pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize(("dtype", "shape", "box", "start", "text"), BY_16)
 def test_slices_of_16_bytes_lie_side_by_side_along_the_last_axis_of_pixels(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, dtype: str, shape: tuple[int, ...],
-    box: tuple[int, ...], start: tuple[int, ...], text: str,
-) -> None:  # fmt: skip
+    stream: cudadrv.Stream,
+    kernels: cudadrv.Module,
+    dtype: str,
+    shape: tuple[int, ...],
+    box: tuple[int, ...],
+    start: tuple[int, ...],
+    text: str,
+) -> None:
     slices = Slices(16, dtype, shape)
     tensor_map = map_of(slices.array(stream), box, "BYTES_16", "NONE")
     found = brought(stream, kernels, tensor_map, start)
@@ -145,9 +160,14 @@ def test_slices_of_16_bytes_lie_side_by_side_along_the_last_axis_of_pixels(
 
 @pytest.mark.parametrize(("dtype", "shape", "box", "start", "text"), BY_32)
 def test_slices_of_32_bytes_have_halves_that_the_swizzle_exchanges(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, dtype: str, shape: tuple[int, ...],
-    box: tuple[int, ...], start: tuple[int, ...], text: str,
-) -> None:  # fmt: skip
+    stream: cudadrv.Stream,
+    kernels: cudadrv.Module,
+    dtype: str,
+    shape: tuple[int, ...],
+    box: tuple[int, ...],
+    start: tuple[int, ...],
+    text: str,
+) -> None:
     slices = Slices(32, dtype, shape)
     tensor_map = map_of(slices.array(stream), box, "BYTES_32", "BYTES_32")
     found = brought(stream, kernels, tensor_map, start)
@@ -156,9 +176,12 @@ def test_slices_of_32_bytes_have_halves_that_the_swizzle_exchanges(
 
 @pytest.mark.parametrize(("steps", "start", "text"), STEPS)
 def test_steps_leave_out_slices_along_all_other_axes_than_theirs(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, steps: tuple[int, int],
-    start: tuple[int, ...], text: str,
-) -> None:  # fmt: skip
+    stream: cudadrv.Stream,
+    kernels: cudadrv.Module,
+    steps: tuple[int, int],
+    start: tuple[int, ...],
+    text: str,
+) -> None:
     slices = Slices(16, "u2", THREE)
     tensor_map = map_of(slices.array(stream), (2, 8), "BYTES_16", "NONE", steps)
     found = brought(stream, kernels, tensor_map, start)
@@ -189,10 +212,15 @@ def test_positions_of_images_go_along_rows_of_slices(
     assert np.array_equal(found, expected(slices, text))
 
 
-@pytest.mark.parametrize(("start", "text", "source"), [
-    ((0, 0, 0), "0..7 1160..1167", "0..15"), ((1, 1, 0), "30..36 1190..1196", "0..6 8..14"),
-    ((3, 36, 4), "5687..5691", "0..4"), ((0, 40, 0), "", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("start", "text", "source"),
+    [
+        ((0, 0, 0), "0..7 1160..1167", "0..15"),
+        ((1, 1, 0), "30..36 1190..1196", "0..6 8..14"),
+        ((3, 36, 4), "5687..5691", "0..4"),
+        ((0, 40, 0), "", ""),
+    ],
+)
 def test_slices_are_written_where_the_box_is_within_the_tensor(
     stream: cudadrv.Stream, kernels: cudadrv.Module, start: tuple[int, ...], text: str, source: str
 ) -> None:
@@ -233,14 +261,18 @@ REFUSED = [
     ((5, 40, 8, 8), (2, 1, 8, 8), {"element_strides": (1, 2, 1, 1)}, "ignores that of slices"),
     ((5, 40, 8, 8), (2, 1, 8, 8), {"element_strides": (1, 1, 1, 2)}, "that of the last axis"),
     ((5, 40, 8, 8), (2, 1, 8, 8), {"interleave": TensorInterleave.BYTES_32}, "goes with"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("shape", "box", "options", "words"), REFUSED)
 def test_arrays_and_boxes_that_are_not_of_slices_are_rejected(
-    context: cudadrv.Context, stream: cudadrv.Stream, shape: tuple[int, ...], box: tuple[int, ...],
-    options: dict[str, object], words: str,
-) -> None:  # fmt: skip
+    context: cudadrv.Context,
+    stream: cudadrv.Stream,
+    shape: tuple[int, ...],
+    box: tuple[int, ...],
+    options: dict[str, object],
+    words: str,
+) -> None:
     needs_tensor_maps(context)
     given = {"interleave": TensorInterleave.BYTES_16} | options
     with pytest.raises(TensorMapError, match=words):

@@ -245,9 +245,14 @@ def test_an_instance_that_one_source_declares_needs_no_label(context: cudadrv.Co
 
 def test_wrong_arguments_are_rejected_when_they_are_given(context: cudadrv.Context) -> None:
     wrong: list[tuple[Any, ...]] = [
-        (None,), ("text",), ({"a": None},), ({"a": 3},), ({3: SCALE},), ({"a": lambda x: x},),
+        (None,),
+        ("text",),
+        ({"a": None},),
+        ({"a": 3},),
+        ({3: SCALE},),
+        ({"a": lambda x: x},),
         ({"a": SCALE}, "-O3"),
-    ]  # fmt: skip
+    ]
     for arguments in wrong:
         with pytest.raises(ArgumentTypeError):
             KernelLibrary(*arguments)

@@ -220,13 +220,23 @@ NEWER: Final = [
     Newer(name, value, since, number, field, native)
     for name, since, number, field, values in (
         ("nvlink_centric", (13, 0), 16, "nvlinkUtilCentricScheduling", {False: 0, True: 1}),
-        ("cluster_size_mode", (13, 2), 17, "portableClusterSizeMode",
-         {"require_portable": 1, "allow_non_portable": 2}),
-        ("shared_memory_mode", (13, 2), 18, "sharedMemoryMode",
-         {"require_portable": 1, "allow_non_portable": 2}),
+        (
+            "cluster_size_mode",
+            (13, 2),
+            17,
+            "portableClusterSizeMode",
+            {"require_portable": 1, "allow_non_portable": 2},
+        ),
+        (
+            "shared_memory_mode",
+            (13, 2),
+            18,
+            "sharedMemoryMode",
+            {"require_portable": 1, "allow_non_portable": 2},
+        ),
     )
     for value, native in values.items()
-]  # fmt: skip
+]
 
 
 def wrong_rejections(
@@ -365,9 +375,7 @@ def test_the_cluster_size_mode_replaces_the_attribute_of_the_kernel(
 
 
 def test_windows_out_of_range_are_rejected() -> None:
-    for given in (
-        (0, 4), (4096, 0), (4096, 4, 1.5), (4096, 4, -0.5), (4096, 4, 1.0, "persistent"),
-    ):  # fmt: skip
+    for given in ((0, 4), (4096, 0), (4096, 4, 1.5), (4096, 4, -0.5), (4096, 4, 1.0, "persistent")):
         with pytest.raises(LaunchConfigError):
             AccessWindow(*given)
     with pytest.raises(LaunchConfigError, match="miss is 'persisting': give one of normal"):

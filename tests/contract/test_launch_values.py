@@ -60,12 +60,18 @@ def test_each_attribute_has_the_value_that_the_manual_names(stream: cudadrv.Stre
     window = AccessWindow.of(array, np.float64(0.25))
     capability = stream.context.device.compute_capability
     config = LaunchConfig(
-        2, 64, programmatic=capability >= (9, 0), cluster=2 if capability >= (9, 0) else None,
+        2,
+        64,
+        programmatic=capability >= (9, 0),
+        cluster=2 if capability >= (9, 0) else None,
         attributes=LaunchAttributes(
-            priority=integers.int64(0), memory_domain="remote", shared_carveout=integers.uint8(75),
-            completion_event=event, access_window=window if capability >= (8, 0) else None,
+            priority=integers.int64(0),
+            memory_domain="remote",
+            shared_carveout=integers.uint8(75),
+            completion_event=event,
+            access_window=window if capability >= (8, 0) else None,
         ),
-    )  # fmt: skip
+    )
     _, values = passed(stream, config)
     found: dict[_Id, Callable[[Any], bool]] = {
         _Id.CU_LAUNCH_ATTRIBUTE_PRIORITY: lambda value: value.priority == 0,
@@ -80,10 +86,15 @@ def test_each_attribute_has_the_value_that_the_manual_names(stream: cudadrv.Stre
     }
     if capability >= (8, 0):
         found[_Id.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW] = lambda value: (
-            (int(value.accessPolicyWindow.base_ptr), value.accessPolicyWindow.num_bytes,
-             value.accessPolicyWindow.hitRatio, int(value.accessPolicyWindow.hitProp),
-             int(value.accessPolicyWindow.missProp)) == (array.ptr, 256, 0.25, 2, 1)
-        )  # fmt: skip
+            (
+                int(value.accessPolicyWindow.base_ptr),
+                value.accessPolicyWindow.num_bytes,
+                value.accessPolicyWindow.hitRatio,
+                int(value.accessPolicyWindow.hitProp),
+                int(value.accessPolicyWindow.missProp),
+            )
+            == (array.ptr, 256, 0.25, 2, 1)
+        )
     if capability >= (9, 0):
         found[_Id.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION] = lambda value: (
             value.programmaticStreamSerializationAllowed == 1
@@ -104,9 +115,14 @@ def test_a_plain_configuration_has_no_attribute(stream: cudadrv.Stream) -> None:
 def test_the_text_of_a_configuration_names_each_value_that_is_no_default() -> None:
     assert repr(LaunchConfig(2, 32)) == "LaunchConfig(grid=(2, 1, 1), block=(32, 1, 1))"
     config = LaunchConfig(
-        2, 32, shared_bytes=16, cluster=2, cooperative=True, programmatic=True,
+        2,
+        32,
+        shared_bytes=16,
+        cluster=2,
+        cooperative=True,
+        programmatic=True,
         attributes=LaunchAttributes(priority=-1),
-    )  # fmt: skip
+    )
     assert repr(config) == (
         "LaunchConfig(grid=(2, 1, 1), block=(32, 1, 1), shared_bytes=16, cluster=(2, 1, 1), "
         "cooperative=True, programmatic=True, attributes=LaunchAttributes(priority=-1))"

@@ -203,10 +203,15 @@ def test_what_is_no_address_is_rejected(stream: cudadrv.Stream, address: object)
 
 @pytest.mark.parametrize(
     "resource",
-    [DriverMemory(), cudadrv.memory.CountedMemory(), cudadrv.memory.HookedMemory(), ArenaMemory(),
-     cudadrv.memory.UnpooledMemory()],
+    [
+        DriverMemory(),
+        cudadrv.memory.CountedMemory(),
+        cudadrv.memory.HookedMemory(),
+        ArenaMemory(),
+        cudadrv.memory.UnpooledMemory(),
+    ],
     ids=lambda resource: type(resource).__name__,
-)  # fmt: skip
+)
 def test_what_resources_are_given_is_checked(
     stream: cudadrv.Stream, resource: MemoryResource
 ) -> None:

@@ -277,10 +277,13 @@ def test_each_key_may_have_options_and_template_instances_of_its_own(
             for number, plus in ((1, 0), (2, 10)):
                 kernel = f"put<{name}, {number}>"
                 module = cache.get_or_compile(
-                    context, (name, number, plus), "unit", made,
+                    context,
+                    (name, number, plus),
+                    "unit",
+                    made,
                     options=ptx.CompileOptions(defines={"PLUS": plus}),
                     name_expressions=[kernel] if turn else (kernel,),
-                )  # fmt: skip
+                )
                 out = stream.zeros(1, dtype)
                 module.kernel(kernel).launch(stream, LaunchConfig(1, 1), out)
                 found.append(stream.to_host(out).tolist())

@@ -78,8 +78,11 @@ def test_an_object_keeps_the_memory_that_is_bound(stream: cudadrv.Stream) -> Non
         buffer.close()
     assert {code for _, code in calls} == {0}
     assert Counter(name for name, _ in calls) == {
-        "cuMulticastCreate": 1, "cuMulticastBindMem": 2, "cuMulticastUnbind": 2, "cuMemRelease": 3,
-    }  # fmt: skip
+        "cuMulticastCreate": 1,
+        "cuMulticastBindMem": 2,
+        "cuMulticastUnbind": 2,
+        "cuMemRelease": 3,
+    }
 
 
 def test_wrong_teams_are_rejected() -> None:

@@ -54,9 +54,19 @@ def test_triton_product_by_warpgroups(hopper: cudadrv.Context, stream: cudadrv.S
     out = stream.empty((128, 128), "f4")
     config = cudadrv.LaunchConfig((2, 2), 128, shared_bytes=16384)
     launch(
-        hopper, stream, "triton_product:matmul", config, stream.to_device(a), stream.to_device(b),
-        out, 128, 128, 128, 0, 0,
-    )  # fmt: skip
+        hopper,
+        stream,
+        "triton_product:matmul",
+        config,
+        stream.to_device(a),
+        stream.to_device(b),
+        out,
+        128,
+        128,
+        128,
+        0,
+        0,
+    )
     assert np.array_equal(stream.to_host(out), a.astype(np.float32) @ b.astype(np.float32))
 
 

@@ -122,8 +122,9 @@ def core_library(get: Callable[[str], Any]) -> Library:
 
 def warp_library(get: Callable[[str], Any]) -> Library:
     warp = loaded("warp", get("context"), has_gpu=lambda warp: warp.is_cuda_available())
-    return Library(lambda host: warp.array(host, dtype=warp.float32, device="cuda:0"),
-                   lambda x, n: x[n:])  # fmt: skip
+    return Library(
+        lambda host: warp.array(host, dtype=warp.float32, device="cuda:0"), lambda x, n: x[n:]
+    )
 
 
 class ByAddress:
@@ -132,9 +133,12 @@ class ByAddress:
     def __init__(self, buffer: Any, host: Any) -> None:
         self.buffer = buffer
         self.__cuda_array_interface__ = {
-            "data": (int(buffer.handle), False), "shape": host.shape, "typestr": host.dtype.str,
-            "strides": None, "version": 3,
-        }  # fmt: skip
+            "data": (int(buffer.handle), False),
+            "shape": host.shape,
+            "typestr": host.dtype.str,
+            "strides": None,
+            "version": 3,
+        }
 
 
 LIBRARIES = {
@@ -322,9 +326,13 @@ def test_tensors_that_are_not_their_bytes_are_rejected(
     refused = {
         "give tensor.resolve_conj": (complexes.conj(), complexes.conj().imag, torch._neg_view(x)),
         "has no memory": (freed, torch._to_functional_tensor(x)),
-        "": (x.to_sparse(), x.cpu(), torch.empty(8, device="meta"),
-             torch._efficientzerotensor(8, device="cuda")),
-    }  # fmt: skip
+        "": (
+            x.to_sparse(),
+            x.cpu(),
+            torch.empty(8, device="meta"),
+            torch._efficientzerotensor(8, device="cuda"),
+        ),
+    }
     for text, tensors in refused.items():
         for tensor in tensors:
             with pytest.raises(

@@ -152,9 +152,11 @@ def test_nodes_that_would_write_it_raise_when_they_are_changed(
     fill, copy = graph.add_fill(other, 1), graph.add_copy(other, base)
     executable = graph.instantiate()
     changes: tuple[Callable[[], None], ...] = (
-        lambda: fill.update(imported, 1), lambda: fill.update_in(executable, imported, 1),
-        lambda: copy.update(imported, other), lambda: copy.update_in(executable, imported, other),
-    )  # fmt: skip
+        lambda: fill.update(imported, 1),
+        lambda: fill.update_in(executable, imported, 1),
+        lambda: copy.update(imported, other),
+        lambda: copy.update_in(executable, imported, other),
+    )
     for change in changes:
         with pytest.raises(ArgumentError, match="is read-only"):
             change()
@@ -177,10 +179,11 @@ def test_a_kernel_gets_it_by_a_pointer_to_const_alone(
                     launcher = kernel.bind(stream, ONE, ordered=ordered)
                     for earlier in range(4):  # code is made for a writable array
                         for use in (
-                            lambda: launcher(value), lambda: launcher.prepare(value),  # noqa: B023
+                            lambda: launcher(value),
+                            lambda: launcher.prepare(value),  # noqa: B023
                             lambda: kernel.launch(stream, ONE, value),  # noqa: B023
                             lambda: context.new_graph().add_kernel(kernel, ONE, value),  # noqa: B023
-                        ):  # fmt: skip
+                        ):
                             with pytest.raises(ArgumentError, match="may only be read, but"):
                                 use()
                         launcher(scratch[earlier:])

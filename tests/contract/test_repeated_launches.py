@@ -69,9 +69,14 @@ def test_every_launch_gets_its_own_arguments_whichever_of_them_changed(
     arrays = [stream.empty(8, "f4") for _ in range(2)]
     sevens = [stream.empty(8, "f8"), stream.empty(16, "f8")[8:]]
     values: tuple[tuple[Any, ...], ...] = (
-        (1, -7, np.int32(5)), (*arrays, arrays[0][2:]), (np.int64(1), -3), tuple(sevens),
-        (0.0, -0.0, 1, np.float64(0.1)), (0.0, -0.0, np.float32(0.1)), (2**40, -(2**40)),
-    )  # fmt: skip
+        (1, -7, np.int32(5)),
+        (*arrays, arrays[0][2:]),
+        (np.int64(1), -3),
+        tuple(sevens),
+        (0.0, -0.0, 1, np.float64(0.1)),
+        (0.0, -0.0, np.float32(0.1)),
+        (2**40, -(2**40)),
+    )
     launcher = kernels.kernel("record").bind(stream, ONE)
     given, out = [choose.choice(each) for each in values], outs[0]
     for _ in range(200):

@@ -52,10 +52,14 @@ for _kind, _place in ((Tensor, attrgetter("place")), (Stranger, lambda _: -1)):
     register(
         _kind,
         Reader(
-            attrgetter("pointer"), _place, _current_stream, attrgetter("dtype"),
-            attrgetter("lazy"), _examined,
+            attrgetter("pointer"),
+            _place,
+            _current_stream,
+            attrgetter("dtype"),
+            attrgetter("lazy"),
+            _examined,
         ),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -325,9 +325,14 @@ def test_a_map_of_another_device_or_in_another_place_is_rejected(
     ((2, 8, 16), "f4", (1, 8, 16), {"interleave": TensorInterleave.BYTES_32}, "goes with"),
 ])  # fmt: skip
 def test_what_cuda_does_not_take_is_reported(
-    context: cudadrv.Context, stream: cudadrv.Stream, shape: tuple[int, ...], dtype: str,
-    box: tuple[int, ...], options: dict[str, object], words: str,
-) -> None:  # fmt: skip
+    context: cudadrv.Context,
+    stream: cudadrv.Stream,
+    shape: tuple[int, ...],
+    dtype: str,
+    box: tuple[int, ...],
+    options: dict[str, object],
+    words: str,
+) -> None:
     needs_tensor_maps(context)
     if "ATOM" in str(options.get("swizzle")) and context.device.compute_capability >= (10, 0):
         pytest.skip("needs a device older than compute capability 10.0")

@@ -119,9 +119,12 @@ def test_normalised_places(
     data = ALL[name]
     color = None if mode is not AddressMode.BORDER else (0.25,)
     texture = Texture(
-        CudaArray.from_host(stream, data), address_mode=mode, filter_mode=filter_mode,
-        normalized_coordinates=True, border_color=color,
-    )  # fmt: skip
+        CudaArray.from_host(stream, data),
+        address_mode=mode,
+        filter_mode=filter_mode,
+        normalized_coordinates=True,
+        border_color=color,
+    )
     at = places(data.shape)
     linear = filter_mode is FilterMode.LINEAR
     expected, bound = sample_all(data, at, mode=mode, linear=linear, border=0.25)
@@ -188,10 +191,15 @@ def test_gathering_gives_one_channel_of_four_texels(stream: cudadrv.Stream, read
         got = read(name, texture, at, np.float32, 4)
         # The texels around a place, against the clock from the lower left.
         expected = [
-            [data[y, x - 1, channel], data[y, x, channel], data[y - 1, x, channel],
-             data[y - 1, x - 1, channel]]
-            for y in range(1, 7) for x in range(1, 15)
-        ]  # fmt: skip
+            [
+                data[y, x - 1, channel],
+                data[y, x, channel],
+                data[y - 1, x, channel],
+                data[y - 1, x - 1, channel],
+            ]
+            for y in range(1, 7)
+            for x in range(1, 15)
+        ]
         assert np.array_equal(got, np.array(expected))
 
 

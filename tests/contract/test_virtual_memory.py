@@ -256,8 +256,11 @@ def test_arrays_come_from_mapped_memory(context: cudadrv.Context, stream: cudadr
         assert np.array_equal(stream.to_host(array), np.arange(1000) + 4)
         array.close()
     assert [name for name, _ in calls] == [
-        "cuMemCreate", "cuMemRelease", "cuMemUnmap", "cuMemAddressFree",
-    ]  # fmt: skip
+        "cuMemCreate",
+        "cuMemRelease",
+        "cuMemUnmap",
+        "cuMemAddressFree",
+    ]
     assert {code for _, code in calls} == {0}
 
 

@@ -53,8 +53,11 @@ def test_a_product_of_swizzled_matrices(context: cudadrv.Context, stream: cudadr
     out = stream.empty((64, 64), "f4")
     with context.load_module(ptx.compile(_SOURCE, options)) as module:
         module.kernel("product").launch(
-            stream, cudadrv.LaunchConfig(1, 128), stream.to_device(a),
-            stream.to_device(np.ascontiguousarray(b.T)), out,
-        )  # fmt: skip
+            stream,
+            cudadrv.LaunchConfig(1, 128),
+            stream.to_device(a),
+            stream.to_device(np.ascontiguousarray(b.T)),
+            out,
+        )
         found = stream.to_host(out)
     assert np.array_equal(found, a.astype(np.float32) @ b.astype(np.float32))

@@ -41,23 +41,27 @@ _BETWEEN_BLOCKS: Final = {
     "sum": (4, 11, f"red.async.relaxed.cluster.shared::cluster.{_BYTES}.add.u32 [s+128], z1, [b];"),
     "bits": (4, 13, f"red.async.relaxed.cluster.shared::cluster.{_BYTES}.xor.b32 [s+128],z3,[b];"),
     "sums": (
-        16, 10, f"cp.reduce.async.bulk.shared::cluster.shared::cta.{_BYTES}.add.u32 "
+        16,
+        10,
+        f"cp.reduce.async.bulk.shared::cluster.shared::cta.{_BYTES}.add.u32 "
         "[s+128], [box], 16, [b];",
     ),
     "copy": (16, 5, f"cp.async.bulk.shared::cluster.shared::cta.{_BYTES} [s+128],[box],16,[b];"),
-}  # fmt: skip
+}
 """Of each instruction the bytes, the result and the text."""
 _OTHERS: Final = {
     "load": (16, 5, f"cp.async.bulk.shared::cluster.global.{_BYTES} [s+128], [o+16], 16, [b];"),
     "multicast": (
-        16, 5, "mov.u32 r, 1; shl.b32 r, r, c; cvt.u16.u32 h, r; cp.async.bulk.shared::cluster."
+        16,
+        5,
+        "mov.u32 r, 1; shl.b32 r, r, c; cvt.u16.u32 h, r; cp.async.bulk.shared::cluster."
         f"global.{_BYTES}.multicast::cluster [s+128], [o+16], 16, [b], h;",
     ),
     "arrive": (0, 5, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b];"),
     "read": (None, 5, "ld.shared::cluster.b32 r, [s];"),
     "write": (None, 8, "st.shared::cluster.b32 [s], z3; ld.shared.b32 r, [box];"),
     "atomic": (None, 13, "atom.shared::cluster.add.u32 r, [s], z3; ld.shared.b32 r, [box];"),
-}  # fmt: skip
+}
 _REGISTERS: Final = (
     "mov.pred w, %is_explicit_cluster; selp.u32 r, 1, 0, w; mov.u32 c, %cluster_nctarank; "
     "mad.lo.u32 r, c, 10, r; mov.u32 c, %nclusterid.x; mad.lo.u32 r, c, 100, r; "

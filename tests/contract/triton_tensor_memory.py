@@ -23,9 +23,13 @@ _BITS_OF_SMALL = (0x00, 0x38, 0x40, 0x44, 0xB8, 0xC0, 0xC4, 0xC8)  # as e4m3
 
 
 def launch(
-    context: cudadrv.Context, stream: cudadrv.Stream, name: str, blocks: int, *arguments: object,
+    context: cudadrv.Context,
+    stream: cudadrv.Stream,
+    name: str,
+    blocks: int,
+    *arguments: object,
     shared_bytes: int = _SHARED_BYTES,
-) -> None:  # fmt: skip
+) -> None:
     """A kernel of the file `triton_NAME.ptx`."""
     config = cudadrv.LaunchConfig(blocks, 128, shared_bytes=shared_bytes)
     with context.load_module((_FOLDER / f"triton_{name}.ptx").read_text()) as module:

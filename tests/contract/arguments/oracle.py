@@ -29,8 +29,12 @@ FORMATS: Final = {
     "float8_e5m2": (1, 2, 15, 0x7B, 0x7C),
 }
 INTEGERS: Final = frozenset(f"{sign}int{n}" for sign in ("", "u") for n in (2, 4, 8, 16, 32, 64))
-_SIZED: Final = {8: ("int8", "uint8", "bool"), 16: ("int16", "uint16"), 32: ("int32", "uint32"),
-                 64: ("int64", "uint64")}  # fmt: skip
+_SIZED: Final = {
+    8: ("int8", "uint8", "bool"),
+    16: ("int16", "uint16"),
+    32: ("int32", "uint32"),
+    64: ("int64", "uint64"),
+}
 ANY_ORDER: Final = ("any",)  # in any byte order
 NATIVE: Final = ("any", "native")
 # The arrays that a pointer accepts; those of "other" it accepts always, and buffers.
@@ -105,9 +109,11 @@ def _number(parameter: Parameter, number: Number) -> Verdict:
     kind, nbytes, value = parameter.kind, parameter.nbytes, number.value
     is_integer = number.type == "int" or number.type in INTEGERS
     if kind == "float":
-        return number.bits if number.bits and number.type == parameter.of else rounded(
-            parameter.of, value
-        )  # fmt: skip
+        return (
+            number.bits
+            if number.bits and number.type == parameter.of
+            else rounded(parameter.of, value)
+        )
     if kind == "class":
         return number.bits if number.bits and number.type == parameter.of else REJECTED
     if number.type == "bool":
@@ -115,13 +121,16 @@ def _number(parameter: Parameter, number: Number) -> Verdict:
         return bytes([bool(value)]) if takes_bool else REJECTED
     if is_integer:
         least, most = {
-            ("bool", ""): (0, 2), ("pointer", parameter.of): (0, 1 << 64),
+            ("bool", ""): (0, 2),
+            ("pointer", parameter.of): (0, 1 << 64),
             ("integer", "unsigned"): (0, 1 << 8 * nbytes),
             ("integer", "signed"): (-1 << 8 * nbytes - 1, 1 << 8 * nbytes - 1),
-        }.get((kind, parameter.of), (-1 << 8 * nbytes - 1, 1 << 8 * nbytes))  # fmt: skip
-        return int(value % (1 << 8 * nbytes)).to_bytes(nbytes, "little") if (
-            least <= value < most
-        ) else REJECTED  # fmt: skip
+        }.get((kind, parameter.of), (-1 << 8 * nbytes - 1, 1 << 8 * nbytes))
+        return (
+            int(value % (1 << 8 * nbytes)).to_bytes(nbytes, "little")
+            if (least <= value < most)
+            else REJECTED
+        )
     if kind == "bits" and nbytes >= 4 and number.type != "real":
         return rounded({4: "float32", 8: "float64"}[nbytes], value)
     if kind == "bits":  # of which type, the value tells

@@ -16,9 +16,7 @@ from .facts import Parameter
 
 SLOT_BYTES: Final = 16
 """The room for the bytes of one value."""
-SIGNED: Final = {
-    "signed char": 1, "short": 2, "int": 4, "long": 8, "long long": 8, "wchar_t": 4,
-}  # fmt: skip
+SIGNED: Final = {"signed char": 1, "short": 2, "int": 4, "long": 8, "long long": 8, "wchar_t": 4}
 UNSIGNED: Final = {
     "unsigned char": 1, "unsigned short": 2, "unsigned int": 4, "unsigned long": 8,
     "unsigned long long": 8, "size_t": 8, "char16_t": 2, "char32_t": 4,
@@ -143,8 +141,9 @@ def types(context: cudadrv.Context) -> dict[str, Parameter]:
         **{name: Parameter("integer", size, "signed") for name, size in SIGNED.items()},
         **{name: Parameter("integer", size, "unsigned") for name, size in UNSIGNED.items()},
         **{name: Parameter("float", size, form) for name, (form, size) in FLOATS.items()},
-        **HIDDEN, **CLASSES,
-    }  # fmt: skip
+        **HIDDEN,
+        **CLASSES,
+    }
     if context.target.number < 100:  # PTX of older targets does not tell pointers from integers
         known["Realp"] = Parameter("word", 8)
     for pointee, name in POINTEES.items():
@@ -171,9 +170,13 @@ def instantiated(context: cudadrv.Context) -> list[Case]:
     """An instance of a template for each type; its name has the type, whatever the source hides."""
     known = types(context)
     known |= {
-        "Small": known["__half"], "Tiny": known["__nv_fp8_e4m3"], "Word": known["long long"],
-        "Count": known["int"], "Letter": known["bool"], "Realp": known["float*"],
-    }  # fmt: skip
+        "Small": known["__half"],
+        "Tiny": known["__nv_fp8_e4m3"],
+        "Word": known["long long"],
+        "Count": known["int"],
+        "Letter": known["bool"],
+        "Realp": known["float*"],
+    }
     module = compile_module(context, _DECLARATIONS + _TEMPLATE, *(f"put<{text}>" for text in known))
     return [
         Case(f"put<{text}>", module.kernel(f"put<{text}>"), parameter, is_first=True)

@@ -53,9 +53,14 @@ def given(context: cudadrv.Context) -> list[Value]:
     stream = context.new_stream()
     arrays = Arrays(stream)
     found = [
-        *values.numbers(), *values.views_of_memory(stream), *arrays.own(), *arrays.foreign(),
-        *arrays.versions(), *arrays.elements_of_dlpack(), *values.host_arrays(stream),
-    ]  # fmt: skip
+        *values.numbers(),
+        *values.views_of_memory(stream),
+        *arrays.own(),
+        *arrays.foreign(),
+        *arrays.versions(),
+        *arrays.elements_of_dlpack(),
+        *values.host_arrays(stream),
+    ]
     if len(cudadrv.list_devices()) > 1:
         elsewhere = Arrays(cudadrv.cuda_context_for(1).new_stream(), is_reachable=False)
         found += [*elsewhere.own(), *elsewhere.foreign()]

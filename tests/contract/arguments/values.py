@@ -94,8 +94,11 @@ def numbers() -> Iterator[Value]:
     for bits in (1, 7, 8, 15, 16, 31, 32, 63, 64):
         edges |= {2**bits - 1, 2**bits, -(2**bits), -(2**bits) - 1}
     for whole in sorted(edges):
-        yield Value(f"int {whole:.6g}" if abs(whole) < 10**300 else "int 10**400", whole,
-                    Number("int", Fraction(whole)))  # fmt: skip
+        yield Value(
+            f"int {whole:.6g}" if abs(whole) < 10**300 else "int 10**400",
+            whole,
+            Number("int", Fraction(whole)),
+        )
     reals = (
         0.0, -0.0, 1.0, 1.5, -2.5, 0.1, 3.0, 464.0, 464.1, -465.0, 65519.9, 65520.0, 2.0**-24,
         2.0**-25, 2.0**-149, 2.0**-150, -1.5 * 2.0**-150, 5e-324, 61439.0, 61440.0, HALF_WAY,
@@ -109,8 +112,11 @@ def numbers() -> Iterator[Value]:
             with np.errstate(over="ignore"):
                 scalar = kind(real)
             of_half = scalar.tobytes() if kind is np.float16 else b""
-            yield Value(f"{kind.__name__} {real!r}", scalar,
-                        Number(np.dtype(kind).name, fact(float(scalar)), of_half))  # fmt: skip
+            yield Value(
+                f"{kind.__name__} {real!r}",
+                scalar,
+                Number(np.dtype(kind).name, fact(float(scalar)), of_half),
+            )
     yield from _integers_of_numpy()
     yield from _others()
     yield from _of_ctypes()
@@ -123,14 +129,15 @@ def _integers_of_numpy() -> Iterator[Value]:
         info = np.iinfo(kind)
         for whole in (info.min, info.max, 1):
             for value in (kind(whole), np.array(whole, kind)):
-                yield Value(f"{code} {type(value).__name__} {whole}", value,
-                            Number(np.dtype(kind).name, Fraction(int(whole))))  # fmt: skip
+                yield Value(
+                    f"{code} {type(value).__name__} {whole}",
+                    value,
+                    Number(np.dtype(kind).name, Fraction(int(whole))),
+                )
 
 
 def _others() -> Iterator[Value]:
-    exact = {
-        "IntEnum": (_Seven.SEVEN, 7), "own int": (_Own(-5), -5), "index": (_Index(), 7),
-    }  # fmt: skip
+    exact = {"IntEnum": (_Seven.SEVEN, 7), "own int": (_Own(-5), -5), "index": (_Index(), 7)}
     for name, (value, whole) in exact.items():
         yield Value(name, value, Number("int", Fraction(whole)))
     real: dict[str, tuple[object, Fraction | float]] = {
@@ -187,8 +194,11 @@ def _of_ctypes() -> Iterator[Value]:
     yield Value("py_object(3)", ctypes.py_object(3), Number("int", Fraction(3)))
     number = ctypes.c_int(3)
     wrong_ones: tuple[object, ...] = (
-        ctypes.c_wchar("a"), ctypes.pointer(number), ctypes.byref(number), ctypes.py_object([]),
-    )  # fmt: skip
+        ctypes.c_wchar("a"),
+        ctypes.pointer(number),
+        ctypes.byref(number),
+        ctypes.py_object([]),
+    )
     for wrong in wrong_ones:
         yield Value(f"ctypes {type(wrong).__name__}", wrong, Wrong())
     for size in (1, 2, 3, 4, 8, 12, 16, 128):
@@ -233,8 +243,11 @@ def _of_ml_dtypes() -> Iterator[Value]:
             scalar = kind(real)
             held = float(scalar)
             for value in (scalar, np.array(scalar)):
-                yield Value(f"{name} {type(value).__name__} {real}", value,
-                            Number(name, fact(held), scalar.tobytes()))  # fmt: skip
+                yield Value(
+                    f"{name} {type(value).__name__} {real}",
+                    value,
+                    Number(name, fact(held), scalar.tobytes()),
+                )
     wholes = (("int4", -8), ("uint4", 15), ("int2", 1), ("int4", 7))
     for name, whole in wholes if HAS_ML_DTYPES else ():
         value = getattr(ml_dtypes, name)(whole)
@@ -254,11 +267,14 @@ def _swapped(data: bytes) -> Iterator[Value]:
     structure: Any = type("Structure", (ctypes.BigEndianStructure,), {"_fields_": fields})
     inner: Any = type("Inner", (ctypes.Structure,), {"_fields_": [("z", structure)]})
     values = {
-        "record": record[0], "array of a record": record, "record in a record": nested[0],
-        "Structure": structure.from_buffer_copy(data), "Array": (number * 2).from_buffer_copy(data),
+        "record": record[0],
+        "array of a record": record,
+        "record in a record": nested[0],
+        "Structure": structure.from_buffer_copy(data),
+        "Array": (number * 2).from_buffer_copy(data),
         "memoryview": np.frombuffer(data, f">{part}").data,
         "Structure in a Structure": inner.from_buffer_copy(data),
-    }  # fmt: skip
+    }
     for name, value in values.items():
         yield Value(f"{name} {len(data)} of another byte order", value, Wrong())
 
@@ -305,8 +321,11 @@ def dtypes() -> dict[str, np.dtype[Any]]:
         if is_small and not HAS_ML_DTYPES:
             continue
         dtype = np.dtype(getattr(ml_dtypes, name) if is_small else name)
-        key = {**dict.fromkeys(_OTHER, "other"), **dict.fromkeys(_TIMES, "time"),
-               **dict.fromkeys(_SWAPPED, "swapped")}  # fmt: skip
+        key = {
+            **dict.fromkeys(_OTHER, "other"),
+            **dict.fromkeys(_TIMES, "time"),
+            **dict.fromkeys(_SWAPPED, "swapped"),
+        }
         found[f"{key.get(name, dtype.name)}:{name}"] = dtype
     return found
 
@@ -337,9 +356,14 @@ class Arrays:
         if view.size == 0:
             address = array.ptr
         return Memory(
-            address, name.partition(":")[0], view.dtype.itemsize, view.shape, view.strides,
-            is_reachable=self.is_reachable, **changed,
-        )  # fmt: skip
+            address,
+            name.partition(":")[0],
+            view.dtype.itemsize,
+            view.shape,
+            view.strides,
+            is_reachable=self.is_reachable,
+            **changed,
+        )
 
     def own(self) -> Iterator[Value]:
         """Arrays and buffers of cudadrv."""
@@ -366,9 +390,11 @@ class Arrays:
         frozen = self.facts("float32", array, host, host, is_read_only=True)
         imported = self.stream.import_array(ByInterface(frozen, "<f4", array))
         yield Value(f"{self._mark}imported read-only", imported, frozen)
-        yield Value(f"{self._mark}buffer of read-only", imported.buffer,
-                    Memory(array.ptr, "", 1, (128,), is_read_only=True,
-                           is_reachable=self.is_reachable))  # fmt: skip
+        yield Value(
+            f"{self._mark}buffer of read-only",
+            imported.buffer,
+            Memory(array.ptr, "", 1, (128,), is_read_only=True, is_reachable=self.is_reachable),
+        )
         if self.is_reachable:
             yield Value("CUdeviceptr", CUdeviceptr(array.ptr), Memory(array.ptr, "", 1, (128,)))
 
@@ -510,11 +536,19 @@ def host_arrays(stream: cudadrv.Stream) -> Iterator[Value]:
     for dtype, number in (("f4", 1.5), ("i8", 7.0)):
         single = cudadrv.pinned_empty((), dtype)
         single[()] = number
-        yield Value(f"pinned () {dtype}", single,
-                    Either(Memory(single.ctypes.data, single.dtype.name, single.itemsize, ()),
-                           Number(single.dtype.name, Fraction(number))))  # fmt: skip
+        yield Value(
+            f"pinned () {dtype}",
+            single,
+            Either(
+                Memory(single.ctypes.data, single.dtype.name, single.itemsize, ()),
+                Number(single.dtype.name, Fraction(number)),
+            ),
+        )
     yield Value("masked pinned", np.ma.array(pinned, mask=True), Wrong())
     for dtype in ("f8", "i4", "u1", "f2"):
         other = cudadrv.pinned_empty(8, dtype)
-        yield Value(f"pinned {dtype}", other,
-                    Memory(other.ctypes.data, other.dtype.name, other.itemsize, (8,)))  # fmt: skip
+        yield Value(
+            f"pinned {dtype}",
+            other,
+            Memory(other.ctypes.data, other.dtype.name, other.itemsize, (8,)),
+        )

@@ -47,18 +47,42 @@ class Reference:
         self.streams[handle] = stream_id
 
     def _gemm(
-        self, dtype: np.dtype[Any], transa: int, transb: int, m: int, n: int, k: int,
-        alpha: int, a: int, lda: int, b: int, ldb: int, beta: int, c: int, ldc: int,
-    ) -> None:  # fmt: skip
+        self,
+        dtype: np.dtype[Any],
+        transa: int,
+        transb: int,
+        m: int,
+        n: int,
+        k: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+        beta: int,
+        c: int,
+        ldc: int,
+    ) -> None:
         left = self._matrix(a, lda, (k, m) if transa else (m, k), dtype)
         right = self._matrix(b, ldb, (n, k) if transb else (k, n), dtype)
         product = (left.T if transa else left) @ (right.T if transb else right)
         self._combine(c, ldc, product, alpha, beta)
 
     def _gemv(
-        self, dtype: np.dtype[Any], trans: int, m: int, n: int, alpha: int, a: int, lda: int,
-        x: int, incx: int, beta: int, y: int, incy: int,
-    ) -> None:  # fmt: skip
+        self,
+        dtype: np.dtype[Any],
+        trans: int,
+        m: int,
+        n: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        x: int,
+        incx: int,
+        beta: int,
+        y: int,
+        incy: int,
+    ) -> None:
         assert incx == incy == 1
         matrix = self._matrix(a, lda, (m, n), dtype)
         if m == 0 or n == 0:
@@ -68,9 +92,19 @@ class Reference:
         self._combine(y, matrix.shape[0], matrix @ vector, alpha, beta)
 
     def _syrk(
-        self, dtype: np.dtype[Any], uplo: int, trans: int, n: int, k: int, alpha: int, a: int,
-        lda: int, beta: int, c: int, ldc: int,
-    ) -> None:  # fmt: skip
+        self,
+        dtype: np.dtype[Any],
+        uplo: int,
+        trans: int,
+        n: int,
+        k: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        beta: int,
+        c: int,
+        ldc: int,
+    ) -> None:
         matrix = self._matrix(a, lda, (k, n) if trans else (n, k), dtype)
         matrix = matrix.T if trans else matrix
         before = self._matrix(c, ldc, (n, n), dtype)
@@ -80,9 +114,20 @@ class Reference:
         self._write(c, ldc, np.where(kept, before, after))
 
     def _trsm(
-        self, dtype: np.dtype[Any], side: int, uplo: int, trans: int, diag: int, m: int, n: int,
-        alpha: int, a: int, lda: int, b: int, ldb: int,
-    ) -> None:  # fmt: skip
+        self,
+        dtype: np.dtype[Any],
+        side: int,
+        uplo: int,
+        trans: int,
+        diag: int,
+        m: int,
+        n: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+    ) -> None:
         assert diag == 0
         order = n if side else m
         stored = self._matrix(a, lda, (order, order), dtype)
@@ -95,9 +140,18 @@ class Reference:
         self._write(b, ldb, solved.astype(dtype))
 
     def _dgmm(
-        self, dtype: np.dtype[Any], mode: int, m: int, n: int, a: int, lda: int, x: int,
-        incx: int, c: int, ldc: int,
-    ) -> None:  # fmt: skip
+        self,
+        dtype: np.dtype[Any],
+        mode: int,
+        m: int,
+        n: int,
+        a: int,
+        lda: int,
+        x: int,
+        incx: int,
+        c: int,
+        ldc: int,
+    ) -> None:
         assert incx == 1
         matrix = self._matrix(a, lda, (m, n), dtype)
         size = n if mode else m
@@ -108,9 +162,16 @@ class Reference:
         return n
 
     def _potrf(
-        self, dtype: np.dtype[Any], uplo: int, n: int, a: int, lda: int, workspace: int,
-        lwork: int, dev_info: int,
-    ) -> None:  # fmt: skip
+        self,
+        dtype: np.dtype[Any],
+        uplo: int,
+        n: int,
+        a: int,
+        lda: int,
+        workspace: int,
+        lwork: int,
+        dev_info: int,
+    ) -> None:
         assert workspace
         assert lwork == n
         stored = self._matrix(a, lda, (n, n), dtype)

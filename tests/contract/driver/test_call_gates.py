@@ -45,7 +45,7 @@ WITHOUT: Final = {
     "discard_batch: cuMemDiscardBatchAsync": "called with a pass, by `_call_batch`",
     "_pinned_on: cuMemAllocFromPoolAsync": "a stream of its own",
     "_pinned_on: cuStreamSynchronize": "a stream of its own",
-}  # fmt: skip
+}
 
 
 def _functions_with_a_stream() -> frozenset[str]:

@@ -65,9 +65,7 @@ CODES: Final = (1, 2, 700, 801, 999)
 
 
 def test_every_function_that_destroys_is_among_them() -> None:
-    ends = (
-        "CloseMemHandle", "Destroy", "Free", "FreeAsync", "FreeHost", "Unload", "Release",
-    )  # fmt: skip
+    ends = ("CloseMemHandle", "Destroy", "Free", "FreeAsync", "FreeHost", "Unload", "Release")
     found = {name for name in FUNCTIONS if name.endswith(ends)}
     assert found == {*MADE, *GIVE_UP_A_REFERENCE, *OF_OTHER_PROCESSES}
 

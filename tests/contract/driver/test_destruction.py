@@ -75,9 +75,14 @@ def test_destroying_leaves_the_current_context_as_it_was(machine: emulator.Emula
             array = CudaArray(context, (4, 8), np.float32, surface=True)
             stream = context.new_stream()
             made: list[Any] = [
-                array, MipmappedArray(context, 9, np.float32), Texture(array), Surface(array),
-                stream, stream.zeros(4, "u1"), stream.record(),
-            ]  # fmt: skip
+                array,
+                MipmappedArray(context, 9, np.float32),
+                Texture(array),
+                Surface(array),
+                stream,
+                stream.zeros(4, "u1"),
+                stream.record(),
+            ]
             made.append(CudaArray(context, 9, np.float32))
             made.append(CudaArray(context, 9, np.float32))
             circle_of(made.pop())
@@ -396,8 +401,12 @@ def run_alone(script: str) -> list[str]:
     """What a script prints, in a process of its own that complains of nothing."""
     done = subprocess.run(
         [sys.executable, "-c", script],
-        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert not done.stderr, done.stderr[-3000:]
     return done.stdout.split()
 

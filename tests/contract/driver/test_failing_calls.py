@@ -115,8 +115,9 @@ def test_a_failing_call_leaves_nothing(
         with ExitStack() as faults:
             counted = [
                 faults.enter_context(machine.fail(name, nth=_NEVER))
-                for name in dir(machine) if name.startswith("cu") and name not in _NOT_TRIED
-            ]  # fmt: skip
+                for name in dir(machine)
+                if name.startswith("cu") and name not in _NOT_TRIED
+            ]
             run(program, contexts)
         wrong = []
         before = leftovers(machine, contexts)

@@ -88,9 +88,11 @@ def test_clock_rates_come_with_the_reasons_for_low_ones() -> None:
 
 def test_an_older_driver_has_the_reasons_under_their_former_name() -> None:
     found = device(
-        ClockInfo=1, MaxClockInfo=1, CurrentClocksEventReasons=failing(13),
+        ClockInfo=1,
+        MaxClockInfo=1,
+        CurrentClocksEventReasons=failing(13),
         CurrentClocksThrottleReasons=0x1,
-    )  # fmt: skip
+    )
     clocks = found.clocks()
     assert clocks is not None
     assert clocks.slowdowns == ("idle",)
@@ -128,10 +130,11 @@ def test_active_nvlinks_end_at_devices_or_switches() -> None:
         return number % 2
 
     found = device(
-        NvLinkState=state, NvLinkVersion=lambda handle, number: 4 if number == 1 else failing(3)(),
+        NvLinkState=state,
+        NvLinkVersion=lambda handle, number: 4 if number == 1 else failing(3)(),
         NvLinkRemotePciInfo=lambda handle, number: pci(0xA0 + number),
         NvLinkRemoteDeviceType=lambda handle, number: 2 if number == 3 else 0,
-    )  # fmt: skip
+    )
     assert found.nvlinks() == (
         NvLink(1, 4, "0000:a1:00.0", is_to_switch=False),
         NvLink(3, None, "0000:a3:00.0", is_to_switch=True),
@@ -162,10 +165,13 @@ def test_nvlinks_between_two_devices_are_counted(
     remotes: list[int], kind: int, status: int, shown: str
 ) -> None:
     one = device(
-        TopologyCommonAncestor=50, NvLinkState=lambda handle, number: number < 3,
-        NvLinkVersion=4, NvLinkRemotePciInfo=lambda handle, number: pci(remotes[number]),
-        NvLinkRemoteDeviceType=kind, P2PStatus=status,
-    )  # fmt: skip
+        TopologyCommonAncestor=50,
+        NvLinkState=lambda handle, number: number < 3,
+        NvLinkVersion=4,
+        NvLinkRemotePciInfo=lambda handle, number: pci(remotes[number]),
+        NvLinkRemoteDeviceType=kind,
+        P2PStatus=status,
+    )
     assert str(one.connection(device("b", PciInfo=pci(2)))) == shown
 
 
@@ -190,9 +196,12 @@ def native_field(
     members = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
     union = {name: value if n == kind else -1 for n, name in enumerate(members)}
     return SimpleNamespace(
-        valueType=kind, nvmlReturn=code, value=SimpleNamespace(**union), timestamp=time_us,
+        valueType=kind,
+        nvmlReturn=code,
+        value=SimpleNamespace(**union),
+        timestamp=time_us,
         latencyUsec=latency_us,
-    )  # fmt: skip
+    )
 
 
 def library(**functions: Any) -> Nvml:
@@ -203,10 +212,12 @@ def library(**functions: Any) -> Nvml:
 def test_fields_are_read_by_name_number_and_scope_in_one_call() -> None:
     natives = [native_field(n, 40 + n) for n in range(7)]
     natives += [
-        native_field(1, 9, code=3), native_field(1, 9, code=2),
-        native_field(0, 0.0, time_us=0, latency_us=0), native_field(1, 0, time_us=0),
+        native_field(1, 9, code=3),
+        native_field(1, 9, code=2),
+        native_field(0, 0.0, time_us=0, latency_us=0),
+        native_field(1, 0, time_us=0),
         native_field(7, 1),
-    ]  # fmt: skip
+    ]
     given: list[Any] = []
 
     def values(handle: str, numbers: list[tuple[int, int]]) -> list[SimpleNamespace]:
@@ -223,8 +234,13 @@ def test_fields_are_read_by_name_number_and_scope_in_one_call() -> None:
     assert given == [("a", scopes)]
     assert list(read) == asked
     assert list(read.values()) == [
-        *(FieldValue(40 + n, 5, 2) for n in range(7)), None, None, None, FieldValue(0, 0, 2), None,
-    ]  # fmt: skip
+        *(FieldValue(40 + n, 5, 2) for n in range(7)),
+        None,
+        None,
+        None,
+        FieldValue(0, 0, 2),
+        None,
+    ]
     assert found.fields() == {}
 
 
@@ -262,10 +278,12 @@ class Events:
             self.calls.append(given)
 
         return library(
-            nvmlDeviceGetSupportedEventTypes=lambda handle: 0xFF9F, nvmlEventSetWait_v2=wait,
-            nvmlEventSetCreate=lambda: "set", nvmlDeviceRegisterEvents=register,
+            nvmlDeviceGetSupportedEventTypes=lambda handle: 0xFF9F,
+            nvmlEventSetWait_v2=wait,
+            nvmlEventSetCreate=lambda: "set",
+            nvmlDeviceRegisterEvents=register,
             nvmlEventSetFree=lambda handle: self.calls.append(("free", handle)),
-        )  # fmt: skip
+        )
 
 
 def test_events_are_waited_for_until_they_are_closed() -> None:
@@ -298,10 +316,13 @@ def test_events_that_a_device_does_not_report_are_rejected() -> None:
 
 
 def test_a_lost_device_ends_the_wait_with_its_error() -> None:
-    lost = library(nvmlEventSetWait_v2=failing(15), nvmlEventSetCreate=lambda: "set",
-                   nvmlDeviceRegisterEvents=lambda *given: None,
-                   nvmlDeviceGetSupportedEventTypes=lambda handle: 8,
-                   nvmlEventSetFree=lambda handle: None)  # fmt: skip
+    lost = library(
+        nvmlEventSetWait_v2=failing(15),
+        nvmlEventSetCreate=lambda: "set",
+        nvmlDeviceRegisterEvents=lambda *given: None,
+        nvmlDeviceGetSupportedEventTypes=lambda handle: 8,
+        nvmlEventSetFree=lambda handle: None,
+    )
     found = nvml.NvmlDevice(lost, "a")
     with found.events(NvmlEventKind.XID) as events, pytest.raises(NvmlError) as caught:
         events.wait(60)
@@ -361,10 +382,12 @@ def test_a_device_is_found_by_its_uuid_and_an_emulated_one_by_nothing_else(
 
     binding = ModuleType("pynvml")
     vars(binding).update(
-        NVMLError=BindingError, nvmlInit=lambda: None, nvmlDeviceGetHandleByUUID=find,
+        NVMLError=BindingError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=find,
         nvmlDeviceGetHandleByPciBusId=lambda address: "a GPU",
         nvmlDeviceGetMigMode=lambda handle: [handle == "mine", 0],
-    )  # fmt: skip
+    )
     monkeypatch.setitem(sys.modules, "pynvml", binding)
     with emulator.session():
         one = cudadrv.Device.get(0)

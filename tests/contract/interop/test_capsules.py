@@ -132,8 +132,11 @@ def test_one_of_several_threads_gets_the_tensor(stream: cudadrv.Stream) -> None:
         producer, begin = Producer(array, PLAIN), threading.Barrier(4)
         outcomes: list[object] = []
 
-        def take(producer: Producer = producer, begin: threading.Barrier = begin,
-                 outcomes: list[object] = outcomes) -> None:  # fmt: skip
+        def take(
+            producer: Producer = producer,
+            begin: threading.Barrier = begin,
+            outcomes: list[object] = outcomes,
+        ) -> None:
             begin.wait()
             try:
                 outcomes.append(stream.import_array(producer))

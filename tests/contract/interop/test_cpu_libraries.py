@@ -271,9 +271,7 @@ def test_arrays_of_jax_are_rejected_on_the_host_and_where_they_are_gone(
 def test_the_other_libraries_have_what_their_readers_request() -> None:
     cupy = loaded("cupy")
     arrays = loaded("numba.cuda.cudadrv.devicearray")
-    for kind, order in (
-        (cupy.ndarray, "_c_contiguous"), (arrays.DeviceNDArray, "is_c_contiguous"),
-    ):  # fmt: skip
+    for kind, order in ((cupy.ndarray, "_c_contiguous"), (arrays.DeviceNDArray, "is_c_contiguous")):
         found = found_for(kind)
         assert found is not None
         assert found.type is kind

@@ -180,8 +180,9 @@ def test_an_array_of_numba_with_a_stream_of_its_own_names_it(
     own.stream = int(theirs.handle)
     # Numba's arrays have the interface, too; it is what is asked here.
     own.__class__.__cuda_array_interface__ = {
-        **array.__cuda_array_interface__, "stream": own.stream
-    }  # fmt: skip
+        **array.__cuda_array_interface__,
+        "stream": own.stream,
+    }
     twice(own)
     assert values(stream, array) == [14.0] * 4
 
@@ -212,5 +213,7 @@ def test_a_library_is_loaded_by_its_own_objects_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "[None, None, None, None]", "['cudadrv.interop.reader']", "set()",
-    ]  # fmt: skip
+        "[None, None, None, None]",
+        "['cudadrv.interop.reader']",
+        "set()",
+    ]

@@ -206,8 +206,12 @@ def test_all_views_of_a_closed_array_are_closed(lab: Lab) -> None:
         out = other.zeros(N, np.int32)
         x = stream.to_device(count_from(3, N))
         views: list[cudadrv.DeviceArray[Any]] = [
-            x, x[10:20], x.reshape(2, -1), x.view(np.uint8), x[10:20][2:3],
-        ]  # fmt: skip
+            x,
+            x[10:20],
+            x.reshape(2, -1),
+            x.view(np.uint8),
+            x[10:20][2:3],
+        ]
         texture = Texture(x)
         kernels.read(other, out, x)
         x.close()

@@ -427,7 +427,11 @@ def test_work_that_races_with_the_close_of_its_stream_is_done_or_rejected(
 def test_finalizers_of_users_may_launch_whenever_a_collection_comes() -> None:
     done = subprocess.run(
         [sys.executable, "-c", EVIL],
-        cwd=ROOT, capture_output=True, text=True, timeout=2 * SECONDS, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=2 * SECONDS,
+        check=False,
+    )
     assert done.stdout.split() == ["done"], done.stderr[-3000:]
     assert not done.stderr

@@ -136,8 +136,12 @@ def test_a_large_upload_to_a_device_leaves_no_context_on_another(two_devices: La
         environment["CUDADRV_DRIVER"] = "emulator:2"
     done = subprocess.run(
         [sys.executable, "-c", LARGE_UPLOAD],
-        env=environment, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.stdout.split() == ["inactive", "0"], done.stderr
 
 

@@ -231,7 +231,11 @@ def test_a_forked_child_makes_its_own_or_raises() -> None:
     for before, child in (("", own), ("report()", lost)):
         done = subprocess.run(
             [sys.executable, "-c", FORK.replace("BEFORE", before)],
-            cwd=Path(__file__).parents[3], env={**os.environ, "CUDADRV_DRIVER": "emulator"},
-            capture_output=True, text=True, timeout=SECONDS, check=True,
-        )  # fmt: skip
+            cwd=Path(__file__).parents[3],
+            env={**os.environ, "CUDADRV_DRIVER": "emulator"},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=True,
+        )
         assert done.stdout.splitlines() == [*([own] if before else []), child, own]

@@ -36,9 +36,14 @@ def test_a_capability_offers_what_its_major_brings(
 
 @pytest.mark.parametrize(
     ("version", "arch"),
-    [((9, 0), "compute_90"), ((8, 9), "compute_89"), ((8, 6), "compute_86"),
-     ((8, 0), "compute_80"), ((7, 5), "compute_75")],
-)  # fmt: skip
+    [
+        ((9, 0), "compute_90"),
+        ((8, 9), "compute_89"),
+        ((8, 6), "compute_86"),
+        ((8, 0), "compute_80"),
+        ((7, 5), "compute_75"),
+    ],
+)
 def test_nvrtc_compiles_for_the_capability(version: tuple[int, int], arch: str) -> None:
     assert GpuCapability.from_compute_capability(*version).nvrtc_arch() == arch
 
