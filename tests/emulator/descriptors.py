@@ -47,8 +47,13 @@ def described(
 def extents(found: CUDA_ARRAY3D_DESCRIPTOR) -> tuple[int, int, int, int, int, int]:
     """All that is in a descriptor."""
     return (
-        found.Width, found.Height, found.Depth, found.Flags, found.NumChannels, int(found.Format),
-    )  # fmt: skip
+        found.Width,
+        found.Height,
+        found.Depth,
+        found.Flags,
+        found.NumChannels,
+        int(found.Format),
+    )
 
 
 def over_array(array: CUarray) -> CUDA_RESOURCE_DESC:

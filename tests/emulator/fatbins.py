@@ -10,7 +10,10 @@ def fatbin(*entries: tuple[int, int, bytes]) -> bytes:
     parts = b""
     for kind, architecture, content in entries:
         padded = content.ljust(-(-len(content) // 8) * 8, b"\0")
-        parts += ENTRY.pack(
-            kind, 0x101, ENTRY.size, len(padded), 0, 0, 0, 8, architecture, 0, 0, 0x11, 0, 0,
-        ) + padded  # fmt: skip
+        parts += (
+            ENTRY.pack(
+                kind, 0x101, ENTRY.size, len(padded), 0, 0, 0, 8, architecture, 0, 0, 0x11, 0, 0
+            )
+            + padded
+        )
     return HEADER.pack(MAGIC, 1, HEADER.size, len(parts)) + parts

@@ -321,16 +321,24 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
 # Handles that a structure brings, for which the driver's answer is another (measured).
 IN_STRUCTURES: Final[dict[str, tuple[str, int, Call]]] = {
     "stream of a launch": (
-        "stream", 400,
-        lambda api, h: api.cuLaunchKernelEx(launch_in(api, h), a_function(api), 0, 0)),
+        "stream",
+        400,
+        lambda api, h: api.cuLaunchKernelEx(launch_in(api, h), a_function(api), 0, 0),
+    ),
     "array of a texture": (
-        "array", 1, lambda api, h: api.cuTexObjectCreate(over_array(h), reading(), None)),
+        "array",
+        1,
+        lambda api, h: api.cuTexObjectCreate(over_array(h), reading(), None),
+    ),
     "mipmapped array of a texture": (
-        "mipmap", 1, lambda api, h: api.cuTexObjectCreate(over_mipmap(h), reading(2), None)),
+        "mipmap",
+        1,
+        lambda api, h: api.cuTexObjectCreate(over_mipmap(h), reading(2), None),
+    ),
     "array of a surface": ("array", 1, lambda api, h: api.cuSurfObjectCreate(over_array(h))),
     "source of a copy": ("array", 1, lambda api, h: api.cuMemcpy3DAsync(box(h, None), LEGACY)),
     "target of a copy": ("array", 1, lambda api, h: api.cuMemcpy3DAsync(box(None, h), LEGACY)),
-}  # fmt: skip
+}
 ALL: Final = {" ".join(names): (kind, None, use) for names, (kind, use) in CALLS.items()}
 
 

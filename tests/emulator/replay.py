@@ -30,8 +30,12 @@ class _Program:
         self._machine, self._api = machine, machine.api
         self._chance = random.Random(number)
         self._streams = [
-            machine.a, machine.b, machine.stream(NON_BLOCKING), machine.stream(BLOCKING), LEGACY,
-        ]  # fmt: skip
+            machine.a,
+            machine.b,
+            machine.stream(NON_BLOCKING),
+            machine.stream(BLOCKING),
+            LEGACY,
+        ]
         self.cells = [machine.memory() for _ in range(_CELLS)]
         for cell in self.cells:
             ok(self._api.cuMemsetD32Async(cell, 0, 1, machine.a))

@@ -27,9 +27,12 @@ CONFIG: Final = LaunchConfig(2, 64)
 
 
 def found(
-    body: str, parameters: str, arguments: Arguments, checks: Sequence[CheckName],
+    body: str,
+    parameters: str,
+    arguments: Arguments,
+    checks: Sequence[CheckName],
     config: LaunchConfig = CONFIG,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """The findings of one launch, and the error that ended it."""
     texts: list[str] = []
     with emulator.session(check=checks, raise_findings=False) as machine:
@@ -160,9 +163,13 @@ def random_program(numbers: random.Random, count: int) -> list[Step]:
     for number in range(count):
         waits = {earlier for earlier in range(number) if numbers.random() < 0.15}
         steps.append(
-            Step(numbers.randrange(STREAMS), numbers.randrange(ARRAYS), numbers.random() < 0.5,
-                 frozenset(waits))
-        )  # fmt: skip
+            Step(
+                numbers.randrange(STREAMS),
+                numbers.randrange(ARRAYS),
+                numbers.random() < 0.5,
+                frozenset(waits),
+            )
+        )
     return steps
 
 
@@ -178,8 +185,9 @@ def reported_pairs(
     steps: Sequence[Step], order: OrderName, seed: int | None
 ) -> set[tuple[int, int]]:
     """The pairs of steps that findings name, in the order of their calls."""
-    with emulator.session(check=("race", "init"), order=order, seed=seed,
-                          raise_findings=False) as machine:  # fmt: skip
+    with emulator.session(
+        check=("race", "init"), order=order, seed=seed, raise_findings=False
+    ) as machine:
         context = cudadrv.cuda_context_for(0)
         module = context.compile(source_of(steps))
         streams = [context.new_stream() for _ in range(STREAMS)]
@@ -215,10 +223,12 @@ def unordered_pairs(steps: Sequence[Step]) -> set[tuple[int, int]]:
         after.append(before.union(*(after[earlier] for earlier in before)))
     return {
         (earlier, number)
-        for number, step in enumerate(steps) for earlier in range(number)
-        if earlier not in after[number] and steps[earlier].array == step.array
+        for number, step in enumerate(steps)
+        for earlier in range(number)
+        if earlier not in after[number]
+        and steps[earlier].array == step.array
         and (step.writes or steps[earlier].writes)
-    }  # fmt: skip
+    }
 
 
 def implies(steps: Sequence[Step], order: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -241,10 +251,14 @@ def test_the_reported_orders_are_the_fewest_that_imply_all_missing_ones(order: O
         }
         assert pairs == fewest, steps
         mended = [
-            Step(step.stream, step.array, step.writes,
-                 step.waits | {first for first, second in pairs if second == number})
+            Step(
+                step.stream,
+                step.array,
+                step.writes,
+                step.waits | {first for first, second in pairs if second == number},
+            )
             for number, step in enumerate(steps)
-        ]  # fmt: skip
+        ]
         assert reported_pairs(mended, order, seed) == set()
         reported += len(pairs)
     assert reported > 10
@@ -254,8 +268,9 @@ def test_a_read_that_comes_too_early_is_one_finding_the_race() -> None:
     for order in ("immediate", "late"):
         with emulator.session(check=("race", "init"), order=order, raise_findings=False) as machine:
             context = cudadrv.cuda_context_for(0)
-            module = context.compile(source_of([Step(0, 0, True, frozenset())] * 1 + [
-                Step(1, 0, False, frozenset())]))  # fmt: skip
+            module = context.compile(
+                source_of([Step(0, 0, True, frozenset())] * 1 + [Step(1, 0, False, frozenset())])
+            )
             a, b = context.new_stream(), context.new_stream()
             x, y, z = a.empty(2, "f4"), a.zeros(2, "f4"), b.zeros(2, "f4")
             module.kernel("k0").launch(a, LaunchConfig(1, 1), x, y)

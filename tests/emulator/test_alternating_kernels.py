@@ -44,9 +44,7 @@ extern "C" __global__ void copy(int* out, const int* x) {
   out[at] = x[at];
 }
 """
-ORDERS: list[tuple[OrderName, int | None]] = [
-    ("late", None), *(("random", seed) for seed in SEEDS),
-]  # fmt: skip
+ORDERS: list[tuple[OrderName, int | None]] = [("late", None), *(("random", seed) for seed in SEEDS)]
 in_some_orders = pytest.mark.parametrize(("order", "seed"), ORDERS[:6])
 
 

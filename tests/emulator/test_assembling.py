@@ -122,8 +122,12 @@ def test_the_command_assembles_by_default(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cudadrv", "check", "--json", "--sarif", str(sarif)]
     done = subprocess.run(
         [*command, str(script)],
-        env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode, done.stderr
     (found,) = json.loads(done.stdout)
     assert (found["check"], found["places"][0]["file"]) == ("assemble", str(script))

@@ -101,10 +101,19 @@ def test_a_batch_copies_between_host_and_device_in_every_direction(
     first, second, third = (on_device(api, value, stream) for value in (1, 2, 3))
     ok(api.cuStreamSynchronize(stream))
     given, taken, other = host(9), host(0), host(0)
-    ok(batch(api, stream, [
-        (second, first, 64), (third, at(given), 64), (at(taken), first, 32),
-        (at(other), at(given), 8),
-    ], order))  # fmt: skip
+    ok(
+        batch(
+            api,
+            stream,
+            [
+                (second, first, 64),
+                (third, at(given), 64),
+                (at(taken), first, 32),
+                (at(other), at(given), 8),
+            ],
+            order,
+        )
+    )
     ok(api.cuStreamSynchronize(stream))
     assert [read(api, each, stream) for each in (first, second, third)] == [[1], [1], [9]]
     assert (taken[:32] == 1).all()

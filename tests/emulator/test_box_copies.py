@@ -24,18 +24,29 @@ BOX = Fields(WidthInBytes=64, Height=8, Depth=4)
 
 def from_host(array: CUarray, data: NDArray[np.uint32] = DATA) -> Fields:
     return Fields(
-        srcMemoryType=HOST, srcHost=data.ctypes.data, srcPitch=64, srcHeight=8,
-        dstMemoryType=ARRAY, dstArray=array, WidthInBytes=64, Height=8, Depth=4,
-    )  # fmt: skip
+        srcMemoryType=HOST,
+        srcHost=data.ctypes.data,
+        srcPitch=64,
+        srcHeight=8,
+        dstMemoryType=ARRAY,
+        dstArray=array,
+        WidthInBytes=64,
+        Height=8,
+        Depth=4,
+    )
 
 
 def read(api: OpenApi, stream: CUstream, array: CUarray) -> NDArray[np.uint32]:
     found = np.zeros_like(DATA)
     down = Fields(
-        srcMemoryType=ARRAY, srcArray=array,
-        dstMemoryType=HOST, dstHost=found.ctypes.data, dstPitch=64, dstHeight=8,
-    )  # fmt: skip
-    ok(api.cuMemcpy3DAsync(copying(down, BOX), stream))  # fmt: skip
+        srcMemoryType=ARRAY,
+        srcArray=array,
+        dstMemoryType=HOST,
+        dstHost=found.ctypes.data,
+        dstPitch=64,
+        dstHeight=8,
+    )
+    ok(api.cuMemcpy3DAsync(copying(down, BOX), stream))
     ok(api.cuStreamSynchronize(stream))
     return found
 
@@ -54,9 +65,16 @@ def test_a_part_goes_to_its_target(api: OpenApi, array: CUarray, stream: CUstrea
     nothing = np.zeros_like(DATA)
     ok(api.cuMemcpy3DAsync(copying(from_host(array, nothing)), stream))
     part = Fields(
-        srcXInBytes=4, srcY=2, srcZ=1, dstXInBytes=8, dstY=1, dstZ=2,
-        WidthInBytes=12, Height=3, Depth=2,
-    )  # fmt: skip
+        srcXInBytes=4,
+        srcY=2,
+        srcZ=1,
+        dstXInBytes=8,
+        dstY=1,
+        dstZ=2,
+        WidthInBytes=12,
+        Height=3,
+        Depth=2,
+    )
     ok(api.cuMemcpy3DAsync(copying(from_host(array), part), stream))
     expected = np.zeros_like(DATA)
     expected[2:4, 1:4, 2:5] = DATA[1:3, 2:5, 1:4]

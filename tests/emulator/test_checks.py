@@ -155,8 +155,12 @@ def test_the_command_reports_a_script(
     command = [sys.executable, "-m", "cudadrv", "check"]
     done = subprocess.run(
         [*command, str(script), str(barrier), str(own)],
-        env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode == status, done.stderr
     assert done.stdout.split() == ["2016"]
     assert said in done.stderr
@@ -164,7 +168,11 @@ def test_the_command_reports_a_script(
         return
     done = subprocess.run(
         [*command, "--json", str(script), str(barrier), str(own)],
-        env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     told = json.loads(done.stdout.splitlines()[1])
     assert [each["check"] for each in told] == ["race"] * (1 - barrier)

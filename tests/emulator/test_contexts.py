@@ -110,9 +110,13 @@ def test_other_context_parameters_are_rejected(emulator: Emulator) -> None:
     """With the codes of an H200."""
     device = ok(emulator.cuDeviceGet(0))
     for affinities, number, cig, expected in (
-        ((1,), 1, (), 224), ((), 1, (), 1), ((1,), 0, (), 0), ((1,), -1, (), 0), ((), 0, (1,), 801),
+        ((1,), 1, (), 224),
+        ((), 1, (), 1),
+        ((1,), 0, (), 0),
+        ((1,), -1, (), 0),
+        ((), 0, (1,), 801),
         ((1,), 1, (1,), 801),
-    ):  # fmt: skip
+    ):
         params = cast(
             CUctxCreateParams,
             SimpleNamespace(

@@ -143,9 +143,11 @@ def _batch(machine: Machine, order: int, target: int, source: int) -> None:
     attributes = CUmemcpyAttributes()
     attributes.srcAccessOrder = CUmemcpySrcAccessOrder(order)
     targets, sources = [CUdeviceptr(target)], [CUdeviceptr(source)]
-    ok(machine.api.cuMemcpyBatchAsync(
-        targets, sources, [NBYTES], 1, [attributes], [0], 1, machine.a
-    ))  # fmt: skip
+    ok(
+        machine.api.cuMemcpyBatchAsync(
+            targets, sources, [NBYTES], 1, [attributes], [0], 1, machine.a
+        )
+    )
 
 
 def _batch_of_boxes(machine: Machine, order: int, target: int, source: int) -> None:

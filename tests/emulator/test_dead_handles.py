@@ -35,8 +35,9 @@ from .calls import OpenApi, code, ok
 from .handle_calls import ALL, CALLS, IN_STRUCTURES
 from .handles import KINDS, Call
 
-EACH = pytest.mark.parametrize(("kind", "answer", "use"), [*ALL.values(), *IN_STRUCTURES.values()],
-                               ids=[*ALL, *IN_STRUCTURES])  # fmt: skip
+EACH = pytest.mark.parametrize(
+    ("kind", "answer", "use"), [*ALL.values(), *IN_STRUCTURES.values()], ids=[*ALL, *IN_STRUCTURES]
+)
 
 
 def an_emulator() -> Emulator:

@@ -86,9 +86,11 @@ def test_memory_that_a_cache_holds_is_not_handed_out_after_the_end() -> None:
             allocator.allocate(64)
         allocator.deallocate(late, 32)
         for call in (
-            lambda: allocator.allocate(32), allocator.freeze, allocator.reset,
+            lambda: allocator.allocate(32),
+            allocator.freeze,
+            allocator.reset,
             lambda: arena.alloc(stream, 4, "a"),
-        ):  # fmt: skip
+        ):
             with pytest.raises(ClosedError):
                 call()
         assert allocator.statistics().cached_bytes == 0

@@ -27,13 +27,22 @@ K: Final = 'extern "C" __global__ void k() {}'
 MISTAKES: Final[dict[str, tuple[str, ptx.CompileOptions, type[CudadrvError]]]] = {
     "a wrong source": ("__global__ void k() { no(); }", ptx.CompileOptions(), ptx.CompileError),
     "a missing header": (
-        f'#include "absent.h"\n{K}', ptx.CompileOptions(), ptx.HeaderNotFoundError),
+        f'#include "absent.h"\n{K}',
+        ptx.CompileOptions(),
+        ptx.HeaderNotFoundError,
+    ),
     "a wrong option": (K, ptx.CompileOptions(extra=("--nothing",)), ptx.CompileError),
     "an architecture that NVRTC does not know": (
-        K, ptx.CompileOptions(target=ptx.Target.ptx("compute_50")), ptx.UnsupportedTargetError),
+        K,
+        ptx.CompileOptions(target=ptx.Target.ptx("compute_50")),
+        ptx.UnsupportedTargetError,
+    ),
     "PTX that the device does not run": (
-        K, ptx.CompileOptions(target=ptx.Target.ptx("compute_120")), CudaError),
-}  # fmt: skip
+        K,
+        ptx.CompileOptions(target=ptx.Target.ptx("compute_120")),
+        CudaError,
+    ),
+}
 Way = Callable[[Context, str, ptx.CompileOptions], object]
 
 

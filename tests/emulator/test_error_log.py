@@ -49,8 +49,10 @@ def test_a_dump_reports_that_messages_are_lost(api: Emulator) -> None:
         api.cuDeviceGet(5)
     text, after = dumped(api, None, 25600)
     assert (text.splitlines()[0], len(text.splitlines()), after) == (
-        "[older messages are lost]", 101, 101,
-    )  # fmt: skip
+        "[older messages are lost]",
+        101,
+        101,
+    )
     assert dumped(api, None, 30)[0] == "[older messages are lost]\nes\n"
     for room in (0, 25601):
         assert code(api.cuLogsDumpToMemory(None, 0, room, 0)) == 1

@@ -187,8 +187,9 @@ def test_a_target_that_nothing_can_be_made_for_is_one_error_of_both_packages(
 def test_a_long_error_stands_on_short_lines() -> None:
     error = errors.IllegalAddressError("work " * 25, call="cuCall", text="what the driver said")
     assert str(error).split("\n")[1:3] == [
-        "  cuCall returned CUDA_ERROR_ILLEGAL_ADDRESS (700)", "  what the driver said",
-    ]  # fmt: skip
+        "  cuCall returned CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+        "  what the driver said",
+    ]
     assert all(len(line) < 150 for line in str(error).split("\n"))
 
 

@@ -103,9 +103,11 @@ def test_live_objects_counts_each_kind(ready: Emulator) -> None:
     more = {"stream": 1, "event": 1, "device memory": 1, "graph": 1}
     assert ready.live_objects() == {kind: n + more.get(kind, 0) for kind, n in before.items()}
     for done in (
-        ready.cuStreamDestroy(stream), ready.cuEventDestroy(event), ready.cuMemFree(memory),
+        ready.cuStreamDestroy(stream),
+        ready.cuEventDestroy(event),
+        ready.cuMemFree(memory),
         ready.cuGraphDestroy(graph),
-    ):  # fmt: skip
+    ):
         ok(done)
     assert ready.live_objects() == before
 

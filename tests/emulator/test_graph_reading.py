@@ -134,8 +134,12 @@ def test_fills_and_copies_report_what_they_were_given(api: Emulator) -> None:
     found = shown(api, fill)
     told = found.memset
     assert (int(told.dst), told.value, told.elementSize, told.width, told.height) == (
-        int(memory), 7, 4, 4, 1,
-    )  # fmt: skip
+        int(memory),
+        7,
+        4,
+        4,
+        1,
+    )
     found = shown(api, rows)
     told = found.memset
     assert (told.pitch, told.value, told.elementSize, told.width, told.height) == (16, 5, 1, 8, 3)
@@ -186,8 +190,9 @@ def test_host_functions_events_and_memory_are_reported(api: Emulator) -> None:
     call = of_type(T.CU_GRAPH_NODE_TYPE_HOST)
     call.host.fn, call.host.userData = ADDRESS, 5
     record, wait = (
-        of_type(T.CU_GRAPH_NODE_TYPE_EVENT_RECORD), of_type(T.CU_GRAPH_NODE_TYPE_WAIT_EVENT),
-    )  # fmt: skip
+        of_type(T.CU_GRAPH_NODE_TYPE_EVENT_RECORD),
+        of_type(T.CU_GRAPH_NODE_TYPE_WAIT_EVENT),
+    )
     record.eventRecord.event = wait.eventWait.event = event
     take = of_type(T.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
     take.alloc.bytesize = 1000

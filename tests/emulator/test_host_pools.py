@@ -130,9 +130,14 @@ def test_a_pool_is_used_for_what_it_was_made_for(api: Emulator) -> None:
 
 def test_places_without_pools_are_rejected(api: Emulator) -> None:
     for kind, where in (
-        (PINNED, Place(NONE)), (PINNED, Place(HOST_NUMA, 1)), (PINNED, Place(DEVICE, 2)),
-        (0, Place(DEVICE)), (3, Place(DEVICE)), (MANAGED, Place(DEVICE, -1)), (PINNED, None),
-    ):  # fmt: skip
+        (PINNED, Place(NONE)),
+        (PINNED, Place(HOST_NUMA, 1)),
+        (PINNED, Place(DEVICE, 2)),
+        (0, Place(DEVICE)),
+        (3, Place(DEVICE)),
+        (MANAGED, Place(DEVICE, -1)),
+        (PINNED, None),
+    ):
         assert code(api.cuMemGetMemPool(where, kind)) == 1
         assert code(api.cuMemGetDefaultMemPool(where, kind)) == 1
         if where is not None:

@@ -148,5 +148,6 @@ def test_host_arrays_have_their_results_when_a_launch_returns(
         y[:] = range(32)
         launcher(InOut(y), Out(sums))
         assert (y.tolist(), sums.tolist()) == (
-            [k + 2.0 for k in range(32)], [3 * k + 6.0 for k in range(32)]
-        )  # fmt: skip
+            [k + 2.0 for k in range(32)],
+            [3 * k + 6.0 for k in range(32)],
+        )

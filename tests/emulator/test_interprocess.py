@@ -169,8 +169,9 @@ def test_page_locked_memory_of_a_pool_is_one_in_two_emulators(order: str) -> Non
     ok(second.cuStreamSynchronize(CUstream(0)))
     assert ctypes.string_at(int(pointer), 65) == b"\7" * 64 + b"\6"
     assert [int(ok(second.cuMemPoolGetAttribute(there, number))) for number in (_USED, _KIND)] == [
-        NBYTES, int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA),
-    ]  # fmt: skip
+        NBYTES,
+        int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA),
+    ]
     ok(second.cuMemFreeAsync(opened, CUstream(0)))
     ok(second.cuStreamSynchronize(CUstream(0)))
     assert int(ok(second.cuMemPoolGetAttribute(there, _USED))) == 0
@@ -423,8 +424,9 @@ def test_what_a_killed_process_had_shared_stays_with_those_that_have_it() -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [lambda: MemoryPool(shareable=True), UnpooledMemory],
-                         ids=["pool", "unpooled"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make", [lambda: MemoryPool(shareable=True), UnpooledMemory], ids=["pool", "unpooled"]
+)
 def test_a_gibibyte_of_two_processes_is_one_file_with_the_pages_that_were_written(
     make: Callable[[], Any],
 ) -> None:

@@ -279,8 +279,12 @@ def test_one_of_two_threads_destroys(emulator: Emulator, context: CUcontext) -> 
             found: list[CUresult] = []
             start = threading.Barrier(4)
 
-            def work(name: str = name, handle: CUstream = handle, start: threading.Barrier = start,
-                     found: list[CUresult] = found) -> None:  # fmt: skip
+            def work(
+                name: str = name,
+                handle: CUstream = handle,
+                start: threading.Barrier = start,
+                found: list[CUresult] = found,
+            ) -> None:
                 ok(emulator.cuCtxSetCurrent(context))
                 start.wait()
                 found.append(KINDS[name].destroy(emulator, handle)[0])

@@ -68,9 +68,11 @@ def test_advice_is_returned_for_all_of_a_range_and_not_for_a_part(api: Emulator)
 def test_a_preferred_place_is_returned_in_both_forms(api: Emulator) -> None:
     memory = ok(api.cuMemAllocManaged(PAGE, 1))
     for place, expected in (
-        (Place(DEVICE, 1), [1, DEVICE, 1]), (Place(HOST), [CPU, HOST, CPU]),
-        (Place(HOST_NUMA), [CPU, HOST, CPU]), (Place(HOST_NUMA_CURRENT), [CPU, HOST, CPU]),
-    ):  # fmt: skip
+        (Place(DEVICE, 1), [1, DEVICE, 1]),
+        (Place(HOST), [CPU, HOST, CPU]),
+        (Place(HOST_NUMA), [CPU, HOST, CPU]),
+        (Place(HOST_NUMA_CURRENT), [CPU, HOST, CPU]),
+    ):
         ok(api.cuMemAdvise(memory, PAGE, PREFER, place))
         each = (PREFERRED, PREFERRED_TYPE, PREFERRED_ID)
         assert [told(api, number, memory) for number in each] == expected

@@ -32,10 +32,14 @@ class Number(NamedTuple):
 
 
 FORMATS: Final = {
-    "f16": Number(16, 2, 65504.0), "bf16": Number(16, 2, 3.3895e38), "tf32": Number(32, 1, 3.4e38),
-    "f32": Number(32, 1, 3.4028e38), "f64": Number(64, 1, 1.797e308),
-    "e5m2": Number(8, 4, 57344.0), "e4m3": Number(8, 4, 448.0, has_infinity=False),
-}  # fmt: skip
+    "f16": Number(16, 2, 65504.0),
+    "bf16": Number(16, 2, 3.3895e38),
+    "tf32": Number(32, 1, 3.4e38),
+    "f32": Number(32, 1, 3.4028e38),
+    "f64": Number(64, 1, 1.797e308),
+    "e5m2": Number(8, 4, 57344.0),
+    "e4m3": Number(8, 4, 448.0, has_infinity=False),
+}
 
 
 def bits_of(name: str, number: float) -> int:
@@ -96,12 +100,23 @@ def cases(product: Product) -> list[tuple[str, tuple[float, float, float]]]:
     """Return values of a, b and c, with what the product makes of them: "" is nothing new."""
     d, left, right, _ = product.types.split(".")
     k = int(product.shape.rpartition("k")[2])
-    big = {"f16": 60000.0, "bf16": 2.0**127, "tf32": 2.0**127, "f64": 2.0**1023,
-           "e5m2": 2.0**15, "e4m3": 256.0}  # fmt: skip
+    big = {
+        "f16": 60000.0,
+        "bf16": 2.0**127,
+        "tf32": 2.0**127,
+        "f64": 2.0**1023,
+        "e5m2": 2.0**15,
+        "e4m3": 256.0,
+    }
     numbers = [
-        (1.0, 1.0, 0.0), (big[left], big[right], 0.0), (big[left], 1.0, _INF), (_NAN, 1.0, 0.0),
-        (1.0, 1.0, _NAN), (0.0, 1.0, -_INF), (1.0, -1.0, _INF),
-    ]  # fmt: skip
+        (1.0, 1.0, 0.0),
+        (big[left], big[right], 0.0),
+        (big[left], 1.0, _INF),
+        (_NAN, 1.0, 0.0),
+        (1.0, 1.0, _NAN),
+        (0.0, 1.0, -_INF),
+        (1.0, -1.0, _INF),
+    ]
     if d != "f16":  # in which a GPU also rounds between the parts of a sum
         numbers.append((big[left], -big[right], _INF))
     if FORMATS[left].has_infinity:
@@ -229,8 +244,10 @@ def sums(ptx_type: str) -> dict[str, Sum]:
     result = {}
     for name, (before, added) in values.items():
         total, made, first = before, "", -1
-        explained = {"NaN": np.isnan([before, *added]).any(),
-                     "infinity": not np.isfinite([before, *added]).all()}  # fmt: skip
+        explained = {
+            "NaN": np.isnan([before, *added]).any(),
+            "infinity": not np.isfinite([before, *added]).all(),
+        }
         for thread, value in enumerate(added):
             with np.errstate(all="ignore"):
                 total = float(np.float64(total) + value)

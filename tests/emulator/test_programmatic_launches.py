@@ -43,8 +43,10 @@ extern "C" __global__ void pass(int* out, const int* middle) {
 """
 BLOCKS, THREADS = 6, 64
 ORDERS: list[tuple[OrderName, int | None]] = [
-    ("immediate", None), ("late", None), *(("random", seed) for seed in range(12)),
-]  # fmt: skip
+    ("immediate", None),
+    ("late", None),
+    *(("random", seed) for seed in range(12)),
+]
 
 
 @functools.cache

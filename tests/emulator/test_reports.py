@@ -198,8 +198,9 @@ def test_findings_of_every_check_are_valid_sarif() -> None:
     assert [each["ruleId"] for each in results] == ["race", "bounds", "leak", "order"]
     (first,) = results[0]["locations"]
     assert first["physicalLocation"] == {
-        "artifactLocation": {"uri": "file:///tmp/k.cu"}, "region": {"startLine": 3}
-    }  # fmt: skip
+        "artifactLocation": {"uri": "file:///tmp/k.cu"},
+        "region": {"startLine": 3},
+    }
     assert results[2]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "train.py"
 
 
@@ -248,8 +249,12 @@ def test_the_command_writes_sarif_and_accepts_suppressions(
     options = ["--sarif", str(sarif), "--suppressions", str(known)]
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "check", *options, str(script), *arguments],
-        env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode == status, done.stderr
     log = json.loads(sarif.read_text())
     _check_sarif(log)

@@ -44,8 +44,9 @@ def with_context(emulator: Emulator) -> Emulator:
 def as_bindings(values: dict[str, Any]) -> list[Any]:
     """The arguments as cuda.bindings takes them."""
     kinds: dict[str, type[driver.cuuint64_t | driver.cuuint32_t]] = {
-        "extents": driver.cuuint64_t, "strides": driver.cuuint64_t,
-    }  # fmt: skip
+        "extents": driver.cuuint64_t,
+        "strides": driver.cuuint64_t,
+    }
     kinds |= {"box": driver.cuuint32_t, "steps": driver.cuuint32_t}
     return [
         [kinds[name](each) for each in value] if name in kinds else value
@@ -125,11 +126,16 @@ def test_interleaved_tensors_have_rules_of_their_own(
     assert code(found) == (result or CUresult.CUDA_SUCCESS)
 
 
-@pytest.mark.parametrize(("change", "result"), [
-    ({}, None), ({"channels": 3}, INVALID), ({"channels": 16}, UNSUPPORTED),
-    ({"swizzle": 1, "interleave": 2, "strides": [928, 5568, 111360], "channels": 16}, None),
-    ({"swizzle": 1, "interleave": 2, "strides": [928, 5568, 111360]}, UNSUPPORTED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "result"),
+    [
+        ({}, None),
+        ({"channels": 3}, INVALID),
+        ({"channels": 16}, UNSUPPORTED),
+        ({"swizzle": 1, "interleave": 2, "strides": [928, 5568, 111360], "channels": 16}, None),
+        ({"swizzle": 1, "interleave": 2, "strides": [928, 5568, 111360]}, UNSUPPORTED),
+    ],
+)
 def test_interleaved_images_are_copied_one_slice_at_once(
     emulator: Emulator, change: dict[str, Any], result: CUresult | None
 ) -> None:

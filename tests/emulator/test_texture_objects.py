@@ -159,9 +159,14 @@ def test_surfaces_are_of_any_array(api: OpenApi, context: CUcontext) -> None:
     """As on an H200, though the manual requires CUDA_ARRAY3D_SURFACE_LDST."""
     layered, gather = 1, 8
     for extents, flags in (
-        ((16, 0, 0), 0), ((16, 8, 0), 0), ((16, 8, 0), gather), ((16, 8, 0), SURFACE | gather),
-        ((16, 8, 4), 0), ((16, 8, 4), layered), ((8, 8, 6), CUBEMAP),
-    ):  # fmt: skip
+        ((16, 0, 0), 0),
+        ((16, 8, 0), 0),
+        ((16, 8, 0), gather),
+        ((16, 8, 0), SURFACE | gather),
+        ((16, 8, 4), 0),
+        ((16, 8, 4), layered),
+        ((8, 8, 6), CUBEMAP),
+    ):
         array = ok(api.cuArray3DCreate(described(*extents, flags)))
         surface = ok(api.cuSurfObjectCreate(over_array(array)))
         ok(api.cuSurfObjectDestroy(surface))

@@ -117,10 +117,14 @@ def test_copies_in_both_directions_do_not_lock_each_other() -> None:
         for _ in range(200):
             ok(
                 emulator.cuMemcpyPeerAsync(
-                    memories[own], contexts[own], memories[1 - own], contexts[1 - own], 1 << 16,
+                    memories[own],
+                    contexts[own],
+                    memories[1 - own],
+                    contexts[1 - own],
+                    1 << 16,
                     LEGACY,
                 )
-            )  # fmt: skip
+            )
 
     threads = [threading.Thread(target=work, args=(own,), daemon=True) for own in range(2)]
     for thread in threads:

@@ -526,6 +526,9 @@ def test_a_process_reads_its_order_from_the_environment() -> None:
         done = subprocess.run(
             [sys.executable, "-c", code + "print(current().api.order)"],
             env=os.environ | {"CUDADRV_DRIVER": "emulator", "CUDADRV_EMULATOR_ORDER": order},
-            capture_output=True, text=True, timeout=SECONDS, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
         assert said in done.stdout + done.stderr

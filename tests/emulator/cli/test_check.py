@@ -90,7 +90,7 @@ def written(folder: Path, text: str) -> str:
         (["-m"], "name a script, or a module with -m"),
         ([], "name a script, or a module with -m"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_command_line_is_one_line_and_status_2(
     script: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:

@@ -103,9 +103,13 @@ def _without_driver_choice(*words: str) -> subprocess.CompletedProcess[str]:
     """Run a command as on a machine without CUDA: its devices are hidden."""
     environment = {k: v for k, v in os.environ.items() if k != "CUDADRV_DRIVER"}
     return subprocess.run(
-        [sys.executable, "-m", "cudadrv", *words], capture_output=True, text=True, timeout=SECONDS,
-        check=False, env={**environment, "CUDA_VISIBLE_DEVICES": ""},
-    )  # fmt: skip
+        [sys.executable, "-m", "cudadrv", *words],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env={**environment, "CUDA_VISIBLE_DEVICES": ""},
+    )
 
 
 @pytest.mark.slow

@@ -41,8 +41,11 @@ def in_a_process(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "cudadrv", *words],
         env={**os.environ, "CUDADRV_CACHE_DIR": str(source.parent / "cache")},
-        capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
 
 
 @pytest.mark.slow
@@ -60,9 +63,20 @@ def test_a_file_is_compiled_for_each_target(source: Path) -> None:
 
 def test_options_reach_the_compiler(source: Path, run: Command) -> None:
     out = source.with_name("own name.ptx")
-    done = run("compile", str(source), "--ptx", "--target", "sm_80", "-D", "TWICE=1",
-        "--name", "scale<double>", "--lineinfo", "--out", str(out),
-    )  # fmt: skip
+    done = run(
+        "compile",
+        str(source),
+        "--ptx",
+        "--target",
+        "sm_80",
+        "-D",
+        "TWICE=1",
+        "--name",
+        "scale<double>",
+        "--lineinfo",
+        "--out",
+        str(out),
+    )
     assert done.returncode == 0, done.stderr
     text = out.read_text()
     assert "_Z5scaleIdEvPT_" in text

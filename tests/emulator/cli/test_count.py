@@ -37,9 +37,13 @@ def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     script.write_text(SCRIPT)
     environment = {k: v for k, v in os.environ.items() if k != "CUDADRV_DRIVER"}
     return subprocess.run(
-        [sys.executable, "-m", "cudadrv", "count", *arguments], env=environment, text=True,
-        capture_output=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        [sys.executable, "-m", "cudadrv", "count", *arguments],
+        env=environment,
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+    )
 
 
 @pytest.mark.slow
@@ -53,9 +57,7 @@ def test_count_prints_every_launch_as_json(tmp_path: Path) -> None:
     assert launch["occupancy"]["share"] == 1.0
     total = launch["total"]
     assert total["global_loads"] == {"requests": 32, "sectors": 256, "least_sectors": 128}
-    assert total["shared_loads"] == {
-        "requests": 32, "wavefronts": 1024, "least_wavefronts": 32,
-    }  # fmt: skip
+    assert total["shared_loads"] == {"requests": 32, "wavefronts": 1024, "least_wavefronts": 32}
     assert total["classes"]["load.shared"] == {"warps": 32, "threads": 1024}
     (line,) = [each for each in launch["lines"] if each["shared_loads"]["requests"]]
     assert (line["file"], line["line"]) == (str(tmp_path / "turned.cu"), 6)

@@ -57,16 +57,22 @@ def verdict() -> tuple[KernelCase, Verdict]:
         KERNEL,
         arguments={"n": st.sizes(1, 4), "a": np.float32(2), "b": 3, "x": st.arrays(np.float32, 4)},
         launch=st.launch_configs(
-            blocks=1, block=8, cluster=1,
+            blocks=1,
+            block=8,
+            cluster=1,
             attributes=LaunchAttributes(
-                priority=0, memory_domain="remote", shared_carveout=50,
-                access_window=AccessWindow(4096, 16, 0.5), nvlink_centric=True,
-                cluster_size_mode="require_portable", shared_memory_mode="allow_non_portable",
+                priority=0,
+                memory_domain="remote",
+                shared_carveout=50,
+                access_window=AccessWindow(4096, 16, 0.5),
+                nvlink_centric=True,
+                cluster_size_mode="require_portable",
+                shared_memory_mode="allow_non_portable",
             ),
         ),
         reference=lambda n, x: {"x": np.where(np.arange(4) < n, 6, x)},
         tolerance={"x": Tolerance(relative=0.5, absolute=1.5)},
-    )  # fmt: skip
+    )
     options = VerifyOptions(("bounds",), examples=9, database=None)
     return case, verify(case, options, name="k")
 
@@ -248,8 +254,11 @@ def test_a_finding_of_right_form_that_does_not_fit_its_kernel_has_status_3(
 def test_the_other_readers_raise_the_same_type(verdict: tuple[KernelCase, Verdict]) -> None:
     given = json.loads(json.dumps(verdict[1].to_json()))
     finding = given["findings"][0]
-    readers = ((Verdict.from_json, given), (Finding.from_json, finding),
-               (Example.from_json, finding["example"]))  # fmt: skip
+    readers = (
+        (Verdict.from_json, given),
+        (Finding.from_json, finding),
+        (Example.from_json, finding["example"]),
+    )
     for read, value in readers:
         for steps, form in broken(value):
             with pytest.raises(CannotVerifyError, match=r"it is not a|has format"):

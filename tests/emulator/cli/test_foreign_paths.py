@@ -72,8 +72,14 @@ def targets(tmp_path: Path) -> list[Path]:
     (tmp_path / "secret.txt").write_text(f"{SECRET}\n" * 9)
     (tmp_path / "link").symlink_to(tmp_path / "secret.txt")
     os.mkfifo(tmp_path / "fifo")
-    return [tmp_path / "secret.txt", tmp_path / "link", tmp_path / "fifo", Path("/dev/zero"),
-            tmp_path, Path("secret.txt")]  # fmt: skip
+    return [
+        tmp_path / "secret.txt",
+        tmp_path / "link",
+        tmp_path / "fifo",
+        Path("/dev/zero"),
+        tmp_path,
+        Path("secret.txt"),
+    ]
 
 
 @pytest.fixture
@@ -105,9 +111,13 @@ def lines_by(folder: Path, finding: Mapping[str, Any], target: Path) -> Iterator
 
 @pytest.mark.parametrize("turns", [(0,), pytest.param((1, 2, 3, 4, 5), marks=pytest.mark.slow)])
 def test_no_command_opens_a_path_that_a_file_names(
-    turns: tuple[int, ...], run: Command, tmp_path: Path, targets: list[Path],
-    finding: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    turns: tuple[int, ...],
+    run: Command,
+    tmp_path: Path,
+    targets: list[Path],
+    finding: Mapping[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(tmp_path)
     wrong = []
     for target in (targets[turn] for turn in turns):
@@ -154,7 +164,15 @@ case = KernelCase({f'#line 1 "TARGET"{chr(10)}{KERNEL}'!r},
 """
     for target in (targets[0], targets[2]):
         (tmp_path / "cases.py").write_text(cases.replace("TARGET", str(target)))
-        run("verify", str(tmp_path / "cases.py"), "--examples=3", "--no-explain", "--html",
-            str(page), "--checks", "bounds")  # fmt: skip
+        run(
+            "verify",
+            str(tmp_path / "cases.py"),
+            "--examples=3",
+            "--no-explain",
+            "--html",
+            str(page),
+            "--checks",
+            "bounds",
+        )
         assert target.name in page.read_text()
         assert SECRET not in page.read_text()

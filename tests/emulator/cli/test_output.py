@@ -79,8 +79,7 @@ def prints(tree: ast.AST) -> bool:
 
 def test_one_file_of_the_commands_prints() -> None:
     files = [*FOLDER.rglob("*.py"), FOLDER.parent / "__main__.py"]
-    found = {os.path.relpath(f, FOLDER)
-             for f in files if prints(ast.parse(f.read_text()))}  # fmt: skip
+    found = {os.path.relpath(f, FOLDER) for f in files if prints(ast.parse(f.read_text()))}
     assert found == set(OTHERS)
 
 
@@ -154,13 +153,16 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def files_of(folder: Path) -> dict[str, Path]:
     """Hostile files, with hostile names."""
     texts = {
-        f"{HOSTILE}.cu": KERNEL, f"wrong{HOSTILE}.cu": KERNEL.replace("int i", f"in{HOSTILE} i"),
-        f"s{HOSTILE}.py": SCRIPT, f"c{HOSTILE}.py": CASES, "list.txt": f"'{HOSTILE}' --arch x\n",
-        f"h{HOSTILE}.ptx": f'.version 7.0\n.target sm_80\n.address_size 64\n'
+        f"{HOSTILE}.cu": KERNEL,
+        f"wrong{HOSTILE}.cu": KERNEL.replace("int i", f"in{HOSTILE} i"),
+        f"s{HOSTILE}.py": SCRIPT,
+        f"c{HOSTILE}.py": CASES,
+        "list.txt": f"'{HOSTILE}' --arch x\n",
+        f"h{HOSTILE}.ptx": f".version 7.0\n.target sm_80\n.address_size 64\n"
         f'.file 1 "{HOSTILE}.cu"\n.visible .entry k() {{ // {HOSTILE}\n.loc 1 1 0\n'
         f"mov.u32 %r1, %r2; /* {HOSTILE} */ ret; }}\n",
         f"json{HOSTILE}.json": json.dumps({"format": HOSTILE}),
-    }  # fmt: skip
+    }
     for name, text in texts.items():
         (folder / name).write_text(text)
     cu, wrong, script, cases, listed, ptx, finding = (folder / name for name in texts)

@@ -86,9 +86,10 @@ def test_profile_prints_each_kernel_and_copy_once_and_returns_the_script_status(
     assert header.split("  ")[1:2] == ["what"]
     cells = {row.split()[0]: row.split()[1:3] for row in rows}
     assert cells == {
-        "scale<float>": ["0", "3"], "cuMemcpyHtoDAsync": ["0", "1"],
+        "scale<float>": ["0", "3"],
+        "cuMemcpyHtoDAsync": ["0", "1"],
         "cuMemcpyDtoHAsync": ["0", "1"],
-    }  # fmt: skip
+    }
     assert note == "these times are the emulator's own: they do not predict the times of a GPU"
 
 
@@ -195,6 +196,9 @@ def test_a_wrong_command_line_runs_nothing(
 def test_profile_runs_a_module_in_a_process(tmp_path: Path, script: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "profile", "-m", "script", "0"],
-        capture_output=True, text=True, check=False, cwd=Path(script).parent,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(script).parent,
+    )
     assert (done.returncode, "scale<float>" in done.stdout) == (0, True), done.stderr

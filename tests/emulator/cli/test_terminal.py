@@ -33,9 +33,13 @@ def test_a_pipe_without_a_reader_ends_a_command_without_a_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [*COMMAND, "info"], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=SECONDS,
+        [*COMMAND, "info"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=SECONDS,
         check=False,
-    )  # fmt: skip
+    )
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
 
@@ -45,9 +49,13 @@ def test_a_pipe_without_a_reader_ends_a_command_without_a_traceback() -> None:
 def test_a_full_disk_is_reported_in_a_line() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [*COMMAND, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS,
+            [*COMMAND, "info"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=SECONDS,
             check=False,
-        )  # fmt: skip
+        )
     assert (done.returncode, done.stderr) == (1, "python -m cudadrv: No space left on device\n")
 
 
@@ -97,8 +105,12 @@ def test_a_command_runs_with_a_closed_standard_output(tmp_path: Path) -> None:
     command = [*COMMAND, "emulate", sys.executable, "-c", "open('ran', 'x')"]
     done = subprocess.run(
         ["/bin/sh", "-c", f"{shlex.join(command)} >&- && {shlex.join([*COMMAND, 'info'])} >&-"],
-        cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "ran").exists()
 

@@ -329,9 +329,11 @@ case = KernelCase(
 def test_a_kernel_is_compared_with_another_one(verify: Command, every: int) -> None:
     Path("cases.py").write_text(AGAINST)
     for name, value in {
-        "first": "x[i] / 3", "same": "x[i] * (1 / 3.f)", "other": "i == 40 ? 9 : x[i] / 3",
+        "first": "x[i] / 3",
+        "same": "x[i] * (1 / 3.f)",
+        "other": "i == 40 ? 9 : x[i] / 3",
         "fails": "x[i + 1000000]",
-    }.items():  # fmt: skip
+    }.items():
         Path(f"{name}.cu").write_text(
             'extern "C" __global__ void k(int n, const float* x, float* out) {\n'
             "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"

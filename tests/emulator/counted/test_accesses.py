@@ -44,9 +44,12 @@ GLOBAL: list[tuple[str, str, int, Callable[[Addresses], Addresses]]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "value", "nbytes", "where"), GLOBAL, ids=lambda v: str(v)[:12])
 def test_sectors_are_those_that_the_addresses_touch(
-    context: cudadrv.Context, name: str, value: str, nbytes: int,
+    context: cudadrv.Context,
+    name: str,
+    value: str,
+    nbytes: int,
     where: Callable[[Addresses], Addresses],
-) -> None:  # fmt: skip
+) -> None:
     counts = count(context, kernel(f"y[i] = {value};"), n=511)["k"]
     expected = sectors(where(np.arange(512)), nbytes)
     found = counts.global_loads
@@ -113,9 +116,12 @@ SHARED: list[tuple[str, str, int, Callable[[Addresses], Addresses]]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "place", "nbytes", "where"), SHARED, ids=lambda v: str(v)[:12])
 def test_turns_of_shared_memory_are_those_of_the_fullest_bank(
-    context: cudadrv.Context, name: str, place: str, nbytes: int,
+    context: cudadrv.Context,
+    name: str,
+    place: str,
+    nbytes: int,
     where: Callable[[Addresses], Addresses],
-) -> None:  # fmt: skip
+) -> None:
     kind = {1: "char", 4: "float", 8: "double", 16: "float4"}[nbytes]
     value = "make_float4(t, 1, 2, 3)" if nbytes == 16 else "t"
     body = f"__shared__ __align__(16) float s[4096]; {place} = {value}; __syncthreads();"

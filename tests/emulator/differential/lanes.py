@@ -105,9 +105,15 @@ def lanes(
 def uniform(kernel: Lanes, count: int = 40) -> Lanes:
     """The same rows on values that all threads share."""
     return Lanes(
-        f"{kernel.name}_uniform", kernel.group, kernel.inputs, kernel.output, kernel.rows,
-        count, kernel.bound, True,
-    )  # fmt: skip
+        f"{kernel.name}_uniform",
+        kernel.group,
+        kernel.inputs,
+        kernel.output,
+        kernel.rows,
+        count,
+        kernel.bound,
+        True,
+    )
 
 
 def three(*opcodes: str) -> list[str]:

@@ -43,9 +43,15 @@ def _compared(source: Source, recording: Recording) -> list[tuple[Case, Comparis
 
 
 def _stated(bound: Bound) -> str:
-    parts = [f"{value:g} {unit}" for value, unit in
-             ((bound.ulp, "ulp"), (bound.relative, "relative"), (bound.absolute, "absolute"))
-             if value]  # fmt: skip
+    parts = [
+        f"{value:g} {unit}"
+        for value, unit in (
+            (bound.ulp, "ulp"),
+            (bound.relative, "relative"),
+            (bound.absolute, "absolute"),
+        )
+        if value
+    ]
     return " or ".join(parts)
 
 

@@ -277,9 +277,10 @@ def test_an_indexed_branch_beyond_its_targets_names_the_thread(index: str, threa
 
 def test_endless_recursion_is_a_stack_overflow() -> None:
     text = ptx_text(
-        "call f; ret;", before=".func f() { .local .b8 x[64]; .reg .b64 %r; mov.u64 %r, x;"
+        "call f; ret;",
+        before=".func f() { .local .b8 x[64]; .reg .b64 %r; mov.u64 %r, x;"
         " st.local.u8 [%r], 1; call f; ret; }",
-    )  # fmt: skip
+    )
     with pytest.raises(StackOverflow, match="stack_bytes"):
         KernelRunner(text).launch("k", 1, 32, limits=Limits(stack_bytes=4096))
 

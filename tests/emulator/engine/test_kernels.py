@@ -113,10 +113,17 @@ def test_histogram_with_shared_atomics_counts_every_byte(
 def test_calls_structs_recursion_and_module_variables(target: str, debug: bool) -> None:
     runner = KernelRunner(compiled(target, *(["debug"] if debug else [])))
     values = (5, -7, 11)
-    record = np.zeros(1, np.dtype({
-        "names": ["weight", "value", "quad"], "formats": ["f8", "3i4", "4f4"],
-        "offsets": [0, 8, 32], "itemsize": 48,
-    }))  # fmt: skip
+    record = np.zeros(
+        1,
+        np.dtype(
+            {
+                "names": ["weight", "value", "quad"],
+                "formats": ["f8", "3i4", "4f4"],
+                "offsets": [0, 8, 32],
+                "itemsize": 48,
+            }
+        ),
+    )
     record["value"] = values
     quads = np.arange(64 * 4, dtype=np.float32)
     out = runner.put(np.zeros(128, np.int32))

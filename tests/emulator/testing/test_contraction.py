@@ -59,7 +59,7 @@ OF_SINGLE: Final = {
     "the product saturates": ("mul.sat.T x,a,b;|add.T y,x,c;|{y}", 0),
     "the sum saturates": ("mul.T x,a,b;|add.sat.T y,x,c;|{y}", 1),
     "a selection": ("mul.T x,a,b;|selp.T x,x,d,p;|add.T y,x,c;|{y}", 0),
-}  # fmt: skip
+}
 
 
 def kernel(name: str, ptx_type: str, shape: str) -> str:
@@ -103,14 +103,16 @@ def found_in_machine_code(text: str) -> dict[str, int]:
     except (ptx.NvdisasmNotFoundError, ptx.NvJitLinkNotFoundError) as error:
         pytest.skip(f"it needs {type(error).__name__.removesuffix('NotFoundError')}")
     return {
-        function.name: len({
-            instruction.ptx_line
-            for instruction in function.instructions
-            if re.match("[FDH]FMA", instruction.opcode)
-            and re.match(r"(?:@p )?(?:add|sub|mul)\.", lines[instruction.ptx_line - 1])
-        })
+        function.name: len(
+            {
+                instruction.ptx_line
+                for instruction in function.instructions
+                if re.match("[FDH]FMA", instruction.opcode)
+                and re.match(r"(?:@p )?(?:add|sub|mul)\.", lines[instruction.ptx_line - 1])
+            }
+        )
         for function in functions
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.slow
@@ -157,11 +159,13 @@ def random_lines(chance: random.Random) -> Iterator[str]:
 @pytest.mark.slow
 def test_sums_that_may_be_fused_are_those_of_the_machine_code_in_random_kernels() -> None:
     chance = random.Random(5)
-    text = module([
-        kernel(f"r{number}_{ptx_type}", ptx_type, "|".join(random_lines(chance)))
-        for ptx_type in ("f32", "f64")
-        for number in range(60)
-    ])  # fmt: skip
+    text = module(
+        [
+            kernel(f"r{number}_{ptx_type}", ptx_type, "|".join(random_lines(chance)))
+            for ptx_type in ("f32", "f64")
+            for number in range(60)
+        ]
+    )
     counts, machine = found_in_ptx(text), found_in_machine_code(text)
     assert {n: (counts[n], machine[n]) for n in counts if counts[n] < machine[n]} == {}
     # A sum of two products is fused with one of them. The other stays, for its other sums, too.

@@ -29,12 +29,19 @@ def test_heat_spreads_over_a_plate_of_any_size() -> None:
     def reference(now: Floats) -> dict[str, Floats]:
         return {"next": heat.by_numpy(now, 1) if min(now.shape) > 2 else now}
 
-    check(KernelCase(
-        heat.SOURCE, launch=st.launch_configs(threads=(width, height)), reference=reference,
-        arguments={"now": st.arrays(np.float32, (height, width)),
-                   "next": st.unwritten(np.float32, (height, width)),
-                   "width": width, "height": height},
-    ))  # fmt: skip
+    check(
+        KernelCase(
+            heat.SOURCE,
+            launch=st.launch_configs(threads=(width, height)),
+            reference=reference,
+            arguments={
+                "now": st.arrays(np.float32, (height, width)),
+                "next": st.unwritten(np.float32, (height, width)),
+                "width": width,
+                "height": height,
+            },
+        )
+    )
 
 
 @pytest.mark.slow
@@ -44,12 +51,18 @@ def test_a_histogram_counts_an_image_of_any_size() -> None:
     def reference(image: npt.NDArray[np.uint8], bins: npt.NDArray[np.uint32]) -> dict[str, object]:
         return {"bins": bins + np.bincount(image, minlength=256)}
 
-    check(KernelCase(
-        histogram.SOURCE, launch=st.launch_configs(blocks=st.sizes(1, 4), block=256),
-        arguments={"image": st.arrays(np.uint8, n, "finite"),
-                   "bins": st.arrays(np.uint32, 256, (0, 9)), "n": n},
-        reference=reference,
-    ))  # fmt: skip
+    check(
+        KernelCase(
+            histogram.SOURCE,
+            launch=st.launch_configs(blocks=st.sizes(1, 4), block=256),
+            arguments={
+                "image": st.arrays(np.uint8, n, "finite"),
+                "bins": st.arrays(np.uint32, 256, (0, 9)),
+                "n": n,
+            },
+            reference=reference,
+        )
+    )
 
 
 @pytest.mark.slow
@@ -68,14 +81,21 @@ def test_bodies_move_along_three_axes() -> None:
             "next": np.column_stack([new, now[:, 3]]),
         }
 
-    check(KernelCase(
-        n_body.SOURCE, launch=st.launch_configs(blocks=blocks, block=block), reference=reference,
-        arguments={"now": st.arrays(np.float32, (n, 4), (-1, 1)),
-                   "next": st.unwritten(np.float32, (n, 4)),
-                   "speed": st.arrays(np.float32, (n, 4), (-1, 1)), "n": n,
-                   "dt": np.float32(0.01)},
-        tolerance=Tolerance(relative=1e-3, absolute=1e-2),
-    ))  # fmt: skip
+    check(
+        KernelCase(
+            n_body.SOURCE,
+            launch=st.launch_configs(blocks=blocks, block=block),
+            reference=reference,
+            arguments={
+                "now": st.arrays(np.float32, (n, 4), (-1, 1)),
+                "next": st.unwritten(np.float32, (n, 4)),
+                "speed": st.arrays(np.float32, (n, 4), (-1, 1)),
+                "n": n,
+                "dt": np.float32(0.01),
+            },
+            tolerance=Tolerance(relative=1e-3, absolute=1e-2),
+        )
+    )
 
 
 @pytest.mark.slow
@@ -89,10 +109,17 @@ def test_points_of_the_mandelbrot_set_stop_at_their_limit() -> None:
         outside = a**2 + rows[:, None] ** 2 > 4
         return {"steps": np.where(outside, min(limit, 1), limit)}
 
-    check(KernelCase(
-        several_gpus.SOURCE, launch=st.launch_configs(threads=(width, height)),
-        arguments={"rows": st.arrays(np.float64, height, (1.0, 1.9)),
-                   "steps": st.unwritten(np.int32, (height, width)),
-                   "width": width, "height": height, "limit": st.sizes(0, 2)},
-        reference=reference,
-    ))  # fmt: skip
+    check(
+        KernelCase(
+            several_gpus.SOURCE,
+            launch=st.launch_configs(threads=(width, height)),
+            arguments={
+                "rows": st.arrays(np.float64, height, (1.0, 1.9)),
+                "steps": st.unwritten(np.int32, (height, width)),
+                "width": width,
+                "height": height,
+                "limit": st.sizes(0, 2),
+            },
+            reference=reference,
+        )
+    )

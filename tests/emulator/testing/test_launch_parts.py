@@ -22,9 +22,14 @@ from ptx import KernelSignature
 QUICK: Final = VerifyOptions(examples=3, database=None, explain=False)
 # A value of each field that is not the default one; a new field needs a line.
 CONFIG: Final[dict[str, Any]] = {
-    "grid": (4, 2, 1), "block": (8, 2, 1), "shared_bytes": 64, "cluster": (2, 1, 1),
-    "cooperative": True, "programmatic": True, "attributes": LaunchAttributes(priority=-2),
-}  # fmt: skip
+    "grid": (4, 2, 1),
+    "block": (8, 2, 1),
+    "shared_bytes": 64,
+    "cluster": (2, 1, 1),
+    "cooperative": True,
+    "programmatic": True,
+    "attributes": LaunchAttributes(priority=-2),
+}
 ATTRIBUTES: Final[dict[str, Any]] = {
     "priority": -1, "preferred_cluster": (4, 1, 1), "memory_domain": "remote",
     "shared_carveout": 50, "access_window": AccessWindow(4096, 64, 0.5, "normal", "normal"),
@@ -51,9 +56,11 @@ def configs() -> list[LaunchConfig]:
 
 def case_of(launch: LaunchConfig | st.LaunchConfigs, blocks: int = 2) -> KernelCase:
     return KernelCase(
-        SIZES, arguments={"y": st.arrays(np.uint32, blocks)}, launch=launch,
+        SIZES,
+        arguments={"y": st.arrays(np.uint32, blocks)},
+        launch=launch,
         reference=lambda y: {"y": blocks},
-    )  # fmt: skip
+    )
 
 
 def test_each_field_of_a_launch_has_a_value_here() -> None:
@@ -105,9 +112,12 @@ def test_a_kernel_runs_with_the_clusters_of_its_case() -> None:
 
 def test_verify_kernel_accepts_one_launch() -> None:
     verdict = verify_kernel(
-        SIZES, lambda y: {"y": 2}, {"y": st.arrays(np.uint32, 2)},
-        LaunchConfig(2, 32, cluster=2), QUICK,
-    )  # fmt: skip
+        SIZES,
+        lambda y: {"y": 2},
+        {"y": st.arrays(np.uint32, 2)},
+        LaunchConfig(2, 32, cluster=2),
+        QUICK,
+    )
     assert verdict.is_verified
 
 

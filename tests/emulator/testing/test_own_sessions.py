@@ -128,12 +128,16 @@ def test_good_again():
     assert on_backend("good")[5] == on_backend("good")[5]
     assert len(made) == 4
 """,
-        "-rA", "--cuda=emulator", "--cuda-check=race",
-    )  # fmt: skip
+        "-rA",
+        "--cuda=emulator",
+        "--cuda-check=race",
+    )
     assert outcomes(result) == {
-        "test_good": "passed", "test_race": "failed", "test_fault": "failed",
+        "test_good": "passed",
+        "test_race": "failed",
+        "test_fault": "failed",
         "test_good_again": "passed",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.slow
@@ -158,8 +162,10 @@ def test_good():
 def test_race():
     run(STREAM, "racy")
 """,
-        "-rA", "--cuda=emulator", "--cuda-check=race",
-    )  # fmt: skip
+        "-rA",
+        "--cuda=emulator",
+        "--cuda-check=race",
+    )
     assert outcomes(result) == {"test_good": "passed", "test_race": "failed"}
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*the objects were made before the tests*"])
@@ -175,8 +181,9 @@ def stream():
 def test_stream(stream):
     run(stream, "good")
 """,
-        "-rA", "--cuda=emulator",
-    )  # fmt: skip
+        "-rA",
+        "--cuda=emulator",
+    )
     assert outcomes(result) == {"test_stream": "error"}
     result.stdout.fnmatch_lines(["the fixture 'stream' of scope 'session' made what belongs to*"])
 
@@ -190,7 +197,8 @@ def test_race():
     run(default(), "racy")
     raise KeyboardInterrupt
 """,
-        "--cuda=emulator", "--cuda-check=race",
-    )  # fmt: skip
+        "--cuda=emulator",
+        "--cuda-check=race",
+    )
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["race: kernel racy, *"])

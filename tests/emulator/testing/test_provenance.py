@@ -131,12 +131,10 @@ def test_a_wrong_value_without_a_lossy_step_begins_where_it_was_loaded() -> None
     case = KernelCase(
         'extern "C" __global__ void copy(const float* x, float* o) {\n'
         "    o[threadIdx.x] = x[31 - threadIdx.x] + 1;\n}",
-        arguments={
-            "x": st.arrays(np.float32, 32, (1, 2)), "o": st.unwritten(np.float32, 32),
-        },
+        arguments={"x": st.arrays(np.float32, 32, (1, 2)), "o": st.unwritten(np.float32, 32)},
         launch=LaunchConfig(1, 32),
         reference=lambda x: {"o": x + np.float32(1)},
-    )  # fmt: skip
+    )
     (finding,) = verify(case, QUICK).findings
     opcodes = [line.what.partition(":")[0] for line in finding.lines]
     assert opcodes == ["ld.global.f32", "add.f32", "st.global.f32"]

@@ -48,10 +48,11 @@ REVERSE = """extern "C" __global__ void reverse(int n, int* x) {
 
 def reverse() -> KernelCase:
     return KernelCase(
-        REVERSE, arguments={"n": N, "x": st.arrays(np.int32, N)},
+        REVERSE,
+        arguments={"n": N, "x": st.arrays(np.int32, N)},
         launch=st.launch_configs(blocks=1, block=N, shared_bytes=lambda block: 4 * block),
         reference=lambda x: {"x": x[::-1]},
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +98,11 @@ def test_repairs_are_the_same_each_time(reversed_verdict: Verdict) -> None:
 @pytest.mark.slow
 def test_a_warp_barrier_heals_a_race_of_a_warp() -> None:
     case = KernelCase(
-        REVERSE, arguments={"n": (n := st.sizes(1, 32)), "x": st.arrays(np.int32, n)},
+        REVERSE,
+        arguments={"n": (n := st.sizes(1, 32)), "x": st.arrays(np.int32, n)},
         launch=st.launch_configs(blocks=1, block=n, shared_bytes=lambda block: 4 * block),
         reference=lambda x: {"x": x[::-1]},
-    )  # fmt: skip
+    )
     assert set(healing(repairs_of(case, "race"))) == {"barrier", "warp barrier"}
 
 
@@ -120,10 +122,11 @@ def test_a_barrier_of_a_loop_heals_it_outside_of_a_branch(unrolled: str) -> None
     if (t == 0) out[blockIdx.x] = s[0];
 }}"""
     case = KernelCase(
-        source, arguments={"x": st.arrays(np.int32, (G, 128)), "out": st.unwritten(np.int32, G)},
+        source,
+        arguments={"x": st.arrays(np.int32, (G, 128)), "out": st.unwritten(np.int32, G)},
         launch=st.launch_configs(blocks=G, block=128),
         reference=lambda x: {"out": x.sum(1, dtype=np.int32)},
-    )  # fmt: skip
+    )
     found = healing(repairs_of(case, "race"))
     assert set(found) == {"barrier"}
     assert all("outside" in each and "branch" in each for each in found["barrier"])
@@ -144,9 +147,11 @@ extern "C" __global__ void turn(int* x) {
     x[t] = s[t + 64];
 }"""
     case = KernelCase(
-        source, arguments={"x": st.arrays(np.int32, 64)},
-        launch=st.launch_configs(blocks=1, block=64), reference=lambda x: {"x": 2 * x[::-1]},
-    )  # fmt: skip
+        source,
+        arguments={"x": st.arrays(np.int32, 64)},
+        launch=st.launch_configs(blocks=1, block=64),
+        reference=lambda x: {"x": 2 * x[::-1]},
+    )
     options = VerifyOptions(examples=5, database=None, checks=("race", "sync"))
     texts = [each.text for each in repairs_of(case, "race", options)]
     assert any(each.endswith("kernel.cu:2, called at kernel.cu:8") for each in texts), texts
@@ -162,10 +167,11 @@ def test_a_barrier_in_the_source_heals_what_none_in_the_ptx_does() -> None:
     x[threadIdx.x] = first;
 }"""
     case = KernelCase(
-        source, arguments={"n": st.numbers(np.int32), "x": st.unwritten(np.int32, 64)},
+        source,
+        arguments={"n": st.numbers(np.int32), "x": st.unwritten(np.int32, 64)},
         launch=st.launch_configs(blocks=1, block=64),
         reference=lambda n: {"x": np.full(64, n, np.int32)},
-    )  # fmt: skip
+    )
     options = VerifyOptions(examples=5, database=None, checks=("race",))
     found = healing(repairs_of(case, "race", options))
     assert found["barrier"] == ["__syncthreads() in the source before kernel.cu:5"]
@@ -184,10 +190,11 @@ def test_volatile_accesses_do_not_stand_in_for_a_barrier() -> None:
     if (t == 0) out[0] = s[0];
 }"""
     case = KernelCase(
-        source, arguments={"x": st.arrays(np.int32, 128), "out": st.unwritten(np.int32, 1)},
+        source,
+        arguments={"x": st.arrays(np.int32, 128), "out": st.unwritten(np.int32, 1)},
         launch=st.launch_configs(blocks=1, block=64),
         reference=lambda x: {"out": x.sum(keepdims=True, dtype=np.int32)},
-    )  # fmt: skip
+    )
     repairs = repairs_of(case, "race")
     assert set(healing(repairs)) == {"barrier"}
     assert "volatile" in {each.kind for each in repairs}
@@ -200,9 +207,11 @@ def test_an_atomic_heals_a_race_of_several_blocks() -> None:
         *total += 1;
 }"""
     case = KernelCase(
-        source, arguments={"n": N, "total": st.arrays(np.int32, 1)},
-        launch=st.launch_configs(threads=N), reference=lambda n, total: {"total": total + n},
-    )  # fmt: skip
+        source,
+        arguments={"n": N, "total": st.arrays(np.int32, 1)},
+        launch=st.launch_configs(threads=N),
+        reference=lambda n, total: {"total": total + n},
+    )
     repairs = repairs_of(case, "race")
     assert healing(repairs) == {"atomic": ["an atomic operation at kernel.cu:3"]}
     assert [each.leaves for each in repairs if each.kind == "volatile"] == ["values"]
@@ -220,12 +229,19 @@ def test_a_fence_or_its_wider_scope_heals_the_sum_of_the_last_block() -> None:
 }"""
     case = KernelCase(
         source,
-        arguments={"x": st.arrays(np.int32, 2), "part": st.unwritten(np.int32, 2),
-                   "count": np.zeros(1, np.int32), "total": st.unwritten(np.int32, 1)},
+        arguments={
+            "x": st.arrays(np.int32, 2),
+            "part": st.unwritten(np.int32, 2),
+            "count": np.zeros(1, np.int32),
+            "total": st.unwritten(np.int32, 1),
+        },
         launch=st.launch_configs(blocks=2, block=1),
-        reference=lambda x: {"part": 2 * x, "count": np.array([2], np.int32),
-                             "total": np.array([2 * x.sum()], np.int32)},
-    )  # fmt: skip
+        reference=lambda x: {
+            "part": 2 * x,
+            "count": np.array([2], np.int32),
+            "total": np.array([2 * x.sum()], np.int32),
+        },
+    )
     options = VerifyOptions(examples=3, database=None, checks=("race",))
     found = healing(repairs_of(case, "race", options))
     assert found["fence"] == ["__threadfence() after kernel.cu:2"]
@@ -240,14 +256,14 @@ def test_a_bound_and_a_guard_heal_an_access_past_the_end() -> None:
         x[i] = i;
 }"""
     case = KernelCase(
-        source, arguments={"n": N, "x": st.unwritten(np.int32, N)},
-        launch=st.launch_configs(threads=N), reference=lambda n: {"x": np.arange(n)},
-    )  # fmt: skip
+        source,
+        arguments={"n": N, "x": st.unwritten(np.int32, N)},
+        launch=st.launch_configs(threads=N),
+        reference=lambda n: {"x": np.arange(n)},
+    )
     found = healing(repairs_of(case, "bounds"))
     assert found["bound"] == ["another bound at kernel.cu:3 (< in place of <=)"]
-    assert found["guard"] == [
-        "a return at the start if blockIdx.x * blockDim.x + threadIdx.x >= n"
-    ]  # fmt: skip
+    assert found["guard"] == ["a return at the start if blockIdx.x * blockDim.x + threadIdx.x >= n"]
 
 
 @pytest.mark.slow
@@ -259,9 +275,11 @@ def test_a_comparison_that_the_compiler_has_changed_is_shown_in_ptx() -> None:
         x[i] = i;
 }"""
     case = KernelCase(
-        source, arguments={"x": st.unwritten(np.int32, 10)},
-        launch=st.launch_configs(threads=16), reference=lambda: {"x": np.arange(10)},
-    )  # fmt: skip
+        source,
+        arguments={"x": st.unwritten(np.int32, 10)},
+        launch=st.launch_configs(threads=16),
+        reference=lambda: {"x": np.arange(10)},
+    )
     assert (
         "another bound at kernel.cu:3 (setp.ge.s32 in place of setp.gt.s32)"
         in (healing(repairs_of(case, "bounds"))["bound"])
@@ -272,10 +290,11 @@ def test_a_comparison_that_the_compiler_has_changed_is_shown_in_ptx() -> None:
 def test_a_smaller_grid_heals_a_launch_of_too_many_blocks() -> None:
     source = 'extern "C" __global__ void fill(int* x) { x[blockIdx.x] = blockIdx.x; }'
     case = KernelCase(
-        source, arguments={"x": st.unwritten(np.int32, N)},
+        source,
+        arguments={"x": st.unwritten(np.int32, N)},
         launch=st.launch_configs(blocks=N + 1, block=1),
         reference=lambda x: {"x": np.arange(len(x))},
-    )  # fmt: skip
+    )
     assert healing(repairs_of(case, "bounds")) == {"launch": ["one block less"]}
 
 
@@ -287,9 +306,11 @@ def test_another_bound_heals_a_wrong_value() -> None:
         x[i] = 7;
 }"""
     case = KernelCase(
-        source, arguments={"n": N, "x": st.arrays(np.int32, N)},
-        launch=st.launch_configs(threads=N), reference=lambda x: {"x": np.full_like(x, 7)},
-    )  # fmt: skip
+        source,
+        arguments={"n": N, "x": st.arrays(np.int32, N)},
+        launch=st.launch_configs(threads=N),
+        reference=lambda x: {"x": np.full_like(x, 7)},
+    )
     assert "bound" in healing(repairs_of(case, "values"))
 
 
@@ -299,13 +320,12 @@ def test_zeros_heal_a_sum_into_unwritten_memory() -> None:
     if (threadIdx.x < n) atomicAdd(total, x[threadIdx.x]);
 }"""
     case = KernelCase(
-        source, arguments={"n": N, "x": st.arrays(np.int32, N), "total": st.unwritten(np.int32, 1)},
+        source,
+        arguments={"n": N, "x": st.arrays(np.int32, N), "total": st.unwritten(np.int32, 1)},
         launch=st.launch_configs(blocks=1, block=N),
         reference=lambda x: {"total": x.sum(dtype=np.int32)},
-    )  # fmt: skip
-    assert healing(repairs_of(case, "init")) == {
-        "initial": ["zeros in total before the launch"]
-    }  # fmt: skip
+    )
+    assert healing(repairs_of(case, "init")) == {"initial": ["zeros in total before the launch"]}
 
 
 @pytest.mark.slow
@@ -324,9 +344,11 @@ def test_a_barrier_is_moved_out_of_a_branch() -> None:
     if (threadIdx.x < n) x[threadIdx.x] = s[95 - threadIdx.x];
 }"""
     case = KernelCase(
-        source, arguments={"n": N, "x": st.arrays(np.int32, N)},
-        launch=st.launch_configs(blocks=1, block=96), reference=lambda x: {"x": x + 1},
-    )  # fmt: skip
+        source,
+        arguments={"n": N, "x": st.arrays(np.int32, N)},
+        launch=st.launch_configs(blocks=1, block=96),
+        reference=lambda x: {"x": x + 1},
+    )
     options = VerifyOptions(examples=10, database=None, checks=("sync", "race"))
     repairs = repairs_of(case, "sync", options)
     assert healing(repairs) == {
@@ -350,9 +372,12 @@ def test_a_stream_wait_heals_a_program() -> None:
             stream.wait(other)
 
     case = KernelCase(
-        source, arguments={"n": N, "x": st.arrays(np.int32, N)}, program=program,
-        launch=st.launch_configs(blocks=1, block=N), reference=lambda x: {"x": x + 2},
-    )  # fmt: skip
+        source,
+        arguments={"n": N, "x": st.arrays(np.int32, N)},
+        program=program,
+        launch=st.launch_configs(blocks=1, block=N),
+        reference=lambda x: {"x": x + 2},
+    )
     repairs = repairs_of(case, "race")
     assert [(each.kind, each.healed) for each in repairs] == [("wait", True)]
     first = program.__code__.co_firstlineno + 4
@@ -382,10 +407,12 @@ def test_a_stream_wait_heals_an_end_of_a_program(waits_before: bool, text: str) 
             # The stream closes here, before the end of the program.
 
     case = KernelCase(
-        source, program=program, launch=st.launch_configs(blocks=1, block=N),
+        source,
+        program=program,
+        launch=st.launch_configs(blocks=1, block=N),
         arguments={"n": N, "x": st.arrays(np.int32, N), "y": st.unwritten(np.int32, N)},
         reference=lambda x: {"y": x + 1},
-    )  # fmt: skip
+    )
     finding = finding_of(case, "race")
     assert [(each.kind, each.healed) for each in finding.repairs] == [("wait", True)]
     assert text in finding.repairs[0].text

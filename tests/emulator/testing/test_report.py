@@ -90,11 +90,14 @@ def saxpy(guard: str, comment: str = "// </style>", source: str = SAXPY) -> Kern
         source.replace("GUARD", guard).replace("// </style>", comment),
         kernel="saxpy",
         arguments={
-            "n": N, "a": st.numbers(np.float32), "x": st.arrays(np.float32, N),
+            "n": N,
+            "a": st.numbers(np.float32),
+            "x": st.arrays(np.float32, N),
             "y": st.arrays(np.float32, N),
         },
-        launch=st.launch_configs(threads=N), reference=lambda a, x, y: {"y": a * x + y},
-    )  # fmt: skip
+        launch=st.launch_configs(threads=N),
+        reference=lambda a, x, y: {"y": a * x + y},
+    )
 
 
 def reported(case: KernelCase, options: VerifyOptions = OPTIONS, name: str = "") -> CaseReport:
@@ -108,12 +111,15 @@ def one_launch(body: str, block: int = 32, grid: int = 1, **arguments: Any) -> C
         f"    int i = threadIdx.x;\n    {body}\n}}"
     )
     arrays: Mapping[str, Any] = {
-        "x": np.arange(4096, dtype=np.float32), "y": np.zeros(4096, np.float32),
-    }  # fmt: skip
+        "x": np.arange(4096, dtype=np.float32),
+        "y": np.zeros(4096, np.float32),
+    }
     case = KernelCase(
-        source, arguments={**arrays, **arguments}, launch=cudadrv.LaunchConfig(grid, block),
+        source,
+        arguments={**arrays, **arguments},
+        launch=cudadrv.LaunchConfig(grid, block),
         reference=lambda: {"x": None, "y": None},
-    )  # fmt: skip
+    )
     return reported(case, replace(OPTIONS, examples=1, checks=()))
 
 
@@ -154,8 +160,9 @@ def test_a_finding_has_its_tried_repairs(found: CaseReport) -> None:
     root = Page(page_of(Report((replace(found, verdict=verdict),)))).root
     items = [each.text for each in root.one("article").all("li")]
     assert items[1:] == [
-        "✓ another <bound> at saxpy.cu:4", "✗ __syncthreads() after line 4, leaves bounds",
-    ]  # fmt: skip
+        "✓ another <bound> at saxpy.cu:4",
+        "✗ __syncthreads() after line 4, leaves bounds",
+    ]
 
 
 @pytest.mark.slow
@@ -215,12 +222,15 @@ def test_names_and_sources_are_escaped(found: CaseReport) -> None:
     verdict = replace(found.verdict, case=name, kernel=name, findings=(evil,))
     (launch,) = found.launches
     case = replace(
-        found, verdict=verdict, reason=name, stopped_by=name,
+        found,
+        verdict=verdict,
+        reason=name,
+        stopped_by=name,
         launches=(replace(launch, kernel=name),),
         files=tuple(replace(each, name=name) for each in found.files),
         operations=tuple(replace(each, name=name, place=name) for each in found.operations),
         accesses=tuple(replace(each, instruction=name, file=name) for each in found.accesses),
-    )  # fmt: skip
+    )
     root = Page(page_of(Report((case,), ((name, name),)))).root
     assert not list(root.all("script"))
     assert root.one("h2").text == name
@@ -320,9 +330,12 @@ def test_a_stride_of_eight_floats_touches_a_sector_for_each_lane() -> None:
 def test_a_misaligned_load_touches_a_fifth_sector() -> None:
     (load, _) = one_launch("y[i] = x[i + 3];").accesses
     assert [each.lanes for each in load.shown[0].pieces] == [
-        tuple(range(5)), tuple(range(5, 13)), tuple(range(13, 21)), tuple(range(21, 29)),
+        tuple(range(5)),
+        tuple(range(5, 13)),
+        tuple(range(13, 21)),
+        tuple(range(21, 29)),
         tuple(range(29, 32)),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_column_of_shared_memory_is_in_one_bank() -> None:
@@ -362,9 +375,11 @@ def test_the_warp_is_that_of_the_failing_thread() -> None:
         f'extern "C" __global__ void k(float* x, float* y) {{\n int i = threadIdx.x;\n {body} }}'
     )
     case = KernelCase(
-        source, arguments={name: np.zeros(256, np.float32) for name in "xy"},
-        launch=cudadrv.LaunchConfig(2, 64), reference=lambda: {"y": None},
-    )  # fmt: skip
+        source,
+        arguments={name: np.zeros(256, np.float32) for name in "xy"},
+        launch=cudadrv.LaunchConfig(2, 64),
+        reference=lambda: {"y": None},
+    )
     report = reported(case, replace(OPTIONS, checks=("bounds",)))
     assert (report.block, report.warp) == ((1, 0, 0), 1)
     assert report.accesses[0].shown[0].pieces[0].lanes == (40 - 32,)
@@ -395,10 +410,13 @@ def test_streams_show_their_kernels_and_waits(order: str) -> None:
     source = """extern "C" __global__ void fill(float* x) { x[threadIdx.x] = 1; }
     extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }"""
     case = KernelCase(
-        source, arguments={name: np.zeros(32, np.float32) for name in "xy"},
-        launch=cudadrv.LaunchConfig(1, 32), program=two_streams, kernel="fill",
+        source,
+        arguments={name: np.zeros(32, np.float32) for name in "xy"},
+        launch=cudadrv.LaunchConfig(1, 32),
+        program=two_streams,
+        kernel="fill",
         reference=lambda x: {"x": np.full_like(x, 2), "y": None},
-    )  # fmt: skip
+    )
     verdict = verify(case, replace(OPTIONS, examples=2))
     assert verdict.is_verified
     example = replace(reported(case).example, schedule=Schedule.read(order), stream="new")
@@ -418,9 +436,10 @@ def test_streams_show_their_kernels_and_waits(order: str) -> None:
         each.number for each in report.operations if each.stream == 1
     }
     table = next(
-        each for each in Page(page_of(Report((report,)))).root.all("table")
+        each
+        for each in Page(page_of(Report((report,)))).root.all("table")
         if "Waited for calls" in each.text
-    )  # fmt: skip
+    )
     assert len(list(table.all("tr"))) == len(report.operations) + 1
 
 

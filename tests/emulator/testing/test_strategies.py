@@ -28,10 +28,13 @@ from ptx.signature import KernelSignature
 
 T = TypeVar("T")
 QUICK = settings(
-    max_examples=60, database=None, deadline=None, derandomize=True,
+    max_examples=60,
+    database=None,
+    deadline=None,
+    derandomize=True,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate, Phase.shrink],
-)  # fmt: skip
+)
 FEW = settings(QUICK, max_examples=10)
 
 

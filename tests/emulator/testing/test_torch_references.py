@@ -64,11 +64,10 @@ N = st.sizes(1, 60)
 def relu(reference: Any, left: str = "input[i] > 0 ?") -> KernelCase:
     return KernelCase(
         SOURCE.replace("LEFT", left),
-        arguments={
-            "n": N, "input": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N),
-        },
-        launch=st.launch_configs(threads=N), reference=reference,
-    )  # fmt: skip
+        arguments={"n": N, "input": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N)},
+        launch=st.launch_configs(threads=N),
+        reference=reference,
+    )
 
 
 @needs_torch
@@ -96,9 +95,12 @@ def test_a_problem_of_kernelbench_is_a_case(tmp_path: Path) -> None:
 
     def case(*parameters: str | int) -> KernelCase:
         return problem_case(
-            tmp_path / "problem.py", tmp_path / "solution.py", parameters,
-            cudadrv.LaunchConfig(5, 3), constants={"batch": 5, "width": 7},
-        )  # fmt: skip
+            tmp_path / "problem.py",
+            tmp_path / "solution.py",
+            parameters,
+            cudadrv.LaunchConfig(5, 3),
+            constants={"batch": 5, "width": 7},
+        )
 
     right = case("x", "fc.weight", "fc.bias", "out", 7)
     assert list(right.arguments) == ["x", "fc_weight", "fc_bias", "out", "parameter_4"]

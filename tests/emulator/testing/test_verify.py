@@ -52,12 +52,14 @@ SAXPY = """extern "C" __global__ void saxpy(int n, float a, const float* x, floa
 def saxpy(guard: str = "i < n", **changes: Any) -> KernelCase:  # of any field
     fields: dict[str, Any] = {
         "arguments": {
-            "n": N, "a": st.numbers(np.float32), "x": st.arrays(np.float32, N),
+            "n": N,
+            "a": st.numbers(np.float32),
+            "x": st.arrays(np.float32, N),
             "y": st.arrays(np.float32, N),
         },
         "launch": st.launch_configs(threads=N),
         "reference": lambda a, x, y: {"y": a * x + y},
-    }  # fmt: skip
+    }
     return KernelCase(SAXPY.replace("GUARD", guard), **{**fields, **changes})
 
 
@@ -116,10 +118,11 @@ def test_a_race_is_found_with_two_threads() -> None:
         x[threadIdx.x] = each[n - 1 - threadIdx.x];
     }"""
     case = KernelCase(
-        source, arguments={"n": N, "x": st.arrays(np.int32, N)},
+        source,
+        arguments={"n": N, "x": st.arrays(np.int32, N)},
         launch=st.launch_configs(blocks=1, block=N, shared_bytes=lambda block: 4 * block),
         reference=lambda x: {"x": x[::-1]},
-    )  # fmt: skip
+    )
     verdict = verify(case, QUICK)
     races = [each for each in verdict.findings if each.check == "race"]
     assert [shape(each) for each in races] == [(2, 1, 2)]
@@ -165,14 +168,18 @@ def test_a_verdict_survives_json() -> None:
 def test_an_example_keeps_every_bit() -> None:
     array = st.DrawnArray(np.array([np.nan, -0.0, np.inf], np.float16), is_written=False)
     given = Example(
-        {"n": 3, "a": np.float32("nan"), "x": array}, cudadrv.LaunchConfig((2, 3), 4, 16),
-        Schedule("random", 7), "new",
-    )  # fmt: skip
+        {"n": 3, "a": np.float32("nan"), "x": array},
+        cudadrv.LaunchConfig((2, 3), 4, 16),
+        Schedule("random", 7),
+        "new",
+    )
     again = Example.from_json(json.loads(json.dumps(given.to_json())))
     assert again.to_json() == given.to_json()
     assert (again.config, again.schedule, again.stream) == (
-        given.config, given.schedule, given.stream,
-    )  # fmt: skip
+        given.config,
+        given.schedule,
+        given.stream,
+    )
     read = again.arguments["x"]
     assert isinstance(read, st.DrawnArray)
     assert read.contents.tobytes() == array.contents.tobytes()
@@ -206,9 +213,11 @@ def test_a_reference_may_change_its_arrays() -> None:
 @pytest.mark.slow
 def test_an_unwritten_array_that_is_read_is_found() -> None:
     arguments = {
-        "n": N, "a": st.numbers(np.float32), "x": st.arrays(np.float32, N),
+        "n": N,
+        "a": st.numbers(np.float32),
+        "x": st.arrays(np.float32, N),
         "y": st.unwritten(np.float32, N),
-    }  # fmt: skip
+    }
     found = found_in(saxpy(arguments=arguments, reference=lambda a, x: {"y": a * x}))
     assert found.check == "init"
 
@@ -221,9 +230,11 @@ def test_what_the_reference_leaves_open_is_not_compared() -> None:
         return {"x": x, "y": None}
 
     case = KernelCase(
-        source, arguments={"x": st.unwritten(np.int32, 2 * N), "y": st.unwritten(np.int32, 1)},
-        launch=st.launch_configs(blocks=1, block=N), reference=reference,
-    )  # fmt: skip
+        source,
+        arguments={"x": st.unwritten(np.int32, 2 * N), "y": st.unwritten(np.int32, 1)},
+        launch=st.launch_configs(blocks=1, block=N),
+        reference=reference,
+    )
     assert verify(case, VerifyOptions(examples=5, database=None, checks=("init",))).is_verified
 
 
@@ -393,9 +404,11 @@ def test_mutants_are_noticed_and_the_others_are_listed() -> None:
         if (i < n) x[i] = min(x[i] + 1, 7);
     }"""
     case = KernelCase(
-        source, arguments={"n": N, "x": st.arrays(np.int32, N)}, launch=st.launch_configs(N),
+        source,
+        arguments={"n": N, "x": st.arrays(np.int32, N)},
+        launch=st.launch_configs(N),
         reference=lambda x: {"x": np.minimum(x + 1, 7)},
-    )  # fmt: skip
+    )
     report = mutate(case, QUICK, name="cases.py::clipped")
     assert report.total == len(report.tried) > 6
     assert [each.kind for each in report.unnoticed] == ["barrier"]

@@ -53,10 +53,11 @@ class Work:
         return any(
             one is not None and two is not None and one[0] < two[1] and two[0] < one[1]
             for one, two in (
-                (self.written, other.written), (self.written, other.read),
+                (self.written, other.written),
+                (self.written, other.read),
                 (self.read, other.written),
             )
-        )  # fmt: skip
+        )
 
 
 def random_work(rng: random.Random) -> Work:

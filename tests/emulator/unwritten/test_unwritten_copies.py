@@ -32,8 +32,9 @@ extern "C" __global__ void move(void* to, const void* from, int n) {
     if (i < n) ((int*)to)[i] = ((const int*)from)[i];
 }
 """
-PADDED: Final = np.dtype({"names": ["a", "b"], "formats": ["i1", "f8"], "offsets": [0, 8],
-                          "itemsize": 24})  # fmt: skip
+PADDED: Final = np.dtype(
+    {"names": ["a", "b"], "formats": ["i1", "f8"], "offsets": [0, 8], "itemsize": 24}
+)
 DTYPES: Final[tuple[str | np.dtype[Any], ...]] = (
     "f4",
     "f8",
@@ -239,10 +240,13 @@ def transposed(array: Array, written: Bytes) -> tuple[Array, Bytes]:
 
 
 VIEWS: Final[Mapping[str, View]] = {
-    "whole": whole, "first": of_slice(slice(0, 1)), "middle": of_slice(slice(20, 40)),
-    "every third": of_slice(slice(1, None, 3)), "backwards": of_slice(slice(None, None, -1)),
+    "whole": whole,
+    "first": of_slice(slice(0, 1)),
+    "middle": of_slice(slice(20, 40)),
+    "every third": of_slice(slice(1, None, 3)),
+    "backwards": of_slice(slice(None, None, -1)),
     "transposed": transposed,
-}  # fmt: skip
+}
 
 
 # The ways to the host.
@@ -284,8 +288,10 @@ def by_graph(bench: Bench, array: Array) -> None:
 
 WAYS: Final[tuple[Way, ...]] = (to_host, to_pinned, by_copy, to_fortran_order, by_batch, by_graph)
 ORDERS: Final[tuple[tuple[OrderName, int | None], ...]] = (
-    ("immediate", None), ("late", None), ("random", 3),
-)  # fmt: skip
+    ("immediate", None),
+    ("late", None),
+    ("random", 3),
+)
 
 
 def cells(seed: int, count: int) -> Iterator[tuple[Any, Write, Move, str, Way, int]]:
@@ -293,18 +299,25 @@ def cells(seed: int, count: int) -> Iterator[tuple[Any, Write, Move, str, Way, i
     choose = random.Random(seed)
     for dtype, write in itertools.product(DTYPES, WRITES):
         for _ in range(count):
-            yield (np.dtype(dtype), write, choose.choice(MOVES), choose.choice([*VIEWS]),
-                   choose.choice(WAYS), choose.randrange(1 << 30))  # fmt: skip
+            yield (
+                np.dtype(dtype),
+                write,
+                choose.choice(MOVES),
+                choose.choice([*VIEWS]),
+                choose.choice(WAYS),
+                choose.randrange(1 << 30),
+            )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "seed", "count"),
     [
-        ("late", None, 1), ("random", 3, 1),
+        ("late", None, 1),
+        ("random", 3, 1),
         *(pytest.param(*order, 8, marks=pytest.mark.slow) for order in ORDERS),
     ],
-)  # fmt: skip
+)
 def test_a_copy_to_the_host_is_reported_as_the_model_has_it(
     order: OrderName, seed: int | None, count: int
 ) -> None:

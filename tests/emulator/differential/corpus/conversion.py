@@ -27,8 +27,12 @@ def _float_to_integer() -> list[Lanes]:
     for source, (kind, _) in _FLOATS.items():
         ftz = ("", ".ftz") if source == "f32" else ("",)
         for bits in (8, 16, 32, 64):
-            rows = two(*(f"cvt.{mode}{s}.{sign}{bits}.{source}"
-                         for sign, mode, s in product("us", _TO_INTEGER, ftz)))  # fmt: skip
+            rows = two(
+                *(
+                    f"cvt.{mode}{s}.{sign}{bits}.{source}"
+                    for sign, mode, s in product("us", _TO_INTEGER, ftz)
+                )
+            )
             out = _holder(f"u{bits}")
             found.append(lanes(f"cvt_i{bits}_{source}", "conversion", kind, out, rows))
     return found
@@ -39,8 +43,12 @@ def _integer_to_float() -> list[Lanes]:
     for target, (_, out) in _FLOATS.items():
         for bits in (8, 16, 32, 64):
             kind = f"u{max(bits, 16)}"
-            rows = two(*(f"cvt.{mode}{s}.{target}.{sign}{bits}"
-                         for sign, mode, s in product("us", _ROUNDINGS, ("", ".sat"))))  # fmt: skip
+            rows = two(
+                *(
+                    f"cvt.{mode}{s}.{target}.{sign}{bits}"
+                    for sign, mode, s in product("us", _ROUNDINGS, ("", ".sat"))
+                )
+            )
             found.append(lanes(f"cvt_{target}_i{bits}", "conversion", kind, out, rows))
     return found
 
@@ -73,8 +81,10 @@ def _integer_to_integer() -> list[Lanes]:
                 rows.append(f"cvt.{target}.{source} %0, %1")
                 rows.append(f"cvt.sat.{target}.{source} %0, %1")
             if out_bits == 32:
-                rows += [f"cvt{sat}.{sign}8.{source} %0, %1" for sat, sign, source in
-                         product(("", ".sat"), "us", sources[:2])]  # fmt: skip
+                rows += [
+                    f"cvt{sat}.{sign}8.{source} %0, %1"
+                    for sat, sign, source in product(("", ".sat"), "us", sources[:2])
+                ]
             name = f"cvt_i{out_bits}_i{bits}"
             rows = [row for row in rows if not _needless(row)]
             found.append(lanes(name, "conversion", f"u{bits}", f"u{out_bits // 8}", rows))
@@ -95,8 +105,12 @@ def _needless(row: str) -> bool:
 def _brain_and_eight_bits() -> list[Lanes]:
     rows = two(*(f"cvt.{r}{relu}.bf16.f32" for r, relu in product(("rn", "rz"), ("", ".relu"))))
     found = [lanes("cvt_bf16_f32", "conversion", "f32", "u2", rows)]
-    rows = three(*(f"cvt.{r}{relu}.{t}x2.f32" for t, r, relu in
-                   product(("f16", "bf16"), ("rn", "rz"), ("", ".relu"))))  # fmt: skip
+    rows = three(
+        *(
+            f"cvt.{r}{relu}.{t}x2.f32"
+            for t, r, relu in product(("f16", "bf16"), ("rn", "rz"), ("", ".relu"))
+        )
+    )
     found.append(lanes("cvt_pairs_f32", "conversion", "f32 f32", "u4", rows))
     rows = two("cvt.f32.bf16")
     found.append(lanes("cvt_f32_bf16", "conversion", "bf16", "f4", rows))
@@ -130,15 +144,23 @@ def _intrinsics() -> list[Lanes]:
              "(unsigned long long)__double2hiint(x)",
              "(unsigned long long)__double2loint(x)"]  # fmt: skip
     found.append(lanes("conversions_f64", "conversion", "f64", "u8", rows))
-    rows = [f"__{s}2float_{r}({c})" for (s, c), r in
-            product((("ll", "(long long)x"), ("ull", "x"), ("int", "(int)x")), modes)]  # fmt: skip
+    rows = [
+        f"__{s}2float_{r}({c})"
+        for (s, c), r in product((("ll", "(long long)x"), ("ull", "x"), ("int", "(int)x")), modes)
+    ]
     found.append(lanes("conversions_integer", "conversion", "u64", "f4", rows))
     return found
 
 
 def source() -> Source:
-    kernels = [*_float_to_integer(), *_integer_to_float(), *_float_to_float(),
-               *_integer_to_integer(), *_brain_and_eight_bits(), *_intrinsics()]  # fmt: skip
+    kernels = [
+        *_float_to_integer(),
+        *_integer_to_float(),
+        *_float_to_float(),
+        *_integer_to_integer(),
+        *_brain_and_eight_bits(),
+        *_intrinsics(),
+    ]
     alike = ("cvt_i32_f32", "cvt_f32_i64", "cvt_f32_f64", "cvt_fp8_f32", "cvt_i16_i64")
     kernels += [uniform(kernel) for kernel in kernels if kernel.name in alike]
     return Source(

@@ -70,8 +70,10 @@ def _comparisons() -> list[Lanes]:
         rows = three(*(f"set.{word}.f32.{kind}" for word in ("eq", "neu", "gt", "num")))
         found.append(lanes(f"set_{kind}", "compare", f"{kind} {kind}", "f4", rows))
         classes = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
-        rows = [f"{{ .reg .pred p; testp.{word}.{kind} p, %1; selp.u32 %0, 1, 0, p; }}"
-                for word in classes]  # fmt: skip
+        rows = [
+            f"{{ .reg .pred p; testp.{word}.{kind} p, %1; selp.u32 %0, 1, 0, p; }}"
+            for word in classes
+        ]
         found.append(lanes(f"testp_{kind}", "compare", kind, "u4", rows))
         choose = "slct.f32.f32 %0, %1, %2, %3"
         if kind == "f64":
@@ -88,12 +90,13 @@ def _comparisons() -> list[Lanes]:
 def _approximate() -> list[Lanes]:
     # Where the bound holds over the whole range, the inputs are of all kinds.
     everywhere = {
-        "rcp": Bound(ulp=1, source=_ISA), "rsqrt": Bound(relative=2.0**-22.9, source=_ISA),
+        "rcp": Bound(ulp=1, source=_ISA),
+        "rsqrt": Bound(relative=2.0**-22.9, source=_ISA),
         "sqrt": Bound(ulp=1, source=_ISA),
         # Relative to the result; one unit where that is subnormal.
         "ex2": Bound(relative=2.0**-22, absolute=2.0**-149, source=_ISA),
         "lg2": Bound(relative=2.0**-22, absolute=2.0**-22, source=_ISA),
-    }  # fmt: skip
+    }
     found = []
     for opcode, bound in everywhere.items():
         rows = two(f"{opcode}.approx.f32", f"{opcode}.approx.ftz.f32")
@@ -109,8 +112,17 @@ def _approximate() -> list[Lanes]:
             lanes(f"approx_{opcode}", "f32", (angles,), "f4", rows, count=512, bound=bound)
         )
     bound = Bound(relative=2.0**-11, source=_ISA)
-    found.append(lanes("approx_tanh", "f32", (Uniform("f4", -9.0, 9.0),), "f4",
-                       ["tanh.approx.f32 %0, %1"], count=512, bound=bound))  # fmt: skip
+    found.append(
+        lanes(
+            "approx_tanh",
+            "f32",
+            (Uniform("f4", -9.0, 9.0),),
+            "f4",
+            ["tanh.approx.f32 %0, %1"],
+            count=512,
+            bound=bound,
+        )
+    )
     pair = (Uniform("f4", -1e6, 1e6), Uniform("f4", -1e3, 1e3))
     rows = three("div.approx.f32", "div.approx.ftz.f32", "div.full.f32", "div.full.ftz.f32")
     bound = Bound(ulp=2, source=_ISA)

@@ -59,9 +59,17 @@ def barrier_source() -> Source:
         _case("barrier", "barrier_reduce", In("f32", _N), Out("f4", _N)),
         _case("barrier", "barrier_counts", _SMALL, Out("u4", 5 * _N), _N),
         _case("barrier", "barrier_in_branch", _X, _OUT, 5),
-        _case("barrier", "matrix_product", In("f32", 1024), In("whole32", 1024),
-              Out("f4", 1024), 32, grid=(4, 4), block=(8, 8)),
-    ]  # fmt: skip
+        _case(
+            "barrier",
+            "matrix_product",
+            In("f32", 1024),
+            In("whole32", 1024),
+            Out("f4", 1024),
+            32,
+            grid=(4, 4),
+            block=(8, 8),
+        ),
+    ]
     alike = ("barrier_scan", "barrier_named", "barrier_arrive", "barrier_ping_pong",
              "barrier_by_register", "barrier_after_exit", "block_sort", "warp_chain")  # fmt: skip
     cases += [_case("barrier", name, _X, _OUT) for name in alike]
@@ -128,6 +136,10 @@ def cooperative_source() -> Source:
 
 def sources() -> tuple[Source, ...]:
     return (
-        warp_source(), barrier_source(), control_source(), debug_source(), special_source(),
+        warp_source(),
+        barrier_source(),
+        control_source(),
+        debug_source(),
+        special_source(),
         cooperative_source(),
-    )  # fmt: skip
+    )

@@ -121,8 +121,12 @@ def _eight_bits() -> list[Lanes]:
         rows.append(f"__nv_cvt_double_to_fp8((double)x * 1.0000001, {saturate}, {interpretation})")
     rows += ["(unsigned short)__nv_fp8_e4m3(x).__x", "(unsigned short)__nv_fp8_e5m2(x).__x"]
     found = [lanes("fp8_from_float", "fp8", "f32", "u2", rows)]
-    rows = ["(float)as_e4m3(x)", "(float)as_e5m2(x)", "__half2float(__half(as_e4m3(x)))",
-            "(float)(int)as_e4m3(x)"]  # fmt: skip
+    rows = [
+        "(float)as_e4m3(x)",
+        "(float)as_e5m2(x)",
+        "__half2float(__half(as_e4m3(x)))",
+        "(float)(int)as_e4m3(x)",
+    ]
     found.append(lanes("fp8_to_float", "fp8", "u8", "f4", rows, count=512))
     return found
 

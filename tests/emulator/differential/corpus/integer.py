@@ -68,8 +68,10 @@ def _bits() -> list[Lanes]:
         rows = [f"bfi.{b} %0, %1, %2, %3, %4", f"bfi.{b} %0, %2, %1, %4, %3"]
         kinds = f"{kind} {kind} u32 u32"
         found.append(lanes(f"bits_insert_{width}", "bit", kinds, f"u{width // 8}", rows))
-    rows = [f"prmt.b32{mode} %0, %1, %2, %3"
-            for mode in ("", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16")]  # fmt: skip
+    rows = [
+        f"prmt.b32{mode} %0, %1, %2, %3"
+        for mode in ("", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16")
+    ]
     rows += [f"prmt.b32 %0, %1, %2, {selector}" for selector in (0x3210, 0x0123, 0xBA98, 0x7654)]
     found.append(lanes("bits_permute", "bit", "u32 u32 u32", "u4", rows))
     tables = (
@@ -134,12 +136,14 @@ def _carries() -> list[Lanes]:
         for pair in ("p, q", "r, s")
     ]
     found.append(lanes("carry_128", "carry", "u64 u64", "u8", rows))
-    rows = ["(unsigned long long)(((unsigned __int128)x * y) >> 64)",
-            "(unsigned long long)(((__int128)(long long)x * (long long)y) >> 60)",
-            "(unsigned long long)((((unsigned __int128)x << 64 | y)"
-            " + ((unsigned __int128)y << 64 | x)) >> 37)",
-            "(unsigned long long)((((unsigned __int128)x << 64 | y)"
-            " - ((unsigned __int128)y << 64 | x)) >> 91)"]  # fmt: skip
+    rows = [
+        "(unsigned long long)(((unsigned __int128)x * y) >> 64)",
+        "(unsigned long long)(((__int128)(long long)x * (long long)y) >> 60)",
+        "(unsigned long long)((((unsigned __int128)x << 64 | y)"
+        " + ((unsigned __int128)y << 64 | x)) >> 37)",
+        "(unsigned long long)((((unsigned __int128)x << 64 | y)"
+        " - ((unsigned __int128)y << 64 | x)) >> 91)",
+    ]
     found.append(lanes("carry_int128", "carry", "u64 u64", "u8", rows))
     return found
 
@@ -160,11 +164,14 @@ def _comparisons() -> list[Lanes]:
         ]
         found.append(lanes(f"compare_{width}", "compare", f"{kind} {kind}", "u4", rows))
         out = f"u{width // 8}"
-        rows = [f"{{ .reg .pred p; setp.lt.s{width} p, %1, %2; selp.{t} %0, %1, %3, p; }}"
-                for t in (f"b{width}", f"s{width}", f"u{width}")]  # fmt: skip
-        rows += [f"{{ .reg .pred p; setp.lt.u{width} p, %1, %2;"
-                 f" @{sign}p add.u{width} %0, %2, %3; }}"
-                 for sign in ("", "!")]  # fmt: skip
+        rows = [
+            f"{{ .reg .pred p; setp.lt.s{width} p, %1, %2; selp.{t} %0, %1, %3, p; }}"
+            for t in (f"b{width}", f"s{width}", f"u{width}")
+        ]
+        rows += [
+            f"{{ .reg .pred p; setp.lt.u{width} p, %1, %2; @{sign}p add.u{width} %0, %2, %3; }}"
+            for sign in ("", "!")
+        ]
         found.append(lanes(f"select_{width}", "select", f"{kind} {kind} {kind}", out, rows))
         rows = [f"slct.{t}.s32 %0, %1, %2, %3" for t in (f"b{width}", f"s{width}", f"u{width}")]
         found.append(lanes(f"select_sign_{width}", "select", f"{kind} {kind} u32", out, rows))
@@ -184,17 +191,32 @@ def _packed() -> list[Lanes]:
     kinds = [f"{a}.{b}" for a, b in product(("u32", "s32"), repeat=2)]
     found = [
         lanes("packed_dp4a", "integer", "u32 u32 u32", "u4", four(*(f"dp4a.{k}" for k in kinds))),
-        lanes("packed_dp2a", "integer", "u32 u32 u32", "u4",
-              four(*(f"dp2a.{half}.{k}" for half in ("lo", "hi") for k in kinds))),
-        lanes("packed_16x2", "integer", "u32 u32", "u4",
-              three(*(f"{op}.{t}16x2" for op in ("min", "max") for t in "us"), "add.u16x2",
-                    "add.s16x2")),
-    ]  # fmt: skip
+        lanes(
+            "packed_dp2a",
+            "integer",
+            "u32 u32 u32",
+            "u4",
+            four(*(f"dp2a.{half}.{k}" for half in ("lo", "hi") for k in kinds)),
+        ),
+        lanes(
+            "packed_16x2",
+            "integer",
+            "u32 u32",
+            "u4",
+            three(
+                *(f"{op}.{t}16x2" for op in ("min", "max") for t in "us"), "add.u16x2", "add.s16x2"
+            ),
+        ),
+    ]
     parts = (("vadd", "", 0, 1), ("vsub", ".sat", 3, 0), ("vabsdiff", "", 2, 1),
              ("vmin", "", 1, 0), ("vmax", ".sat", 0, 0))  # fmt: skip
     rows = [f"{op}.s32.u32.s32{sat}.add %0, %1.b{a}, %2.h{b}, %3" for op, sat, a, b in parts]
-    rows += ["vmad.s32.s32.u32 %0, %1.b2, %2.h1, %3", "vshl.u32.u32.u32.clamp %0, %1.b1, %2",
-             "vshr.s32.s32.u32.wrap %0, %1, %2.b0", "vset.s32.u32.lt %0, %1.h0, %2.h1"]  # fmt: skip
+    rows += [
+        "vmad.s32.s32.u32 %0, %1.b2, %2.h1, %3",
+        "vshl.u32.u32.u32.clamp %0, %1.b1, %2",
+        "vshr.s32.s32.u32.wrap %0, %1, %2.b0",
+        "vset.s32.u32.lt %0, %1.h0, %2.h1",
+    ]
     found.append(lanes("video_scalar", "integer", "u32 u32 u32", "u4", rows))
     rows = [f"{op}.{d}.u32.u32{sat}{add} %0, %1, %2, %3"
             for op in ("vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vadd2", "vsub2",

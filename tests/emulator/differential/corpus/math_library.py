@@ -32,9 +32,11 @@ _FUNCTIONS: dict[str, tuple[float, float, float, float]] = {
 }  # fmt: skip
 # Likewise of two arguments, with the second one's range.
 _PAIRS: dict[str, tuple[float, float, float, float, float, float]] = {
-    "pow": (0.0, 20.0, -20.0, 20.0, 4, 2), "atan2": (-30.0, 30.0, -30.0, 30.0, 3, 2),
-    "hypot": (-1e3, 1e3, -1e3, 1e3, 3, 2), "rhypot": (-1e3, 1e3, -1e3, 1e3, 2, 1),
-}  # fmt: skip
+    "pow": (0.0, 20.0, -20.0, 20.0, 4, 2),
+    "atan2": (-30.0, 30.0, -30.0, 30.0, 3, 2),
+    "hypot": (-1e3, 1e3, -1e3, 1e3, 3, 2),
+    "rhypot": (-1e3, 1e3, -1e3, 1e3, 2, 1),
+}
 # Bessel functions: ulp up to 8, an absolute error beyond, for float and double.
 _BESSEL = ("j0", "j1", "y0", "y1")
 
@@ -79,17 +81,35 @@ def _several_results() -> list[Lanes]:
     x64 = (Uniform("f8", -100.0, 100.0),)
     pair32 = (*x32, Uniform("f4", -5.0, 5.0))
     rows = ["first_f(x)", "second_f(x)"]
-    found = [lanes("math_sincosf", "math", x32, "f4", rows, count=_COUNT,
-                   bound=Bound(ulp=2, source=_GUIDE))]  # fmt: skip
+    found = [
+        lanes(
+            "math_sincosf", "math", x32, "f4", rows, count=_COUNT, bound=Bound(ulp=2, source=_GUIDE)
+        )
+    ]
     rows = ["first(x)", "second(x)"]
-    found.append(lanes("math_sincos", "math", x64, "f8", rows, count=_COUNT,
-                       bound=Bound(ulp=2, source=_GUIDE)))  # fmt: skip
+    found.append(
+        lanes(
+            "math_sincos", "math", x64, "f8", rows, count=_COUNT, bound=Bound(ulp=2, source=_GUIDE)
+        )
+    )
     rows = ["norm3df(x, y, 2.0f)", "norm4df(x, y, 1.0f, 2.0f)"]
-    found.append(lanes("math_norm", "math", pair32, "f4", rows, count=_COUNT,
-                       bound=Bound(ulp=3, source=_GUIDE)))  # fmt: skip
+    found.append(
+        lanes(
+            "math_norm", "math", pair32, "f4", rows, count=_COUNT, bound=Bound(ulp=3, source=_GUIDE)
+        )
+    )
     rows = ["rnorm3df(x, y, 2.0f)", "rnorm4df(x, y, 1.0f, 2.0f)"]
-    found.append(lanes("math_rnorm", "math", pair32, "f4", rows, count=_COUNT,
-                       bound=Bound(ulp=2, source=_GUIDE)))  # fmt: skip
+    found.append(
+        lanes(
+            "math_rnorm",
+            "math",
+            pair32,
+            "f4",
+            rows,
+            count=_COUNT,
+            bound=Bound(ulp=2, source=_GUIDE),
+        )
+    )
     rows = ["split_f(x)", "parts_f(x)", "quotient_f(x, y)"]
     found.append(lanes("math_partsf", "math", pair32, "f4", rows, count=_COUNT))
     rows = ["split(x)", "parts(x)", "quotient(x, 3.25)"]
@@ -181,15 +201,39 @@ def fast_source() -> Source:
 def unfused_source() -> Source:
     """Without contraction, with approximate division and root, and with -lineinfo."""
     kernels = [
-        lanes("unfused_expressions_f32", "f32", "f32 f32 f32", "f4",
-              ["x * y + z", "x * y - z * x", "z - x * y", "(x + y) * (x - y)", "x * x * x + y"]),
-        lanes("unfused_expressions_f64", "f64", "f64 f64 f64", "f8",
-              ["x * y + z", "x * y - z * x", "z - x * y", "(x + y) * (x - y)", "x * x * x + y"]),
-        lanes("loose_quotient", "f32", (Uniform("f4", 0.5, 1e9), Uniform("f4", 0.5, 1e9, 0)), "f4",
-              ["x / y", "1.0f / y"], count=_COUNT, bound=Bound(ulp=2, source=_GUIDE)),
-        lanes("loose_root", "f32", (Uniform("f4", 0.0, 1e9),), "f4", ["sqrtf(x)"], count=_COUNT,
-              bound=Bound(ulp=3, source=_GUIDE)),
-    ]  # fmt: skip
+        lanes(
+            "unfused_expressions_f32",
+            "f32",
+            "f32 f32 f32",
+            "f4",
+            ["x * y + z", "x * y - z * x", "z - x * y", "(x + y) * (x - y)", "x * x * x + y"],
+        ),
+        lanes(
+            "unfused_expressions_f64",
+            "f64",
+            "f64 f64 f64",
+            "f8",
+            ["x * y + z", "x * y - z * x", "z - x * y", "(x + y) * (x - y)", "x * x * x + y"],
+        ),
+        lanes(
+            "loose_quotient",
+            "f32",
+            (Uniform("f4", 0.5, 1e9), Uniform("f4", 0.5, 1e9, 0)),
+            "f4",
+            ["x / y", "1.0f / y"],
+            count=_COUNT,
+            bound=Bound(ulp=2, source=_GUIDE),
+        ),
+        lanes(
+            "loose_root",
+            "f32",
+            (Uniform("f4", 0.0, 1e9),),
+            "f4",
+            ["sqrtf(x)"],
+            count=_COUNT,
+            bound=Bound(ulp=3, source=_GUIDE),
+        ),
+    ]
     return Source(
         "unfused",
         "".join(kernel.text() for kernel in kernels),

@@ -212,8 +212,10 @@ def _opaque(shape: str, types: str, orders: tuple[str, str]) -> tuple[str, Case]
     for x in "abcd":
         packed = 32 // _WIDTHS[elements[x]] if _WIDTHS[elements[x]] < 8 else 1
         shown = f", {order[x]}_major" if x in "ab" else ""
-        body.append(f"  fragment<{role[x]}, {m}, {n}, {k}, {_CPP[elements[x]][0]}{shown}> f{x};"
-                    f" {x} += w * {sizes[x] // packed};")  # fmt: skip
+        body.append(
+            f"  fragment<{role[x]}, {m}, {n}, {k}, {_CPP[elements[x]][0]}{shown}> f{x};"
+            f" {x} += w * {sizes[x] // packed};"
+        )
     body += [
         f"  load_matrix_sync(fa, a, {stride['a']});",
         f"  load_matrix_sync(fb, b, {stride['b']});",

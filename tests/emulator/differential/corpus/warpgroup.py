@@ -96,8 +96,9 @@ class _Product:
         below = 0 if self.a is None else self.a.nbytes
         source = (
             ", ".join(f'"r"(a[4 * thread + {k}])' for k in range(4))
-            if self.a is None else f'"l"({self.a.descriptor("start")})'
-        )  # fmt: skip
+            if self.a is None
+            else f'"l"({self.a.descriptor("start")})'
+        )
         second = self.b.descriptor(f"(start + {below // 16})")
         return f"""
 extern "C" __global__ void {self.name}(const uint4* image, const unsigned* a, const unsigned* c,
@@ -125,13 +126,14 @@ extern "C" __global__ void {self.name}(const uint4* image, const unsigned* a, co
         words = _BLOCKS * 128 * self.registers
         nbytes = (0 if self.a is None else self.a.nbytes) + self.b.nbytes
         arguments = (
-            In(_kind(a), _BLOCKS * nbytes // 4), In(_kind(a), _BLOCKS * 512), In(_kind(d), words),
-            Out("u4", words), 5 if self.scaled else 15,
-        )  # fmt: skip
+            In(_kind(a), _BLOCKS * nbytes // 4),
+            In(_kind(a), _BLOCKS * 512),
+            In(_kind(d), words),
+            Out("u4", words),
+            5 if self.scaled else 15,
+        )
         rows = _QUARTERS if isinstance(_kind(a), Factors) else ()
-        return Case(
-            self.name, "matrix", arguments, _BLOCKS, 128, shared_bytes=nbytes, rows=rows
-        )  # fmt: skip
+        return Case(self.name, "matrix", arguments, _BLOCKS, 128, shared_bytes=nbytes, rows=rows)
 
 
 def _kind(element: str) -> Kind:

@@ -128,7 +128,11 @@ _OPERANDS = Code("operands that threads write", HOPPER, 128, """
     }),
 })  # fmt: skip
 
-_RING = Code("ring of bulk copies and products", HOPPER, 160, """
+_RING = Code(
+    "ring of bulk copies and products",
+    HOPPER,
+    160,
+    """
   constexpr int S = 2;
   __shared__ alignas(128) half a[S][A], b[S][B];
   __shared__ async::Barrier full[S], empty[S];
@@ -158,24 +162,34 @@ _RING = Code("ring of bulk copies and products", HOPPER, 160, """
     wg::wait<0>(d);
     wg::keep(out + t * 4, d);
   }
-""", {
-    "released by all": {
-        "count": "128", "release": "if (k) async::arrive(empty + (k + 1) % S);",
+""",
+    {
+        "released by all": {
+            "count": "128",
+            "release": "if (k) async::arrive(empty + (k + 1) % S);",
+        },
+        "released by a lane of each warp": {
+            "count": "4",
+            "release": "if (k && lane == 5) async::arrive(empty + (k + 1) % S);",
+        },
+        "waited for at once": {
+            "wait": "wg::wait<0>();",
+            "release": "if (t == 100) async::arrive(empty + s);",
+        },
     },
-    "released by a lane of each warp": {
-        "count": "4", "release": "if (k && lane == 5) async::arrive(empty + (k + 1) % S);",
+    {
+        "released too early": (GROUP, {"release": "if (t == 77) async::arrive(empty + s);"}),
+        "no wait": (GROUP, {"wait": ""}),
+        "no wait for an empty slot": ("", {"empty": ""}),
+        "no wait for a full slot": ("", {"full": ""}),
     },
-    "waited for at once": {
-        "wait": "wg::wait<0>();", "release": "if (t == 100) async::arrive(empty + s);",
-    },
-}, {
-    "released too early": (GROUP, {"release": "if (t == 77) async::arrive(empty + s);"}),
-    "no wait": (GROUP, {"wait": ""}),
-    "no wait for an empty slot": ("", {"empty": ""}),
-    "no wait for a full slot": ("", {"full": ""}),
-})  # fmt: skip
+)
 
-_TWO_GROUPS = Code("two warp groups with one factor", HOPPER, 288, """
+_TWO_GROUPS = Code(
+    "two warp groups with one factor",
+    HOPPER,
+    288,
+    """
   __shared__ alignas(128) half a[2][A], b[2][B];
   __shared__ async::Barrier full[2], empty[2];
   if (t == 0)
@@ -204,14 +218,19 @@ _TWO_GROUPS = Code("two warp groups with one factor", HOPPER, 288, """
     wg::wait<0>(d);
     wg::keep(out + t * 4, d);
   }
-""", {
-    "one barrier for both": {"barrier": "0", "threads": "256"},
-}, {
-    "released by one group alone": (GROUP, {"count": "1", "who": "t == 0"}),
-    "one waits": (GROUP, {"wait": "if (t < 128) wg::wait<0>(d);"}),
-})  # fmt: skip
+""",
+    {"one barrier for both": {"barrier": "0", "threads": "256"}},
+    {
+        "released by one group alone": (GROUP, {"count": "1", "who": "t == 0"}),
+        "one waits": (GROUP, {"wait": "if (t < 128) wg::wait<0>(d);"}),
+    },
+)
 
-_REGISTERS = Code("a factor in registers", HOPPER, 160, """
+_REGISTERS = Code(
+    "a factor in registers",
+    HOPPER,
+    160,
+    """
   __shared__ alignas(128) half a[2][A], b[2][B];
   __shared__ async::Barrier full[2], empty[2];
   if (t == 0)
@@ -244,11 +263,16 @@ _REGISTERS = Code("a factor in registers", HOPPER, 160, """
     }
     wg::keep(out + t * 4, e);
   }
-""", {}, {
-    "a result as a factor": (RESULT, {"wait": ""}),
-})  # fmt: skip
+""",
+    {},
+    {"a result as a factor": (RESULT, {"wait": ""})},
+)
 
-_STORED = Code("tiles stored by bulk copies", HOPPER, 160, """
+_STORED = Code(
+    "tiles stored by bulk copies",
+    HOPPER,
+    160,
+    """
   __shared__ alignas(128) float s[2][128];
   for (int k = 0; k < 4; k++) {
     if (t < 128) {
@@ -265,19 +289,28 @@ _STORED = Code("tiles stored by bulk copies", HOPPER, 160, """
       ⟦end: named_barrier(1, 128);⟧
     }
   }
-""", {
-    "fence by the one that copies": {"fence": "", "late": "proxy_shared();"},
-    "by the whole block": {"sync": "named_barrier(2, 128);"},
-}, {
-    "no fence": (PROXY, {"fence": ""}),
-    "fence in the wrong place": (PROXY, {"fence": "", "early": "proxy_shared();"}),
-    "fence of the one that copies, before the barrier": (
-        PROXY, {"fence": "if (t == 96) proxy_shared();"}),
-    "no barrier": (PLAIN, {"sync": ""}),
-    "no wait": ("", {"wait": ""}),
-})  # fmt: skip
+""",
+    {
+        "fence by the one that copies": {"fence": "", "late": "proxy_shared();"},
+        "by the whole block": {"sync": "named_barrier(2, 128);"},
+    },
+    {
+        "no fence": (PROXY, {"fence": ""}),
+        "fence in the wrong place": (PROXY, {"fence": "", "early": "proxy_shared();"}),
+        "fence of the one that copies, before the barrier": (
+            PROXY,
+            {"fence": "if (t == 96) proxy_shared();"},
+        ),
+        "no barrier": (PLAIN, {"sync": ""}),
+        "no wait": ("", {"wait": ""}),
+    },
+)
 
-_HANDED = Code("tiles handed to a warp that stores them", HOPPER, 160, """
+_HANDED = Code(
+    "tiles handed to a warp that stores them",
+    HOPPER,
+    160,
+    """
   __shared__ alignas(128) float s[2][128];
   __shared__ async::Barrier full[2], empty[2];
   if (t == 0)
@@ -301,28 +334,42 @@ _HANDED = Code("tiles handed to a warp that stores them", HOPPER, 160, """
       async::arrive(empty + k % 2);
     }
   }
-""", {
-    "fence by the one that stores": {"fence": "", "late": "proxy_shared();"},
-    "one lane fences and arrives for its warp": {
-        "count": "4", "fence": "__syncwarp();",
-        "arrive": "if (lane == 3) { proxy_shared(); async::arrive(full + k % 2); }",
+""",
+    {
+        "fence by the one that stores": {"fence": "", "late": "proxy_shared();"},
+        "one lane fences and arrives for its warp": {
+            "count": "4",
+            "fence": "__syncwarp();",
+            "arrive": "if (lane == 3) { proxy_shared(); async::arrive(full + k % 2); }",
+        },
+        "one lane arrives for its warp": {
+            "count": "4",
+            "arrive": "__syncwarp(); if (lane == 0) async::arrive(full + k % 2);",
+        },
     },
-    "one lane arrives for its warp": {
-        "count": "4", "arrive": "__syncwarp(); if (lane == 0) async::arrive(full + k % 2);",
+    {
+        "no fence": (PROXY, {"fence": ""}),
+        "fence behind the arrival": (
+            PROXY,
+            {"fence": "", "arrive": "async::arrive(full + k % 2); proxy_shared();"},
+        ),
+        "fence before the writes": (PROXY, {"fence": "", "early": "proxy_shared();"}),
+        "one lane fences before its warp meets": (
+            PROXY,
+            {
+                "count": "4",
+                "fence": "if (lane == 0) proxy_shared();",
+                "arrive": "__syncwarp(); if (lane == 0) async::arrive(full + k % 2);",
+            },
+        ),
     },
-}, {
-    "no fence": (PROXY, {"fence": ""}),
-    "fence behind the arrival": (PROXY, {
-        "fence": "", "arrive": "async::arrive(full + k % 2); proxy_shared();",
-    }),
-    "fence before the writes": (PROXY, {"fence": "", "early": "proxy_shared();"}),
-    "one lane fences before its warp meets": (PROXY, {
-        "count": "4", "fence": "if (lane == 0) proxy_shared();",
-        "arrive": "__syncwarp(); if (lane == 0) async::arrive(full + k % 2);",
-    }),
-})  # fmt: skip
+)
 
-_GLOBAL = Code("global memory read by a bulk copy", HOPPER, 128, """
+_GLOBAL = Code(
+    "global memory read by a bulk copy",
+    HOPPER,
+    128,
+    """
   __shared__ alignas(128) float s[128];
   __shared__ async::Barrier bar;
   if (t == 0) async::init(&bar, 1);
@@ -335,12 +382,10 @@ _GLOBAL = Code("global memory read by a bulk copy", HOPPER, 128, """
   }
   async::wait(&bar, 0);
   out[128 + t] = s[127 - t];
-""", {
-    "of global memory": {"fence": "proxy_global();"},
-}, {
-    "no fence": (PROXY, {"fence": ""}),
-    "of shared memory": (PROXY, {"fence": "proxy_shared();"}),
-})  # fmt: skip
+""",
+    {"of global memory": {"fence": "proxy_global();"}},
+    {"no fence": (PROXY, {"fence": ""}), "of shared memory": (PROXY, {"fence": "proxy_shared();"})},
+)
 
 _LOADED = Code(
     "tiles loaded again",
@@ -420,7 +465,12 @@ _TENSOR = Code("a product in tensor memory", BLACKWELL, 128, _START + """
     }),
 })  # fmt: skip
 
-_TENSOR_RING = Code("bulk copies and products in tensor memory", BLACKWELL, 192, _START + """
+_TENSOR_RING = Code(
+    "bulk copies and products in tensor memory",
+    BLACKWELL,
+    192,
+    _START
+    + """
   __shared__ async::Barrier done;
   if (t == 0) async::init(&done, 1);
   tc::before_sync();
@@ -456,19 +506,29 @@ _TENSOR_RING = Code("bulk copies and products in tensor memory", BLACKWELL, 192,
   tc::before_sync();
   __syncthreads();
   if (warp == 0) tc::free(d);
-""", {}, {
-    "released by an arrival": (COMMIT, {"commit": "async::arrive(empty + k % 2);"}),
-    "released before the product": (COMMIT, {
-        "release": "tc::commit(empty + k % 2);", "commit": "",
-    }),
-    "done before the last product": (COMMIT, {
-        "release": "if (k == 4) tc::commit(&done);", "end": "",
-    }),
-    "not waited for": ("", {"done": ""}),
-    "no wait for an empty slot": ("", {"empty": ""}),
-})  # fmt: skip
+""",
+    {},
+    {
+        "released by an arrival": (COMMIT, {"commit": "async::arrive(empty + k % 2);"}),
+        "released before the product": (
+            COMMIT,
+            {"release": "tc::commit(empty + k % 2);", "commit": ""},
+        ),
+        "done before the last product": (
+            COMMIT,
+            {"release": "if (k == 4) tc::commit(&done);", "end": ""},
+        ),
+        "not waited for": ("", {"done": ""}),
+        "no wait for an empty slot": ("", {"empty": ""}),
+    },
+)
 
-_SUMS = Code("sums in tensor memory, read while others are made", BLACKWELL, 160, _START + """
+_SUMS = Code(
+    "sums in tensor memory, read while others are made",
+    BLACKWELL,
+    160,
+    _START
+    + """
   for (int i = t; i < tc::A; i += 160) a[0][i] = in[i];
   for (int i = t; i < tc::B; i += 160) b[0][i] = in[i];
   if (t == 0)
@@ -503,16 +563,25 @@ _SUMS = Code("sums in tensor memory, read while others are made", BLACKWELL, 160
   tc::before_sync();
   __syncthreads();
   if (warp == 0) tc::free(d);
-""", {
-    "one lane arrives for its warp": {
-        "count": "4", "arrive": "if (lane == 9) async::arrive(empty + k % 2);",
+""",
+    {
+        "one lane arrives for its warp": {
+            "count": "4",
+            "arrive": "if (lane == 9) async::arrive(empty + k % 2);",
+        }
     },
-}, {
-    "arrival before the loads are done": (LOADS, {"loaded": "", "late": "tc::wait_loads();"}),
-    "one place for two": ("", {"columns": "8"}),
-})  # fmt: skip
+    {
+        "arrival before the loads are done": (LOADS, {"loaded": "", "late": "tc::wait_loads();"}),
+        "one place for two": ("", {"columns": "8"}),
+    },
+)
 
-_STORED_FACTOR = Code("a factor stored to tensor memory", BLACKWELL, 128, _START + """
+_STORED_FACTOR = Code(
+    "a factor stored to tensor memory",
+    BLACKWELL,
+    128,
+    _START
+    + """
   for (int i = t; i < tc::B; i += 128) b[0][i] = in[i];
   proxy_shared();
   tc::before_sync();
@@ -539,13 +608,21 @@ _STORED_FACTOR = Code("a factor stored to tensor memory", BLACKWELL, 128, _START
   tc::before_sync();
   __syncthreads();
   if (warp == 0) tc::free(d);
-""", {}, {
-    "stores not waited for": (STORES, {"stored": ""}),
-    "no barrier": (PLAIN, {"sync": ""}),
-    "stored again too early": (COMMIT, {"wait": "__syncthreads();"}),
-})  # fmt: skip
+""",
+    {},
+    {
+        "stores not waited for": (STORES, {"stored": ""}),
+        "no barrier": (PLAIN, {"sync": ""}),
+        "stored again too early": (COMMIT, {"wait": "__syncthreads();"}),
+    },
+)
 
-_COPIED = Code("rows copied to tensor memory", BLACKWELL, 128, _START + """
+_COPIED = Code(
+    "rows copied to tensor memory",
+    BLACKWELL,
+    128,
+    _START
+    + """
   for (int i = t; i < tc::A; i += 128) a[0][i] = in[i];
   for (int i = t; i < tc::B; i += 128) b[0][i] = in[i];
   ⟦fence: proxy_shared();⟧
@@ -568,10 +645,13 @@ _COPIED = Code("rows copied to tensor memory", BLACKWELL, 128, _START + """
   tc::before_sync();
   __syncthreads();
   if (warp == 0) tc::free(d);
-""", {}, {
-    "no proxy fence": (PROXY, {"fence": ""}),
-    "source overwritten": (COMMIT, {"early": "__syncthreads(); a[0][t] = __float2half(0);"}),
-})  # fmt: skip
+""",
+    {},
+    {
+        "no proxy fence": (PROXY, {"fence": ""}),
+        "source overwritten": (COMMIT, {"early": "__syncthreads(); a[0][t] = __float2half(0);"}),
+    },
+)
 
 CODES: Final = (
     _OPERANDS, _RING, _TWO_GROUPS, _REGISTERS, _STORED, _HANDED, _GLOBAL, _LOADED, _TENSOR,

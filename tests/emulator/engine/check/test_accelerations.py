@@ -72,9 +72,13 @@ def _found_in(kernel: Kernel) -> list[Finding]:
     )
     memory = runner.put(np.zeros(kernel.words, np.uint32))
     runner.launch(
-        "k", geometry.blocks, geometry.threads, memory, limits=limits,
+        "k",
+        geometry.blocks,
+        geometry.threads,
+        memory,
+        limits=limits,
         cluster=(geometry.cluster, 1, 1),
-    )  # fmt: skip
+    )
     return findings.found
 
 

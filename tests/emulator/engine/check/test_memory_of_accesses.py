@@ -52,10 +52,11 @@ def _kept_by(body: str, chunk_threads: int = 65536) -> list[int]:
     kept: list[int] = []
     findings = Findings()
     limits = Limits(
-        checks={"race"}, findings=findings,
+        checks={"race"},
+        findings=findings,
         accessed=lambda found: kept.append(found.committed_nbytes()),
         chunk_threads=chunk_threads,
-    )  # fmt: skip
+    )
     runner.launch("k", WORDS // 256, 256, array, limits=limits)
     assert not findings.found
     return kept

@@ -54,8 +54,11 @@ def test_an_observer_receives_the_accesses_of_its_launch_in_their_order() -> Non
         "k", 1, 32, array, limits=Limits(watchers=(Watcher(watcher), Watcher(lambda launch: None)))
     )
     assert [each for each in watched.found if each[0] != "loaded"] == [
-        ("ld", "global", 32), ("st", "shared", 32), ("swapped", "global", 5), ("st", "local", 32),
-    ]  # fmt: skip
+        ("ld", "global", 32),
+        ("st", "shared", 32),
+        ("swapped", "global", 5),
+        ("st", "local", 32),
+    ]
     (launch,) = launches
     assert (launch.block, launch.code.kernel, launch.shared_bytes) == ((32, 1, 1), "k", 128)
 

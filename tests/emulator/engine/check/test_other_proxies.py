@@ -117,10 +117,14 @@ REPLACE = "tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, 6;"
 @pytest.mark.parametrize(
     ("fences", "is_right"),
     [
-        (RELEASE + ACQUIRE, True), (RELEASE, False), (ACQUIRE, False), ("", False),
-        ("fence.proxy.async;", False), ("membar.gl;", False),
+        (RELEASE + ACQUIRE, True),
+        (RELEASE, False),
+        (ACQUIRE, False),
+        ("", False),
+        ("fence.proxy.async;", False),
+        ("membar.gl;", False),
     ],
-)  # fmt: skip
+)
 def test_a_tensor_map_that_the_kernel_changed_needs_its_fences(fences: str, is_right: bool) -> None:
     findings = Findings()
     body = f"{REPLACE} {fences} {arrive(64)} {load((0, 0))}"

@@ -108,9 +108,13 @@ def text() -> str:
 
 
 def found_in(
-    kernel: str, grid: int, block: int, *, chunk_threads: int = 65536,
+    kernel: str,
+    grid: int,
+    block: int,
+    *,
+    chunk_threads: int = 65536,
     order: LaunchOrder | None = None,
-) -> list[Finding]:  # fmt: skip
+) -> list[Finding]:
     """What the check finds in a launch."""
     runner = KernelRunner(text())
     findings = Findings()

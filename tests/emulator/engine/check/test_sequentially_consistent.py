@@ -103,10 +103,13 @@ def found_in(kernel: str, blocks: int, threads: int) -> list[Finding]:
     runner, findings = KernelRunner(text()), Findings()
     row = (np.arange(VERTICES + 1) * 3).astype(np.int32)
     arrays = (
-        row, rng.integers(0, VERTICES, 3 * VERTICES).astype(np.int32),
-        rng.permutation(VERTICES).astype(np.int32), np.zeros(1, np.int32),
-        np.zeros(3 * VERTICES, np.int32), np.zeros(3 * VERTICES, np.int32),
-    )  # fmt: skip
+        row,
+        rng.integers(0, VERTICES, 3 * VERTICES).astype(np.int32),
+        rng.permutation(VERTICES).astype(np.int32),
+        np.zeros(1, np.int32),
+        np.zeros(3 * VERTICES, np.int32),
+        np.zeros(3 * VERTICES, np.int32),
+    )
     places = [runner.put(each) for each in arrays]
     runner.launch(
         kernel,

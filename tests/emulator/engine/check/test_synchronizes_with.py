@@ -96,7 +96,7 @@ class Model:
         for known, order in (
             (self.knows[for_thread], MemoryOrder.HAPPENS_BEFORE),
             (self.heard[for_thread >> self.shift], MemoryOrder.WITHOUT_ACQUIRE),
-        ):  # fmt: skip
+        ):
             if any(each.thread == thread and each.epoch > epoch for each in known):
                 return order
         return MemoryOrder.NONE
@@ -131,9 +131,15 @@ def test_what_is_reported_is_the_same_as_if_every_write_was_stored(
 
 
 def _do(
-    act: str, model: Model, given: Synchronization, thread: int, place: tuple[str, int],
-    epoch: int, *, at_once: bool,
-) -> None:  # fmt: skip
+    act: str,
+    model: Model,
+    given: Synchronization,
+    thread: int,
+    place: tuple[str, int],
+    epoch: int,
+    *,
+    at_once: bool,
+) -> None:
     block = thread >> model.shift
     if act == "write":
         model.write(place, thread, epoch, at_once)

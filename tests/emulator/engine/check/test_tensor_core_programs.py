@@ -32,9 +32,14 @@ def launched(program: Program, order: LaunchOrder | None) -> tuple[list[Finding]
     findings, fault = Findings(), ""
     try:
         runner.launch(
-            program.symbol, 1, program.threads, given, out, order=order,
+            program.symbol,
+            1,
+            program.threads,
+            given,
+            out,
+            order=order,
             limits=Limits(checks={"race"}, findings=findings, max_steps=50_000),
-        )  # fmt: skip
+        )
     except ptx.PtxError as error:
         fault = str(error)
     return findings.found, fault, runner.get(out, 4096, np.float32).tobytes()

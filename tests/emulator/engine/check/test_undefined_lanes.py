@@ -29,11 +29,15 @@ _PREDICATES = [f"%p{number}" for number in range(10, 13)]
 _LOW, _HIGH = 0x5A5A5A5A, 0xA5A5A5A5  # two masks that share a warp
 _FULL = 0xFFFFFFFF
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "add.u32": operator.add, "xor.b32": operator.xor, "max.u32": max,
-}  # fmt: skip
+    "add.u32": operator.add,
+    "xor.b32": operator.xor,
+    "max.u32": max,
+}
 _REDUCTIONS: dict[str, Callable[[tuple[int, ...]], int]] = {
-    "add.u32": sum, "max.u32": max, "min.u32": min,
-}  # fmt: skip
+    "add.u32": sum,
+    "max.u32": max,
+    "min.u32": min,
+}
 CHECKED = Limits(checks={"undefined"})
 
 

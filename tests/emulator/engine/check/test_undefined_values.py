@@ -33,12 +33,8 @@ _PROGRAMS = {
     ),
     "masked": "o[i] = s[i + 1] & ($i + 1 < n$i < n$ ? -1 : 0);",
     "filled_up": "o[i] = s[i + 1] | ($i + 1 < n$i < n$ ? 0 : -1);",
-    "copied_to_others": (
-        "t[i] = s[i + 1]; __syncthreads(); if (i < $n - 1$n$) o[i] = t[i] * 3;"
-    ),
-    "given_to_a_function": (
-        "int a = s[i + 1]; o[i] = twice(a, $i + 1 < n$i < n$);"
-    ),
+    "copied_to_others": ("t[i] = s[i + 1]; __syncthreads(); if (i < $n - 1$n$) o[i] = t[i] * 3;"),
+    "given_to_a_function": ("int a = s[i + 1]; o[i] = twice(a, $i + 1 < n$i < n$);"),
     "guard": "int a = s[i + 1], b = 2; if ($i + 1 < n && $$a > 3) b = a; o[i] = b;",
     "address": "int a = s[i + 1]; if (i < $n - 1$n$) o[i] = s[a % n];",
     "outside": (
@@ -50,15 +46,14 @@ _PROGRAMS = {
         "int a = s[i + $0$1$]; if (i < n) o[i] = __shfl_xor_sync(__activemask(), a, 0) + 1;"
     ),
     "given_to_the_next_lane": (
-        "int a = s[i + 1], b = __shfl_up_sync(~0u, a, 1);"
-        " o[i] = $i % 32 ? b : 0$a + b$;"
+        "int a = s[i + 1], b = __shfl_up_sync(~0u, a, 1); o[i] = $i % 32 ? b : 0$a + b$;"
     ),
     "voted": "int a = s[i + 1]; o[i] = __any_sync(~0u, (i % 32 == $0$40$ ? 7 : a) > 6);",
     "overwritten": "int a = s[i + 1]; $if (i + 1 >= n) a = 3;$$ o[i] = a * a;",
     "vector": (
         "int2 a = *(int2*)&s[2 * (i / 2)]; o[i] = i < n ? a.x + $0$(n % 2 ? a.y : s[n])$ : 2;"
     ),
-}  # fmt: skip
+}
 _BEFORE = """
 __device__ __noinline__ int twice(int a, bool p) { return p ? 2 * a : 1; }
 """

@@ -105,11 +105,14 @@ def test_a_fault_names_the_instruction_as_it_is_written() -> None:
     assert raised.value.where.instruction == LDMATRIX
 
 
-@pytest.mark.parametrize(("line", "said"), [
-    ("mov.v4.u32 {%r0, %r1}, %tid;", "to four registers in braces"),
-    ("mov.v4.u32 {%r0, %r1, %r2, _}, %r1;", "a special register's elements"),
-    ("mov.v4.u32 {%r0, %r1, %r2, _}, %laneid;", "laneid.x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("mov.v4.u32 {%r0, %r1}, %tid;", "to four registers in braces"),
+        ("mov.v4.u32 {%r0, %r1, %r2, _}, %r1;", "a special register's elements"),
+        ("mov.v4.u32 {%r0, %r1, %r2, _}, %laneid;", "laneid.x"),
+    ],
+)
 def test_vectors_that_are_no_special_register_are_rejected(line: str, said: str) -> None:
     program = program_of(line)
     with pytest.raises(UnsupportedInstruction, match=said):

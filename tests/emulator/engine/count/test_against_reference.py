@@ -42,8 +42,14 @@ def differences(program: Program, seed: int) -> list[str]:
     places = {name: runner.put(data) for name, data in given.items()}
     counts = LaunchCounts()
     chunks = (32, 96, 65536)[seed % 3]
-    runner.launch("k", program.grid, program.block, *places.values(),
-                  limits=Limits(chunk_threads=chunks, share_from=1), counts=counts)  # fmt: skip
+    runner.launch(
+        "k",
+        program.grid,
+        program.block,
+        *places.values(),
+        limits=Limits(chunk_threads=chunks, share_from=1),
+        counts=counts,
+    )
     found = counts.lines()
     pieces = {places[name]: bytearray(data.tobytes()) for name, data in given.items()}
     reference = Interpreter(text, pieces)

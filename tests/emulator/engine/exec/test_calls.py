@@ -273,9 +273,10 @@ def test_a_kernel_that_launches_kernels_is_reported_as_dynamic_parallelism() -> 
 
 def test_an_undefined_variable_is_reported_with_what_to_link() -> None:
     text = ptx_text(
-        ".reg .b32 %r<2>; ld.global.u32 %r1, [elsewhere]; ret;", "",
+        ".reg .b32 %r<2>; ld.global.u32 %r1, [elsewhere]; ret;",
+        "",
         ".extern .global .u32 elsewhere;",
-    )  # fmt: skip
+    )
     with pytest.raises(UndefinedSymbol, match=r"elsewhere.* is not defined .*ptx\.link"):
         KernelRunner(text).program.kernel("k")
 

@@ -73,9 +73,12 @@ def run(body: str, threads: int, **limits: Any) -> tuple[bytes, str, KernelRunne
     fault = ""
     try:
         runner.launch(
-            "k", BLOCKS, THREADS, out + 4,
+            "k",
+            BLOCKS,
+            THREADS,
+            out + 4,
             limits=Limits(chunk_threads=CHUNK, threads=threads, **limits),
-        )  # fmt: skip
+        )
     except EmulationFault as error:
         fault = f"{type(error).__name__} {error.where}"
     return runner.get(out, COUNT * 5 + 1, np.uint32).tobytes(), fault, runner

@@ -135,8 +135,9 @@ class Maker:
         self._loops.pop()
         self.lines += [
             f"{after}: sub.u32 {count}, {count}, 1; setp.ne.u32 %p, {count}, 0;",
-            f"@%p bra {head};", f"{end}:",
-        ]  # fmt: skip
+            f"@%p bra {head};",
+            f"{end}:",
+        ]
 
         def run(regs: Regs) -> str:
             for _ in range((regs[a] & most) + 1):
@@ -154,8 +155,9 @@ class Maker:
         a = self._register()
         self.lines += [
             f"and.b32 %t2, %r{a}, 15; min.u32 %t2, %t2, 2;",
-            f"{table}: .branchtargets {', '.join(cases)};", f"brx.idx %t2, {table};",
-        ]  # fmt: skip
+            f"{table}: .branchtargets {', '.join(cases)};",
+            f"brx.idx %t2, {table};",
+        ]
         steps = []
         for label in cases:
             self.lines.append(f"{label}:")

@@ -39,11 +39,14 @@ def test_an_endless_loop_of_any_kind_meets_the_limit(body: str) -> None:
         runner.launch("k", 1, 32, limits=FEW)
 
 
-@pytest.mark.parametrize("functions", [
-    ".func f() { call f; ret; }",
-    ".func g(); .func f() { call g; ret; } .func g() { call f; ret; }",
-    ".func f() { .reg .b64 %a; mov.u64 %a, f; p: .callprototype _ (); call %a, (), p; ret; }",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "functions",
+    [
+        ".func f() { call f; ret; }",
+        ".func g(); .func f() { call g; ret; } .func g() { call f; ret; }",
+        ".func f() { .reg .b64 %a; mov.u64 %a, f; p: .callprototype _ (); call %a, (), p; ret; }",
+    ],
+)
 def test_recursion_without_an_end_fills_the_stack_whatever_a_frame_holds(functions: str) -> None:
     with pytest.raises(StackOverflow, match=r"Limits\.stack_bytes"):
         KernelRunner(ptx_text("call f;", before=functions)).launch("k", 1, 32)

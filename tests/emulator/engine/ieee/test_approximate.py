@@ -90,9 +90,13 @@ def half_case(name: str, compute: Callable[..., Any], exact: Callable[..., Any])
     ftz = {"ftz": True} if "ftz" in name else {}
     arguments = "of normal results" if name.startswith("ex2") else "all"
     return Case(
-        name, arguments, lambda _: widened(compute(every, kind=kind, **ftz)), exact,
-        (widened(every),), least,
-    )  # fmt: skip
+        name,
+        arguments,
+        lambda _: widened(compute(every, kind=kind, **ftz)),
+        exact,
+        (widened(every),),
+        least,
+    )
 
 
 def cases() -> list[Case]:

@@ -39,8 +39,9 @@ def recorded() -> dict[str, tuple[list[Values], Values]]:
     for name, instructions in arrays.items():
         if name.startswith("instructions "):
             _, pool, dtype = name.split(" ")
-            operands = [arrays[f"operand {pool} {i}"] for i in range(3)
-                        if f"operand {pool} {i}" in arrays]  # fmt: skip
+            operands = [
+                arrays[f"operand {pool} {i}"] for i in range(3) if f"operand {pool} {i}" in arrays
+            ]
             for instruction, bits in zip(
                 instructions.tolist(), arrays[f"results {pool} {dtype}"], strict=True
             ):

@@ -60,10 +60,15 @@ def test_narrowing_rounds_to_nearest_and_clamps(target: Format) -> None:
             want = target.max_finite | sign
         else:
             want = reference.encode(
-                Fraction(value), "RN", target.precision, exponent_bits, bias=bias,
-                zero_negative=bool(sign), max_finite=target.max_finite,
+                Fraction(value),
+                "RN",
+                target.precision,
+                exponent_bits,
+                bias=bias,
+                zero_negative=bool(sign),
+                max_finite=target.max_finite,
                 overflow=target.max_finite,
-            )  # fmt: skip
+            )
         assert int(got[i]) == want, value
 
 

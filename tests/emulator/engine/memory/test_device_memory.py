@@ -371,9 +371,13 @@ def test_special_registers_say_where_a_thread_is(name: str, chunk: int) -> None:
     runner.launch("k", (3, 2, 2), (5, 3, 4), out, shared=96, limits=Limits(chunk_threads=chunk))
     expected = [
         SPECIAL[name]((bx, by, bz), (x, y, z))
-        for bz in range(2) for by in range(2) for bx in range(3)
-        for z in range(4) for y in range(3) for x in range(5)
-    ]  # fmt: skip
+        for bz in range(2)
+        for by in range(2)
+        for bx in range(3)
+        for z in range(4)
+        for y in range(3)
+        for x in range(5)
+    ]
     assert runner.get(out, 720, np.uint32).tolist() == expected
 
 

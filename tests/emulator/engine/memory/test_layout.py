@@ -36,9 +36,11 @@ def _content(declarations: str, name: str) -> bytes:
 )
 def test_integers_of_an_initialiser_lie_in_memory(ptx_type: str, code: str, count: int) -> None:
     size = struct.calcsize(f"<{code}")
-    low, most = (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1) if code.islower() else (
-        0, (1 << 8 * size) - 1,
-    )  # fmt: skip
+    low, most = (
+        (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1)
+        if code.islower()
+        else (0, (1 << 8 * size) - 1)
+    )
     numbers = [low, most, *(index % 100 for index in range(count - 2))]
     text = ", ".join(map(str, numbers))
     found = _content(f".global .{ptx_type} x[{count + 2}] = {{{text}}};\n", "x")

@@ -33,13 +33,17 @@ def sample_rows(count: int, seed: int = 1) -> Rows:
     words = [
         [
             source.choice(
-                (source.choice(_EDGES), source.getrandbits(32), source.getrandbits(6),
-                 source.getrandbits(32))
+                (
+                    source.choice(_EDGES),
+                    source.getrandbits(32),
+                    source.getrandbits(6),
+                    source.getrandbits(32),
+                )
             )
             for _ in range(4)
         ]
         for _ in range(count)
-    ]  # fmt: skip
+    ]
     return np.array(words, dtype=np.uint32)
 
 

@@ -48,9 +48,13 @@ def combined(name: str, kind: str, old: int, value: int, other: int) -> int:
         case "dec":
             return value if old == 0 or old > value else old - 1
     functions: dict[str, Callable[[int, int], int]] = {
-        "add": lambda x, y: x + y, "and": lambda x, y: x & y, "or": lambda x, y: x | y,
-        "xor": lambda x, y: x ^ y, "min": min, "max": max,
-    }  # fmt: skip
+        "add": lambda x, y: x + y,
+        "and": lambda x, y: x & y,
+        "or": lambda x, y: x | y,
+        "xor": lambda x, y: x ^ y,
+        "min": min,
+        "max": max,
+    }
     result = functions[name](typed(old, kind), typed(value, kind))
     return result & ((1 << bits) - 1)
 

@@ -15,9 +15,13 @@ _MODES = {
     "ecr": ("0000", "1110", "2210", "3210"), "rc16": ("1010", "3232", "1010", "3232"),
 }  # fmt: skip
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
-}  # fmt: skip
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
 
 
 def as_signed(value: int, bits: int) -> int:
@@ -162,8 +166,10 @@ def mul24(words: list[str], a: int, b: int, c: int = 0) -> int:
 def halves(words: list[str], a: int, b: int) -> int:
     kind = next(word for word in words if word.endswith("x2"))
     functions: dict[str, Callable[[int, int], int]] = {
-        "add": lambda x, y: x + y, "min": min, "max": max
-    }  # fmt: skip
+        "add": lambda x, y: x + y,
+        "min": min,
+        "max": max,
+    }
     function = functions[words[0]]
     results = [
         function(x, y) for x, y in zip(_parts(a, 16, kind), _parts(b, 16, kind), strict=True)
@@ -295,9 +301,7 @@ def simd_video(words: list[str], into: str, a: Source, b: Source, c: int) -> int
 def evaluate(instruction: str, row: tuple[int, int, int, int]) -> int:
     """The result of one instruction of `assembly`, which may be a few separated by semicolons."""
     a, b, c, e = row
-    values = {
-        "a": a, "b": b, "c": c, "e": e, "A": a | b << 32, "B": c | e << 32, "p": a & 1
-    }  # fmt: skip
+    values = {"a": a, "b": b, "c": c, "e": e, "A": a | b << 32, "B": c | e << 32, "p": a & 1}
     for statement in instruction.split(";"):
         opcode, _, rest = statement.strip().partition(" ")
         words = opcode.split(".")

@@ -88,7 +88,7 @@ def texture_of(
         as_integer=bool(fields.pop("as_integer", False)),
         is_linear_memory=kind == "lin",
         **fields,
-    )  # fmt: skip
+    )
 
 
 def results_of(runner: KernelRunner, rows: Words, *, block: int = 128) -> Words:

@@ -76,17 +76,24 @@ def _sparse(shape: str, types: str) -> Case:
 
 
 _SPARSE = (
-    ("m16n8k8", "f32.tf32.tf32.f32"), ("m16n8k16", "f32.tf32.tf32.f32"),
-    *((shape, types) for shape in ("m16n8k16", "m16n8k32")
-      for types in (*_HALF, "f32.bf16.bf16.f32")),
+    ("m16n8k8", "f32.tf32.tf32.f32"),
+    ("m16n8k16", "f32.tf32.tf32.f32"),
+    *(
+        (shape, types)
+        for shape in ("m16n8k16", "m16n8k32")
+        for types in (*_HALF, "f32.bf16.bf16.f32")
+    ),
     *(("m16n8k64", types) for types in _NARROW if types[:3] == "f32"),
-)  # fmt: skip
+)
 CASES = (
     *(_case(shape, types) for shape, forms in _FORMS.items() for types in forms),
-    *(_quads(order, types) for types in (*_HALF, "f32.f16.f16.f16")
-      for order in ("row.row", "row.col", "col.row", "col.col")),
+    *(
+        _quads(order, types)
+        for types in (*_HALF, "f32.f16.f16.f16")
+        for order in ("row.row", "row.col", "col.row", "col.col")
+    ),
     *(_sparse(shape, types) for shape, types in _SPARSE),
-)  # fmt: skip
+)
 
 
 def digest(words: NDArray[np.uint32]) -> str:

@@ -84,8 +84,10 @@ def unpacked(words: Words, element: str) -> NDArray[Any]:
 
 def dealt(matrices: Matrix, shape: str, element: str, role: str) -> Words:
     """The registers for (warps, rows, columns) of bits."""
-    places = [[place(shape, element, role, lane, i) for i in range(count(shape, element, role))]
-              for lane in range(32)]  # fmt: skip
+    places = [
+        [place(shape, element, role, lane, i) for i in range(count(shape, element, role))]
+        for lane in range(32)
+    ]
     row, column = np.moveaxis(np.array(places), -1, 0)
     return packed(matrices[:, row, column], element)
 
@@ -149,8 +151,10 @@ def kernel(
     d, a, b, c = registers
     rows = a + b + c + (selector is not None)
     start = (40, 0, a, a + b)
-    operands = ["{" + ", ".join(f"{name}{s + k}" for k in range(n)) + "}"
-                for s, n in zip(start, registers, strict=True)]  # fmt: skip
+    operands = [
+        "{" + ", ".join(f"{name}{s + k}" for k in range(n)) + "}"
+        for s, n in zip(start, registers, strict=True)
+    ]
     if selector is not None:
         operands += [f"%r{rows - 1}", str(selector)]
     return "\n".join([

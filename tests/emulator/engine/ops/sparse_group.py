@@ -239,13 +239,16 @@ def prepared(form: Form, nibbles: NDArray[np.int64]) -> Prepared:
     whole[START_OF_B : START_OF_B + second.size] = second
     sign = form.signs[0] * form.signs[1]
     return Prepared(
-        form, kernel(form, nbytes), whole, np.concatenate(words, axis=1),
+        form,
+        kernel(form, nbytes),
+        whole,
+        np.concatenate(words, axis=1),
         (
             descriptor(0, 64, form.a or 0, by_rows=False),
             descriptor(START_OF_B, form.columns, form.b, by_rows=form.b_rows),
         ),
         sign * (expanded(held, nibbles, left) @ b) + c,
-    )  # fmt: skip
+    )
 
 
 FLOATS = ["f16.f16.f16", "f32.f16.f16", "f32.bf16.bf16", "f32.tf32.tf32"]
@@ -254,11 +257,18 @@ BYTES = [".".join(x) for x in itertools.product(["s32"], *[["s8", "u8"]] * 2)]
 FORMS = [
     *(Form(types, a=a) for types in [*FLOATS, *NARROW, *BYTES] for a in (0, None)),
     *(Form(types, selector=1) for types in FLOATS),
-    *(Form("f32.f16.f16", columns, a, b) for columns, a, b in [
-        (16, 32, 64), (24, 64, 128), (64, 128, 0), (256, 32, 128), (40, None, 64),
-    ]),
+    *(
+        Form("f32.f16.f16", columns, a, b)
+        for columns, a, b in [
+            (16, 32, 64),
+            (24, 64, 128),
+            (64, 128, 0),
+            (256, 32, 128),
+            (40, None, 64),
+        ]
+    ),
     *(Form("f32.bf16.bf16", columns, b_rows=True) for columns in (8, 32)),
     Form("s32.s8.u8", 32, 128, 128, satfinite=".satfinite"),
     Form("f32.tf32.tf32", 48, 64, 64, signs=(-1, 1)),
     Form("f16.f16.f16", 16, None, 128, signs=(1, -1), selector=1),
-]  # fmt: skip
+]

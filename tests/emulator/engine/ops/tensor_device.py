@@ -57,9 +57,12 @@ def swizzled(box: Bytes, swizzle: int) -> Bytes:
 
 
 def box_of(
-    x: NDArray[np.generic], start: Sequence[int], box: Sequence[int], steps: Sequence[int],
+    x: NDArray[np.generic],
+    start: Sequence[int],
+    box: Sequence[int],
+    steps: Sequence[int],
     fill: object = 0,
-) -> NDArray[np.generic]:  # fmt: skip
+) -> NDArray[np.generic]:
     """The box of an array, outermost axis first, one element after the other."""
     counts = [-(-n // step) for n, step in zip(box, steps, strict=True)]
     found = np.full(counts, fill, x.dtype)
@@ -74,10 +77,19 @@ class Device:
     """A tensor in memory, whose rows may be padded, and a kernel by its tensor map."""
 
     def __init__(
-        self, body: str, x: NDArray[np.generic], box: Sequence[int], *, swizzle: int = 0,
-        steps: Sequence[int] | None = None, nan: bool = False, pixels: PixelBox | None = None,
-        element: str = "", cluster: int = 1, rank: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        body: str,
+        x: NDArray[np.generic],
+        box: Sequence[int],
+        *,
+        swizzle: int = 0,
+        steps: Sequence[int] | None = None,
+        nan: bool = False,
+        pixels: PixelBox | None = None,
+        element: str = "",
+        cluster: int = 1,
+        rank: int = 0,
+    ) -> None:
         text = ptx_text(HEAD + body + "\nret;", PARAMS)
         if cluster > 1:
             text = text.replace(")\n{", f")\n.reqnctapercluster {cluster}\n{{")
@@ -90,15 +102,26 @@ class Device:
         names = {"f": "f", "i": "s", "u": "u"}
         name = element or f"{names[x.dtype.kind]}{8 * x.itemsize}"
         self.layout = TensorLayout(
-            self.address, NUMBERS[name], x.shape[::-1], self.padded.strides[-2::-1],
-            () if pixels else tuple(box)[::-1], tuple(steps or (1,) * x.ndim)[::-1], swizzle, nan,
+            self.address,
+            NUMBERS[name],
+            x.shape[::-1],
+            self.padded.strides[-2::-1],
+            () if pixels else tuple(box)[::-1],
+            tuple(steps or (1,) * x.ndim)[::-1],
+            swizzle,
+            nan,
             pixels,
-        )  # fmt: skip
+        )
 
     def launched(
-        self, nbytes: int, grid: int = 1, block: int = 1, *, limits: Limits | None = None,
+        self,
+        nbytes: int,
+        grid: int = 1,
+        block: int = 1,
+        *,
+        limits: Limits | None = None,
         order: LaunchOrder | None = None,
-    ) -> Bytes:  # fmt: skip
+    ) -> Bytes:
         data = np.frombuffer(self.layout.encode(), np.uint8)
         tensor_map = self.runner.put(data, "map")
         out = self.runner.put(np.zeros(nbytes, np.uint8), "result")

@@ -23,9 +23,15 @@ def instruction_word(
 ) -> int:
     """An instruction descriptor; `negated` and `transposed`: 1 for A, 2 for B."""
     return (
-        TARGETS[d] << 4 | TYPES[a] << 7 | TYPES[b] << 10 | negated << 13 | transposed << 15
-        | n >> 3 << 17 | m >> 4 << 24 | more
-    )  # fmt: skip
+        TARGETS[d] << 4
+        | TYPES[a] << 7
+        | TYPES[b] << 10
+        | negated << 13
+        | transposed << 15
+        | n >> 3 << 17
+        | m >> 4 << 24
+        | more
+    )
 
 
 def swizzled(address: int, width: int) -> int:

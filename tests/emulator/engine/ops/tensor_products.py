@@ -49,9 +49,16 @@ def product_body(instructions: str, columns: int, *, before: str = "") -> str:
 
 
 def mma(
-    kind: str, a: int | str, b: int, word: int, *, adds: str = "%p7", more: str = "",
-    target: str = "%r5", mask: str = "",
-) -> str:  # fmt: skip
+    kind: str,
+    a: int | str,
+    b: int,
+    word: int,
+    *,
+    adds: str = "%p7",
+    more: str = "",
+    target: str = "%r5",
+    mask: str = "",
+) -> str:
     """A product; the descriptor of A, or its address in tensor memory."""
     left = a if isinstance(a, str) else "%rd4"
     first = "" if isinstance(a, str) else f"mov.u64 %rd4, {a};"

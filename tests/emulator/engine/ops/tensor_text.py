@@ -39,9 +39,15 @@ def runner_of(body: str, target: str = "sm_100a", nbytes: int = 1 << 22) -> Kern
 
 
 def launched(
-    body: str, x: NDArray[Any], count: int, threads: int = 128, *, grid: int = 1,
-    limits: Limits | None = None, order: LaunchOrder | None = None,
-) -> NDArray[np.uint32]:  # fmt: skip
+    body: str,
+    x: NDArray[Any],
+    count: int,
+    threads: int = 128,
+    *,
+    grid: int = 1,
+    limits: Limits | None = None,
+    order: LaunchOrder | None = None,
+) -> NDArray[np.uint32]:
     """What a kernel of this body writes to `out`."""
     runner = runner_of(body)
     source, out = runner.put(x), runner.put(np.zeros(count, np.uint32))

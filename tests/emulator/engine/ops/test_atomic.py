@@ -270,7 +270,7 @@ def test_atomics_fault_like_stores() -> None:
         "red.global.exch.b32 [%p], 1;",
         "red.global.cas.b32 [%p], 1, 2;",
     ],
-)  # fmt: skip
+)
 def test_forms_that_ptx_lacks_are_rejected_with_their_opcode(instruction: str) -> None:
     text = ptx_text(
         ".reg .b64 %p; .reg .b32 %r; .reg .b16 %h; .reg .f32 %f<4>; ld.param.u64 %p, [p];"

@@ -61,10 +61,14 @@ def test_numbers_are_rounded_to_the_narrow_formats(target: str) -> None:
     with np.errstate(over="ignore"):
         half = values.astype(np.float16)
     want = [
-        *(paired(values, kind) for kind in (E2M1, E2M3, E3M2, E4M3, E5M2)), paired(brain, E2M1),
-        paired(brain, E3M2), paired(half, E2M3), paired(brain, E4M3), scales(values, up=True),
+        *(paired(values, kind) for kind in (E2M1, E2M3, E3M2, E4M3, E5M2)),
+        paired(brain, E2M1),
+        paired(brain, E3M2),
+        paired(half, E2M3),
+        paired(brain, E4M3),
+        scales(values, up=True),
         scales(values, up=False),
-    ]  # fmt: skip
+    ]
     for row, (ours, theirs) in enumerate(zip(found, want, strict=True)):
         assert np.array_equal(ours, theirs), row
 

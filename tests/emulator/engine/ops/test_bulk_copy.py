@@ -36,9 +36,15 @@ def text(body: str, cluster: int = 1) -> str:
 
 
 def launched(
-    body: str, x: np.ndarray, out_bytes: int, grid: int = 1, block: int = 1, cluster: int = 1,
-    *, limits: Limits | None = None,
-) -> list[int]:  # fmt: skip
+    body: str,
+    x: np.ndarray,
+    out_bytes: int,
+    grid: int = 1,
+    block: int = 1,
+    cluster: int = 1,
+    *,
+    limits: Limits | None = None,
+) -> list[int]:
     runner = KernelRunner(text(body, cluster), 1 << 22)
     source, out = runner.put(x, "source"), runner.put(np.zeros(out_bytes, np.uint8), "result")
     runner.launch("k", grid, block, source, out, limits=limits or Limits())
@@ -180,10 +186,16 @@ def test_other_copies_are_rejected_when_the_kernel_is_loaded(line: str) -> None:
     assert source.splitlines()[raised.value.line - 1] == line
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    ("multimem.ld_reduce.relaxed.gpu.global.add.acc::f16.e4m3x4 %r1, [%rd1];", "narrower floats"),
-    ("tcgen05.shift.cta_group::1.down [%r1];", "tensor memory"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "multimem.ld_reduce.relaxed.gpu.global.add.acc::f16.e4m3x4 %r1, [%rd1];",
+            "narrower floats",
+        ),
+        ("tcgen05.shift.cta_group::1.down [%r1];", "tensor memory"),
+    ],
+)
 def test_what_emulated_devices_lack_is_named(line: str, words: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=words) as raised:
         KernelRunner(text("\n" + line), 1 << 20).program.kernel("k")

@@ -57,11 +57,18 @@ def result(body: str, x: Array, before: Array) -> Array:
 
 @pytest.mark.slow
 @all_rows
-@pytest.mark.parametrize(("name", "kind"), [
-    *SUMS, *ORDERS, *STEPS, *LOGIC, *((name, "b64") for name in ("and", "or", "xor")),
-    *((name, kind) for name in ("min", "max") for kind in ("u64", "s64", "f16")),
-    *(("add", kind) for kind in ("f16", "f32", "f64")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *SUMS,
+        *ORDERS,
+        *STEPS,
+        *LOGIC,
+        *((name, "b64") for name in ("and", "or", "xor")),
+        *((name, kind) for name in ("min", "max") for kind in ("u64", "s64", "f16")),
+        *(("add", kind) for kind in ("f16", "f32", "f64")),
+    ],
+)
 @pytest.mark.parametrize("hint", ["", ".L2::cache_hint"])
 def test_shared_memory_is_combined_into_global(name: str, kind: str, hint: str) -> None:
     x, before = noise(512, 1, kind), noise(512, 2, kind)

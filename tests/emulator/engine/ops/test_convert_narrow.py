@@ -59,8 +59,9 @@ def samples(name: str) -> Bits:
     values = [float(value) for value in table(name)]
     middles = [(a + b) / 2 for a, b in pairwise(values)]
     exact = np.array([*values, *middles, 2 * values[-1], 1e-45, 1e-38, 3e38, math.inf], np.float32)
-    around = np.concatenate([exact, np.nextafter(exact, np.float32(0)),
-                             np.nextafter(exact, np.float32(math.inf))])  # fmt: skip
+    around = np.concatenate(
+        [exact, np.nextafter(exact, np.float32(0)), np.nextafter(exact, np.float32(math.inf))]
+    )
     found = np.concatenate([around, -around, np.array([math.nan], np.float32)])
     return found.astype(np.float32).view(np.uint32)
 
@@ -153,11 +154,15 @@ def test_scales_are_powers_of_two_at_or_around() -> None:
     high = [0, 127, 128, 128, 129, 0, 0, 0, 254, 254, 130, 254, 255, 127]
     assert down.tolist() == [x << 8 | x for x in low]
     assert up.tolist() == [x << 8 | x for x in high]
-    (halves,) = run_lanes([Case("cvt.rz.satfinite.ue8m0x2.bf16x2", "16", ("32",))],
-                          [np.array([0x3FC03F80, 0x7FFFC0A0], np.uint32)])  # fmt: skip
+    (halves,) = run_lanes(
+        [Case("cvt.rz.satfinite.ue8m0x2.bf16x2", "16", ("32",))],
+        [np.array([0x3FC03F80, 0x7FFFC0A0], np.uint32)],
+    )
     assert halves.tolist() == [127 << 8 | 127, 255 << 8 | 129]
-    (back,) = run_lanes([Case("cvt.rn.bf16x2.ue8m0x2", "32", ("16",))],
-                        [np.array([127 << 8 | 128, 255 << 8, 1], np.uint16)])  # fmt: skip
+    (back,) = run_lanes(
+        [Case("cvt.rn.bf16x2.ue8m0x2", "32", ("16",))],
+        [np.array([127 << 8 | 128, 255 << 8, 1], np.uint16)],
+    )
     assert back.tolist() == [0x3F804000, 0x7FFF0040, 0x00400080]
 
 
@@ -207,8 +212,9 @@ def test_mixed_precision_rounds_once(half: str) -> None:
     for mode in ("rn", "rz", "rm", "rp"):
         two = [Case(f"{name}.{mode}.f32.{half}", "f32", ("16", "f32")) for name in ("add", "sub")]
         sums, differences = run_lanes(two, [halves[0], floats])
-        (fused,) = run_lanes([Case(f"fma.{mode}.f32.{half}", "f32", ("16", "16", "f32"))],
-                             [*halves, floats])  # fmt: skip
+        (fused,) = run_lanes(
+            [Case(f"fma.{mode}.f32.{half}", "f32", ("16", "16", "f32"))], [*halves, floats]
+        )
         checked = 0
         for lane in range(300):
             a, b = (exact(int(x[lane]), *shape) for x in halves)

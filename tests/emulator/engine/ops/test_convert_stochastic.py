@@ -15,12 +15,14 @@ from tests.emulator.engine.kernel_runner import KernelRunner, ptx_text, run
 Words = NDArray[Any]  # uint32
 # The type, the bits of a fraction, and the exponents of normal numbers that all results have.
 TYPES: dict[str, tuple[Any, int, tuple[int, int]]] = {
-    "f16x2": (np.float16, 10, (-14, 14)), "bf16x2": (ml_dtypes.bfloat16, 7, (-100, 100)),
+    "f16x2": (np.float16, 10, (-14, 14)),
+    "bf16x2": (ml_dtypes.bfloat16, 7, (-100, 100)),
     "e4m3x4": (ml_dtypes.float8_e4m3fn, 3, (-6, 7)),
     "e5m2x4": (ml_dtypes.float8_e5m2, 2, (-14, 14)),
-    "e2m3x4": (ml_dtypes.float6_e2m3fn, 3, (0, 1)), "e3m2x4": (ml_dtypes.float6_e3m2fn, 2, (-2, 3)),
+    "e2m3x4": (ml_dtypes.float6_e2m3fn, 3, (0, 1)),
+    "e3m2x4": (ml_dtypes.float6_e3m2fn, 2, (-2, 3)),
     "e2m1x4": (ml_dtypes.float4_e2m1fn, 1, (0, 1)),
-}  # fmt: skip
+}
 GREATEST = {"e4m3x4": 448.0, "e5m2x4": 57344.0, "e2m3x4": 7.5, "e3m2x4": 28.0, "e2m1x4": 6.0}
 HALVES = ("f16x2", "bf16x2")
 
@@ -122,10 +124,14 @@ def test_what_is_too_great_becomes_the_greatest_number(name: str) -> None:
     assert np.array_equal(converted(name, values, np.zeros(1, np.uint32)), joined(name, ends))
 
 
-@pytest.mark.parametrize("line", [
-    "cvt.rs.f16x2.f32 %r3, %f1, %f2;", "cvt.rs.satfinite.e4m3x4.f32 %r3, {%f1, %f2}, %r4;",
-    "cvt.rs.e4m3x4.f32 %r3, {%f1, %f2, %f3, %f4}, %r4;",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cvt.rs.f16x2.f32 %r3, %f1, %f2;",
+        "cvt.rs.satfinite.e4m3x4.f32 %r3, {%f1, %f2}, %r4;",
+        "cvt.rs.e4m3x4.f32 %r3, {%f1, %f2, %f3, %f4}, %r4;",
+    ],
+)
 def test_other_forms_are_rejected(line: str) -> None:
     used = ".shared .b32 s; st.shared.b32 [s], %r3;"
     text = ptx_text(f".reg .b32 %r<9>; .reg .f32 %f<9>; {line} {used} ret;")

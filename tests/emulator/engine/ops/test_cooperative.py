@@ -13,8 +13,11 @@ from tests.emulator.engine.ops.corpus import runner_of
 from tests.short_cases import few
 
 VARIANTS = [
-    ("compute_75", False), ("compute_90", False), ("compute_90", True), ("compute_120", False),
-]  # fmt: skip
+    ("compute_75", False),
+    ("compute_90", False),
+    ("compute_90", True),
+    ("compute_120", False),
+]
 
 
 @pytest.fixture(params=VARIANTS, ids=lambda v: v[0] + ("-G" if v[1] else ""))
@@ -135,9 +138,14 @@ CLUSTER_TARGETS = ["compute_90", "compute_100", "compute_120"]
 
 
 def launch_clusters(
-    runner: KernelRunner, name: str, grid: tuple[int, int, int], block: int,
-    cluster: tuple[int, int, int] | None, *addresses: int, limits: Limits | None = None,
-) -> None:  # fmt: skip
+    runner: KernelRunner,
+    name: str,
+    grid: tuple[int, int, int],
+    block: int,
+    cluster: tuple[int, int, int] | None,
+    *addresses: int,
+    limits: Limits | None = None,
+) -> None:
     params = b"".join(address.to_bytes(8, "little") for address in addresses)
     kernel = runner.program.kernel(name)
     call = GridCall(grid, (block, 1, 1), params, cluster=cluster)

@@ -20,8 +20,10 @@ ORDERED: dict[str, Callable[[float, float], bool]] = {
     "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
 BOOLEAN: dict[str, Callable[[bool, bool], bool]] = {
-    "and": operator.and_, "or": operator.or_, "xor": operator.xor
-}  # fmt: skip
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+}
 NAMES = [*ORDERED, *(f"{name}u" for name in ORDERED), "num", "nan"]
 LEAST = {"f32": 2.0**-126, "f16": 2.0**-14}
 
@@ -171,8 +173,9 @@ def test_setp_writes_the_opposite_and_combines_both() -> None:
 
 
 def test_slct_selects_the_first_where_the_third_is_not_negative() -> None:
-    tested = np.array([0x00000000, 0x80000000, 0x80000001, 0xBF800000, 0x7FC00000, 0x3F800000],
-                      np.uint32)  # fmt: skip
+    tested = np.array(
+        [0x00000000, 0x80000000, 0x80000001, 0xBF800000, 0x7FC00000, 0x3F800000], np.uint32
+    )
     body = """ld.global.f32 %f1, [%rd1]; slct.u32.f32 %r3, 1, 2, %f1;
         slct.ftz.u32.f32 %r4, 10, 20, %f1; add.u32 %r3, %r3, %r4; st.global.u32 [%rd2], %r3;"""
     assert run(body, tested[:, None], np.uint32).tolist() == [11, 11, 12, 22, 22, 11]

@@ -59,10 +59,10 @@ def groups(wanted: Callable[[str], bool]) -> dict[str, Group]:
             continue
         _, pool, dtype = name.split(" ")
         chosen = [k for k, text in enumerate(instructions.tolist()) if wanted(text)]
-        operands = [arrays[f"operand {pool} {i}"] for i in range(3)
-                    if f"operand {pool} {i}" in arrays]  # fmt: skip
-        cases = [case_of(str(instructions[k]), operand_count(str(instructions[k])))
-                 for k in chosen]  # fmt: skip
+        operands = [
+            arrays[f"operand {pool} {i}"] for i in range(3) if f"operand {pool} {i}" in arrays
+        ]
+        cases = [case_of(str(instructions[k]), operand_count(str(instructions[k]))) for k in chosen]
         found[f"{pool} {dtype}"] = (cases, operands, arrays[f"results {pool} {dtype}"][chosen])
     return found
 

@@ -238,8 +238,9 @@ def test_bfloat_arithmetic_rounds_the_exact_result(target: str) -> None:
     rng = np.random.default_rng(9)
     a, b = (rng.normal(scale=30, size=256).astype(np.float32).view(np.uint32) >> 16 for _ in "ab")
     x, y = (((v << 16).view(np.float32)).astype(np.float64) for v in (a, b))
-    got = launch(runner(target), "bfloat_arithmetic", a.astype(np.uint16), b.astype(np.uint16),
-                 40, np.uint16)  # fmt: skip
+    got = launch(
+        runner(target), "bfloat_arithmetic", a.astype(np.uint16), b.astype(np.uint16), 40, np.uint16
+    )
     for row, want in ((0, x + y), (1, x - y), (2, x * y), (4, x * y + x)):
         # 53 bits hold sums and products of bfloats this close exactly: one rounding remains.
         bits = want.astype(np.float32).view(np.uint32).astype(np.int64)

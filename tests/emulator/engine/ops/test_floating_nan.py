@@ -10,8 +10,15 @@ from tests.emulator.engine.kernel_runner import run
 CANONICAL = 0x7FFFFFFF
 QUIET = 0x7FC01234
 SIGNALLING = 0xFF800001
-INPUTS = np.array([[QUIET, 0x3F800000], [SIGNALLING, 0x3F800000], [0x7F800000, 0xFF800000],
-                   [0x3F800000, 0x40000000]], np.uint32)  # fmt: skip
+INPUTS = np.array(
+    [
+        [QUIET, 0x3F800000],
+        [SIGNALLING, 0x3F800000],
+        [0x7F800000, 0xFF800000],
+        [0x3F800000, 0x40000000],
+    ],
+    np.uint32,
+)
 LOAD = "ld.global.f32 %f1, [%rd1]; ld.global.f32 %f2, [%rd1+4];"
 
 

@@ -20,9 +20,13 @@ def sliced(body: str, box: tuple[int, ...], pixels: PixelBox | None = None) -> D
     device = Device(body, noise(SHAPE, "f2"), (), pixels=pixels)
     found = device.layout
     device.layout = replace(
-        found, extents=found.extents[1:], strides=found.strides[1:], box=box[::-1],
-        steps=found.steps[1:], interleave=1,
-    )  # fmt: skip
+        found,
+        extents=found.extents[1:],
+        strides=found.strides[1:],
+        box=box[::-1],
+        steps=found.steps[1:],
+        interleave=1,
+    )
     return device
 
 

@@ -60,9 +60,11 @@ def simd(n: int) -> Iterator[tuple[str, Reference]]:
         return clamped(value, bits, True)
 
     unary: dict[str, Callable[[int], int]] = {
-        "abs": abs, "absss": lambda x: min(abs(x), top), "neg": lambda x: -x,
+        "abs": abs,
+        "absss": lambda x: min(abs(x), top),
+        "neg": lambda x: -x,
         "negss": lambda x: min(-x, top),
-    }  # fmt: skip
+    }
     for name, one in unary.items():
         yield f"__v{name}{n}(x)", by_parts(bits, True, one, 1)
     plain: dict[str, tuple[bool, Callable[[int, int], int]]] = {
@@ -92,9 +94,13 @@ def simd(n: int) -> Iterator[tuple[str, Reference]]:
 
 def comparisons(n: int) -> Iterator[tuple[str, Reference]]:
     compare: dict[str, Callable[[int, int], bool]] = {
-        "eq": lambda x, y: x == y, "ne": lambda x, y: x != y, "ge": lambda x, y: x >= y,
-        "gt": lambda x, y: x > y, "le": lambda x, y: x <= y, "lt": lambda x, y: x < y,
-    }  # fmt: skip
+        "eq": lambda x, y: x == y,
+        "ne": lambda x, y: x != y,
+        "ge": lambda x, y: x >= y,
+        "gt": lambda x, y: x > y,
+        "le": lambda x, y: x <= y,
+        "lt": lambda x, y: x < y,
+    }
     for name, test in compare.items():
         for kind in ("",) if name in ("eq", "ne") else ("s", "u"):
             signed = kind == "s"
@@ -110,8 +116,12 @@ def comparisons(n: int) -> Iterator[tuple[str, Reference]]:
 
 def dpx() -> Iterator[tuple[str, Reference]]:
     """The intrinsics for dynamic programming."""
-    for suffix, bits, signed in (("s32", 32, True), ("u32", 32, False), ("s16x2", 16, True),
-                                 ("u16x2", 16, False)):  # fmt: skip
+    for suffix, bits, signed in (
+        ("s32", 32, True),
+        ("u32", 32, False),
+        ("s16x2", 16, True),
+        ("u16x2", 16, False),
+    ):
         kind = f"{'s' if signed else 'u'}{bits}"
         for name, best in (("max", max), ("min", min)):
 
@@ -222,7 +232,7 @@ SCALARS: dict[str, Reference] = {
     "(x & y) ^ (y & z) ^ (z & x)": lambda x, y, z: (x & y) ^ (y & z) ^ (z & x),
     "(x >> (y & 31)) & 0x1f": lambda x, y, z: x >> (y & 31) & 31,
     "(int)(x << 12) >> 20": lambda x, y, z: as_signed(x >> 8, 12),
-}  # fmt: skip
+}
 
 
 @cache

@@ -139,12 +139,15 @@ LOAD = "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r20, %r21}"
 STORE = "stmatrix.sync.aligned.m8n8.x1.shared.b16"
 
 
-@pytest.mark.parametrize(("body", "fault", "match"), [
-    (f"{LOAD}, [%r9+8];", Misaligned, "misaligned read of 16 bytes at shared address"),
-    (f"{LOAD}, [%r9+1024];", OutOfBounds, "out-of-bounds read of 16 bytes"),
-    (f"{STORE} [%r9+4], {{%r10}};", Misaligned, "misaligned write of 16 bytes"),
-    (f"{STORE} [%r9+1024], {{%r10}};", OutOfBounds, "out-of-bounds write of 16 bytes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "fault", "match"),
+    [
+        (f"{LOAD}, [%r9+8];", Misaligned, "misaligned read of 16 bytes at shared address"),
+        (f"{LOAD}, [%r9+1024];", OutOfBounds, "out-of-bounds read of 16 bytes"),
+        (f"{STORE} [%r9+4], {{%r10}};", Misaligned, "misaligned write of 16 bytes"),
+        (f"{STORE} [%r9+1024], {{%r10}};", OutOfBounds, "out-of-bounds write of 16 bytes"),
+    ],
+)
 def test_rows_are_checked(body: str, fault: type[Exception], match: str) -> None:
     with pytest.raises(fault, match=match):
         run(body, sample())
@@ -160,10 +163,14 @@ def test_unwritten_rows_are_found() -> None:
     run(f"{stored} {DUMP}", sample(), limits)
 
 
-@pytest.mark.parametrize("instruction", [
-    f"{LOAD}, [%r9]", f"{STORE} [%r9], {{%r10}}",
-    "movmatrix.sync.aligned.m8n8.trans.b16 %r20, %r10",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        f"{LOAD}, [%r9]",
+        f"{STORE} [%r9], {{%r10}}",
+        "movmatrix.sync.aligned.m8n8.trans.b16 %r20, %r10",
+    ],
+)
 def test_all_lanes_take_part(instruction: str) -> None:
     with pytest.raises(SynchronisationFault, match="lanes 0x0000ffff"):
         run(f"{instruction};", sample()[:1, :16])

@@ -105,11 +105,14 @@ def test_a_tall_matrix_is_stored_by_columns_from_the_fragments_of_d(count: int) 
     assert np.array_equal(rows[8 * count :], before[8 * count :])
 
 
-@pytest.mark.parametrize(("name", "registers"), [
-    ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", 2),
-    ("ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64", 1),
-    ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "registers"),
+    [
+        ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", 2),
+        ("ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64", 1),
+        ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", 1),
+    ],
+)
 def test_a_row_must_start_at_a_multiple_of_16_bytes(name: str, registers: int) -> None:
     with pytest.raises(Misaligned):
         run(name, random_elements(8), np.zeros((LANES, registers), np.uint32), offset=4)

@@ -31,9 +31,14 @@ HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
 
 
 def results(
-    body: str, block: int = 1, grid: int = 1, words: int = 1, *, limits: Limits | None = None,
+    body: str,
+    block: int = 1,
+    grid: int = 1,
+    words: int = 1,
+    *,
+    limits: Limits | None = None,
     order: LaunchOrder | None = None,
-) -> list[list[int]]:  # fmt: skip
+) -> list[list[int]]:
     """What each thread stores in its row of `words`; the default row is %r7 at the end."""
     tail = "st.global.u32 [%rd1], %r7; ret;" if words == 1 else "ret;"
     text = ptx_text(HEAD.format(row=4 * words) + body + tail, ".param .u64 out")
@@ -278,10 +283,17 @@ def test_sleep_lets_the_clocks_go_on() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wait", few([
-    "mbarrier.test_wait.shared.b64 %p2, [m], %rd3", "mbarrier.try_wait.shared.b64 %p2, [m], %rd3",
-    "mbarrier.try_wait.parity.shared.b64 %p2, [m], 0, 500",
-], 1))  # fmt: skip
+@pytest.mark.parametrize(
+    "wait",
+    few(
+        [
+            "mbarrier.test_wait.shared.b64 %p2, [m], %rd3",
+            "mbarrier.try_wait.shared.b64 %p2, [m], %rd3",
+            "mbarrier.try_wait.parity.shared.b64 %p2, [m], 0, 500",
+        ],
+        1,
+    ),
+)
 @pytest.mark.parametrize("sleep", ["", "nanosleep.u32 20;"])
 def test_a_phase_that_never_ends_is_a_deadlock(wait: str, sleep: str) -> None:
     body = f"""@!%p1 bra GO; mbarrier.init.shared.b64 [m], 33; GO: bar.sync 0;

@@ -112,13 +112,19 @@ def test_quad_pairs_multiply_four_matrices_each(orders: str, types: str) -> None
     order_a, order_b = orders.split(".")
     words = []
     for values, element, role, order in (
-        (a, "f16", "a", order_a), (b, "f16", "b", order_b), (c, c_type, "c", ""),
-    ):  # fmt: skip
-        lanes = np.array([
-            [values[:, lane % 16 // 4, *quad_place(element, role, order, lane, i)]
-             for i in range(8 if role == "c" else 4)]
-            for lane in range(32)
-        ])  # fmt: skip
+        (a, "f16", "a", order_a),
+        (b, "f16", "b", order_b),
+        (c, c_type, "c", ""),
+    ):
+        lanes = np.array(
+            [
+                [
+                    values[:, lane % 16 // 4, *quad_place(element, role, order, lane, i)]
+                    for i in range(8 if role == "c" else 4)
+                ]
+                for lane in range(32)
+            ]
+        )
         floats = np.moveaxis(lanes, -1, 0).astype("f2" if element == "f16" else "f4")
         words.append(packed(floats.view(f"u{floats.itemsize}"), element))
     instruction = f"mma.sync.aligned.m8n8k4.{orders}.{types}"

@@ -57,8 +57,10 @@ def random_bits(
 def kernel(instruction: str, registers: tuple[int, ...], selectors: list[str]) -> str:
     """One kernel `k(in, out)`; a thread's row of `in` has A, B, C and the factors of A and of B."""
     d, a, b, c = registers
-    lists = ["{" + ", ".join(f"%r{start + k}" for k in range(n)) + "}"
-             for start, n in ((40, d), (0, a), (a, b), (a + b, c))]  # fmt: skip
+    lists = [
+        "{" + ", ".join(f"%r{start + k}" for k in range(n)) + "}"
+        for start, n in ((40, d), (0, a), (a, b), (a + b, c))
+    ]
     words = a + b + c
     operands = list(lists)
     if selectors:
@@ -162,16 +164,17 @@ def test_formats_of_both_factors_may_differ(left: str, right: str, result: str) 
 
 
 SCALED = [
-    *(("mxf8f6f4", "", "m16n8k32", f"{a}.{b}", "ue8m0", 1) for a, b in [
-        ("e4m3", "e5m2"), ("e2m1", "e3m2"), ("e2m3", "e2m1"),
-    ]),
+    *(
+        ("mxf8f6f4", "", "m16n8k32", f"{a}.{b}", "ue8m0", 1)
+        for a, b in [("e4m3", "e5m2"), ("e2m1", "e3m2"), ("e2m3", "e2m1")]
+    ),
     ("mxf8f6f4", ".scale_vec::1X", "m16n8k32", "e4m3.e4m3", "ue8m0", 1),
     ("mxf4", "", "m16n8k64", "e2m1.e2m1", "ue8m0", 2),
     ("mxf4", ".scale_vec::2X", "m16n8k64", "e2m1.e2m1", "ue8m0", 2),
     ("mxf4nvf4", ".scale_vec::2X", "m16n8k64", "e2m1.e2m1", "ue8m0", 2),
     ("mxf4nvf4", ".scale_vec::4X", "m16n8k64", "e2m1.e2m1", "ue8m0", 4),
     ("mxf4nvf4", ".scale_vec::4X", "m16n8k64", "e2m1.e2m1", "ue4m3", 4),
-]  # fmt: skip
+]
 
 
 @pytest.mark.slow

@@ -109,10 +109,12 @@ def run(
         dealt(encoded(c, c_type), shape, c_type, "c"),
     )
     found = run_words(
-        f"mma.{kind}.sync.aligned.{shape}.row.col.{types}", *words,
+        f"mma.{kind}.sync.aligned.{shape}.row.col.{types}",
+        *words,
         count(shape, d, "c") * WIDTHS[d] // 32,
-        metadata=metadata_of(nibbles, left, selector), selector=selector,
-    )  # fmt: skip
+        metadata=metadata_of(nibbles, left, selector),
+        selector=selector,
+    )
     return decoded(collected(found, shape, d), d), whole @ b + c
 
 
@@ -138,10 +140,15 @@ def test_indices_may_be_in_any_order_unless_the_instruction_forbids_it() -> None
         run("sp::ordered_metadata", shape, types, 0, nibbles)
 
 
-@pytest.mark.parametrize(("types", "nibble"), [
-    ("f32.f16.f16.f32", 0b0101), ("f32.f16.f16.f32", 0), ("f32.tf32.tf32.f32", 0b1100),
-    ("f32.tf32.tf32.f32", 0b1001),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("types", "nibble"),
+    [
+        ("f32.f16.f16.f32", 0b0101),
+        ("f32.f16.f16.f32", 0),
+        ("f32.tf32.tf32.f32", 0b1100),
+        ("f32.tf32.tf32.f32", 0b1001),
+    ],
+)
 def test_metadata_that_name_an_element_twice_are_a_fault(types: str, nibble: int) -> None:
     nibbles = chosen(np.random.default_rng(1), "m16n8k16", types.split(".")[1])
     nibbles[0, 15, 1] = nibble
@@ -156,23 +163,28 @@ def test_an_infinity_that_meets_a_zero_of_a_that_is_not_held_does_nothing() -> N
     b[:, 3] = np.inf
     zeros = dealt(encoded(np.ones((WARPS, 16, 8)), "f16"), "m16n8k8", "f16", "a")
     words = run_words(
-        f"mma.sp.sync.aligned.{shape}.row.col.f32.f16.f16.f32", zeros,
+        f"mma.sp.sync.aligned.{shape}.row.col.f32.f16.f16.f32",
+        zeros,
         dealt(encoded(b, "f16"), shape, "f16", "b"),
         dealt(encoded(np.zeros((WARPS, 16, 8)), "f32"), shape, "f32", "c"),
-        4, metadata=metadata_of(nibbles, "f16", 0),
-    )  # fmt: skip
+        4,
+        metadata=metadata_of(nibbles, "f16", 0),
+    )
     assert not words.any()
 
 
-@pytest.mark.parametrize(("instruction", "registers", "selector"), [
-    ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (4, 2, 2, 4), 4),
-    ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", (4, 4, 4, 4), 2),
-    ("mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", (4, 4, 4, 4), 1),
-    ("mma.sp.sync.aligned.m16n8k64.row.col.f16.e4m3.e4m3.f16", (2, 4, 4, 2), 0),
-    ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32", (4, 2, 2, 4), 0),
-    ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", (4, 4, 2, 4), 0),
-    ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (4, 2, 2, 4), None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("instruction", "registers", "selector"),
+    [
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (4, 2, 2, 4), 4),
+        ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", (4, 4, 4, 4), 2),
+        ("mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", (4, 4, 4, 4), 1),
+        ("mma.sp.sync.aligned.m16n8k64.row.col.f16.e4m3.e4m3.f16", (2, 4, 4, 2), 0),
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32", (4, 2, 2, 4), 0),
+        ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", (4, 4, 2, 4), 0),
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (4, 2, 2, 4), None),
+    ],
+)
 def test_other_forms_are_rejected(
     instruction: str, registers: tuple[int, ...], selector: int | None
 ) -> None:

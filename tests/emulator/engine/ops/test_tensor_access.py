@@ -146,8 +146,12 @@ def test_a_read_of_what_nothing_has_written_is_found_where_that_is_checked() -> 
     store = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r6], %r1;"
     line = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r9, %r10}, [%r6];"
     limits = Limits(checks={"undefined"})
-    launched(with_columns(f"{store} {WAIT} {line.replace('x2', 'x1').replace(', %r10', '')}", 32),
-             NOTHING, 1, limits=limits)  # fmt: skip
+    launched(
+        with_columns(f"{store} {WAIT} {line.replace('x2', 'x1').replace(', %r10', '')}", 32),
+        NOTHING,
+        1,
+        limits=limits,
+    )
     with pytest.raises(UninitialisedRead, match="lane 0, column 1 of tensor memory"):
         launched(with_columns(f"{store} {WAIT} {line}", 32), NOTHING, 1, limits=limits)
 

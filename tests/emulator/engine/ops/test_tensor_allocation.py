@@ -71,11 +71,14 @@ def test_what_breaks_the_rules_is_found(body: str, said: str) -> None:
         launched(body, NOTHING, 1, 32)
 
 
-@pytest.mark.parametrize("line", [
-    "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32;",
-    "tcgen05.shift.cta_group::1.down [%r1];",
-    "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd3, %rd4, %r2, %p1, %rd5;",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32;",
+        "tcgen05.shift.cta_group::1.down [%r1];",
+        "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd3, %rd4, %r2, %p1, %rd5;",
+    ],
+)
 def test_what_is_not_known_of_it_is_rejected_by_its_name(line: str) -> None:
     with pytest.raises(
         UnsupportedInstruction, match=r"no \.cta_group::2, \.sp, \.ashift"

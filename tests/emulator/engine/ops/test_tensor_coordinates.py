@@ -33,10 +33,15 @@ def test_a_box_between_16_bytes_of_a_row_is_a_fault(name: str) -> None:
     assert instruction in raised.value.where.instruction
 
 
-@pytest.mark.parametrize("line", [
-    f"{STORE} [%rd1, {{-8, 2}}], [%r5];", f"{STORE} [%rd1, {{8, -1}}], [%r5];",
-    f"{REDUCE} [%rd1, {{-64, 2}}], [%r5];", f"{REDUCE} [%rd1, {{0, -1}}], [%r5];",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{STORE} [%rd1, {{-8, 2}}], [%r5];",
+        f"{STORE} [%rd1, {{8, -1}}], [%r5];",
+        f"{REDUCE} [%rd1, {{-64, 2}}], [%r5];",
+        f"{REDUCE} [%rd1, {{0, -1}}], [%r5];",
+    ],
+)
 def test_a_box_is_not_written_from_before_the_tensor(line: str) -> None:
     device = Device(line, noise((16, 64), "f2"), (16, 16))
     start = line[line.index("{") + 1 : line.index("}")]
@@ -82,9 +87,9 @@ def test_the_thread_with_the_wrong_coordinate_is_named() -> None:
     assert (raised.value.where.block, raised.value.where.thread) == ((1, 0, 0), (1, 0, 0))
 
 
-@pytest.mark.parametrize(("dtype", "start"), [
-    ("u1", 16), ("u1", -32), ("f2", 8), ("f4", 4), ("f4", -4), ("f8", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "start"), [("u1", 16), ("u1", -32), ("f2", 8), ("f4", 4), ("f4", -4), ("f8", 2)]
+)
 def test_other_coordinates_than_the_innermost_one_may_be_odd(dtype: str, start: int) -> None:
     x = noise((9, 64), dtype)
     columns = 32 // x.itemsize

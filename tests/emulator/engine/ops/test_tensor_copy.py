@@ -63,9 +63,10 @@ def test_element_strides_leave_elements_out_but_in_the_innermost_dimension() -> 
 
 
 @all_rows
-@pytest.mark.parametrize(("swizzle", "width"), [
-    (0, 48), (1, 16), (2, 32), (3, 64), (1, 8), (2, 16), (2, 24), (3, 8), (3, 40),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("swizzle", "width"),
+    [(0, 48), (1, 16), (2, 32), (3, 64), (1, 8), (2, 16), (2, 24), (3, 8), (3, 40)],
+)
 @pytest.mark.parametrize("columns", [72, 69], ids=["pieces", "elements"])
 def test_a_swizzle_puts_pieces_where_the_documented_pattern_does(
     swizzle: int, width: int, columns: int
@@ -95,9 +96,7 @@ def test_a_box_that_is_stored_is_unswizzled_and_clipped() -> None:
     assert device.tensor().tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize(("dtype", "element"), [
-    ("f2", ""), ("f4", ""), ("f8", ""), ("u2", "bf16"),
-])  # fmt: skip
+@pytest.mark.parametrize(("dtype", "element"), [("f2", ""), ("f4", ""), ("f8", ""), ("u2", "bf16")])
 def test_floats_out_of_bounds_are_nan_where_the_map_requests_it(dtype: str, element: str) -> None:
     x = noise((4, 16), dtype)
     body = loading((-16, 0), 32 * x.itemsize)
@@ -158,9 +157,13 @@ def test_a_box_is_combined_into_the_tensor(dtype: str, name: str, element: str) 
         cp.reduce.async.bulk.tensor.2d.global.shared::cta.{name}.tile.bulk_group
         [%rd1, {{8, 3}}], [%r5]; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
     functions: dict[str, Callable[..., NDArray[np.generic]]] = {
-        "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
-        "xor": np.bitwise_xor, "inc": lambda old, most: np.where(old >= most, 0, old + 1),
-    }  # fmt: skip
+        "add": np.add,
+        "min": np.minimum,
+        "max": np.maximum,
+        "and": np.bitwise_and,
+        "xor": np.bitwise_xor,
+        "inc": lambda old, most: np.where(old >= most, 0, old + 1),
+    }
     expected = x.copy()
     for _ in range(2):
         part = functions[name](expected[3:4, 8:16], x[0:1, 0:8])
@@ -256,14 +259,17 @@ def test_im2col_begins_within_the_positions_of_its_filter(column: int) -> None:
 
 
 # As an H200 gave them: (image, row, column) of each pixel, from (row, column) on.
-@pytest.mark.parametrize(("start", "steps", "pixels"), [
-    ((0, 0), (1, 2), "000 002 004 010 012 014 020 022 024 030"),
-    ((0, 1), (1, 2), "001 003 005 010 012 014 020 022 024 030"),
-    ((0, 5), (1, 2), "005 010 012 014 020 022 024 030 032 034"),
-    ((0, 2), (1, 3), "002 005 010 013 020 023 030 033 040 043"),
-    ((1, 0), (2, 1), "010 011 012 013 014 015 030 031 032 033"),
-    ((3, 1), (2, 2), "031 033 035 050 052 054 100 102 104 120"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("start", "steps", "pixels"),
+    [
+        ((0, 0), (1, 2), "000 002 004 010 012 014 020 022 024 030"),
+        ((0, 1), (1, 2), "001 003 005 010 012 014 020 022 024 030"),
+        ((0, 5), (1, 2), "005 010 012 014 020 022 024 030 032 034"),
+        ((0, 2), (1, 3), "002 005 010 013 020 023 030 033 040 043"),
+        ((1, 0), (2, 1), "010 011 012 013 014 015 030 031 032 033"),
+        ((3, 1), (2, 2), "031 033 035 050 052 054 100 102 104 120"),
+    ],
+)
 def test_im2col_goes_on_from_between_positions_and_begins_rows_at_the_corner(
     start: tuple[int, int], steps: tuple[int, int], pixels: str
 ) -> None:

@@ -66,20 +66,27 @@ def test_a_copy_that_is_not_recorded_is_done_after_the_memory_was_freed() -> Non
         cells(body, np.zeros(POOL, np.uint8), 8, order=LaunchOrder("late"))
 
 
-@pytest.mark.parametrize(("line", "error", "said"), [
-    (copied("128x256b", GOOD[0], "%r5 + 65536"), TensorMemoryFault, "begins at lane 1 of tensor"),
-    (copied("128x256b", 0), TensorMemoryFault, "is none: from bit 46 on"),
-    (copied("128x256b", GOOD[0], "%r5 + 508"), OutOfBounds, "column 512 of tensor memory"),
-    (copied("128x256b", descriptor(0x3FF0 * 16, 2048, 128)), OutOfBounds, "shared address"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "error", "said"),
+    [
+        (
+            copied("128x256b", GOOD[0], "%r5 + 65536"),
+            TensorMemoryFault,
+            "begins at lane 1 of tensor",
+        ),
+        (copied("128x256b", 0), TensorMemoryFault, "is none: from bit 46 on"),
+        (copied("128x256b", GOOD[0], "%r5 + 508"), OutOfBounds, "column 512 of tensor memory"),
+        (copied("128x256b", descriptor(0x3FF0 * 16, 2048, 128)), OutOfBounds, "shared address"),
+    ],
+)
 def test_what_is_wrong_with_a_copy_is_found(line: str, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         cells(product_body(line, 8), np.zeros(POOL, np.uint8), 8)
 
 
-@pytest.mark.parametrize("shape", [
-    "64x128b.warpx2::02_13", "4x256b", "128x256b.b8x16.b6x16_p32", "32x128b",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "shape", ["64x128b.warpx2::02_13", "4x256b", "128x256b.b8x16.b6x16_p32", "32x128b"]
+)
 def test_shapes_whose_rows_are_not_known_are_rejected(shape: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=r"no copies of the shapes \.4x256b and"):
         runner_of(copied(shape, 0)).program.kernel("k")

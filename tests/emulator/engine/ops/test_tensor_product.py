@@ -53,8 +53,9 @@ def test_a_product_of_each_kind(kind: str, d: str, a: str, b: str, m: int, n: in
     pool = np.zeros(POOL, np.uint8)
     k_major(pool, left, 0, *PLAIN)
     k_major(pool, right, SECOND, *PLAIN)
-    line = mma(kind, descriptor(0, *PLAIN), descriptor(SECOND, *PLAIN),
-               instruction_word(d, a, b, m, n))  # fmt: skip
+    line = mma(
+        kind, descriptor(0, *PLAIN), descriptor(SECOND, *PLAIN), instruction_word(d, a, b, m, n)
+    )
     found = cells(product_body(line, n), pool, n)[rows_of(m)]
     wanted = exact(left, right)
     if d == "f16":
@@ -100,10 +101,16 @@ def two_steps(more: str = "") -> tuple[str, NDArray[np.uint8], NDArray[Any], NDA
     k_major(pool, right, SECOND, 0, 512, 64)
     word = instruction_word("f32", "f16", "f16", 128, 32)
     lines = [
-        mma("f16", descriptor(32 * k, 0, 512, 64), descriptor(SECOND + 32 * k, 0, 512, 64), word,
-            adds="%p3" if k else "%p7", more=more if k else "")
+        mma(
+            "f16",
+            descriptor(32 * k, 0, 512, 64),
+            descriptor(SECOND + 32 * k, 0, 512, 64),
+            word,
+            adds="%p3" if k else "%p7",
+            more=more if k else "",
+        )
         for k in range(2)
-    ]  # fmt: skip
+    ]
     return "".join(lines), pool, left, right
 
 
@@ -185,9 +192,13 @@ def test_lanes_that_are_disabled_stay_as_they_are() -> None:
     )
     masks = (0x1, 0x80000000, 0, 0xFFFF0000)
     given = "".join(f"mov.u32 %r{60 + k}, {mask};" for k, mask in enumerate(masks))
-    line = mma("f16", descriptor(0, *PLAIN), descriptor(SECOND, *PLAIN),
-               instruction_word("f32", "f16", "f16", 128, 16),
-               mask="{%r60, %r61, %r62, %r63}, ")  # fmt: skip
+    line = mma(
+        "f16",
+        descriptor(0, *PLAIN),
+        descriptor(SECOND, *PLAIN),
+        instruction_word("f32", "f16", "f16", 128, 16),
+        mask="{%r60, %r61, %r62, %r63}, ",
+    )
     found = cells(product_body(given + line, 16, before=before), pool, 16)
     off = [0, 63, *range(112, 128)]
     on = [lane for lane in range(128) if lane not in off]
@@ -225,8 +236,13 @@ def test_64_rows_may_begin_at_the_seventeenth_lane() -> None:
     pool = np.zeros(POOL, np.uint8)
     k_major(pool, left, 0, *PLAIN)
     k_major(pool, right, SECOND, *PLAIN)
-    line = mma("f16", descriptor(0, *PLAIN), descriptor(SECOND, *PLAIN),
-               instruction_word("f32", "f16", "f16", 64, 16), target="%r5 + 1048576")  # fmt: skip
+    line = mma(
+        "f16",
+        descriptor(0, *PLAIN),
+        descriptor(SECOND, *PLAIN),
+        instruction_word("f32", "f16", "f16", 64, 16),
+        target="%r5 + 1048576",
+    )
     found = cells(product_body(line, 16), pool, 16).view(np.float32)
     assert np.array_equal(found[rows_of(64) + 16], exact(left, right))
     assert not found[rows_of(64)].any()

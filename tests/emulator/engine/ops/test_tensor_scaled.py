@@ -64,16 +64,24 @@ def copies() -> str:
 def word_of(kind: str, factor: str, n: int, places: tuple[int, int] = (0, 0), more: int = 0) -> int:
     types = 0 if kind == "mxf8f6f4" else 1 << 7 | 1 << 10
     return (
-        places[1] << 4 | types | n >> 3 << 17 | (factor == "ue8m0") << 23 | 1 << 27
-        | places[0] << 29 | more
-    )  # fmt: skip
+        places[1] << 4
+        | types
+        | n >> 3 << 17
+        | (factor == "ue8m0") << 23
+        | 1 << 27
+        | places[0] << 29
+        | more
+    )
 
 
 def line_of(kind: str, word: int, size: str) -> str:
     return mma(
-        f"{kind}.block_scale{size}", descriptor(0, *PLAIN), descriptor(SECOND, 4096, 128), word,
+        f"{kind}.block_scale{size}",
+        descriptor(0, *PLAIN),
+        descriptor(SECOND, 4096, 128),
+        word,
         mask=f"[%r5 + {AT[0]}], [%r5 + {AT[1]}], ",
-    )  # fmt: skip
+    )
 
 
 FORMS = [
@@ -91,9 +99,14 @@ FORMS = [
 @pytest.mark.parametrize("n", few([8, 64, 136, 256], 1))
 @pytest.mark.parametrize("order", few([None, LaunchOrder("late")], 1))
 def test_blocks_of_rows_are_scaled(
-    kind: str, factor: str, chunks: int, size: str, places: tuple[int, int], n: int,
+    kind: str,
+    factor: str,
+    chunks: int,
+    size: str,
+    places: tuple[int, int],
+    n: int,
     order: LaunchOrder | None,
-) -> None:  # fmt: skip
+) -> None:
     pool = np.full(POOL, 0x38, np.uint8)
     left, a = elements(kind, 128, 1)
     right, b = elements(kind, n, 2)

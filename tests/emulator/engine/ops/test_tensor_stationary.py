@@ -31,9 +31,10 @@ def stationary(line: str) -> str:
 @pytest.mark.slow
 @all_rows
 @pytest.mark.parametrize("use", ["", ".collector::b2::fill"])
-@pytest.mark.parametrize(("kind", "d", "a", "b"), [
-    ("f16", "f32", "f16", "f16"), ("i8", "s32", "s8", "u8"), ("f8f6f4", "f32", "e4m3", "e5m2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "d", "a", "b"),
+    [("f16", "f32", "f16", "f16"), ("i8", "s32", "s8", "u8"), ("f8f6f4", "f32", "e4m3", "e5m2")],
+)
 @pytest.mark.parametrize(("m", "n"), [(32, 64), (32, 256), (64, 128), (128, 64)])
 def test_columns_go_on_in_the_next_lanes(
     kind: str, d: str, a: str, b: str, m: int, n: int, use: str
@@ -51,11 +52,26 @@ def test_columns_go_on_in_the_next_lanes(
     assert np.array_equal(found, wanted)
 
 
-@pytest.mark.parametrize(("word", "target", "said"), [
-    (instruction_word("f32", "f16", "f16", 64, 32), "%r5", "64 rows of A and 32 columns of B, wh"),
-    (instruction_word("f32", "f16", "f16", 64, 64, more=1 << 30), "%r5", "shifts B, which the em"),
-    (instruction_word("f32", "f16", "f16", 64, 64), "%r5 + 1048576", "begin at lane 16 .* at 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "target", "said"),
+    [
+        (
+            instruction_word("f32", "f16", "f16", 64, 32),
+            "%r5",
+            "64 rows of A and 32 columns of B, wh",
+        ),
+        (
+            instruction_word("f32", "f16", "f16", 64, 64, more=1 << 30),
+            "%r5",
+            "shifts B, which the em",
+        ),
+        (
+            instruction_word("f32", "f16", "f16", 64, 64),
+            "%r5 + 1048576",
+            "begin at lane 16 .* at 0",
+        ),
+    ],
+)
 def test_what_it_does_not_take_is_a_fault(word: int, target: str, said: str) -> None:
     line = stationary(mma("f16", *GOOD, word, target=target))
     with pytest.raises(TensorMemoryFault, match=said):

@@ -98,8 +98,15 @@ def test_tex1dfetch_gives_elements_of_each_type(target: str, channels: int, dtyp
     assert runner.get(out, channels, dtype).tolist() == array[7].tolist()
 
 
-_SURFACES = (("1d", (9,)), ("2d", (5, 9)), ("3d", (4, 5, 9)), ("a1d", (3, 9)), ("a2d", (3, 5, 9)),
-             ("cube", (6, 4, 4)), ("acube", (12, 4, 4)))  # fmt: skip
+_SURFACES = (
+    ("1d", (9,)),
+    ("2d", (5, 9)),
+    ("3d", (4, 5, 9)),
+    ("a1d", (3, 9)),
+    ("a2d", (3, 5, 9)),
+    ("cube", (6, 4, 4)),
+    ("acube", (12, 4, 4)),
+)
 
 
 @pytest.mark.slow

@@ -49,9 +49,10 @@ def test_every_pair_of_indices_is_read() -> None:
         assert np.array_equal(found, want), nibble
 
 
-@pytest.mark.parametrize(("types", "nibble"), [
-    ("f32.f16.f16", 0b0001), ("f32.f16.f16", 0b0101), ("f32.tf32.tf32", 0b1100),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("types", "nibble"),
+    [("f32.f16.f16", 0b0001), ("f32.f16.f16", 0b0101), ("f32.tf32.tf32", 0b1100)],
+)
 def test_metadata_that_mean_nothing_are_a_fault(types: str, nibble: int) -> None:
     form = Form(types)
     nibbles = nibbles_for(form, 1)

@@ -111,8 +111,11 @@ def product(
         "d": names(40, registers(shape, d, "c"), wide),
     }
     arrays, lines = [], []
-    base = {"global": ("%rd0", "%rd1", "%rd2"), "shared": ("%r94", "%r95", "%r96"),
-            "generic": ("%rd10", "%rd11", "%rd12")}[space]  # fmt: skip
+    base = {
+        "global": ("%rd0", "%rd1", "%rd2"),
+        "shared": ("%r94", "%r95", "%r96"),
+        "generic": ("%rd10", "%rd11", "%rd12"),
+    }[space]
     where = "" if space == "generic" else f".{space}"
     for at, (role, values, element, order) in enumerate(
         (("a", a, of_a, order_a), ("b", b, of_b, order_b), ("c", c, of_c, order_c))
@@ -221,13 +224,21 @@ def launch(
     runner.launch("k", 1, threads, *places, limits=limits or Limits())
 
 
-@pytest.mark.parametrize(("moves", "text"), [
-    (f"{LOAD}.global.f16 {REGISTERS}, [%rd0+8], 16;", "with a stride of 16 elements of 16 bits"),
-    (f"{LOAD}.shared.f16 {REGISTERS}, [%r94], 20;", "shared address 0x0 with a stride of 20"),
-    (f"{LOAD}.f16 {REGISTERS}, [%rd10+2], 16;", "multiples of 16 bytes"),
-    ("wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%rd3], " + REGISTERS + ", 18;",
-     "stride of 18 elements of 32 bits"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("moves", "text"),
+    [
+        (
+            f"{LOAD}.global.f16 {REGISTERS}, [%rd0+8], 16;",
+            "with a stride of 16 elements of 16 bits",
+        ),
+        (f"{LOAD}.shared.f16 {REGISTERS}, [%r94], 20;", "shared address 0x0 with a stride of 20"),
+        (f"{LOAD}.f16 {REGISTERS}, [%rd10+2], 16;", "multiples of 16 bytes"),
+        (
+            "wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%rd3], " + REGISTERS + ", 18;",
+            "stride of 18 elements of 32 bits",
+        ),
+    ],
+)
 def test_rows_that_start_anywhere_are_misaligned(moves: str, text: str) -> None:
     with pytest.raises(Misaligned, match=text):
         launch(moves)

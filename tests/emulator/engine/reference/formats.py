@@ -76,8 +76,10 @@ class Form:
         fraction = bits & ((1 << (self.precision - 1)) - 1)
         biased = (bits & self.infinity) >> (self.precision - 1)
         m = fraction | (1 << (self.precision - 1) if biased else 0)
-        return Dyadic(-m if self.is_negative(bits) else m,
-                      max(biased, 1) - 1 + self.least - (self.precision - 1))  # fmt: skip
+        return Dyadic(
+            -m if self.is_negative(bits) else m,
+            max(biased, 1) - 1 + self.least - (self.precision - 1),
+        )
 
 
 F16 = Form("f16", 11, 5, 0x7FFF)

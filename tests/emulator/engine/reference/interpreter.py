@@ -45,8 +45,13 @@ class Interpreter:
             self.memory.shared = bytearray(shared[variable.name] + variable.nbytes)
         threads: list[RunningThread] = []
         for thread in range(block):
-            place = {"%tid.x": thread, "%ntid.x": block, "%ctaid.x": number, "%nctaid.x": grid,
-                     "%laneid": thread % 32}  # fmt: skip
+            place = {
+                "%tid.x": thread,
+                "%ntid.x": block,
+                "%ctaid.x": number,
+                "%nctaid.x": grid,
+                "%laneid": thread % 32,
+            }
             frame = Frame(self, kernel, Thread(place, thread % 32), shared)
             frame.params |= {n: value.to_bytes(8, "little") for n, value in params.items()}
             threads.append(frame.run())

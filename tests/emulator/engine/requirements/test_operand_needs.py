@@ -44,7 +44,7 @@ FIRST: Final = {
     "tensormap.replace.tile.elemtype.b1024.b32 [mem], 13;": "sm_90a, sm_100a 8.7, sm_103a 8.8",
     "tensormap.replace.tile.swizzle_mode.b1024.b32 [mem], 3;": "sm_90a 8.3, sm_103a 8.8",
     "tensormap.replace.tile.swizzle_mode.b1024.b32 [mem], 4;": "sm_100a, sm_103a 8.8",
-}  # fmt: skip
+}
 VERSIONS: Final = [
     "7.0", "7.1", "7.2", "7.4", "7.5", "7.6", "7.7", "7.8", "8.0", "8.1", "8.2", "8.3", "8.4",
     "8.5", "8.6", "8.7", "8.8", "9.0", "9.1", "9.2", "9.3", "9.4",

@@ -34,9 +34,11 @@ WORDS = {form: {*re.findall(r"^[\w.:]+|%[a-z]\w+(?=\.[xyz]|;)", form)} for form 
 HEADER = ".version {}\n.target {}\n.address_size 64\n"
 # These need more than the assembler asked for before PTX 9.1.
 NOT_YET_REFUSED = {
-    "fence.acquire.gpu;", "fence.release.sys;", "cvt.rn.satfinite.e2m1x2.f16x2 %b8_0, %b32_0;",
+    "fence.acquire.gpu;",
+    "fence.release.sys;",
+    "cvt.rn.satfinite.e2m1x2.f16x2 %b8_0, %b32_0;",
     "cvt.ftz.f32.bf16 %f32_0, %b16_0;",
-}  # fmt: skip
+}
 FEW = ["sm_70 6.0", "sm_80 7.8", "sm_90a 8.6", "sm_100 8.8", "sm_120f 9.0"]
 TARGETS = (
     "sm_53 sm_60 sm_61 sm_70 sm_72 sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_100a sm_100f"
@@ -124,8 +126,11 @@ def test_an_error_reports_what_is_needed_and_where(form: str, module: str, needs
     said = f"{word} at PTX line 8 {needs}the module is for .target {target} and .version {version}"
     assert str(error) == said
     assert (error.instruction, error.line, error.target, error.version) == (
-        word, 8, target, version,
-    )  # fmt: skip
+        word,
+        8,
+        target,
+        version,
+    )
 
 
 def test_a_family_has_what_its_first_member_brought() -> None:
@@ -161,11 +166,13 @@ def test_a_type_needs_its_target_wherever_it_is_declared() -> None:
         entry.format(".local .T x[2];"),
     )
     others = (
-        "// .global .T x;", ".global .b32 T;",
+        "// .global .T x;",
+        ".global .b32 T;",
         entry.format("P: .callprototype _ (.param .T _);"),
         entry.format("P: .callprototype (.param .T r) _ (.param .T p);"),
-        ".extern .func f(.param .T x);", ".extern .func (.reg .T x) f(.reg .T y);",
-    )  # fmt: skip
+        ".extern .func f(.param .T x);",
+        ".extern .func (.reg .T x) f(.reg .T y);",
+    )
     parameters = (
         *map(function.format, ("f(.param .T x);", "(.param .T x) f();")),
         ".entry k(.param .b32 x, .param .T _) { ret; }\n",

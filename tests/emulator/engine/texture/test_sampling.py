@@ -92,9 +92,10 @@ def test_bytes_are_combined_to_the_nearest_of_16_bits(a: int, b: int, weight: in
 
 @pytest.mark.slow
 @given(
-    a=st.floats(-1000, 1000, width=32), b=st.floats(-1000, 1000, width=32),
+    a=st.floats(-1000, 1000, width=32),
+    b=st.floats(-1000, 1000, width=32),
     weight=st.integers(0, 256),
-)  # fmt: skip
+)
 def test_floats_are_combined_with_four_guard_bits(a: float, b: float, weight: int) -> None:
     texels = [np.array([[value]], np.float32) for value in (a, b)]
     weights = [_numbers(256 - weight), _numbers(weight)]
@@ -110,9 +111,16 @@ def _texture(levels: int, *, mip_bias: float = 0.0, min_level: float = 0.0) -> T
     images = [TexelImage(memory, 1 << 40, dtype, 1, 64 >> k, 64 >> k) for k in range(levels)]
     clamp = AddressMode.CLAMP
     return TextureObject(
-        tuple(images), (clamp, clamp, clamp), linear=True, normalized_coordinates=True,
-        as_integer=False, mip_linear=True, max_level=20.0, mip_bias=mip_bias, min_level=min_level,
-    )  # fmt: skip
+        tuple(images),
+        (clamp, clamp, clamp),
+        linear=True,
+        normalized_coordinates=True,
+        as_integer=False,
+        mip_linear=True,
+        max_level=20.0,
+        mip_bias=mip_bias,
+        min_level=min_level,
+    )
 
 
 def test_levels_count_in_256ths_and_stay_within_the_mipmap() -> None:

@@ -28,8 +28,9 @@ def test_every_block_is_in_one_chunk_and_clusters_stay_whole(
         most = max(65536 // threads // cluster, 1) * cluster
         found = sorted(chunks_of(blocks, threads, cluster, most, speak, Decisions(order)))
         assert [chunk.first for chunk in found] == [
-            0, *itertools.accumulate(chunk.blocks for chunk in found)
-        ][:-1]  # fmt: skip
+            0,
+            *itertools.accumulate(chunk.blocks for chunk in found),
+        ][:-1]
         assert sum(chunk.blocks for chunk in found) == blocks
         assert all(chunk.first % cluster == chunk.blocks % cluster == 0 for chunk in found)
         assert all(chunk.blocks <= most for chunk in found)

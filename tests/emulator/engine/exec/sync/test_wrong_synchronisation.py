@@ -111,6 +111,9 @@ def test_right_synchronisation_is_not_reported(name: str) -> None:
 
 
 def test_each_pattern_is_tested() -> None:
-    kernels = [line.split("(")[0].split()[-1] for line in SOURCE.read_text().splitlines()
-               if line.startswith("KERNEL ")]  # fmt: skip
+    kernels = [
+        line.split("(")[0].split()[-1]
+        for line in SOURCE.read_text().splitlines()
+        if line.startswith("KERNEL ")
+    ]
     assert kernels == [*WRONG, *AROUND]
