@@ -179,7 +179,7 @@ def test_a_kernel_gets_it_by_a_pointer_to_const_alone(
                     launcher = kernel.bind(stream, ONE, ordered=ordered)
                     for earlier in range(4):  # code is made for a writable array
                         for use in (
-                            lambda: launcher(value),
+                            lambda: launcher(value),  # noqa: B023
                             lambda: launcher.prepare(value),  # noqa: B023
                             lambda: kernel.launch(stream, ONE, value),  # noqa: B023
                             lambda: context.new_graph().add_kernel(kernel, ONE, value),  # noqa: B023
