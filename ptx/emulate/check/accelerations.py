@@ -108,9 +108,12 @@ class SpinReads:
         return np.flatnonzero(~same)
 
     def add(
-        self, lanes: Index | NDArray[np.int32], units: Index, numbers: list[int],
+        self,
+        lanes: Index | NDArray[np.int32],
+        units: Index,
+        numbers: list[int],
         lengths: NDArray[np.int64],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Record that these threads have acquired all of the release sequences `numbers`."""
         self._units[lanes] = units
         self._numbers[lanes] = numbers

@@ -265,9 +265,10 @@ class AccessStep:
             last = np.flatnonzero(starts[1:] != starts[:-1])
             outermost = np.unique(np.concatenate([outermost, last, last + 1]))
         return self._changed(
-            count=len(outermost), _lanes=self.lanes[:: self._units_per_access][outermost],
+            count=len(outermost),
+            _lanes=self.lanes[:: self._units_per_access][outermost],
             _starts=None if starts is None else starts[outermost],
-        )  # fmt: skip
+        )
 
     def _changed(self, **changed: object) -> AccessStep:
         """Return a copy with these attributes, without cached values."""

@@ -141,9 +141,16 @@ class ChunkRaces(Observer):
         slots, offsets = np.divmod(objects * 8, self._stride)
         lanes = None if threads.lanes is None else threads.lane_numbers()
         step = AccessStep(
-            self._clocks.moment, lanes, number, addresses_in(offsets), 0, threads.n, site.total,
-            launch.shared_shift, slots * self._stride,
-        )  # fmt: skip
+            self._clocks.moment,
+            lanes,
+            number,
+            addresses_in(offsets),
+            0,
+            threads.n,
+            site.total,
+            launch.shared_shift,
+            slots * self._stride,
+        )
         access = MemoryAccess("shared", self._shared, step, launch.role(number))
         if access.role.writes:
             self._write(access)
@@ -365,9 +372,14 @@ class ChunkRaces(Observer):
         return self._launch.in_global if space == "global" else self._shared
 
     def _step(
-        self, threads: Threads, space: str, addresses: Addresses, offset: int, site: Site,
+        self,
+        threads: Threads,
+        space: str,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
         number: int,
-    ) -> AccessStep | None:  # fmt: skip
+    ) -> AccessStep | None:
         """Return an access as a step; None where its memory is not checked."""
         launch, starts, remote = self._launch, None, None
         if space == "global":
@@ -385,9 +397,16 @@ class ChunkRaces(Observer):
             return None
         lanes = None if threads.lanes is None else threads.lane_numbers()
         step = AccessStep(
-            self._clocks.moment, lanes, number, addresses, offset, threads.n, site.total, shift,
+            self._clocks.moment,
+            lanes,
+            number,
+            addresses,
+            offset,
+            threads.n,
+            site.total,
+            shift,
             starts,
-        )  # fmt: skip
+        )
         if step.low < 0 or step.high > most:
             if space == "global":  # another device's memory, or the host's
                 launch.note_elsewhere(step, writes=launch.role(number).writes)
@@ -508,10 +527,14 @@ class LaunchRaces(Observer):
     ) -> None:
         self._accessed = accessed
         self._races = RaceCheck(
-            launch.code, launch.block, launch.cluster.block, launch.memory, findings,
+            launch.code,
+            launch.block,
+            launch.cluster.block,
+            launch.memory,
+            findings,
             launch.cluster.blocks,
             origins_of=lambda site: launch.find_origins().get(site, frozenset()),
-        )  # fmt: skip
+        )
 
     def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
         """Return the race check of a chunk."""

@@ -84,9 +84,13 @@ class DataRaces:
     """
 
     def __init__(
-        self, launch: RaceCheck, order: HappensBefore, first: int, shared: NDArray[np.uint8],
+        self,
+        launch: RaceCheck,
+        order: HappensBefore,
+        first: int,
+        shared: NDArray[np.uint8],
         stride: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.own: LateStores | None = None
         self._launch = launch
         self._order = order

@@ -313,9 +313,11 @@ class MissingOrder:
 
     def implies(self, other: MissingOrder) -> bool:
         """Return whether the order of these two is also one of the others."""
-        return (self.first_track, self.second_track) == (
-            other.first_track, other.second_track,
-        ) and self.first >= other.first and self.second <= other.second  # fmt: skip
+        return (
+            (self.first_track, self.second_track) == (other.first_track, other.second_track)
+            and self.first >= other.first
+            and self.second <= other.second
+        )
 
 
 @dataclass
@@ -355,9 +357,11 @@ class Findings:
         found = tuple(self.found)
         kept = [finding for number, finding in enumerate(found) if not self._follows(number)]
         late = {
-            place for number, orders in self._missing.items()
-            if not orders[0].is_of_allocation for place in _late_reads(found[number])
-        }  # fmt: skip
+            place
+            for number, orders in self._missing.items()
+            if not orders[0].is_of_allocation
+            for place in _late_reads(found[number])
+        }
         return tuple(each for each in kept if not (each.check == "init" and _read(each) in late))
 
     def _follows(self, number: int) -> bool:
@@ -365,9 +369,11 @@ class Findings:
         if not own or len(own) > _MOST_ORDERS:
             return False
         others = [
-            (other_number, order) for other_number, orders in self._missing.copy().items()
-            if other_number != number for order in orders
-        ]  # fmt: skip
+            (other_number, order)
+            for other_number, orders in self._missing.copy().items()
+            if other_number != number
+            for order in orders
+        ]
         return all(
             any(
                 order.implies(each) and (order != each or other_number < number)

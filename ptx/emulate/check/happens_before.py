@@ -451,10 +451,11 @@ class HappensBefore:
     ) -> list[int]:
         """Let each thread read its unit; return the numbers of the release sequences."""
         return [
-            self._known.read(self._location(space, unit, thread, level), thread, level,
-                             at_once=at_once)
+            self._known.read(
+                self._location(space, unit, thread, level), thread, level, at_once=at_once
+            )
             for thread, unit in zip(threads.tolist(), units.tolist(), strict=True)
-        ]  # fmt: skip
+        ]
 
     def _released(
         self, fences: FenceClocks, lanes: Small, threads: list[int], epochs: Small
@@ -467,8 +468,13 @@ class HappensBefore:
         shift, ended = self.clocks.shift, fences.ended[lanes]
         if not (ended >= 0).any():
             return _NOTHING * len(threads)
-        columns = (ended, fences.warp[lanes], fences.block[lanes], epochs,
-                   self._fenced[self.clocks.slots(lanes)])  # fmt: skip
+        columns = (
+            ended,
+            fences.warp[lanes],
+            fences.block[lanes],
+            epochs,
+            self._fenced[self.clocks.slots(lanes)],
+        )
         return [
             (
                 (key_of_thread(thread), epoch + 1),

@@ -56,12 +56,19 @@ class NonfiniteResults(Observer):
         use = Access(user.text.partition(" ")[0], blocks.where(None, user)).line
         use = "which stays in memory" if user is instruction else f"used by {use}"
         return Finding(
-            check="nan", kernel=self._kernel, second=None,
+            check="nan",
+            kernel=self._kernel,
+            second=None,
             first=Access(instruction.text.partition(" ")[0], blocks.where(lane, instruction)),
-            space="register", address=0, nbytes=0, memory="", benign="",
-            kind=kind, missing=f"{origin.text(lane)}; {use}",
+            space="register",
+            address=0,
+            nbytes=0,
+            memory="",
+            benign="",
+            kind=kind,
+            missing=f"{origin.text(lane)}; {use}",
             variable=origin.target,
-        )  # fmt: skip
+        )
 
 
 class ChunkNonfiniteResults(Observer):

@@ -134,9 +134,13 @@ class MemorySums:
 
 
 def sums_before(
-    fibre: Fibre, addresses: Addresses, offset: int, site: Site, place: SumPlace,
+    fibre: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    place: SumPlace,
     values: tuple[Value, ...],
-) -> MemorySums | None:  # fmt: skip
+) -> MemorySums | None:
     """Return what is in memory before an atomic addition; None for addresses of several spaces."""
     if site.space == "generic" and is_mixed(addresses, offset):
         return None

@@ -100,9 +100,13 @@ class NonfiniteValues(RegisterMarks):
     # Called by generated code.
 
     def calculated(
-        self, threads: Threads, use: FloatUse, sources: Sequence[Value], results: Sequence[Value],
+        self,
+        threads: Threads,
+        use: FloatUse,
+        sources: Sequence[Value],
+        results: Sequence[Value],
         guard: Value | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Mark results, after a calculation."""
         calculation = use.calculation
         positions = _active(threads, guard)
@@ -194,9 +198,13 @@ class NonfiniteValues(RegisterMarks):
         self._decides(threads, use, values, guard, FloatFormat.are_nonfinite)
 
     def _decides(
-        self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None,
+        self,
+        threads: Threads,
+        use: FloatUse,
+        values: Sequence[Value],
+        guard: Value | None,
         are_wrong: Callable[[FloatFormat, Parts], _Flags],
-    ) -> None:  # fmt: skip
+    ) -> None:
         positions = _active(threads, guard)
         lanes = threads.lane_numbers()[positions]
         for (_, kind), number, value in zip(
@@ -213,9 +221,13 @@ class NonfiniteValues(RegisterMarks):
         return self._origins[FIRST_MARK - int(mark)]
 
     def _made(
-        self, use: FloatUse, target: Register, is_nan: bool,
-        values: tuple[NDArray[Any], ...], chosen: _Flags,
-    ) -> int:  # fmt: skip
+        self,
+        use: FloatUse,
+        target: Register,
+        is_nan: bool,
+        values: tuple[NDArray[Any], ...],
+        chosen: _Flags,
+    ) -> int:
         """Return the mark of the chosen values, which an instruction makes now.
 
         `values`: the numbers of the threads, their results, and their operands. Later values may
@@ -285,10 +297,12 @@ class _Operands:
 
     def inherited(self) -> Marks | None:
         """Return for each thread the mark of its operands that are NaN or infinite."""
-        return either([
-            None if mark is None else np.where(each.any(axis=1), mark, np.int32(0))
-            for mark, each in zip(self.marks, self.wrong, strict=True)
-        ])  # fmt: skip
+        return either(
+            [
+                None if mark is None else np.where(each.any(axis=1), mark, np.int32(0))
+                for mark, each in zip(self.marks, self.wrong, strict=True)
+            ]
+        )
 
     def lost_nans(self, is_nan: _Flags) -> Iterator[Marks]:
         """Yield the marks of NaNs of which an operation such as `max` gives a number."""

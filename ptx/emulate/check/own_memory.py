@@ -141,8 +141,10 @@ class ChunkOwnMemory(Observer):
         raise UninitialisedRead(
             f"read of lane {lane}, column {column} of tensor memory, which nothing has written",
             threads.where(int(first[0]), instruction),
-            address=lane << 16 | column, nbytes=4, space="tensor",
-        )  # fmt: skip
+            address=lane << 16 | column,
+            nbytes=4,
+            space="tensor",
+        )
 
     def write_cells(self, cells: Places) -> None:
         """Record a write of tensor memory."""
@@ -179,18 +181,21 @@ class ChunkOwnMemory(Observer):
         return wrong
 
     def _is_followed(
-        self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
-        space: str,
-    ) -> bool:  # fmt: skip
+        self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site, space: str
+    ) -> bool:
         """Return whether the values stay undefined."""
         if self._undefined is None:
             return False
         passed_on = self._passed_on.get(space)
         starts = first[:, None] + site.nbytes * np.arange(site.count)
         return self._undefined.note_read(
-            threads, wrong, first % self._strides[space], site, space,
+            threads,
+            wrong,
+            first % self._strides[space],
+            site,
+            space,
             None if passed_on is None else passed_on[starts],
-        )  # fmt: skip
+        )
 
     def _store(
         self, threads: Threads, start: int, index: Index | int, site: Site, space: str
@@ -219,8 +224,10 @@ class ChunkOwnMemory(Observer):
             f"read of {bytes_text(site.total)} at {space} address {address:#x}, which nothing has"
             " written",
             threads.where(position, site.instruction),
-            address=address, nbytes=site.total, space=space,
-        )  # fmt: skip
+            address=address,
+            nbytes=site.total,
+            space=space,
+        )
 
 
 def _of(elements: Flags, index: Index | int) -> Flags:

@@ -305,9 +305,14 @@ class RaceCheck:
         self._unfenced.add((first, second))
         is_copy = proxy == ASYNC and self._sites[first][0].facts.kind is InstructionKind.COPY
         self._report_pair(
-            stamps, space, address, owner, benign=UNFENCED_COPY if is_copy else "",
-            missing=self._overlap(first, second) + _FENCES_OF[proxy], kind=PROXY_FENCE,
-        )  # fmt: skip
+            stamps,
+            space,
+            address,
+            owner,
+            benign=UNFENCED_COPY if is_copy else "",
+            missing=self._overlap(first, second) + _FENCES_OF[proxy],
+            kind=PROXY_FENCE,
+        )
 
     def report_early(self, stamp: int, address: int, owner: int) -> None:
         """Report an access to the shared memory of another block that may not have begun."""
@@ -316,18 +321,28 @@ class RaceCheck:
         if site not in self._early:
             self._early.add(site)
             self._report(
-                self._access(thread, site), None, "shared", address, self._sites[site][0].total,
+                self._access(thread, site),
+                None,
+                "shared",
+                address,
+                self._sites[site][0].total,
                 memory=f"shared memory of block {self._block_at(owner)}",
                 variable=self._variable("shared", address),
                 missing="a barrier of the cluster, such as cluster.sync(), that comes first",
-            )  # fmt: skip
+            )
 
     def report_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
         """Report a read of a texel, of an image at an address, that the launch has written."""
         self._report(
-            Access("read", where), None, "texture", address, nbytes,
-            memory=str(memory.find(address) or ""), missing=_FENCES_OF[TEXTURE], kind=PROXY_FENCE,
-        )  # fmt: skip
+            Access("read", where),
+            None,
+            "texture",
+            address,
+            nbytes,
+            memory=str(memory.find(address) or ""),
+            missing=_FENCES_OF[TEXTURE],
+            kind=PROXY_FENCE,
+        )
 
     def report_pending(
         self, producer: Instruction, first: Where, second: Where, register: str
@@ -336,9 +351,15 @@ class RaceCheck:
         name = _work_of(producer)
         wait = "tcgen05.wait::ld" if name == "tcgen05.ld" else "wgmma.commit_group and wait_group"
         self._report(
-            Access("write", first), Access("read", second), "register", 0, 0,
-            missing=f"{wait} between them", variable=register, kind=PENDING,
-        )  # fmt: skip
+            Access("write", first),
+            Access("read", second),
+            "register",
+            0,
+            0,
+            missing=f"{wait} between them",
+            variable=register,
+            kind=PENDING,
+        )
 
     def access_of_any(self, number: int, queued_at: str) -> Access:
         """Return an access by a site, without a thread."""
@@ -347,9 +368,16 @@ class RaceCheck:
         return replace(access, where=where, queued_at=queued_at)
 
     def _report_pair(
-        self, stamps: Stamps, space: str, address: int, owner: int, *, benign: str = "",
-        missing: str = "", kind: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        stamps: Stamps,
+        space: str,
+        address: int,
+        owner: int,
+        *,
+        benign: str = "",
+        missing: str = "",
+        kind: str = "",
+    ) -> None:
         (first, second), (first_thread, second_thread) = (
             sites_of(stamps).tolist(),
             threads_of(stamps).tolist(),
@@ -362,25 +390,50 @@ class RaceCheck:
         elif self.cluster_blocks > 1:
             memory = f"shared memory of block {self._block_at(owner)}"
         self._report(
-            self._access(first_thread, first), self._access(second_thread, second), space, address,
-            self._sites[second][0].total, memory=memory, benign=benign,
+            self._access(first_thread, first),
+            self._access(second_thread, second),
+            space,
+            address,
+            self._sites[second][0].total,
+            memory=memory,
+            benign=benign,
             variable=self._variable(space, address),
-            missing=missing or self._question(first, second)
+            missing=missing
+            or self._question(first, second)
             + self._missing(first_thread, second_thread, first, second, space),
             kind=kind,
-        )  # fmt: skip
+        )
 
     def _report(
-        self, first: Access, second: Access | None, space: str, address: int, nbytes: int, *,
-        missing: str, memory: str = "", variable: str = "", benign: str = "", kind: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        first: Access,
+        second: Access | None,
+        space: str,
+        address: int,
+        nbytes: int,
+        *,
+        missing: str,
+        memory: str = "",
+        variable: str = "",
+        benign: str = "",
+        kind: str = "",
+    ) -> None:
         self._findings.add(
             Finding(
-                check="race", kernel=self.kernel, first=first, second=second, space=space,
-                address=address, nbytes=nbytes, memory=memory, benign=benign, missing=missing,
-                variable=variable, kind=kind,
+                check="race",
+                kernel=self.kernel,
+                first=first,
+                second=second,
+                space=space,
+                address=address,
+                nbytes=nbytes,
+                memory=memory,
+                benign=benign,
+                missing=missing,
+                variable=variable,
+                kind=kind,
             )
-        )  # fmt: skip
+        )
 
     def _variable(self, space: str, address: int) -> str:
         """Return the name in CUDA of the variable at an address, or ""."""

@@ -74,9 +74,10 @@ class RegisterMarks(dict[_Key, Marks]):
         )
         no_marks = np.zeros(len(lanes), dtype=np.int32)
         of_chosen = np.where(
-            of_present(threads, chosen), no_marks if first_marks is None else first_marks,
+            of_present(threads, chosen),
+            no_marks if first_marks is None else first_marks,
             no_marks if second_marks is None else second_marks,
-        )  # fmt: skip
+        )
         self._write(
             threads,
             lanes,
@@ -94,9 +95,13 @@ class RegisterMarks(dict[_Key, Marks]):
         return either([None if marks is None else marks[lanes] for marks in marks_of_registers])
 
     def _write(
-        self, threads: Threads, lanes: Index, use: RegisterUse, marks: Marks | None,
+        self,
+        threads: Threads,
+        lanes: Index,
+        use: RegisterUse,
+        marks: Marks | None,
         guard: Value | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Record writes of registers by the threads for which the guard holds."""
         depth = len(threads.calls)
         by = None if use.guard is None else self._of(threads, lanes, (use.guard,))
@@ -108,9 +113,10 @@ class RegisterMarks(dict[_Key, Marks]):
             no_marks = np.zeros(len(lanes), dtype=np.int32)
             old = self._of(threads, lanes, (number,))
             new = np.where(
-                of_present(threads, guard), no_marks if marks is None else marks,
+                of_present(threads, guard),
+                no_marks if marks is None else marks,
                 no_marks if old is None else old,
-            )  # fmt: skip
+            )
             self._set(key, lanes, new if by is None else np.maximum(new, by))
 
     def _set(self, key: _Key, lanes: Index, marks: Marks | None) -> None:

@@ -175,9 +175,14 @@ class Synchronization:
             self.fence(thread, level)
 
     def release(
-        self, location: Location, thread: int, published: Iterable[tuple[int, int]], level: int, *,
+        self,
+        location: Location,
+        thread: int,
+        published: Iterable[tuple[int, int]],
+        level: int,
+        *,
         at_once: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Publish the thread's clocks as of its last fence, or as of now.
 
         Args:

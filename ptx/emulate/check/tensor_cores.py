@@ -76,8 +76,9 @@ class TensorWorkers:
         masters, of = np.unique(self._masters(kind, lanes), return_inverse=True)
         groups = np.minimum(self.group(kind, lanes), _LATEST)
         workers = np.array([self._worker(kind, master) for master in masters.tolist()])[of]
-        for worker, thread in zip(workers.tolist(), self._clocks.threads[lanes].tolist(),
-                                  strict=True):  # fmt: skip
+        for worker, thread in zip(
+            workers.tolist(), self._clocks.threads[lanes].tolist(), strict=True
+        ):
             self._launch.virtual_threads.note_issuer(worker, site, thread)
         stamps: Stamps = (workers + 1) << THREAD_SHIFT | groups << EPOCH_SHIFT
         return stamps
@@ -141,9 +142,13 @@ class TensorMemoryRaces:
     """
 
     def __init__(
-        self, launch: RaceCheck, clocks: BarrierClocks, races: DataRaces,
-        workers: TensorWorkers, blocks: int,
-    ) -> None:  # fmt: skip
+        self,
+        launch: RaceCheck,
+        clocks: BarrierClocks,
+        races: DataRaces,
+        workers: TensorWorkers,
+        blocks: int,
+    ) -> None:
         self._launch = launch
         self._clocks = clocks
         self._races = races

@@ -71,9 +71,14 @@ class UndefinedValues(RegisterMarks):
         self._known: dict[tuple[Site, str] | str, int] = {}
 
     def note_read(
-        self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
-        space: str, passed_on: _Reads | None,
-    ) -> bool:  # fmt: skip
+        self,
+        threads: Threads,
+        wrong: NDArray[np.bool_],
+        first: Index,
+        site: Site,
+        space: str,
+        passed_on: _Reads | None,
+    ) -> bool:
         """Record that a load gives registers undefined values; False if its registers are unknown.
 
         `wrong` is (threads, elements), `first` where each thread's access begins. `passed_on` has
@@ -123,9 +128,12 @@ class UndefinedValues(RegisterMarks):
             self._set((len(threads.calls), number), lanes, marks)
 
     def combines(
-        self, threads: Threads, use: RegisterUse, decided: Sequence[Value],
+        self,
+        threads: Threads,
+        use: RegisterUse,
+        decided: Sequence[Value],
         guard: Value | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`and` or `or` of two; `decided` is where each of them alone decides the result."""
         lanes = present_lanes(threads)
         reads_of_sources = [self._of(threads, lanes, (source,)) for source in use.sources]
@@ -206,9 +214,13 @@ class UndefinedValues(RegisterMarks):
         return None if rows is None else rows[:, threads.lane_numbers()]
 
     def _write(
-        self, threads: Threads, lanes: Index, use: RegisterUse, marks: _Reads | None,
+        self,
+        threads: Threads,
+        lanes: Index,
+        use: RegisterUse,
+        marks: _Reads | None,
         guard: Value | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.pop(STORED, None)
         super()._write(threads, lanes, use, marks, guard)
 
@@ -226,9 +238,8 @@ class UndefinedValues(RegisterMarks):
         return np.isin(reads, numbers)
 
     def _check(
-        self, threads: Threads, lanes: Index, use: RegisterUse,
-        registers: Sequence[int | None],
-    ) -> None:  # fmt: skip
+        self, threads: Threads, lanes: Index, use: RegisterUse, registers: Sequence[int | None]
+    ) -> None:
         self.pop(STORED, None)
         self._reject(threads, lanes, self._of(threads, lanes, registers), use.instruction)
 
@@ -252,13 +263,20 @@ class UndefinedValues(RegisterMarks):
             return
         self._findings.add(
             Finding(
-                check="init", kernel=use.kernel, first=Access("read", use), second=None,
-                space="register", address=0, nbytes=0, memory="", benign="",
+                check="init",
+                kernel=use.kernel,
+                first=Access("read", use),
+                second=None,
+                space="register",
+                address=0,
+                nbytes=0,
+                memory="",
+                benign="",
                 missing="a value for the variable on every path to here, or for the operand of "
                 "inline assembly",
                 variable=register,
             )
-        )  # fmt: skip
+        )
 
 
 def _fault(threads: Threads, lane: int, read: _Read, text: str, use: Where) -> UninitialisedRead:
@@ -269,6 +287,8 @@ def _fault(threads: Threads, lane: int, read: _Read, text: str, use: Where) -> U
     return UninitialisedRead(
         f"read of {bytes_text(read.site.total)} at {read.space} address {address:#x}, which"
         f" nothing has written\n  needed by {text} at PTX line {use.ptx_line}{line}",
-        threads.where(position, read.site.instruction), address=address,
-        nbytes=read.site.total, space=read.space,
-    )  # fmt: skip
+        threads.where(position, read.site.instruction),
+        address=address,
+        nbytes=read.site.total,
+        space=read.space,
+    )

@@ -127,9 +127,8 @@ class UnwrittenReads(Observer):
         return None
 
     def _judge(
-        self, threads: Threads, memory: Memory, elements: _Elements,
-        flags_of: dict[int, Flags],
-    ) -> bool:  # fmt: skip
+        self, threads: Threads, memory: Memory, elements: _Elements, flags_of: dict[int, Flags]
+    ) -> bool:
         """Report a thread that uses what nothing has written, or copies nothing else.
 
         Return whether this place was reported, now or before.

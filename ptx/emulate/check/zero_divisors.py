@@ -25,9 +25,13 @@ class ZeroDivisors(Observer):
         self._reported: set[int] = set()
 
     def divide(
-        self, threads: Threads, instruction: Instruction, divisor: Value,
-        guard: Value | None = None, benign: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        threads: Threads,
+        instruction: Instruction,
+        divisor: Value,
+        guard: Value | None = None,
+        benign: str = "",
+    ) -> None:
         """Report a thread that divides by zero, once for each instruction."""
         zero = divisor == 0
         if not zero.any() or id(instruction) in self._reported:
@@ -41,12 +45,19 @@ class ZeroDivisors(Observer):
         source = instruction.operands[2]
         self._findings.add(
             Finding(
-                check="divide", kernel=self._kernel, first=Access("division", where), second=None,
-                space="register", address=0, nbytes=0, memory="", benign=benign,
+                check="divide",
+                kernel=self._kernel,
+                first=Access("division", where),
+                second=None,
+                space="register",
+                address=0,
+                nbytes=0,
+                memory="",
+                benign=benign,
                 missing="test the divisor before. GPUs give a result with all bits set",
                 variable=source.name if isinstance(source, Register) else "",
             )
-        )  # fmt: skip
+        )
 
 
 def zero_divisors(findings: Findings, launch: ObservedLaunch) -> ZeroDivisors | None:
