@@ -172,10 +172,16 @@ class DebugInfo:
                 self.globals[place.symbol] = self._type_of(entry)
             elif entry.tag in (_VARIABLE, _PARAMETER) and scopes and _LOCATION in entry.values:
                 _, low, high = scopes[-1]
-                variables.append(CudaVariable(
-                    self._text(entry, _NAME), self._type_of(entry), low, high,
-                    tuple(self._places_of(entry, low, high)), entry.tag == _PARAMETER,
-                ))  # fmt: skip
+                variables.append(
+                    CudaVariable(
+                        self._text(entry, _NAME),
+                        self._type_of(entry),
+                        low,
+                        high,
+                        tuple(self._places_of(entry, low, high)),
+                        entry.tag == _PARAMETER,
+                    )
+                )
 
     def _entries(self) -> Iterator[_Entry]:
         at, depth, data = 11, 0, self._info.data
@@ -291,8 +297,9 @@ class DebugInfo:
         elif entry.tag in _STRUCTS:
             known.fields = [
                 (self._text(each, _NAME), self._number(each, _MEMBER), self._type_of(each))
-                for each in self._children(number) if each.tag == _FIELD
-            ]  # fmt: skip
+                for each in self._children(number)
+                if each.tag == _FIELD
+            ]
         elif _TYPE in entry.values:  # const, volatile, typedef
             other = self._type_of(entry)
             known.kind, known.nbytes, known.element = other.kind, other.nbytes, other.element
@@ -306,8 +313,9 @@ class DebugInfo:
         element = self._type_of(self._all[number])
         extents = [
             self._number(each, _COUNT) or self._number(each, _UPPER) + (_UPPER in each.values)
-            for each in self._children(number) if each.tag == _SUBRANGE
-        ]  # fmt: skip
+            for each in self._children(number)
+            if each.tag == _SUBRANGE
+        ]
         for extent in reversed(extents[1:]):
             nbytes, name = element.nbytes * extent, f"{element.name}[{extent}]"
             element = CudaType(name, "", nbytes, element, extent)

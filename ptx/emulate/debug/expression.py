@@ -39,15 +39,20 @@ _OPERATORS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {  # of numbers 
     ast.GtE: operator.ge,
 }  # fmt: skip
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "isnan": np.isnan, "isinf": np.isinf, "abs": np.abs,
-}  # fmt: skip
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "abs": np.abs,
+}
 _NODES: Final = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.And,
     ast.Or, ast.Compare, ast.Call, ast.Load,
 )  # fmt: skip
 _BUILTINS: Final = {
-    "threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid",
-}  # fmt: skip
+    "threadIdx": "tid",
+    "blockIdx": "ctaid",
+    "blockDim": "ntid",
+    "gridDim": "nctaid",
+}
 
 
 class ExpressionError(PtxError):
