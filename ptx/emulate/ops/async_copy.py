@@ -47,9 +47,7 @@ def group_operation(kind: str) -> EmitFunction:
     return emit
 
 
-_HINTS = (
-    "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B",
-)  # fmt: skip
+_HINTS = ("shared", "shared::cta", "global", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 
 class Sites:
@@ -84,9 +82,14 @@ def copy(
 
 
 def copy_part(
-    fibre: Fibre, target: Addresses, target_offset: int, source: Addresses, source_offset: int,
-    sites: Sites, nbytes: Value,
-) -> None:  # fmt: skip
+    fibre: Fibre,
+    target: Addresses,
+    target_offset: int,
+    source: Addresses,
+    source_offset: int,
+    sites: Sites,
+    nbytes: Value,
+) -> None:
     """Copy the first `nbytes` bytes of each thread's `cp-size`, and fill up with zeros.
 
     Bytes that are not copied are not read either.
@@ -118,9 +121,14 @@ def copy_part(
 
 
 def copy_later(
-    fibre: Fibre, target: Addresses, target_offset: int, source: Addresses, source_offset: int,
-    sites: Sites, nbytes: Value | None = None,
-) -> None:  # fmt: skip
+    fibre: Fibre,
+    target: Addresses,
+    target_offset: int,
+    source: Addresses,
+    source_offset: int,
+    sites: Sites,
+    nbytes: Value | None = None,
+) -> None:
     """`cp.async`: until the thread waits for its group."""
     count = fibre.n
 
@@ -155,13 +163,19 @@ def _check(fibre: Fibre, amounts: Value, addresses: NDArray[np.int64], sites: Si
     if too_large[position]:
         raise OutOfBounds(
             f"copy of {int(amounts[position])} bytes by an instruction that copies {sites.nbytes}",
-            where_of_thread, address=address, nbytes=sites.nbytes, space=sites.source.space,
-        )  # fmt: skip
+            where_of_thread,
+            address=address,
+            nbytes=sites.nbytes,
+            space=sites.source.space,
+        )
     raise Misaligned(
         f"misaligned read of {int(amounts[position])} bytes at {address:#x}, which is no multiple"
         f" of {sites.nbytes}, the size of the copy",
-        where_of_thread, address=address, nbytes=sites.nbytes, space=sites.source.space,
-    )  # fmt: skip
+        where_of_thread,
+        address=address,
+        nbytes=sites.nbytes,
+        space=sites.source.space,
+    )
 
 
 def _parts(
@@ -229,13 +243,24 @@ def _amount(e: Emitter, operand: Operand, size: int) -> str:
 
 for _level in ("ca", "cg"):
     operation(
-        f"cp.async.{_level}", ("",), (3, 4, 5), _copy, effect=Effect.MEMORY, writes=0,
-        modifiers=_HINTS, section="cp.async",
-    )  # fmt: skip
+        f"cp.async.{_level}",
+        ("",),
+        (3, 4, 5),
+        _copy,
+        effect=Effect.MEMORY,
+        writes=0,
+        modifiers=_HINTS,
+        section="cp.async",
+    )
 
 
 for _name, _arity in (("commit_group", 0), ("wait_group", 1), ("wait_all", 0)):
     operation(
-        f"cp.async.{_name}", ("",), _arity, group_operation("copies"), effect=Effect.MEMORY,
-        writes=0, section=f"cp.async.{_name}",
-    )  # fmt: skip
+        f"cp.async.{_name}",
+        ("",),
+        _arity,
+        group_operation("copies"),
+        effect=Effect.MEMORY,
+        writes=0,
+        section=f"cp.async.{_name}",
+    )

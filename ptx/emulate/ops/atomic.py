@@ -125,8 +125,10 @@ def _wide_add_in_global(old: Elements, value: Value, unused: Value) -> Elements:
 
 
 _HALF_STEPS: dict[str, Callable[..., Value]] = {
-    "add": ieee.half_add, "min": ieee.half_minimum, "max": ieee.half_maximum,
-}  # fmt: skip
+    "add": ieee.half_add,
+    "min": ieee.half_minimum,
+    "max": ieee.half_maximum,
+}
 
 
 def _half(name: str, kind: Format, old: Elements, value: Value, _: Value) -> Elements:
@@ -142,8 +144,11 @@ _UFUNCS: dict[str, np.ufunc] = {
     "min": np.minimum, "max": np.maximum,
 }  # fmt: skip
 _STEPS: dict[str, Step] = {
-    "inc": _increment, "dec": _decrement, "exch": _exchange, "cas": _compare_and_swap,
-}  # fmt: skip
+    "inc": _increment,
+    "dec": _decrement,
+    "exch": _exchange,
+    "cas": _compare_and_swap,
+}
 
 
 @lru_cache(maxsize=128)  # one entry an operation, type and memory
@@ -268,9 +273,14 @@ def combine_in_order(
 
 
 def _accumulate(
-    elements: Elements, groups: Groups, group: int, first_position: int, rule: AtomicRule,
-    value: Value, old_values: Elements,
-) -> None:  # fmt: skip
+    elements: Elements,
+    groups: Groups,
+    group: int,
+    first_position: int,
+    rule: AtomicRule,
+    value: Value,
+    old_values: Elements,
+) -> None:
     """Combine one long group from a position on, in one running sum, minimum…, step by step."""
     assert rule.ufunc is not None
     positions = groups.members(group)[first_position:]
@@ -402,9 +412,18 @@ STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
 
 def atomic(
-    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
-    values: tuple[Value, ...], other: Value, result: bool, *, keeps_subnormals: bool = False,
-) -> list[Value]:  # fmt: skip
+    fibre: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    name: str,
+    ptx_type: str,
+    values: tuple[Value, ...],
+    other: Value,
+    result: bool,
+    *,
+    keeps_subnormals: bool = False,
+) -> list[Value]:
     """Combine one value, or a vector of them, into memory for each thread, in their order.
 
     Returns the value that each thread found there before; meaningless if `result` is False.
@@ -455,9 +474,16 @@ def _combine_freely(
 
 
 def _divided(
-    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
-    values: tuple[Value, ...], other: Value, result: bool,
-) -> list[Value]:  # fmt: skip
+    fibre: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    name: str,
+    ptx_type: str,
+    values: tuple[Value, ...],
+    other: Value,
+    result: bool,
+) -> list[Value]:
     """Generic addresses of several spaces: each space by itself."""
     results = [np.empty(fibre.n, dtype=site.dtype) for _ in values]
     for positions, part, addresses_of_part in divide(fibre, addresses, offset):
@@ -558,11 +584,21 @@ VECTORS: dict[str, tuple[str, ...]] = {
 _ALL_TYPES = sorted({ptx_type for types in TYPES.values() for ptx_type in types})
 _MODIFIERS = (*_ORDERS, *_SCOPES, *_SPACES, *_VECTORS, "noftz", _HINT)
 operation(
-    "atom", _ALL_TYPES, (3, 4, 5), _emit, effect=Effect.MEMORY, modifiers=(*_MODIFIERS, *TYPES),
+    "atom",
+    _ALL_TYPES,
+    (3, 4, 5),
+    _emit,
+    effect=Effect.MEMORY,
+    modifiers=(*_MODIFIERS, *TYPES),
     section="atom",
-)  # fmt: skip
+)
 operation(
-    "red", [name for name in _ALL_TYPES if name not in ("b16", "b128")], (2, 3), _emit,
-    effect=Effect.MEMORY, modifiers=(*_MODIFIERS, *(set(TYPES) - {"exch", "cas"})), writes=0,
+    "red",
+    [name for name in _ALL_TYPES if name not in ("b16", "b128")],
+    (2, 3),
+    _emit,
+    effect=Effect.MEMORY,
+    modifiers=(*_MODIFIERS, *(set(TYPES) - {"exch", "cas"})),
+    writes=0,
     section="red",
-)  # fmt: skip
+)

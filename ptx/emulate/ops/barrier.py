@@ -74,9 +74,13 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
     )
     for _mode, _type in (("popc", "u32"), ("and", "pred"), ("or", "pred")):
         _operation(
-            f"{_name}.red.{_mode}", (_type,), (3, 4), _reduce, effect=Effect.SYNCS,
+            f"{_name}.red.{_mode}",
+            (_type,),
+            (3, 4),
+            _reduce,
+            effect=Effect.SYNCS,
             modifiers=["aligned"],
-        )  # fmt: skip
+        )
 
 
 def note_fence(fibre: Fibre, scope: str) -> None:
@@ -110,36 +114,76 @@ def _fence(e: Emitter, i: Instruction) -> None:
 
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 operation(
-    "membar", ("",), 0, _fence, effect=Effect.MEMORY, modifiers=["cta", "gl", "sys"], writes=0,
+    "membar",
+    ("",),
+    0,
+    _fence,
+    effect=Effect.MEMORY,
+    modifiers=["cta", "gl", "sys"],
+    writes=0,
     section="membar",
-)  # fmt: skip
+)
 operation(
-    "fence", ("",), 0, _fence, effect=Effect.MEMORY, writes=0, section="fence",
+    "fence",
+    ("",),
+    0,
+    _fence,
+    effect=Effect.MEMORY,
+    writes=0,
+    section="fence",
     modifiers=[
-        "sc", "acq_rel", "acquire", "release", "sync_restrict::shared::cta",
-        "sync_restrict::shared::cluster", *_SCOPES,
+        "sc",
+        "acq_rel",
+        "acquire",
+        "release",
+        "sync_restrict::shared::cta",
+        "sync_restrict::shared::cluster",
+        *_SCOPES,
     ],
-)  # fmt: skip
+)
 operation(
     "fence.proxy", ("",), 0, _proxy_fence, effect=Effect.MEMORY, writes=0, section="fence",
     modifiers=["alias", "async", "async.global", "async.shared::cta", "async.shared::cluster",
                "global", "shared::cta", "shared::cluster", "generic"],
 )  # fmt: skip
 operation(
-    "fence.proxy.async::generic", ("",), 0, _proxy_fence, effect=Effect.MEMORY, writes=0,
+    "fence.proxy.async::generic",
+    ("",),
+    0,
+    _proxy_fence,
+    effect=Effect.MEMORY,
+    writes=0,
     section="fence",
-    modifiers=["acquire", "release", "sync_restrict::shared::cta", "sync_restrict::shared::cluster",
-               "sync_restrict::shared::cluster::read", *_SCOPES],
-)  # fmt: skip
+    modifiers=[
+        "acquire",
+        "release",
+        "sync_restrict::shared::cta",
+        "sync_restrict::shared::cluster",
+        "sync_restrict::shared::cluster::read",
+        *_SCOPES,
+    ],
+)
 # It orders objects that were made, and is taken here for a fence of all.
 operation(
-    "fence.mbarrier_init", ("",), 0, _fence, effect=Effect.MEMORY, writes=0, section="fence",
+    "fence.mbarrier_init",
+    ("",),
+    0,
+    _fence,
+    effect=Effect.MEMORY,
+    writes=0,
+    section="fence",
     modifiers=["release", "cluster"],
-)  # fmt: skip
+)
 operation(
-    "membar.proxy", ("",), 0, _proxy_fence, effect=Effect.MEMORY, writes=0, section="membar",
+    "membar.proxy",
+    ("",),
+    0,
+    _proxy_fence,
+    effect=Effect.MEMORY,
+    writes=0,
+    section="membar",
     modifiers=["alias", "async", "async.global"],
-)  # fmt: skip
+)
 
 
 def _map(e: Emitter, i: Instruction) -> None:
@@ -168,13 +212,25 @@ operation(
     "getctarank", ("u32", "u64"), 2, _rank, modifiers=["shared::cluster"], section="getctarank"
 )
 operation(
-    "barrier.cluster.arrive", ("",), 0, _arrive_cluster, effect=Effect.SYNCS, writes=0,
-    modifiers=["release", "relaxed", "aligned"], section="barrier.cluster",
-)  # fmt: skip
+    "barrier.cluster.arrive",
+    ("",),
+    0,
+    _arrive_cluster,
+    effect=Effect.SYNCS,
+    writes=0,
+    modifiers=["release", "relaxed", "aligned"],
+    section="barrier.cluster",
+)
 operation(
-    "barrier.cluster.wait", ("",), 0, _wait_cluster, effect=Effect.ENDS, writes=0,
-    modifiers=["acquire", "aligned"], section="barrier.cluster",
-)  # fmt: skip
+    "barrier.cluster.wait",
+    ("",),
+    0,
+    _wait_cluster,
+    effect=Effect.ENDS,
+    writes=0,
+    modifiers=["acquire", "aligned"],
+    section="barrier.cluster",
+)
 
 
 def may_go_on(fibre: Fibre, block: int) -> bool:
@@ -209,10 +265,20 @@ def _release_dependents(e: Emitter, i: Instruction) -> None:
 
 
 operation(
-    "griddepcontrol.wait", ("",), 0, _wait_grid, effect=Effect.SYNCS, writes=0,
+    "griddepcontrol.wait",
+    ("",),
+    0,
+    _wait_grid,
+    effect=Effect.SYNCS,
+    writes=0,
     section="griddepcontrol",
-)  # fmt: skip
+)
 operation(
-    "griddepcontrol.launch_dependents", ("",), 0, _release_dependents, effect=Effect.ENDS, writes=0,
+    "griddepcontrol.launch_dependents",
+    ("",),
+    0,
+    _release_dependents,
+    effect=Effect.ENDS,
+    writes=0,
     section="griddepcontrol",
-)  # fmt: skip
+)

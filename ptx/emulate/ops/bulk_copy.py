@@ -231,22 +231,42 @@ def _write(e: Emitter, arguments: str, function: Callable[..., object], **consta
 
 
 _operation(
-    "cp.async.bulk", ("",), (4, 5, 6), _copy, effect=Effect.MEMORY, writes=0,
+    "cp.async.bulk",
+    ("",),
+    (4, 5, 6),
+    _copy,
+    effect=Effect.MEMORY,
+    writes=0,
     modifiers=("shared::cluster", "shared::cta", "global", SIGNAL, _MULTICAST, _HINT),
-)  # fmt: skip
+)
 _operation(
-    "cp.async.bulk.global.shared::cta.bulk_group", ("",), (3, 4, 5), _copy_back,
-    effect=Effect.MEMORY, writes=0, modifiers=(_HINT, "cp_mask"),
-)  # fmt: skip
+    "cp.async.bulk.global.shared::cta.bulk_group",
+    ("",),
+    (3, 4, 5),
+    _copy_back,
+    effect=Effect.MEMORY,
+    writes=0,
+    modifiers=(_HINT, "cp_mask"),
+)
 operation(
-    "cp.async.bulk.prefetch.L2", ("",), (2, 3), nothing, writes=0, modifiers=("global", _HINT),
+    "cp.async.bulk.prefetch.L2",
+    ("",),
+    (2, 3),
+    nothing,
+    writes=0,
+    modifiers=("global", _HINT),
     section="cp.async.bulk.prefetch",
-)  # fmt: skip
+)
 for _name, _arity, _words in (("commit_group", 0, ()), ("wait_group", 1, ("read",))):
     _operation(
-        f"cp.async.bulk.{_name}", ("",), _arity, group_operation("bulk"), effect=Effect.MEMORY,
-        writes=0, modifiers=_words,
-    )  # fmt: skip
+        f"cp.async.bulk.{_name}",
+        ("",),
+        _arity,
+        group_operation("bulk"),
+        effect=Effect.MEMORY,
+        writes=0,
+        modifiers=_words,
+    )
 
 
 _REDUCE_SECTION = "cp.reduce.async.bulk"
@@ -282,9 +302,17 @@ def reduce_bulk(
     addresses = addresses_in(target.every(fibre.n)[thread] + start)
     part = fibre.subset(thread, ())
     atomic(
-        part, addresses, 0, target.site, name, ptx_type, (values,), values, False,
+        part,
+        addresses,
+        0,
+        target.site,
+        name,
+        ptx_type,
+        (values,),
+        values,
+        False,
         keeps_subnormals=True,
-    )  # fmt: skip
+    )
 
 
 def _operation_of(i: Instruction) -> str:
@@ -352,25 +380,51 @@ def _clear(e: Emitter, i: Instruction) -> None:
 
 for _name, _types in _IN_BLOCKS.items():
     operation(
-        f"cp.reduce.async.bulk.shared::cluster.shared::cta.{SIGNAL}.{_name}", _types, 4, _reduce,
-        effect=Effect.MEMORY, writes=0, section=_REDUCE_SECTION,
-    )  # fmt: skip
+        f"cp.reduce.async.bulk.shared::cluster.shared::cta.{SIGNAL}.{_name}",
+        _types,
+        4,
+        _reduce,
+        effect=Effect.MEMORY,
+        writes=0,
+        section=_REDUCE_SECTION,
+    )
     operation(
-        f"red.async.relaxed.cluster.shared::cluster.{SIGNAL}.{_name}", _types, 3,
-        _reduce_and_signal, effect=Effect.MEMORY, writes=0, section="red.async",
-    )  # fmt: skip
+        f"red.async.relaxed.cluster.shared::cluster.{SIGNAL}.{_name}",
+        _types,
+        3,
+        _reduce_and_signal,
+        effect=Effect.MEMORY,
+        writes=0,
+        section="red.async",
+    )
 for _name, _types in _IN_GLOBAL.items():
     for _middle in ("", f".{_HINT}"):
         operation(
-            f"cp.reduce.async.bulk.global.shared::cta.bulk_group{_middle}.{_name}", _types, (3, 4),
-            _reduce, effect=Effect.MEMORY, writes=0, section=_REDUCE_SECTION,
-        )  # fmt: skip
+            f"cp.reduce.async.bulk.global.shared::cta.bulk_group{_middle}.{_name}",
+            _types,
+            (3, 4),
+            _reduce,
+            effect=Effect.MEMORY,
+            writes=0,
+            section=_REDUCE_SECTION,
+        )
 operation(
-    "st.async", ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), 3, _store_and_signal,
-    effect=Effect.MEMORY, writes=0, modifiers=("weak", "shared::cluster", SIGNAL, "v2", "v4"),
+    "st.async",
+    ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"),
+    3,
+    _store_and_signal,
+    effect=Effect.MEMORY,
+    writes=0,
+    modifiers=("weak", "shared::cluster", SIGNAL, "v2", "v4"),
     section="st.async",
-)  # fmt: skip
+)
 operation(
-    "st.bulk", ("",), 3, _clear, effect=Effect.MEMORY, writes=0, modifiers=("weak", "shared::cta"),
+    "st.bulk",
+    ("",),
+    3,
+    _clear,
+    effect=Effect.MEMORY,
+    writes=0,
+    modifiers=("weak", "shared::cta"),
     section="st.bulk",
-)  # fmt: skip
+)

@@ -24,8 +24,10 @@ _BOOLEAN = {"and": "&", "or": "|", "xor": "^"}
 _HALVES = {"f16": ieee.F16, "bf16": ieee.BF16}
 # The value that `set` writes for true, and its kind; -1 in other types.
 _TRUE: dict[str, tuple[int | float, str]] = {
-    "f32": (1.0, "f32"), "f16": (0x3C00, "u16"), "bf16": (0x3F80, "u16")
-}  # fmt: skip
+    "f32": (1.0, "f32"),
+    "f16": (0x3C00, "u16"),
+    "bf16": (0x3F80, "u16"),
+}
 
 
 def comparison(e: Emitter, i: Instruction, name: str, ptx_type: str) -> str:
@@ -181,18 +183,27 @@ _operation("setp", ("f32", *_HALVES), (3, 4), _set_predicate, modifiers=_FLUSHIN
 _operation("setp", _PACKED, (3, 4), _set_predicates, modifiers=_FLUSHING)
 _SET_TARGETS = ("u32", "s32", "f32", *_HALVES)
 _operation(
-    "set", [f"{to}.{of}" for to in _SET_TARGETS for of in (*_INTEGERS, "f64")], (3, 4), _set_value,
+    "set",
+    [f"{to}.{of}" for to in _SET_TARGETS for of in (*_INTEGERS, "f64")],
+    (3, 4),
+    _set_value,
     modifiers=_MODIFIERS,
-)  # fmt: skip
+)
 _HALF_SETS = (f"{to}.{of}" for to in (*_SET_TARGETS, "u16", "s16") for of in _HALVES)
 _operation(
-    "set", [*(f"{to}.f32" for to in _SET_TARGETS), *_HALF_SETS], (3, 4), _set_value,
+    "set",
+    [*(f"{to}.f32" for to in _SET_TARGETS), *_HALF_SETS],
+    (3, 4),
+    _set_value,
     modifiers=_FLUSHING,
-)  # fmt: skip
+)
 _operation(
-    "set", [f"{to}.{of}" for of in _PACKED for to in (of, "u32", "s32")], (3, 4), _set_values,
+    "set",
+    [f"{to}.{of}" for of in _PACKED for to in (of, "u32", "s32")],
+    (3, 4),
+    _set_values,
     modifiers=_FLUSHING,
-)  # fmt: skip
+)
 _operation("selp", (*_INTEGERS, *_FLOATS), 4, _select)
 _operation("slct", [f"{kind}.s32" for kind in (*_INTEGERS, *_FLOATS)], 4, _select_sign)
 _operation(

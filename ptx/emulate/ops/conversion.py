@@ -135,9 +135,14 @@ def float_conversion(e: Emitter, i: Instruction, target: str, source: str, value
     if (target, source) == ("f64", "f32") and not flags:
         return f"({value}).astype({e.dtype('f64')})"
     return call_of(
-        e, ieee.convert_float, value, source=FORMATS[source], target=FORMATS[target],
-        rounding=Rounding.RN if mode is None else mode, **flags,
-    )  # fmt: skip
+        e,
+        ieee.convert_float,
+        value,
+        source=FORMATS[source],
+        target=FORMATS[target],
+        rounding=Rounding.RN if mode is None else mode,
+        **flags,
+    )
 
 
 def _among_floats(e: Emitter, i: Instruction) -> None:
@@ -147,27 +152,39 @@ def _among_floats(e: Emitter, i: Instruction) -> None:
 
 
 _operation(
-    "cvt", [f"{to}.{of}" for to in _INTEGERS for of in _INTEGERS], 2, _among_integers,
+    "cvt",
+    [f"{to}.{of}" for to in _INTEGERS for of in _INTEGERS],
+    2,
+    _among_integers,
     modifiers=("sat",),
-)  # fmt: skip
+)
 for _float in FORMATS:
     _ftz = ("ftz",) if _float == "f32" else ()
     _operation(
-        "cvt", [f"{_float}.{of}" for of in _INTEGERS], 2, _from_integer,
+        "cvt",
+        [f"{_float}.{of}" for of in _INTEGERS],
+        2,
+        _from_integer,
         modifiers=(*ROUNDINGS, *_ftz, "sat"),
-    )  # fmt: skip
+    )
     _operation(
-        "cvt", [f"{to}.{_float}" for to in _INTEGERS], 2, _to_integer,
+        "cvt",
+        [f"{to}.{_float}" for to in _INTEGERS],
+        2,
+        _to_integer,
         modifiers=(*INTEGRAL_ROUNDINGS, *_ftz, "sat"),
-    )  # fmt: skip
+    )
     for _source in FORMATS:
         _flags = ("sat", "relu", "satfinite") if _float in HALVES else ("sat",)
         if "f32" in (_float, _source):
             _flags = (*_flags, "ftz")
         _operation(
-            "cvt", (f"{_float}.{_source}",), 2, _among_floats,
+            "cvt",
+            (f"{_float}.{_source}",),
+            2,
+            _among_floats,
             modifiers=(*ROUNDINGS, *INTEGRAL_ROUNDINGS, *_flags),
-        )  # fmt: skip
+        )
 
 
 _HALVES = ("f16x2", "bf16x2")
@@ -294,9 +311,12 @@ def _pack_integers(e: Emitter, i: Instruction) -> None:
 
 for _half in _HALVES:
     _operation(
-        "cvt", (f"{_half}.f32",), 3, _pack_halves,
+        "cvt",
+        (f"{_half}.f32",),
+        3,
+        _pack_halves,
         modifiers=("rn", "rz", "relu", "satfinite", "ftz"),
-    )  # fmt: skip
+    )
 for _name in _NARROW:
     # A format whose name is no type of the parser's stands among the modifiers.
     if _name == "e2m1x2" or _name[:2] in ("e2", "e3"):
@@ -307,9 +327,12 @@ for _name in _NARROW:
             _operation(f"cvt.{_words}.{_name}", _HALVES, 2, _from_narrow)
     else:
         _operation(
-            "cvt.rn.satfinite", [f"{_name}.{source}" for source in ("f32", *_HALVES)], (2, 3),
-            _to_narrow, modifiers=("relu",),
-        )  # fmt: skip
+            "cvt.rn.satfinite",
+            [f"{_name}.{source}" for source in ("f32", *_HALVES)],
+            (2, 3),
+            _to_narrow,
+            modifiers=("relu",),
+        )
         _operation(
             "cvt.rn", [f"{half}.{_name}" for half in _HALVES], 2, _from_narrow, modifiers=("relu",)
         )
@@ -366,8 +389,11 @@ def _stochastic(e: Emitter, i: Instruction) -> None:
 
 
 _operation(
-    "cvt.rs", [f"{name}.f32" for name in _HALF_PAIRS], 4, _stochastic,
+    "cvt.rs",
+    [f"{name}.f32" for name in _HALF_PAIRS],
+    4,
+    _stochastic,
     modifiers=("relu", "satfinite"),
-)  # fmt: skip
+)
 for _name in _FOURS:
     _operation(f"cvt.rs.satfinite.{_name}", ("f32",), 3, _stochastic, modifiers=("relu",))

@@ -52,9 +52,11 @@ def nothing(_e: Emitter, _i: Instruction) -> None:
 _AXES = "xyzw"
 _TYPES = tuple(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
 _WINDOWS = {
-    "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
+    "shared": SHARED_WINDOW,
+    "shared::cta": SHARED_WINDOW,
+    "shared::cluster": SHARED_WINDOW,
     "local": LOCAL_WINDOW,
-}  # fmt: skip
+}
 _SPACES = ("global", "const", "param", "param::entry", *_WINDOWS)
 
 
@@ -463,22 +465,43 @@ def _store(e: Emitter, i: Instruction) -> None:
 
 
 operation(
-    "ld", _ACCESS_TYPES, (2, 3), _load, effect=Effect.MEMORY,
-    modifiers=(*_ACCESS_SPACES, *_HINTS, *_VECTORS), section="ld",
-)  # fmt: skip
+    "ld",
+    _ACCESS_TYPES,
+    (2, 3),
+    _load,
+    effect=Effect.MEMORY,
+    modifiers=(*_ACCESS_SPACES, *_HINTS, *_VECTORS),
+    section="ld",
+)
 operation(
-    "ldu", _ACCESS_TYPES, 2, _load, effect=Effect.MEMORY, modifiers=("global", *_VECTORS),
+    "ldu",
+    _ACCESS_TYPES,
+    2,
+    _load,
+    effect=Effect.MEMORY,
+    modifiers=("global", *_VECTORS),
     section="ldu",
-)  # fmt: skip
+)
 operation(
-    "st", _ACCESS_TYPES, (2, 3), _store, effect=Effect.MEMORY, writes=0,
-    modifiers=(*_ACCESS_SPACES, *_HINTS, *_VECTORS), section="st",
-)  # fmt: skip
+    "st",
+    _ACCESS_TYPES,
+    (2, 3),
+    _store,
+    effect=Effect.MEMORY,
+    writes=0,
+    modifiers=(*_ACCESS_SPACES, *_HINTS, *_VECTORS),
+    section="st",
+)
 for _name in ("prefetch", "prefetchu", "applypriority", "discard"):
     operation(
-        _name, ("",), (1, 2), nothing, writes=0, section="prefetch",
+        _name,
+        ("",),
+        (1, 2),
+        nothing,
+        writes=0,
+        section="prefetch",
         modifiers=("global", "local", "L1", "L2", *_HINTS),
-    )  # fmt: skip
+    )
 
 
 _PRIORITIES = ("evict_first", "evict_last", "evict_normal", "evict_unchanged")
@@ -495,8 +518,12 @@ operation(
     (1, 2, 4),
     _policy,
     modifiers=[
-        "range", "fractional", "cvt", "global", "L2",
+        "range",
+        "fractional",
+        "cvt",
+        "global",
+        "L2",
         *(f"L2::{priority}" for priority in _PRIORITIES),
     ],
     section="createpolicy",
-)  # fmt: skip
+)

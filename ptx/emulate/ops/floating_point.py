@@ -272,8 +272,10 @@ def _mixed(function: Callable[..., Value]) -> EmitFunction:
 _MIXED = ("f32.f16", "f32.bf16")
 _function: Callable[..., Value]
 for _name, _sign, _function in (
-    ("add", "+", ieee.add), ("sub", "-", ieee.sub), ("mul", "*", ieee.mul),
-):  # fmt: skip
+    ("add", "+", ieee.add),
+    ("sub", "-", ieee.sub),
+    ("mul", "*", ieee.mul),
+):
     _operation(
         _name, ("f32",), 3, _sum_or_product(_sign, _function), modifiers=(*ROUNDINGS, "ftz", "sat")
     )
@@ -281,9 +283,13 @@ for _name, _sign, _function in (
     _operation(_name, ("f32x2",), 3, _packed(_function), modifiers=(*ROUNDINGS, "ftz"))
     if _name != "mul":
         operation(
-            _name, _MIXED, 3, _mixed(_function), modifiers=(*ROUNDINGS, "sat"),
+            _name,
+            _MIXED,
+            3,
+            _mixed(_function),
+            modifiers=(*ROUNDINGS, "sat"),
             section="Mixed Precision Floating Point Instructions",
-        )  # fmt: skip
+        )
 for _mode in ROUNDINGS:
     _operation(f"fma.{_mode}", ("f32",), 4, _fused, modifiers=("ftz", "sat"))
     _operation(f"mad.{_mode}", ("f32",), 4, _fused, modifiers=("ftz", "sat"))
@@ -291,9 +297,13 @@ for _mode in ROUNDINGS:
     _operation(f"mad.{_mode}", ("f64",), 4, _fused)
     _operation(f"fma.{_mode}", ("f32x2",), 4, _packed(ieee.fma), modifiers=("ftz",))
     operation(
-        f"fma.{_mode}", _MIXED, 4, _mixed(ieee.fma), modifiers=("sat",),
+        f"fma.{_mode}",
+        _MIXED,
+        4,
+        _mixed(ieee.fma),
+        modifiers=("sat",),
         section="Mixed Precision Floating Point Instructions",
-    )  # fmt: skip
+    )
     for _name, _arity, _emit in (("div", 3, _divide), ("rcp", 2, _reciprocal), ("sqrt", 2, _root)):
         _operation(f"{_name}.{_mode}", ("f32",), _arity, _emit, modifiers=("ftz",))
         _operation(f"{_name}.{_mode}", ("f64",), _arity, _emit)
@@ -422,9 +432,7 @@ def _half_call(function: Callable[..., Value]) -> EmitFunction:
     return emit
 
 
-for _name, _function in (
-    ("add", ieee.half_add), ("sub", ieee.half_sub), ("mul", ieee.half_mul),
-):  # fmt: skip
+for _name, _function in (("add", ieee.half_add), ("sub", ieee.half_sub), ("mul", ieee.half_mul)):
     _half_operation(_name, _F16, 3, _half_call(_function), modifiers=("rn", "ftz", "sat"))
     _half_operation(_name, _BF16, 3, _half_call(_function), modifiers=("rn",))
 _half_fused = _half_call(ieee.half_fma)

@@ -303,13 +303,16 @@ def _carry_mad(with_carry: bool) -> EmitFunction:
 
 
 for _name, _middle, _arity, _emit in (
-    ("add", "", 3, _add_carry), ("sub", "", 3, _subtract_carry),
-    ("mad", ".lo", 4, _carry_mad), ("mad", ".hi", 4, _carry_mad),
-):  # fmt: skip
+    ("add", "", 3, _add_carry),
+    ("sub", "", 3, _subtract_carry),
+    ("mad", ".lo", 4, _carry_mad),
+    ("mad", ".hi", 4, _carry_mad),
+):
     for _words, _reads, _writes in (
-        (f"{_name}{_middle}.cc", False, True), (f"{_name}c{_middle}", True, False),
+        (f"{_name}{_middle}.cc", False, True),
+        (f"{_name}c{_middle}", True, False),
         (f"{_name}c{_middle}.cc", True, True),
-    ):  # fmt: skip
+    ):
         _carry_operation(
             _words, _CARRY_TYPES, _arity, _emit(_reads), reads_carry=_reads, writes_carry=_writes
         )

@@ -290,9 +290,12 @@ def _nan(e: LaneEmitter, kind: str, slow_path: str) -> str:
 
 
 def _numpy_call(
-    e: LaneEmitter, i: Instruction, function: Callable[..., Value], values: Sequence[str],
+    e: LaneEmitter,
+    i: Instruction,
+    function: Callable[..., Value],
+    values: Sequence[str],
     **options: Hashable,
-) -> str:  # fmt: skip
+) -> str:
     if "ftz" in i.modifiers:
         options["ftz"] = True
     name = e.helper(with_numpy(function, type_suffix(i), **options))
@@ -300,9 +303,12 @@ def _numpy_call(
 
 
 def _rounded(
-    text: str, function: Callable[..., Value], *, flush: bool = True,
+    text: str,
+    function: Callable[..., Value],
+    *,
+    flush: bool = True,
     **helpers: Callable[..., object],
-) -> EmitLane:  # fmt: skip
+) -> EmitLane:
     """An operation that is one expression of the sources a and b in float64, then rounded.
 
     {slow_path} is a call of the function for arrays, where the expression is wrong; `flush` as in

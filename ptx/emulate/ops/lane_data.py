@@ -39,9 +39,11 @@ from ptx.isa.model import (
 
 _MOVE_TYPES = tuple(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
 _WINDOWS = {
-    "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
+    "shared": SHARED_WINDOW,
+    "shared::cta": SHARED_WINDOW,
+    "shared::cluster": SHARED_WINDOW,
     "local": LOCAL_WINDOW,
-}  # fmt: skip
+}
 _FLOAT_OF = {4: "f32", 8: "f64"}
 
 
@@ -173,9 +175,10 @@ def _set_value(e: LaneEmitter, i: Instruction) -> None:
 lane_operation("setp", (*_INTEGERS, *_FLOATS), _set_predicate)
 lane_operation("selp", (*_INTEGERS, *_FLOATS), _select)
 lane_operation(
-    "set", [f"{to}.{of}" for to in ("u32", "s32", "f32") for of in (*_INTEGERS, *_FLOATS)],
+    "set",
+    [f"{to}.{of}" for to in ("u32", "s32", "f32") for of in (*_INTEGERS, *_FLOATS)],
     _set_value,
-)  # fmt: skip
+)
 
 
 _CONVERTED = tuple(f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64))
@@ -244,8 +247,11 @@ def _among_floats(e: LaneEmitter, i: Instruction) -> None:
     if mode is not None:
         if target != source:
             e.reject()
-        slow_path = e.helper(with_numpy(ieee.round_to_integral, source, source=_FORMATS[source],
-                             rounding=_ROUNDINGS[mode]))  # fmt: skip
+        slow_path = e.helper(
+            with_numpy(
+                ieee.round_to_integral, source, source=_FORMATS[source], rounding=_ROUNDINGS[mode]
+            )
+        )
         rounded = f"{e.helper(copysign)}(float({e.helper(_MODES[mode])}({x})), {x})"
         is_in_range = f"-{_INTEGRAL} < {x} < {_INTEGRAL}"
         e.assign(i.operands[0], target, f"{rounded} if {is_in_range} else {slow_path}({x})")
@@ -253,8 +259,9 @@ def _among_floats(e: LaneEmitter, i: Instruction) -> None:
     if (target, source) == ("f32", "f32"):
         e.assign(i.operands[0], target, saturated(i, x))
         return
-    slow_path = e.helper(with_numpy(ieee.convert_float, source, source=_FORMATS[source],
-                         target=_FORMATS[target]))  # fmt: skip
+    slow_path = e.helper(
+        with_numpy(ieee.convert_float, source, source=_FORMATS[source], target=_FORMATS[target])
+    )
     if (target, source) == ("f32", "f64"):
         result = e.temporary(x)
         e.line(f"{e.bench('F')}[0] = {x}")
@@ -337,8 +344,9 @@ def _begin(e: LaneEmitter, place: _Place, site: Site) -> tuple[str, str, str]:
     e.line(f"low, high, known, first, v, w = {e.scope.bind(site, 'site')}.window")
     return (
         f"low <= {address} <= high and known == {version}{even}",
-        f"({address} >> {site.shift}) - first", "v",
-    )  # fmt: skip
+        f"({address} >> {site.shift}) - first",
+        "v",
+    )
 
 
 def _load(e: LaneEmitter, i: Instruction) -> None:

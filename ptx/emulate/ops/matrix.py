@@ -80,10 +80,13 @@ WIDTHS = {
 """Bits of an element."""
 _BYTES = np.arange(256, dtype=np.uint8)
 _FORMATS = {
-    "e4m3": (ieee.E4M3, _BYTES), "e5m2": (ieee.E5M2, _BYTES), "e2m3": (ieee.E2M3, _BYTES & 63),
-    "e3m2": (ieee.E3M2, _BYTES & 63), "e2m1": (ieee.E2M1, _BYTES >> 2 & 15),
+    "e4m3": (ieee.E4M3, _BYTES),
+    "e5m2": (ieee.E5M2, _BYTES),
+    "e2m3": (ieee.E2M3, _BYTES & 63),
+    "e3m2": (ieee.E3M2, _BYTES & 63),
+    "e2m1": (ieee.E2M1, _BYTES >> 2 & 15),
     "e2m1x8": (ieee.E2M1, _BYTES & 15),
-}  # fmt: skip
+}
 """Narrow floats, and the bits of each byte that are one."""
 _TF32 = np.uint32(0xFFFFE000)  # the bits of a float32 that count
 _CANONICAL = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
@@ -314,8 +317,11 @@ _F32_BITS = np.uint64(0xFFFFFFFFE0000000)  # what float32 has of a float64's bit
 _LEAST_EXPONENT = {"f16": -14, "bf16": -126, "tf32": -126, "e4m3": -14, "e5m2": -14}
 _NARROW_EXPONENT = {"e4m3": -6, "e5m2": -14, "f16": -14, "f32": -126}
 _ROUNDINGS = {
-    "rn": ieee.Rounding.RN, "rz": ieee.Rounding.RZ, "rm": ieee.Rounding.RM, "rp": ieee.Rounding.RP,
-}  # fmt: skip
+    "rn": ieee.Rounding.RN,
+    "rz": ieee.Rounding.RZ,
+    "rm": ieee.Rounding.RM,
+    "rp": ieee.Rounding.RP,
+}
 OPTIONS = ("satfinite", "xor", "and", *_ROUNDINGS)
 """The modifiers that change the result."""
 
@@ -401,18 +407,25 @@ def _exponents(values: Matrices, least: int) -> NDArray[np.int16]:
 
 
 def cut_sum(
-    a: Matrices, b: Matrices, c: Matrices, factors: tuple[str, str], element: str, *,
+    a: Matrices,
+    b: Matrices,
+    c: Matrices,
+    factors: tuple[str, str],
+    element: str,
+    *,
     narrow: bool = False,
-) -> Matrices:  # fmt: skip
+) -> Matrices:
     """The sum of all products and C as the tensor cores round it; a zero is always +0.
 
     `narrow`: as those of `wgmma` do for 8-bit floats.
     """
     least = _NARROW_EXPONENT if narrow else _LEAST_EXPONENT
     cut = _Cut(
-        _NARROW_KEPT_BITS if narrow else _KEPT_BITS, least[factors[0]], least[factors[1]],
+        _NARROW_KEPT_BITS if narrow else _KEPT_BITS,
+        least[factors[0]],
+        least[factors[1]],
         least[element] if narrow else _NO_TERM,
-    )  # fmt: skip
+    )
     total = np.empty_like(c)
     step = max(1, _CACHED // c[0].size)
     for start in range(0, len(c), step):

@@ -80,9 +80,13 @@ def load_matrices(
 
 
 def store_matrices(
-    fibre: Fibre, group: Group, address: Value, transposed: bool, sites: tuple[Site, Site],
+    fibre: Fibre,
+    group: Group,
+    address: Value,
+    transposed: bool,
+    sites: tuple[Site, Site],
     *words: Value,
-) -> None:  # fmt: skip
+) -> None:
     """`stmatrix`: each thread writes its two elements of each matrix."""
     rows = group.grid(fibre, "address", address)
     lane, first = _lanes(group)
@@ -152,17 +156,32 @@ def _move(e: Emitter, i: Instruction) -> None:
 
 for _count in _COUNTS:
     operation(
-        f"ldmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _load, effect=Effect.SYNCS,
-        modifiers=_SPACES, section="ldmatrix",
-    )  # fmt: skip
+        f"ldmatrix.sync.aligned.m8n8.{_count}",
+        ("b16",),
+        2,
+        _load,
+        effect=Effect.SYNCS,
+        modifiers=_SPACES,
+        section="ldmatrix",
+    )
     operation(
-        f"stmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _store, effect=Effect.SYNCS,
-        modifiers=_SPACES, writes=0, section="stmatrix",
-    )  # fmt: skip
+        f"stmatrix.sync.aligned.m8n8.{_count}",
+        ("b16",),
+        2,
+        _store,
+        effect=Effect.SYNCS,
+        modifiers=_SPACES,
+        writes=0,
+        section="stmatrix",
+    )
 operation(
-    "movmatrix.sync.aligned.m8n8.trans", ("b16",), 2, _move, effect=Effect.SYNCS,
+    "movmatrix.sync.aligned.m8n8.trans",
+    ("b16",),
+    2,
+    _move,
+    effect=Effect.SYNCS,
     section="movmatrix",
-)  # fmt: skip
+)
 
 
 _ROW = 16
@@ -289,16 +308,27 @@ def _store_bytes(e: Emitter, i: Instruction) -> None:
 
 
 for _shape, _numbers, _types in (
-    ("m16n16", ("x1", "x2"), ("b8", "")), ("m8n16", ("x1", "x2", "x4"), ("",)),
-):  # fmt: skip
+    ("m16n16", ("x1", "x2"), ("b8", "")),
+    ("m8n16", ("x1", "x2", "x4"), ("",)),
+):
     for _number in _numbers:
         operation(
-            f"ldmatrix.sync.aligned.{_shape}.{_number}", _types, 2, _load_bytes,
-            effect=Effect.SYNCS, modifiers=(*_SHARED, "trans", "b8x16", *_PACKED),
+            f"ldmatrix.sync.aligned.{_shape}.{_number}",
+            _types,
+            2,
+            _load_bytes,
+            effect=Effect.SYNCS,
+            modifiers=(*_SHARED, "trans", "b8x16", *_PACKED),
             section="ldmatrix",
-        )  # fmt: skip
+        )
 for _number in _COUNTS:
     operation(
-        f"stmatrix.sync.aligned.m16n8.{_number}", ("b8",), 2, _store_bytes, effect=Effect.SYNCS,
-        modifiers=(*_SHARED, "trans"), writes=0, section="stmatrix",
-    )  # fmt: skip
+        f"stmatrix.sync.aligned.m16n8.{_number}",
+        ("b8",),
+        2,
+        _store_bytes,
+        effect=Effect.SYNCS,
+        modifiers=(*_SHARED, "trans"),
+        writes=0,
+        section="stmatrix",
+    )

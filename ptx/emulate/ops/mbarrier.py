@@ -124,8 +124,12 @@ for _name in ("mbarrier.arrive", "mbarrier.arrive_drop"):
     _record(f"{_name}.noComplete", 3, _arrive, ("release", "cta", *_HERE), 1)
 for _name, _arity in (("test_wait", (3,)), ("try_wait", (3, 4))):
     _operation(
-        f"mbarrier.{_name}", ("b64",), _arity, _wait, effect=Effect.SYNCS,
+        f"mbarrier.{_name}",
+        ("b64",),
+        _arity,
+        _wait,
+        effect=Effect.SYNCS,
         modifiers=("parity", "acquire", "relaxed", *_SCOPES, *_HERE),
-    )  # fmt: skip
+    )
 _operation("mbarrier.pending_count", ("b64",), 2, _pending)
 _record("cp.async.mbarrier.arrive", 1, _arrive_for_copies, ("noinc", *_HERE), 0)

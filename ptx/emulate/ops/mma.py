@@ -99,9 +99,13 @@ def words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Word
 
 
 def emit_product(
-    e: Emitter, i: Instruction, product: Product,
-    function: Callable[..., list[Value]] = multiply, form: object = None, **more: list[str],
-) -> None:  # fmt: skip
+    e: Emitter,
+    i: Instruction,
+    product: Product,
+    function: Callable[..., list[Value]] = multiply,
+    form: object = None,
+    **more: list[str],
+) -> None:
     """Wait for the whole warp, and multiply its operands.
 
     `form`: what `function` gets instead of the product. `more`: further words of each lane, by
@@ -136,9 +140,10 @@ def options_of(e: Emitter, i: Instruction) -> tuple[str, ...]:
 
 
 def fragments_of(
-    shape: MatrixShape, types: Sequence[str],
+    shape: MatrixShape,
+    types: Sequence[str],
     make_fragment: Callable[[MatrixShape, str, str], Fragment] = fragment,
-) -> tuple[Fragment, Fragment, Fragment, Fragment]:  # fmt: skip
+) -> tuple[Fragment, Fragment, Fragment, Fragment]:
     """The fragments of D, A, B and C."""
     d, a, b, c = (
         make_fragment(shape, element, role) for element, role in zip(types, "cabc", strict=True)
@@ -163,9 +168,11 @@ def _emit_quads(e: Emitter, i: Instruction) -> None:
     d, a, b, c = element_types(i)
     _, _, _, left, right = plain_words(i)
     fragments = (
-        quad_fragment(d, "c", "row"), quad_fragment(a, "a", left), quad_fragment(b, "b", right),
+        quad_fragment(d, "c", "row"),
+        quad_fragment(a, "a", left),
+        quad_fragment(b, "b", right),
         quad_fragment(c, "c", "row"),
-    )  # fmt: skip
+    )
     emit_product(e, i, Product((d, a, b, c), (), fragments, product_in_steps))
 
 
@@ -218,15 +225,24 @@ def known_types(forms: str) -> str:
 for _shape, _all in _FORMS.items():
     for _types, _options in {known_types(form): modifiers_of(form) for form in _all}.items():
         operation(
-            f"mma.sync.aligned.{_shape}.row.col", (_types,), 4, _emit, effect=Effect.SYNCS,
-            modifiers=_options, section="mma.sync",
-        )  # fmt: skip
+            f"mma.sync.aligned.{_shape}.row.col",
+            (_types,),
+            4,
+            _emit,
+            effect=Effect.SYNCS,
+            modifiers=_options,
+            section="mma.sync",
+        )
 for _a in ("row", "col"):
     for _b in ("row", "col"):
         operation(
-            f"mma.sync.aligned.m8n8k4.{_a}.{_b}", (*_HALF, "f32.f16.f16.f16"), 4, _emit_quads,
-            effect=Effect.SYNCS, section="mma.sync",
-        )  # fmt: skip
+            f"mma.sync.aligned.m8n8k4.{_a}.{_b}",
+            (*_HALF, "f32.f16.f16.f16"),
+            4,
+            _emit_quads,
+            effect=Effect.SYNCS,
+            section="mma.sync",
+        )
 
 
 Nibbles = NDArray[np.uint32]  # (warps, 16, chunks): the two indices of each chunk of a row
@@ -321,9 +337,11 @@ def _emit_sparse(e: Emitter, i: Instruction) -> None:
     shape = shape_of(name)
     selector = selector_of(e, i.operands[5], shape.k, WIDTHS[a])
     fragments = (
-        fragment(shape, d, "c"), fragment(MatrixShape(shape.m, shape.n, shape.k // 2), a, "a"),
-        fragment(shape, b, "b"), fragment(shape, c, "c"),
-    )  # fmt: skip
+        fragment(shape, d, "c"),
+        fragment(MatrixShape(shape.m, shape.n, shape.k // 2), a, "a"),
+        fragment(shape, b, "b"),
+        fragment(shape, c, "c"),
+    )
     sparse = Sparse(
         Product((d, a, b, c), options_of(e, i), fragments, product), i, shape.k, selector
     )
@@ -343,9 +361,14 @@ for _shape, _all in _SPARSE_FORMS.items():
     for _types, _options in {known_types(form): modifiers_of(form) for form in _all}.items():
         for _kind in ("sp", "sp::ordered_metadata"):
             operation(
-                f"mma.{_kind}.sync.aligned.{_shape}.row.col", (_types,), 6, _emit_sparse,
-                effect=Effect.SYNCS, modifiers=_options, section="mma.sp",
-            )  # fmt: skip
+                f"mma.{_kind}.sync.aligned.{_shape}.row.col",
+                (_types,),
+                6,
+                _emit_sparse,
+                effect=Effect.SYNCS,
+                modifiers=_options,
+                section="mma.sp",
+            )
 
 
 Factors = NDArray[np.float64]
@@ -482,16 +505,26 @@ def _suffixes(results: tuple[str, ...], elements: tuple[str, ...]) -> set[str]:
 
 for _suffix in _suffixes(("f32", "f16"), _NARROW_TYPES):
     operation(
-        "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4", (_suffix,), 4, _emit_kind,
-        effect=Effect.SYNCS, modifiers=_UNKNOWN, section="mma.sync",
-    )  # fmt: skip
+        "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4",
+        (_suffix,),
+        4,
+        _emit_kind,
+        effect=Effect.SYNCS,
+        modifiers=_UNKNOWN,
+        section="mma.sync",
+    )
 for _kind, _shape, _elements in (
-    ("mxf8f6f4", "m16n8k32", _NARROW_TYPES), ("mxf4", "m16n8k64", ("e2m1",)),
+    ("mxf8f6f4", "m16n8k32", _NARROW_TYPES),
+    ("mxf4", "m16n8k64", ("e2m1",)),
     ("mxf4nvf4", "m16n8k64", ("e2m1",)),
-):  # fmt: skip
+):
     for _suffix in _suffixes(("f32",), _elements):
         operation(
-            f"mma.sync.aligned.{_shape}.row.col.kind::{_kind}.block_scale", (_suffix,), 8,
-            _emit_scaled, effect=Effect.SYNCS, modifiers=(*_UNKNOWN, *_CHUNKS, "ue8m0", "ue4m3"),
+            f"mma.sync.aligned.{_shape}.row.col.kind::{_kind}.block_scale",
+            (_suffix,),
+            8,
+            _emit_scaled,
+            effect=Effect.SYNCS,
+            modifiers=(*_UNKNOWN, *_CHUNKS, "ue8m0", "ue4m3"),
             section="mma.sync",
-        )  # fmt: skip
+        )

@@ -64,8 +64,10 @@ def _members(
                 f"{site.facts.name} of {site.total} bytes at global address {first:#x}, where no "
                 "multicast object has mapped memory of each of its devices",
                 fibre.where(int(group[0][0]), site.instruction),
-                address=first, nbytes=site.total, space="global",
-            )  # fmt: skip
+                address=first,
+                nbytes=site.total,
+                space="global",
+            )
         results.append((group, [addresses_of_group.moved(member - first) for member in members]))
     return results
 
@@ -86,9 +88,14 @@ def _open_to_team(fibre: Fibre) -> Iterator[None]:
 
 
 def load_reduced(
-    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
+    fibre: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    name: str,
+    ptx_type: str,
     wide: bool,
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     """`multimem.ld_reduce`: combine the elements of all devices. `wide`: sum halves in f32."""
     results: list[Value] = []
     with _open_to_team(fibre):
@@ -133,9 +140,15 @@ def _wide_sum(*values: NDArray[Any], kind: Format) -> NDArray[Any]:
 
 
 def write_all(
-    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
-    values: tuple[Value, ...], late: bool,
-) -> None:  # fmt: skip
+    fibre: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    name: str,
+    ptx_type: str,
+    values: tuple[Value, ...],
+    late: bool,
+) -> None:
     """`multimem.st`, or `multimem.red` with the name of an operation, for each device.
 
     `late`: whether the launch is ordered, in which others may see writes later.
@@ -149,9 +162,17 @@ def write_all(
                     note_write(part, member, offset, site, strong=site.facts.is_strong)
                 if name:
                     atomic(
-                        part, member, offset, site, name, ptx_type, own_values, own_values[0],
-                        False, keeps_subnormals=True,
-                    )  # fmt: skip
+                        part,
+                        member,
+                        offset,
+                        site,
+                        name,
+                        ptx_type,
+                        own_values,
+                        own_values[0],
+                        False,
+                        keeps_subnormals=True,
+                    )
                 else:
                     store(part, member, offset, site, *own_values)
 
@@ -219,14 +240,31 @@ _TYPES = {name: TYPES[name] for name in ("add", "min", "max", "and", "or", "xor"
 _ALL_TYPES = sorted({ptx_type for types in _TYPES.values() for ptx_type in types})
 _COMMON = ("weak", "relaxed", "cta", "cluster", "gpu", "sys", "global", "v2", "v4", "v8")
 operation(
-    "multimem.ld_reduce", _ALL_TYPES, 2, _emit_load, effect=Effect.MEMORY, section="multimem",
+    "multimem.ld_reduce",
+    _ALL_TYPES,
+    2,
+    _emit_load,
+    effect=Effect.MEMORY,
+    section="multimem",
     modifiers=("acquire", "acc::f32", *_COMMON, *_TYPES),
-)  # fmt: skip
+)
 operation(
-    "multimem.st", _ALL_TYPES, 2, _emit_write, effect=Effect.MEMORY, section="multimem", writes=0,
+    "multimem.st",
+    _ALL_TYPES,
+    2,
+    _emit_write,
+    effect=Effect.MEMORY,
+    section="multimem",
+    writes=0,
     modifiers=("release", *_COMMON),
-)  # fmt: skip
+)
 operation(
-    "multimem.red", _ALL_TYPES, 2, _emit_write, effect=Effect.MEMORY, section="multimem", writes=0,
+    "multimem.red",
+    _ALL_TYPES,
+    2,
+    _emit_write,
+    effect=Effect.MEMORY,
+    section="multimem",
+    writes=0,
     modifiers=("release", *_COMMON, *_TYPES),
-)  # fmt: skip
+)

@@ -27,9 +27,15 @@ def _form(e: Emitter, i: Instruction, *, writes: bool, reduction: str = "") -> S
     kind = kind_of(type_suffix(i))
     count = i.facts.vector
     form = SurfaceForm(
-        i, geometries[0], modes[0] if modes else "trap", i.modifiers[0] == "p",
-        np.dtype(NUMPY[kind]), count, writes, reduction,
-    )  # fmt: skip
+        i,
+        geometries[0],
+        modes[0] if modes else "trap",
+        i.modifiers[0] == "p",
+        np.dtype(NUMPY[kind]),
+        count,
+        writes,
+        reduction,
+    )
     if form.nbytes > _MOST_BYTES:
         raise e.reject(f"it moves {form.nbytes} bytes; {_MOST_BYTES} are the most")
     return form
@@ -75,27 +81,56 @@ def _reduce(e: Emitter, i: Instruction) -> None:
 
 _GEOMETRIES = (*AXES, *_MODES)
 operation(
-    "suld.b", ("b8", "b16", "b32", "b64"), 2, _load, effect=Effect.MEMORY, section="suld",
+    "suld.b",
+    ("b8", "b16", "b32", "b64"),
+    2,
+    _load,
+    effect=Effect.MEMORY,
+    section="suld",
     modifiers=(*_GEOMETRIES, *_VECTORS, *_CACHES),
-)  # fmt: skip
+)
 operation(
-    "sust.b", ("b8", "b16", "b32", "b64"), 2, _store, effect=Effect.MEMORY, writes=0,
-    section="sust", modifiers=(*_GEOMETRIES, *_VECTORS, *_CACHES),
-)  # fmt: skip
-operation(
-    "sust.p", ("b32",), 2, _store, effect=Effect.MEMORY, writes=0, section="sust",
+    "sust.b",
+    ("b8", "b16", "b32", "b64"),
+    2,
+    _store,
+    effect=Effect.MEMORY,
+    writes=0,
+    section="sust",
     modifiers=(*_GEOMETRIES, *_VECTORS, *_CACHES),
-)  # fmt: skip
+)
+operation(
+    "sust.p",
+    ("b32",),
+    2,
+    _store,
+    effect=Effect.MEMORY,
+    writes=0,
+    section="sust",
+    modifiers=(*_GEOMETRIES, *_VECTORS, *_CACHES),
+)
 _REDUCED = {
     "add": ("u32", "s32", "u64"), "min": ("u32", "s32", "u64", "s64"),
     "max": ("u32", "s32", "u64", "s64"), "and": ("b32",), "or": ("b32",),
 }  # fmt: skip
 for _name, _types in _REDUCED.items():
     operation(
-        f"sured.b.{_name}", _types, 2, _reduce, effect=Effect.MEMORY, writes=0, section="sured",
+        f"sured.b.{_name}",
+        _types,
+        2,
+        _reduce,
+        effect=Effect.MEMORY,
+        writes=0,
+        section="sured",
         modifiers=("1d", "2d", "3d", *_MODES),
-    )  # fmt: skip
+    )
     operation(
-        f"sured.p.{_name}", ("b32",), 2, _reduce, effect=Effect.MEMORY, writes=0, section="sured",
+        f"sured.p.{_name}",
+        ("b32",),
+        2,
+        _reduce,
+        effect=Effect.MEMORY,
+        writes=0,
+        section="sured",
         modifiers=("1d", "2d", "3d", *_MODES),
-    )  # fmt: skip
+    )

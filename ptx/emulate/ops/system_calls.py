@@ -256,9 +256,8 @@ def _print(
                 line.append(render(piece, values))
             except OverflowError as error:
                 raise UnsupportedInstruction(
-                    fibre.blocks.launch.code.kernel, instruction.text, instruction.line,
-                    str(error),
-                ) from None  # fmt: skip
+                    fibre.blocks.launch.code.kernel, instruction.text, instruction.line, str(error)
+                ) from None
         out.write("".join(line))
     return len(columns)
 
@@ -300,9 +299,13 @@ _MOST_LINES = 1024
 
 
 def fail(
-    fibre: Fibre, message: Value, file: Value, line: Value, function: Value,
+    fibre: Fibre,
+    message: Value,
+    file: Value,
+    line: Value,
+    function: Value,
     instruction: Instruction,
-) -> None:  # fmt: skip
+) -> None:
     """Write what failed to standard error, a line for each thread.
 
     Raises:
@@ -337,8 +340,11 @@ def fail(
     raise AssertionFailed(
         f"assertion `{text}` failed in {caller} at {name}:{number}",
         fibre.where(0, instruction),
-        assertion=text, file=name, line=number, function=caller,
-    )  # fmt: skip
+        assertion=text,
+        file=name,
+        line=number,
+        function=caller,
+    )
 
 
 def _assert_fail(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]) -> None:

@@ -135,8 +135,8 @@ _ALLOCATION = ".cta_group::1.sync.aligned"
 
 
 def allocate(
-    fibre: Fibre, group: Group, columns: Value, addresses: Addresses, offset: int, site: Site,
-) -> bool:  # fmt: skip
+    fibre: Fibre, group: Group, columns: Value, addresses: Addresses, offset: int, site: Site
+) -> bool:
     """Write where the columns are, for each warp; False if one must wait for them.
 
     Raises:
@@ -179,9 +179,11 @@ def free(
     blocks, addresses, numbers = slots(fibre), each(fibre, address), each(fibre, columns)
     for position in _leaders(group).tolist():
         fibre.blocks.tensor_memory.free(
-            int(blocks[position]), int(addresses[position]), int(numbers[position]),
+            int(blocks[position]),
+            int(addresses[position]),
+            int(numbers[position]),
             fibre.where(position, instruction),
-        )  # fmt: skip
+        )
 
 
 def relinquish(fibre: Fibre, group: Group) -> None:
@@ -218,17 +220,33 @@ def _relinquish(e: Emitter, i: Instruction) -> None:
 
 
 operation(
-    f"tcgen05.alloc{_ALLOCATION}", ("b32",), 2, _allocate, effect=Effect.SYNCS,
-    modifiers=("shared::cta",), writes=0, section="tcgen05.alloc",
-)  # fmt: skip
+    f"tcgen05.alloc{_ALLOCATION}",
+    ("b32",),
+    2,
+    _allocate,
+    effect=Effect.SYNCS,
+    modifiers=("shared::cta",),
+    writes=0,
+    section="tcgen05.alloc",
+)
 operation(
-    f"tcgen05.dealloc{_ALLOCATION}", ("b32",), 2, _free, effect=Effect.SYNCS, writes=0,
+    f"tcgen05.dealloc{_ALLOCATION}",
+    ("b32",),
+    2,
+    _free,
+    effect=Effect.SYNCS,
+    writes=0,
     section="tcgen05.dealloc",
-)  # fmt: skip
+)
 operation(
-    f"tcgen05.relinquish_alloc_permit{_ALLOCATION}", ("",), 0, _relinquish, effect=Effect.SYNCS,
-    writes=0, section="tcgen05.relinquish_alloc_permit",
-)  # fmt: skip
+    f"tcgen05.relinquish_alloc_permit{_ALLOCATION}",
+    ("",),
+    0,
+    _relinquish,
+    effect=Effect.SYNCS,
+    writes=0,
+    section="tcgen05.relinquish_alloc_permit",
+)
 
 
 Numbers = NDArray[np.intp]
@@ -338,9 +356,14 @@ def load_cells(
 
 
 def store_cells(
-    fibre: Fibre, group: Group, address: Value, warp: Value, movement: Movement,
-    values: list[Value], late: bool,
-) -> None:  # fmt: skip
+    fibre: Fibre,
+    group: Group,
+    address: Value,
+    warp: Value,
+    movement: Movement,
+    values: list[Value],
+    late: bool,
+) -> None:
     """Write the registers of each thread; `late`: when the threads wait for it."""
     cells = _cells(fibre, group, address, warp, movement)
     rows = np.stack([fibre.spread(value).astype(np.uint32) for value in values], axis=1)
@@ -444,18 +467,34 @@ for _shape, _per_repeat in _PER_REPEAT.items():
         if _repeats * _per_repeat > _MOST:
             continue
         operation(
-            f"tcgen05.ld.sync.aligned.{_shape}.x{_repeats}", ("b32",), 3 if _halves else 2, _load,
-            effect=Effect.SYNCS, modifiers=("pack::16b",), section="tcgen05.ld",
-        )  # fmt: skip
+            f"tcgen05.ld.sync.aligned.{_shape}.x{_repeats}",
+            ("b32",),
+            3 if _halves else 2,
+            _load,
+            effect=Effect.SYNCS,
+            modifiers=("pack::16b",),
+            section="tcgen05.ld",
+        )
         operation(
-            f"tcgen05.st.sync.aligned.{_shape}.x{_repeats}", ("b32",), 3 if _halves else 2, _store,
-            effect=Effect.SYNCS, modifiers=("unpack::16b",), writes=0, section="tcgen05.st",
-        )  # fmt: skip
+            f"tcgen05.st.sync.aligned.{_shape}.x{_repeats}",
+            ("b32",),
+            3 if _halves else 2,
+            _store,
+            effect=Effect.SYNCS,
+            modifiers=("unpack::16b",),
+            writes=0,
+            section="tcgen05.st",
+        )
 for _name in ("wait::ld", "wait::st"):
     operation(
-        f"tcgen05.{_name}.sync.aligned", ("",), 0, _wait, effect=Effect.SYNCS, writes=0,
+        f"tcgen05.{_name}.sync.aligned",
+        ("",),
+        0,
+        _wait,
+        effect=Effect.SYNCS,
+        writes=0,
         section="tcgen05.wait",
-    )  # fmt: skip
+    )
 
 
 _FORMS: Final = {"128x256b": (128, 32), "128x128b": (128, 16), "32x128b.warpx4": (32, 16)}
@@ -528,9 +567,14 @@ def _emit(e: Emitter, i: Instruction) -> None:
 
 for _form in _FORMS:
     operation(
-        f"tcgen05.cp.cta_group::1.{_form}", ("",), 2, _emit, effect=Effect.MEMORY, writes=0,
+        f"tcgen05.cp.cta_group::1.{_form}",
+        ("",),
+        2,
+        _emit,
+        effect=Effect.MEMORY,
+        writes=0,
         section="tcgen05.cp",
-    )  # fmt: skip
+    )
 
 
 def commit(
@@ -590,12 +634,22 @@ def _commit(e: Emitter, i: Instruction) -> None:
 
 
 operation(
-    "tcgen05.commit.cta_group::1.mbarrier::arrive::one", ("b64",), (1, 2), _commit,
-    effect=Effect.MEMORY, modifiers=("shared::cluster", "multicast::cluster"), writes=0,
+    "tcgen05.commit.cta_group::1.mbarrier::arrive::one",
+    ("b64",),
+    (1, 2),
+    _commit,
+    effect=Effect.MEMORY,
+    modifiers=("shared::cluster", "multicast::cluster"),
+    writes=0,
     section="tcgen05.commit",
-)  # fmt: skip
+)
 for _name in ("before_thread_sync", "after_thread_sync"):
     operation(
-        f"tcgen05.fence::{_name}", ("",), 0, nothing, effect=Effect.MEMORY, writes=0,
+        f"tcgen05.fence::{_name}",
+        ("",),
+        0,
+        nothing,
+        effect=Effect.MEMORY,
+        writes=0,
         section="tcgen05.fence",
-    )  # fmt: skip
+    )

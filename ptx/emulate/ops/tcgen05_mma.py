@@ -51,13 +51,17 @@ from ptx.isa.model import Address, Immediate, Instruction, Operand, Vector
 
 _RESERVED: Final = 1 << 6 | 1 << 23 | 1 << 29
 _TARGETS: Final = {
-    "f16": {0: "f16", 1: "f32"}, "tf32": {1: "f32"}, "f8f6f4": {0: "f16", 1: "f32"},
+    "f16": {0: "f16", 1: "f32"},
+    "tf32": {1: "f32"},
+    "f8f6f4": {0: "f16", 1: "f32"},
     "i8": {2: "s32"},
-}  # fmt: skip
+}
 _FACTORS: Final = {
-    "f16": {0: "f16", 1: "bf16"}, "tf32": {2: "tf32"}, "f8f6f4": {0: "e4m3", 1: "e5m2"},
+    "f16": {0: "f16", 1: "bf16"},
+    "tf32": {2: "tf32"},
+    "f8f6f4": {0: "e4m3", 1: "e5m2"},
     "i8": {0: "u8", 1: "s8"},
-}  # fmt: skip
+}
 _PACKED: Final = ("mxf4", "mxf4nvf4")
 _SCALES: Final = {
     "mxf8f6f4": {("ue8m0", 1)},
@@ -298,8 +302,9 @@ def note_product(fibre: Fibre, product: TensorProduct, operands: ProductOperands
         else [(form.a, form.m, form.transposed[0], operands.left)]
     )
     for element, count, transposed, descriptor in (
-        *factors, (form.b, form.n, form.transposed[1], operands.right),
-    ):  # fmt: skip
+        *factors,
+        (form.b, form.n, form.transposed[1], operands.right),
+    ):
         matrix = SharedMatrix(element, count, transposed, product.site)
         pieces = matrix.pieces(np.array([descriptor], dtype=np.uint64), _FIRST)
         note_work(fibre, "work", _ONE, pieces, product.site)
@@ -313,9 +318,14 @@ def note_product(fibre: Fibre, product: TensorProduct, operands: ProductOperands
 
 
 def _with_factors(
-    fibre: Fibre, product: TensorProduct, form: ProductDescriptor, scaling: Scaling,
-    operands: ProductOperands, a: Matrices, b: Matrices,
-) -> tuple[Matrices, Matrices]:  # fmt: skip
+    fibre: Fibre,
+    product: TensorProduct,
+    form: ProductDescriptor,
+    scaling: Scaling,
+    operands: ProductOperands,
+    a: Matrices,
+    b: Matrices,
+) -> tuple[Matrices, Matrices]:
     """A and B with their factors."""
     per_chunk = a.shape[2] // scaling.chunks
     of_a, of_b = (
@@ -346,10 +356,11 @@ def _places(
     halves = form.m < LANES and not product.is_weight_stationary
     if first not in ((0, _HALF) if halves else (0,)):
         raise _fault(
-            fibre, product,
+            fibre,
+            product,
             f"{form.m} rows begin at lane {first} of tensor memory, not at"
             f" {'0 or 16' if halves else '0'}",
-        )  # fmt: skip
+        )
     if halves:
         row = row // _HALF * WARP + row % _HALF + first
     width = form.n if halves else form.n * form.m // LANES
@@ -358,9 +369,12 @@ def _places(
 
 
 def _left(
-    fibre: Fibre, product: TensorProduct, form: ProductDescriptor, operands: ProductOperands,
+    fibre: Fibre,
+    product: TensorProduct,
+    form: ProductDescriptor,
+    operands: ProductOperands,
     lanes: Numbers,
-) -> Matrices:  # fmt: skip
+) -> Matrices:
     """A: (1, m, k)"""
     if not product.left_is_in_tensor_memory:
         return _shared(fibre, product, form.a, form.m, form.transposed[0], operands.left)
@@ -370,9 +384,10 @@ def _left(
         raise _fault(fibre, product, "A and D begin at different lanes of tensor memory")
     if product.is_weight_stationary and form.m < LANES:
         raise _fault(
-            fibre, product,
+            fibre,
+            product,
             f"where {form.m} rows of A lie in tensor memory with .ws is not known to the emulator",
-        )  # fmt: skip
+        )
     column = (operands.left & 0xFFFF) + np.arange(_WORDS)
     words = fibre.blocks.tensor_memory.read(
         fibre, slots(fibre), lanes[None, :, None], column, product.instruction
@@ -401,9 +416,10 @@ def _factors(
     differ = (used_octets != used_octets[:, :, :1]).any(axis=(2, 3))
     if differ.any():
         raise _fault(
-            fibre, product,
+            fibre,
+            product,
             f"the factors of row {int(np.argmax(differ))} differ among the lanes of the four warps",
-        )  # fmt: skip
+        )
     return decoded_factors(used_octets[:, :, 0], scaling.factor)
 
 
@@ -438,9 +454,13 @@ _MOST_SCALE: Final = 15
 
 
 def multiply(
-    fibre: Fibre, late: bool, product: TensorProduct, operands: tuple[Value, ...],
-    masks: list[Value], factors: list[Value],
-) -> None:  # fmt: skip
+    fibre: Fibre,
+    late: bool,
+    product: TensorProduct,
+    operands: tuple[Value, ...],
+    masks: list[Value],
+    factors: list[Value],
+) -> None:
     """The product of each thread, one after the other; `late`: when somebody waits for it.
 
     `operands`: D, A, B, the instruction descriptor, and whether D is added.
@@ -450,9 +470,12 @@ def multiply(
         *(fibre.spread(factor_address).tolist() for factor_address in factors), strict=True
     )
     each_thread = zip(
-        one_by_one(fibre), *columns, _disabled(fibre, masks),
-        factor_addresses if factors else repeat((), fibre.n), strict=True,
-    )  # fmt: skip
+        one_by_one(fibre),
+        *columns,
+        _disabled(fibre, masks),
+        factor_addresses if factors else repeat((), fibre.n),
+        strict=True,
+    )
     works: list[Work] = []
     for thread, d, a, b, w, p, disabled, where in each_thread:
         thread_operands = ProductOperands(d, a, b, w, p, disabled, where)
@@ -535,17 +558,34 @@ _COLLECTOR_OF_B = tuple(f"collector::b{k}::{use}" for k in range(4) for use in _
 
 for _kind in ("f16", "tf32", "f8f6f4", "i8"):
     operation(
-        f"tcgen05.mma.cta_group::1.kind::{_kind}", ("",), (5, 6, 7), _emit, effect=Effect.MEMORY,
-        modifiers=_COLLECTOR, writes=0, section="tcgen05.mma",
-    )  # fmt: skip
+        f"tcgen05.mma.cta_group::1.kind::{_kind}",
+        ("",),
+        (5, 6, 7),
+        _emit,
+        effect=Effect.MEMORY,
+        modifiers=_COLLECTOR,
+        writes=0,
+        section="tcgen05.mma",
+    )
 for _kind in ("f16", "tf32", "f8f6f4", "i8"):
     operation(
-        f"tcgen05.mma.ws.cta_group::1.kind::{_kind}", ("",), 5, _emit, effect=Effect.MEMORY,
-        modifiers=_COLLECTOR_OF_B, writes=0, section="tcgen05.mma.ws",
-    )  # fmt: skip
+        f"tcgen05.mma.ws.cta_group::1.kind::{_kind}",
+        ("",),
+        5,
+        _emit,
+        effect=Effect.MEMORY,
+        modifiers=_COLLECTOR_OF_B,
+        writes=0,
+        section="tcgen05.mma.ws",
+    )
 for _kind in ("mxf8f6f4", "mxf4", "mxf4nvf4"):
     operation(
-        f"tcgen05.mma.cta_group::1.kind::{_kind}.block_scale", ("",), 7, _emit,
-        effect=Effect.MEMORY, modifiers=(*_COLLECTOR, *_CHUNKS, "block16", "block32"), writes=0,
+        f"tcgen05.mma.cta_group::1.kind::{_kind}.block_scale",
+        ("",),
+        7,
+        _emit,
+        effect=Effect.MEMORY,
+        modifiers=(*_COLLECTOR, *_CHUNKS, "block16", "block32"),
+        writes=0,
         section="tcgen05.mma",
-    )  # fmt: skip
+    )

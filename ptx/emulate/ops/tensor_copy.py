@@ -119,18 +119,35 @@ def _fence(e: Emitter, i: Instruction) -> None:
 
 for _name in FIELDS:
     operation(
-        f"tensormap.replace.tile.{_name}", ("b32", "b64"), (2, 3), _replace, effect=Effect.MEMORY,
-        writes=0, modifiers=("global", "shared::cta", "b1024"), section="tensormap.replace",
-    )  # fmt: skip
+        f"tensormap.replace.tile.{_name}",
+        ("b32", "b64"),
+        (2, 3),
+        _replace,
+        effect=Effect.MEMORY,
+        writes=0,
+        modifiers=("global", "shared::cta", "b1024"),
+        section="tensormap.replace",
+    )
 operation(
-    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release", ("",), 3, _copy_map,
-    effect=Effect.MEMORY, writes=0, modifiers=("sync", "aligned", *_SCOPES),
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release",
+    ("",),
+    3,
+    _copy_map,
+    effect=Effect.MEMORY,
+    writes=0,
+    modifiers=("sync", "aligned", *_SCOPES),
     section="tensormap.cp_fenceproxy",
-)  # fmt: skip
+)
 operation(
-    "fence.proxy.tensormap::generic", ("",), (0, 2), _fence, effect=Effect.MEMORY, writes=0,
-    modifiers=("acquire", "release", *_SCOPES), section="fence",
-)  # fmt: skip
+    "fence.proxy.tensormap::generic",
+    ("",),
+    (0, 2),
+    _fence,
+    effect=Effect.MEMORY,
+    writes=0,
+    modifiers=("acquire", "release", *_SCOPES),
+    section="fence",
+)
 for _words in ("tensormap", "param.tensormap", "const.tensormap"):
     operation(f"prefetch.{_words}", ("",), 1, nothing, writes=0, section="prefetch")
 
@@ -142,9 +159,14 @@ _UNITS = {1: ("u8", 1), 2: ("u16", 1), 4: ("u32", 1), 8: ("u64", 1), 16: ("u64",
 
 
 def load_tensor(
-    fibre: Fibre, late: bool, tensor: Tensor, target: Pointer, targets: Sites, barrier: Pointer,
+    fibre: Fibre,
+    late: bool,
+    tensor: Tensor,
+    target: Pointer,
+    targets: Sites,
+    barrier: Pointer,
     ranks: Value | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """To shared memory; `late`: when a thread waits for the phase that counts the bytes."""
     for tensor_load in tensor_loads(fibre, tensor, target, targets, barrier, ranks):
         tensor_load.note()
@@ -257,9 +279,8 @@ def _load(e: Emitter, i: Instruction) -> None:
 
 
 def _write(
-    e: Emitter, i: Instruction, sites: Callable[..., str], function: Callable[..., None],
-    *more: str,
-) -> None:  # fmt: skip
+    e: Emitter, i: Instruction, sites: Callable[..., str], function: Callable[..., None], *more: str
+) -> None:
     """A store or a reduction, which differ in the accesses and in the function."""
     tensor, source, *remaining = i.operands
     if "bulk_group" not in i.modifiers or len(remaining) != (_HINT in i.modifiers):
@@ -287,10 +308,15 @@ for _words in DIMENSIONS:
                    "bulk_group", SIGNAL, _MULTICAST, _HINT),
     )  # fmt: skip
     operation(
-        f"cp.async.bulk.prefetch.tensor.{_words}.L2.global", ("",), (1, 2, 3), _prefetch,
-        effect=Effect.MEMORY, writes=0, modifiers=("tile", "im2col", _HINT),
+        f"cp.async.bulk.prefetch.tensor.{_words}.L2.global",
+        ("",),
+        (1, 2, 3),
+        _prefetch,
+        effect=Effect.MEMORY,
+        writes=0,
+        modifiers=("tile", "im2col", _HINT),
         section="cp.async.bulk.prefetch.tensor",
-    )  # fmt: skip
+    )
 
 
 _ORDERED: Final = ("u32", "s32", "u64", "s64", "f16", "bf16")
@@ -322,9 +348,17 @@ class TensorReduction(TensorWrite):
         part, addresses = pieces.access(pieces.outside, chosen)
         element = pieces.layout.type
         atomic(
-            part, addresses, 0, self.target, self._name, element.sums_as, (values,), values, False,
+            part,
+            addresses,
+            0,
+            self.target,
+            self._name,
+            element.sums_as,
+            (values,),
+            values,
+            False,
             keeps_subnormals=not element.flushes,
-        )  # fmt: skip
+        )
 
 
 def tensor_reductions(
@@ -386,7 +420,12 @@ def _reduce(e: Emitter, i: Instruction) -> None:
 for _words in DIMENSIONS:
     for _name in _TYPES:
         operation(
-            f"cp.reduce.async.bulk.tensor.{_words}.global.shared::cta.{_name}", ("",), (2, 3),
-            _reduce, effect=Effect.MEMORY, writes=0, section="cp.reduce.async.bulk.tensor",
+            f"cp.reduce.async.bulk.tensor.{_words}.global.shared::cta.{_name}",
+            ("",),
+            (2, 3),
+            _reduce,
+            effect=Effect.MEMORY,
+            writes=0,
+            section="cp.reduce.async.bulk.tensor",
             modifiers=("tile", "im2col_no_offs", "bulk_group", _HINT),
-        )  # fmt: skip
+        )

@@ -44,9 +44,7 @@ COMPARISONS: dict[str, Operate] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
 }  # fmt: skip
-_SECOND: dict[str, Operate] = {
-    "add": np.add, "min": np.minimum, "max": np.maximum,
-}  # fmt: skip
+_SECOND: dict[str, Operate] = {"add": np.add, "min": np.minimum, "max": np.maximum}
 ARITHMETIC: dict[str, Operate] = {
     "vadd": np.add,
     "vsub": np.subtract,
@@ -187,9 +185,17 @@ def _emit(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
     a, a_part = _part_operand(e, i.operands[1])
     b, b_part = _part_operand(e, i.operands[2])
     scalar_video = ScalarVideo(
-        first, _KINDS.get(i.opcode, ""), a_part, b_part, kinds[1] == "s", kinds[2] == "s",
-        kinds[0] == "s", "sat" in i.modifiers, second, into,
-    )  # fmt: skip
+        first,
+        _KINDS.get(i.opcode, ""),
+        a_part,
+        b_part,
+        kinds[1] == "s",
+        kinds[2] == "s",
+        kinds[0] == "s",
+        "sat" in i.modifiers,
+        second,
+        into,
+    )
     c = e.value(i.operands[3], "u32") if len(i.operands) == 4 else e.constant(0, "u32")
     name = e.scope.bind(scalar_video, "video")
     e.assign(target, "u32", f"{name}({e.value(a, 'u32')}, {e.value(b, 'u32')}, {c})")
@@ -282,9 +288,17 @@ def _multiply_add(e: Emitter, i: Instruction) -> None:
     _, a_kind, b_kind = type_suffix(i).split(".")
     signed = "s" in (a_kind[0], b_kind[0]) or minus or c_minus  # PTX ISA, "vmad"
     multiply_add = MultiplyAdd(
-        a_part, b_part, a_kind[0] == "s", b_kind[0] == "s", signed, minus,
-        c_minus, plus_one, sum(_SCALES.get(word, 0) for word in i.modifiers), "sat" in i.modifiers,
-    )  # fmt: skip
+        a_part,
+        b_part,
+        a_kind[0] == "s",
+        b_kind[0] == "s",
+        signed,
+        minus,
+        c_minus,
+        plus_one,
+        sum(_SCALES.get(word, 0) for word in i.modifiers),
+        "sat" in i.modifiers,
+    )
     values = ", ".join(e.value(source, "u32") for source in (a, b, c))
     e.assign(i.operands[0], "u32", f"{e.scope.bind(multiply_add, 'video')}({values})")
 
@@ -297,13 +311,19 @@ for _name in ARITHMETIC:
     )
 for _name in ("vshl", "vshr"):
     _operation(
-        _name, [f"{d}.{a}.u32" for d in _SIGNS for a in _SIGNS], (3, 4), _shift(_name),
+        _name,
+        [f"{d}.{a}.u32" for d in _SIGNS for a in _SIGNS],
+        (3, 4),
+        _shift(_name),
         modifiers=["sat", "clamp", "wrap", *_SECOND],
-    )  # fmt: skip
+    )
 _operation(
-    "vset", [f"{a}.{b}" for a in _SIGNS for b in _SIGNS], (3, 4), _emitted(_emit, None),
+    "vset",
+    [f"{a}.{b}" for a in _SIGNS for b in _SIGNS],
+    (3, 4),
+    _emitted(_emit, None),
     modifiers=[*COMPARISONS, *_SECOND],
-)  # fmt: skip
+)
 _operation("vmad", _TRIPLES, 4, _multiply_add, modifiers=["sat", "po", *_SCALES])
 
 
@@ -407,11 +427,17 @@ def _emit_simd(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
     if "sat" in i.modifiers and "add" in i.modifiers:
         raise e.reject("it saturates or accumulates, not both")
     simd_video = SimdVideo(
-        first, 32 // count, _selection(e, a_selector, count, 0),
-        _selection(e, b_selector, count, count), _written(e, mask, count),
-        kinds[1] == "s", kinds[2] == "s", kinds[0] == "s",
-        "sat" in i.modifiers, "add" in i.modifiers,
-    )  # fmt: skip
+        first,
+        32 // count,
+        _selection(e, a_selector, count, 0),
+        _selection(e, b_selector, count, count),
+        _written(e, mask, count),
+        kinds[1] == "s",
+        kinds[2] == "s",
+        kinds[0] == "s",
+        "sat" in i.modifiers,
+        "add" in i.modifiers,
+    )
     values = ", ".join(e.value(operand, "u32") for operand in (a, b, i.operands[3]))
     e.assign(target, "u32", f"{e.scope.bind(simd_video, 'video')}({values})")
 
@@ -421,6 +447,9 @@ for _count in (2, 4):
         _emit_one = _emitted(_emit_simd, _function)
         _simd_operation(f"{_name}{_count}", _TRIPLES, 4, _emit_one, modifiers=["sat", "add"])
     _simd_operation(
-        f"vset{_count}", [f"{a}.{b}" for a in _SIGNS for b in _SIGNS], 4,
-        _emitted(_emit_simd, None), modifiers=[*COMPARISONS, "add"],
-    )  # fmt: skip
+        f"vset{_count}",
+        [f"{a}.{b}" for a in _SIGNS for b in _SIGNS],
+        4,
+        _emitted(_emit_simd, None),
+        modifiers=[*COMPARISONS, "add"],
+    )

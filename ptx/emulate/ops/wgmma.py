@@ -74,9 +74,17 @@ class GroupProduct(NamedTuple):
 
 
 def multiply_group(
-    fibre: Fibre, group: Group, product: GroupProduct, late: bool, left: list[Value], right: Value,
-    addend: list[Value], scale: Value, warp: Value, *metadata: Value,
-) -> list[Value]:  # fmt: skip
+    fibre: Fibre,
+    group: Group,
+    product: GroupProduct,
+    late: bool,
+    left: list[Value],
+    right: Value,
+    addend: list[Value],
+    scale: Value,
+    warp: Value,
+    *metadata: Value,
+) -> list[Value]:
     """The registers of D for each thread.
 
     `late`: at the wait for the product, its factors in memory must be unchanged. It is done at once
@@ -147,9 +155,13 @@ class _Unchanged:
     """A factor in shared memory as it is when the product begins."""
 
     def __init__(
-        self, fibre: Fibre, matrix: SharedMatrix, descriptors: NDArray[np.uint64],
-        first: NDArray[np.int64], instruction: Instruction,
-    ) -> None:  # fmt: skip
+        self,
+        fibre: Fibre,
+        matrix: SharedMatrix,
+        descriptors: NDArray[np.uint64],
+        first: NDArray[np.int64],
+        instruction: Instruction,
+    ) -> None:
         self._matrix = matrix
         self._descriptors = descriptors
         self._first = first
@@ -221,11 +233,15 @@ def _emit(e: Emitter, i: Instruction) -> None:
         sparsity = Sparsity(shape.k, WIDTHS[a], selector)
         held_shape = shape._replace(k=shape.k // 2)
     product = GroupProduct(
-        i, (d, a, b, d), tuple(word for word in i.modifiers if word in ("satfinite", "and")),
-        int(np.prod(signs)), fragment(shape, d, "c"),
+        i,
+        (d, a, b, d),
+        tuple(word for word in i.modifiers if word in ("satfinite", "and")),
+        int(np.prod(signs)),
+        fragment(shape, d, "c"),
         fragment(held_shape, a, "a") if in_registers else _shared(e, i, a, _ROWS, layouts[:1], 32),
-        _shared(e, i, b, shape.n, layouts[-1:], 64 if is_sparse else 32), sparsity,
-    )  # fmt: skip
+        _shared(e, i, b, shape.n, layouts[-1:], 64 if is_sparse else 32),
+        sparsity,
+    )
     _emit_product(e, i, product)
 
 
@@ -248,9 +264,11 @@ def _emit_product(e: Emitter, i: Instruction, product: GroupProduct) -> None:
     names = [
         e.temporary(e.value(operand, kind))
         for operand, kind in (
-            (second, "u64"), (remaining[-1], "pred"), (SpecialRegister("%warpid"), "u32"),
+            (second, "u64"),
+            (remaining[-1], "pred"),
+            (SpecialRegister("%warpid"), "u32"),
         )
-    ]  # fmt: skip
+    ]
     metadata = [e.temporary(e.value(remaining[0], "b32"))] if product.sparsity is not None else []
     exchanged |= {f"metadata{k}": name for k, name in enumerate(metadata)}
     values = {**exchanged, **{f"c{k}": name for k, name in enumerate(addend)}}
@@ -283,19 +301,35 @@ _FORMS = (
 for _k, _all, _types, _counts, _modifiers in _FORMS:
     for _n in _all:
         operation(
-            f"wgmma.mma_async.sync.aligned.m64n{_n}k{_k}", _types, _counts, _emit,
-            effect=Effect.SYNCS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
-        )  # fmt: skip
+            f"wgmma.mma_async.sync.aligned.m64n{_n}k{_k}",
+            _types,
+            _counts,
+            _emit,
+            effect=Effect.SYNCS,
+            modifiers=_modifiers,
+            updates=True,
+            section="wgmma.mma_async",
+        )
         if "b1" not in _modifiers:
             operation(
-                f"wgmma.mma_async.sp.sync.aligned.m64n{_n}k{2 * _k}", _types,
-                tuple(count + 2 for count in _counts), _emit, effect=Effect.SYNCS,
-                modifiers=_modifiers, updates=True, section="wgmma.mma_async.sp",
-            )  # fmt: skip
+                f"wgmma.mma_async.sp.sync.aligned.m64n{_n}k{2 * _k}",
+                _types,
+                tuple(count + 2 for count in _counts),
+                _emit,
+                effect=Effect.SYNCS,
+                modifiers=_modifiers,
+                updates=True,
+                section="wgmma.mma_async.sp",
+            )
 operation(
-    "wgmma.fence.sync.aligned", ("",), 0, nothing, effect=Effect.MEMORY, writes=0,
+    "wgmma.fence.sync.aligned",
+    ("",),
+    0,
+    nothing,
+    effect=Effect.MEMORY,
+    writes=0,
     section="wgmma.fence",
-)  # fmt: skip
+)
 
 
 def _commit(e: Emitter, i: Instruction) -> None:
@@ -311,6 +345,11 @@ def _wait(e: Emitter, i: Instruction) -> None:
 
 for _name, _arity, _emit_group in (("commit_group", 0, _commit), ("wait_group", 1, _wait)):
     operation(
-        f"wgmma.{_name}.sync.aligned", ("",), _arity, _emit_group, effect=Effect.MEMORY, writes=0,
+        f"wgmma.{_name}.sync.aligned",
+        ("",),
+        _arity,
+        _emit_group,
+        effect=Effect.MEMORY,
+        writes=0,
         section=f"wgmma.{_name}",
-    )  # fmt: skip
+    )

@@ -106,8 +106,10 @@ def _starts(
             f" elements of {move.width} bits; rows (columns) must start at multiples of"
             f" {move.align} bytes",
             fibre.where(position, move.site.instruction),
-            address=address, nbytes=move.align, space=move.site.space,
-        )  # fmt: skip
+            address=address,
+            nbytes=move.align,
+            space=move.site.space,
+        )
     lane = np.broadcast_to(np.asarray(fibre.place("laneid"), dtype=np.intp), (fibre.n,))
     addresses: NDArray[np.int64] = move.line.T.take(lane, axis=1) * (pitch >> 3)
     addresses += move.along.T.take(lane, axis=1)
@@ -199,10 +201,14 @@ def _move_records(role: str, order: str, shape: str, elements: tuple[str, ...]) 
     packed = elements[0] in ("s4", "u4", "b1")
     operation(
         f"wmma.{'store' if role == 'd' else 'load'}.{role}.sync.aligned.{order}.{shape}",
-        ("",) if packed else elements, (2, 3), move, effect=Effect.SYNCS, writes=writes,
+        ("",) if packed else elements,
+        (2, 3),
+        move,
+        effect=Effect.SYNCS,
+        writes=writes,
         modifiers=(*_SPACES, *elements) if packed else _SPACES,
         section="wmma.store" if role == "d" else "wmma.load",
-    )  # fmt: skip
+    )
 
 
 for _shape, (_factors, _results) in _ELEMENTS.items():
@@ -238,8 +244,10 @@ def _multiply(e: Emitter, i: Instruction) -> None:
 
 _LARGE = (
     *(f"{d}.{c}" for d in ("f16", "f32") for c in ("f16", "f32")),
-    "f32.bf16.bf16.f32", "s32.s8.s8.s32", "s32.u8.u8.s32",
-)  # fmt: skip
+    "f32.bf16.bf16.f32",
+    "s32.s8.s8.s32",
+    "s32.u8.u8.s32",
+)
 _FORMS = {
     "m16n16k16": _LARGE,
     "m8n32k16": _LARGE,
@@ -254,9 +262,14 @@ _FORMS = {
 
 def _operate(prefix: str, orders: str, shape: str, forms: str, options: tuple[str, ...]) -> None:
     operation(
-        f"wmma.mma.{prefix}sync.aligned.{orders}.{shape}", (forms,), 4, _multiply,
-        effect=Effect.SYNCS, modifiers=options, section="wmma.mma",
-    )  # fmt: skip
+        f"wmma.mma.{prefix}sync.aligned.{orders}.{shape}",
+        (forms,),
+        4,
+        _multiply,
+        effect=Effect.SYNCS,
+        modifiers=options,
+        section="wmma.mma",
+    )
 
 
 for _shape, _all in _FORMS.items():
