@@ -242,9 +242,13 @@ class OrderedLaunch(Launch):
         threads = self.block[0] * self.block[1] * self.block[2]
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
         chunks = chunks_of(
-            blocks, threads, self.cluster.blocks, self._chunk_blocks(threads, blocks),
-            self.code.may_be_late.stores, self.decisions,
-        )  # fmt: skip
+            blocks,
+            threads,
+            self.cluster.blocks,
+            self._chunk_blocks(threads, blocks),
+            self.code.may_be_late.stores,
+            self.decisions,
+        )
         with ExitStack() as after:
             after.enter_context(self.ended())
             after.callback(self.output.flush)

@@ -431,10 +431,13 @@ def _check_warps(entries: list[BarrierWait], *, sync: bool) -> None:
     """
     chosen = [e for e in entries if _is_aligned(e) and (sync or e.flag is not None)]
     _check(
-        chosen, "warp_slot", WARP, "threads of one warp wait at different barriers, PTX lines {}:"
+        chosen,
+        "warp_slot",
+        WARP,
+        "threads of one warp wait at different barriers, PTX lines {}:"
         " an aligned barrier is for all of a warp's threads, and a GPU may hang (PTX ISA,"
         ' "barrier"; Limits.divergent_barriers lets them pass)',
-    )  # fmt: skip
+    )
 
 
 def _check_blocks(entries: list[BarrierWait]) -> None:
@@ -444,10 +447,12 @@ def _check_blocks(entries: list[BarrierWait]) -> None:
         SynchronisationFault: there are such threads.
     """
     _check(
-        [entry for entry in entries if _is_aligned(entry)], "slot", 1,
+        [entry for entry in entries if _is_aligned(entry)],
+        "slot",
+        1,
         "threads of one block wait at different barriers, PTX lines {}: __syncthreads is for all of"
         " a block's threads (Limits.strict_barriers asks for this)",
-    )  # fmt: skip
+    )
 
 
 def _check_skipped(

@@ -72,8 +72,10 @@ class Amounts:
             raise Misaligned(
                 f"a bulk copy of {self.nbytes[position]} bytes, which is no multiple of {unit}",
                 fibre.where(position, instruction),
-                address=0, nbytes=int(self.nbytes[position]), space="shared",
-            )  # fmt: skip
+                address=0,
+                nbytes=int(self.nbytes[position]),
+                space="shared",
+            )
         too_large = self.nbytes.view(np.uint64) > np.uint64(_MOST_BYTES)
         if too_large.any():
             position = int(np.argmax(too_large))
@@ -81,8 +83,10 @@ class Amounts:
             raise OutOfBounds(
                 f"a bulk copy of {count} bytes, more than shared memory has",
                 fibre.where(position, instruction),
-                address=0, nbytes=count, space="shared",
-            )  # fmt: skip
+                address=0,
+                nbytes=count,
+                space="shared",
+            )
         pieces = self.nbytes // unit
         self.thread: Index = np.repeat(np.arange(fibre.n, dtype=np.intp), pieces)
         first = np.cumsum(pieces) - pieces

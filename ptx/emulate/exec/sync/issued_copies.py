@@ -21,9 +21,14 @@ from ptx.emulate.threads.tensor_memory import COLUMNS, HALF, LANES
 
 
 def note_copy(
-    fibre: Fibre, target: Addresses, target_offset: int, source: Addresses, source_offset: int,
-    target_site: Site, source_site: Site,
-) -> None:  # fmt: skip
+    fibre: Fibre,
+    target: Addresses,
+    target_offset: int,
+    source: Addresses,
+    source_offset: int,
+    target_site: Site,
+    source_site: Site,
+) -> None:
     """`cp.async` of all its bytes."""
     for observer in fibre.blocks.order_observers:
         observer.begin_copy(fibre, source, source_offset, source_site)
@@ -31,9 +36,16 @@ def note_copy(
 
 
 def note_part(
-    fibre: Fibre, target: Addresses, target_offset: int, source: Addresses, source_offset: int,
-    target_site: Site, source_site: Site, byte: Site, nbytes: Value,
-) -> None:  # fmt: skip
+    fibre: Fibre,
+    target: Addresses,
+    target_offset: int,
+    source: Addresses,
+    source_offset: int,
+    target_site: Site,
+    source_site: Site,
+    byte: Site,
+    nbytes: Value,
+) -> None:
     """`cp.async` of the first `nbytes` of each thread; the target is filled up with zeros."""
     observers = fibre.blocks.order_observers
     if not observers:

@@ -131,9 +131,12 @@ class Mbarriers:
         if wrong.any():
             position = int(np.argmax(wrong))
             raise self._fault(
-                fibre, position, site, indices,
+                fibre,
+                position,
+                site,
+                indices,
                 f"is to expect {counts[position]} arrivals, not 1 to {MOST_ARRIVALS}",
-            )  # fmt: skip
+            )
         self._note(fibre, indices, site)
         self._put(indices, _fresh(counts))
 
@@ -144,10 +147,20 @@ class Mbarriers:
         self.version += 1
 
     def arrive(
-        self, fibre: Fibre, addresses: Addresses, offset: int, site: Site, count: Value,
-        tx: Value | None = None, *, drops: bool = False, completes: bool = True,
-        releases: bool = True, scope: str = "", is_noted: bool = False,
-    ) -> Value:  # fmt: skip
+        self,
+        fibre: Fibre,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
+        count: Value,
+        tx: Value | None = None,
+        *,
+        drops: bool = False,
+        completes: bool = True,
+        releases: bool = True,
+        scope: str = "",
+        is_noted: bool = False,
+    ) -> Value:
         """`mbarrier.arrive`, each thread with its count, in their order; the state before, u64.
 
         `tx` is expected before that; `drops`: later phases expect so many fewer arrivals;
@@ -181,9 +194,15 @@ class Mbarriers:
         return states.view(np.uint64)
 
     def _arrive_in_turn(
-        self, fibre: Fibre, indices: Index, site: Site, counts: Words, tx: Words | None,
-        drops: bool, completes: bool,
-    ) -> Value:  # fmt: skip
+        self,
+        fibre: Fibre,
+        indices: Index,
+        site: Site,
+        counts: Words,
+        tx: Words | None,
+        drops: bool,
+        completes: bool,
+    ) -> Value:
         """Thread by thread, as their arrivals may complete phases on the way."""
         states = np.empty(len(indices), dtype=np.int64)
         first = np.zeros(1, dtype=np.intp)
@@ -195,10 +214,13 @@ class Mbarriers:
             objects = _Objects(self._words[index])
             if count > objects.pending[0]:
                 raise self._fault(
-                    fibre, position, site, indices,
+                    fibre,
+                    position,
+                    site,
+                    indices,
                     f"gets {count} arrivals, but waits for only {objects.pending[0]} more in this"
                     " phase",
-                )  # fmt: skip
+                )
             if count:
                 objects.pending -= count
                 objects.expected -= count * drops
@@ -281,9 +303,12 @@ class Mbarriers:
         wrong = ((_phase_of(words) - _phase_of(bits) & 3) > 1) | ~_is_state(bits)
         if wrong.any():
             raise self._fault(
-                fibre, int(np.argmax(wrong)), site, indices,
+                fibre,
+                int(np.argmax(wrong)),
+                site,
+                indices,
                 "is waited for with a state that is of neither its current nor its last phase",
-            )  # fmt: skip
+            )
         return Awaited(indices, _phase_of(bits), 3)
 
     def has_passed(self, awaited: Awaited) -> Bools:
@@ -379,9 +404,12 @@ class Mbarriers:
         if wrong.any():
             position = int(np.argmax(wrong[of]))
             raise self._fault(
-                fibre, position, site, indices,
+                fibre,
+                position,
+                site,
+                indices,
                 f"gets the tx-count {after[of[position]]}, beyond {MOST_BYTES}",
-            )  # fmt: skip
+            )
         objects.tx = after
         objects.complete()
         self._put(distinct, objects.words())

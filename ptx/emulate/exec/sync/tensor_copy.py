@@ -178,9 +178,12 @@ class Tensor:
     __slots__ = ("coordinates", "map", "offsets", "sites")
 
     def __init__(
-        self, tensor_map: Pointer, coordinates: tuple[Value, ...],
-        offsets: tuple[Value, ...] | None, sites: Sites,
-    ) -> None:  # fmt: skip
+        self,
+        tensor_map: Pointer,
+        coordinates: tuple[Value, ...],
+        offsets: tuple[Value, ...] | None,
+        sites: Sites,
+    ) -> None:
         self.map: Pointer = tensor_map
         self.coordinates: tuple[Value, ...] = coordinates
         self.offsets: tuple[Value, ...] | None = offsets
@@ -189,9 +192,11 @@ class Tensor:
     def part(self, count: int, positions: Index) -> Tensor:
         """Return the tensors that some of `count` threads name."""
         return Tensor(
-            self.map.part(count, positions), _chosen(self.coordinates, positions),
-            None if self.offsets is None else _chosen(self.offsets, positions), self.sites,
-        )  # fmt: skip
+            self.map.part(count, positions),
+            _chosen(self.coordinates, positions),
+            None if self.offsets is None else _chosen(self.offsets, positions),
+            self.sites,
+        )
 
 
 class TensorPieces:
@@ -286,8 +291,10 @@ class TensorPieces:
             raise Misaligned(
                 f"a box of a tensor at shared address {address:#x}, no multiple of {_ALIGNMENT}",
                 self.fibre.where(position, site.instruction),
-                address=address, nbytes=self.layout.nbytes, space="shared",
-            )  # fmt: skip
+                address=address,
+                nbytes=self.layout.nbytes,
+                space="shared",
+            )
         self.inside = swizzled(starts[self.thread] + self.inside, self.layout)
 
     @property
@@ -375,16 +382,20 @@ def _check_fit(fibre: Fibre, position: int, tensor: Tensor, layout: TensorLayout
     coordinate_count = len(tensor.coordinates)
     if layout.rank != coordinate_count:
         raise _fault(
-            fibre, position, tensor,
+            fibre,
+            position,
+            tensor,
             f"holds a tensor map of {layout.rank} dimensions, but the instruction is for "
             f"{coordinate_count}",
-        )  # fmt: skip
+        )
     if (layout.pixels is None) != (tensor.offsets is None):
         kinds = ("im2col", "tiles") if tensor.offsets is None else ("tiles", "im2col")
         raise _fault(
-            fibre, position, tensor,
+            fibre,
+            position,
+            tensor,
             f"holds a tensor map for {kinds[0]}, but the instruction is for {kinds[1]}",
-        )  # fmt: skip
+        )
 
 
 def _fault(fibre: Fibre, position: int, tensor: Tensor, reason: str) -> InvalidTensorMap:
@@ -524,9 +535,13 @@ class TensorStore(TensorWrite):
 
 
 def tensor_loads(
-    fibre: Fibre, tensor: Tensor, target: Pointer, targets: Sites, barrier: Pointer,
+    fibre: Fibre,
+    tensor: Tensor,
+    target: Pointer,
+    targets: Sites,
+    barrier: Pointer,
     ranks: Value | None = None,
-) -> Iterator[TensorLoad]:  # fmt: skip
+) -> Iterator[TensorLoad]:
     """The loads that an instruction issues; `ranks`: for the blocks of a cluster that it names.
 
     In each of them the box lies at the same place, and the object at the same place counts it.

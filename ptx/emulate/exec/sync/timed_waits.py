@@ -61,9 +61,18 @@ class TimedWaits:
         return GONE
 
     def wait(
-        self, fibre: Fibre, addresses: Addresses, offset: int, site: Site, phase_operand: Value,
-        parity: bool, limit: Value | None, block: int, *, acquires: bool = True,
-    ) -> Value | None:  # fmt: skip
+        self,
+        fibre: Fibre,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
+        phase_operand: Value,
+        parity: bool,
+        limit: Value | None,
+        block: int,
+        *,
+        acquires: bool = True,
+    ) -> Value | None:
         """`mbarrier.test_wait` and `.try_wait`: whether the phases are over.
 
         None where the fibre waits; then `block` is executed again. `limit` is in nanoseconds; 0 is

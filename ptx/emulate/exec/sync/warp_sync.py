@@ -53,9 +53,14 @@ class WarpSync:
         self.waiting: list[WarpWait] = []
 
     def arrive(
-        self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value],
+        self,
+        fibre: Fibre,
+        mask: Value,
+        block: int,
+        key: str,
+        values: dict[str, Value],
         warps: int = 1,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Return whether all lanes that `mask` names are here; otherwise the fibre waits.
 
         They are those of `warps` warps together, from a multiple of that number on. Lanes that
