@@ -137,9 +137,8 @@ def _wrong(
 
 
 def check_spans(
-    threads: Fibre, spans: tuple[Span, ...], every: NDArray[np.int64], site: Site,
-    space: str,
-) -> None:  # fmt: skip
+    threads: Fibre, spans: tuple[Span, ...], every: NDArray[np.int64], site: Site, space: str
+) -> None:
     """Raise if an access leaves the objects that its address was computed from.
 
     Raises:
@@ -160,9 +159,12 @@ def check_spans(
     hint = _overflow_hint(threads, address, site) if space == "global" else ""
     raise wrong(
         f"out-of-bounds {access} at {space} address {address % (1 << 64):#x}",
-        threads.where(position, site.instruction), address=address, nbytes=site.total, space=space,
+        threads.where(position, site.instruction),
+        address=address,
+        nbytes=site.total,
+        space=space,
         nearest=f"it is {side} {span.words}{hint}",
-    )  # fmt: skip
+    )
 
 
 def _overflow_hint(threads: Fibre, address: int, site: Site) -> str:
@@ -224,15 +226,22 @@ def _global_fault(
     if inside:
         return Misaligned(
             f"misaligned {access}, which is no multiple of {site.total}",
-            where, address=address, nbytes=site.total, space="global",
-        )  # fmt: skip
+            where,
+            address=address,
+            nbytes=site.total,
+            space="global",
+        )
     freed = memory.find_freed(address)
     nearest = memory.nearest(address)
     if freed is not None and not _is_overrun(memory, launch.param_bytes, address, nearest):
         return UseAfterFree(
-            f"{access} after it was freed", where, address=address, nbytes=site.total,
-            space="global", nearest=f"it belonged to the allocation of {freed}",
-        )  # fmt: skip
+            f"{access} after it was freed",
+            where,
+            address=address,
+            nbytes=site.total,
+            space="global",
+            nearest=f"it belonged to the allocation of {freed}",
+        )
     words = "no memory is allocated" if address else "this is a null pointer"
     hint = _overflow_hint(threads, address, site) if address else ""
     if nearest is not None and address:
@@ -245,9 +254,13 @@ def _global_fault(
             side = "the device has no access to" if is_whole else "across the end of"
         words = f"{side} the nearest allocation of {nearest}"
     return OutOfBounds(
-        f"out-of-bounds {access}", where, address=address, nbytes=site.total, space="global",
+        f"out-of-bounds {access}",
+        where,
+        address=address,
+        nbytes=site.total,
+        space="global",
         nearest=words + hint,
-    )  # fmt: skip
+    )
 
 
 def _is_overrun(
@@ -285,18 +298,27 @@ def memory_fault(
         return OutOfBounds(
             f"out-of-bounds {access} at {space} address {address:#x}; this {_OWNER[space]}"
             f" {limit} bytes of {space} memory",
-            where, address=address, nbytes=site.total, space=space,
+            where,
+            address=address,
+            nbytes=site.total,
+            space=space,
             nearest=hint,
-        )  # fmt: skip
+        )
     if site.writes and space == "param":
         return OutOfBounds(
             f"{access} at param address {address:#x}; a kernel's parameters are read-only",
-            where, address=address, nbytes=site.total, space=space,
-        )  # fmt: skip
+            where,
+            address=address,
+            nbytes=site.total,
+            space=space,
+        )
     return Misaligned(
         f"misaligned {access} at {space} address {address:#x}, no multiple of {site.total}",
-        where, address=address, nbytes=site.total, space=space,
-    )  # fmt: skip
+        where,
+        address=address,
+        nbytes=site.total,
+        space=space,
+    )
 
 
 _OVERFLOWS = (-(1 << 31), 1 << 31, 1 << 32)
