@@ -142,9 +142,15 @@ class MemoryFault(EmulationFault):
     """A wrong access: `address`, its size and space, and the allocation nearest to it in words."""
 
     def __init__(
-        self, message: str, where: Where, *, address: int, nbytes: int, space: str,
+        self,
+        message: str,
+        where: Where,
+        *,
+        address: int,
+        nbytes: int,
+        space: str,
         nearest: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.address = address
         self.nbytes = nbytes
         self.space = space

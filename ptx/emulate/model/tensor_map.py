@@ -224,10 +224,19 @@ class TensorLayout:
                 "which the emulator does not copy"
             )
         layout = TensorLayout(
-            address, element, tuple(extents[:rank]), tuple(strides[: rank - 1]),
-            () if mode else tuple(box[:rank]), tuple(steps[:rank]), swizzle, bool(fill),
-            _pixels(data, rank) if mode else None, promotion, atomicity, interleave,
-        )  # fmt: skip
+            address,
+            element,
+            tuple(extents[:rank]),
+            tuple(strides[: rank - 1]),
+            () if mode else tuple(box[:rank]),
+            tuple(steps[:rank]),
+            swizzle,
+            bool(fill),
+            _pixels(data, rank) if mode else None,
+            promotion,
+            atomicity,
+            interleave,
+        )
         _check(layout)
         return layout
 
@@ -235,11 +244,22 @@ class TensorLayout:
         """The 128 bytes."""
         pixels = self.pixels
         head = _HEAD.pack(
-            _MARK, self.rank - 1, self.element, self.interleave, self.swizzle, self.address,
-            *_filled(self.extents, 5), _TILE if pixels is None else _IM2COL, self.fills_nan,
-            self.atomicity, self.promotion, *_filled(self.strides, 4), *_filled(self.box, 5),
-            *_filled(self.steps, 5), 0,
-        )  # fmt: skip
+            _MARK,
+            self.rank - 1,
+            self.element,
+            self.interleave,
+            self.swizzle,
+            self.address,
+            *_filled(self.extents, 5),
+            _TILE if pixels is None else _IM2COL,
+            self.fills_nan,
+            self.atomicity,
+            self.promotion,
+            *_filled(self.strides, 4),
+            *_filled(self.box, 5),
+            *_filled(self.steps, 5),
+            0,
+        )
         if pixels is not None:
             head += _CORNERS.pack(
                 *_filled(pixels.lower, 3), *_filled(pixels.upper, 3), pixels.channels, pixels.pixels
@@ -265,9 +285,12 @@ class TensorLayout:
         channels = nbytes // self.type.nbytes
         box = (channels, *self.box[:-2], 1, self.box[-1]) if self.pixels is None else ()
         return replace(
-            self, extents=(channels, *self.extents), strides=(nbytes, *self.strides), box=box,
+            self,
+            extents=(channels, *self.extents),
+            strides=(nbytes, *self.strides),
+            box=box,
             steps=(1, *self.steps),
-        )  # fmt: skip
+        )
 
 
 def _pixels(data: bytes, rank: int) -> PixelBox:

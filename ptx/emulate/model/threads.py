@@ -49,9 +49,15 @@ class ThreadBlocks:
     """
 
     def __init__(
-        self, geometry: Geometry, first: int, cluster: ClusterShape, strides: tuple[int, int],
-        starts: dict[tuple[str, int], Index], kernel: str, files: Mapping[int, str],
-    ) -> None:  # fmt: skip
+        self,
+        geometry: Geometry,
+        first: int,
+        cluster: ClusterShape,
+        strides: tuple[int, int],
+        starts: dict[tuple[str, int], Index],
+        kernel: str,
+        files: Mapping[int, str],
+    ) -> None:
         self.geometry = geometry
         self.first = first
         self.cluster = cluster
