@@ -146,9 +146,15 @@ class LaunchPlan:
 
     def _begin_observers(self, watchers: tuple[Watcher, ...]) -> None:
         launch = ObservedLaunch(
-            self.code, self.memory, self.block, self.cluster, self.param_bytes, self.shared_bytes,
-            self.reserved_start, lambda: self.code.find_origins(self._pointers()),
-        )  # fmt: skip
+            self.code,
+            self.memory,
+            self.block,
+            self.cluster,
+            self.param_bytes,
+            self.shared_bytes,
+            self.reserved_start,
+            lambda: self.code.find_origins(self._pointers()),
+        )
         for watcher in watchers:
             observer = watcher.begin(launch)
             if observer is not None:

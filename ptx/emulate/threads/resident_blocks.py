@@ -50,9 +50,14 @@ class ResidentBlocks(ThreadBlocks):
         self.code: KernelFacts = launch.code
         self.cache: LaunchCache = launch.cache_for(geometry)
         super().__init__(
-            geometry, first, launch.cluster, (launch.shared_stride, launch.local_stride),
-            self.cache.starts, launch.code.kernel, launch.code.files,
-        )  # fmt: skip
+            geometry,
+            first,
+            launch.cluster,
+            (launch.shared_stride, launch.local_stride),
+            self.cache.starts,
+            launch.code.kernel,
+            launch.code.files,
+        )
         self.shared: NDArray[np.uint8] = launch.shared_memory(geometry.blocks * self.shared_stride)
         if launch.observers:
             self._observe(launch)

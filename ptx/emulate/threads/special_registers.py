@@ -21,10 +21,17 @@ _ZERO = frozenset(
      *(f"envreg{n}" for n in range(32) if n not in (1, 2))}
 )  # fmt: skip
 _CLUSTER = frozenset(
-    {"cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
-     *(f"{stem}.{axis}" for axis in _AXES
-       for stem in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"))}
-)  # fmt: skip
+    {
+        "cluster_ctarank",
+        "cluster_nctarank",
+        "is_explicit_cluster",
+        *(
+            f"{stem}.{axis}"
+            for axis in _AXES
+            for stem in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
+        ),
+    }
+)
 _MOST_WARPS = 64  # of a multiprocessor
 _MOST_TIME = 0xFFFF_FFFF_FFFF_FFFF
 _TIME_OF_SEED = 0x9E37_79B9_7F4A_7C15  # odd, so that a seed changes all bits
@@ -38,9 +45,11 @@ RESERVED_BYTES = 1024  # CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK
 # The bounds of the reserved shared memory, and two offsets in it. Cooperative groups exchange
 # values of large tiles at the second one. Measured on an H100.
 _RESERVED = {
-    "reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 288,
-    "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0,
-}  # fmt: skip
+    "reserved_smem_offset_begin": 0,
+    "reserved_smem_offset_end": 288,
+    "reserved_smem_offset_0": 0,
+    "reserved_smem_offset_1": 0,
+}
 _SHARED_UNIT = 128  # in which a block's shared memory is given out
 # The address of a cooperative grid's workspace: NVRTC's grid synchronisation reads it here.
 _WORKSPACE = {"envreg1": 32, "envreg2": 0}

@@ -140,9 +140,14 @@ class TensorMemory:
         return self._cells[cells]
 
     def write(
-        self, threads: Threads, block: Index, lane: Numbers, column: Numbers, i: Instruction,
+        self,
+        threads: Threads,
+        block: Index,
+        lane: Numbers,
+        column: Numbers,
+        i: Instruction,
         cells: Cells,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Write cells in the same way.
 
         Raises:
@@ -172,8 +177,10 @@ class TensorMemory:
                 f"{i.text} reaches lane {lane[first]}, column {column[first]} of tensor memory,"
                 " which the block has not allocated, or given back",
                 threads.where(int(first[0]), i),
-                address=address, nbytes=4, space="tensor",
-            )  # fmt: skip
+                address=address,
+                nbytes=4,
+                space="tensor",
+            )
         return blocks, lane, column
 
     @staticmethod
