@@ -93,9 +93,15 @@ def flush_result(
 
 @elementwise
 def fma(
-    a: Float, b: Float, c: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False,
-    flushed: bool = False, nans: bool = True,
-) -> Float:  # fmt: skip
+    a: Float,
+    b: Float,
+    c: Float,
+    *,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    flushed: bool = False,
+    nans: bool = True,
+) -> Float:
     """Give a·b+c with one rounding (PTX `fma`, and `mad` on floats)."""
     if a.dtype == np.float64:
         return fma64(a, b, c, rounding)
@@ -116,9 +122,11 @@ def fma(
 
 
 def flush_exactly(
-    result: Singles, operation: np.ufunc, operands: Sequence[Singles],
+    result: Singles,
+    operation: np.ufunc,
+    operands: Sequence[Singles],
     rounding: Rounding = Rounding.RN,
-) -> Singles:  # fmt: skip
+) -> Singles:
     """Flush what float64 holds exactly or to more than enough bits, as products and quotients."""
 
     def exact(at: lanes.Indices) -> Doubles:
@@ -139,9 +147,12 @@ def _rounded(
 
     def decorate(compute: Callable[..., Array]) -> Callable[..., Any]:
         def call(
-            *operands: Float, rounding: Rounding = Rounding.RN, ftz: bool = False,
-            flushed: bool = False, nans: bool = True,
-        ) -> Float:  # fmt: skip
+            *operands: Float,
+            rounding: Rounding = Rounding.RN,
+            ftz: bool = False,
+            flushed: bool = False,
+            nans: bool = True,
+        ) -> Float:
             if ftz and not flushed:
                 operands = tuple(flush_subnormals(x) for x in operands)
             result = compute(*operands, rounding)

@@ -73,9 +73,13 @@ def maximum(
 
 
 def _extreme(
-    operands: tuple[Array, ...], choose: np.ufunc, join_signs: np.ufunc, nan: bool, xorsign: bool,
+    operands: tuple[Array, ...],
+    choose: np.ufunc,
+    join_signs: np.ufunc,
+    nan: bool,
+    xorsign: bool,
     magnitudes: bool,
-) -> Array:  # fmt: skip
+) -> Array:
     integer = np.uint32 if operands[0].dtype == np.float32 else np.uint64
     terms = [np.abs(x) for x in operands] if xorsign or magnitudes else operands
     result = terms[0]

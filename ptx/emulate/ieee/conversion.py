@@ -107,9 +107,16 @@ _TF32_HALF = np.uint32(0x1000)
 
 @elementwise
 def convert_float(
-    x: Float, *, source: Format, target: Format, rounding: Rounding = Rounding.RN,
-    ftz: bool = False, sat: bool = False, relu: bool = False, satfinite: bool = False,
-) -> Float:  # fmt: skip
+    x: Float,
+    *,
+    source: Format,
+    target: Format,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    sat: bool = False,
+    relu: bool = False,
+    satfinite: bool = False,
+) -> Float:
     """Convert between two of F16, BF16, F32 and F64 (PTX `cvt`, `cvt.frnd`, `cvt.frnd2`).
 
     `ftz` flushes `.f32` inputs and results. A NaN keeps its payload from and to `.f64` and from
@@ -140,9 +147,14 @@ def _to_float(x: Array, source: Format, target: Format, rounding: Rounding) -> A
 
 
 def _to_half(
-    x: Array, source: Format, target: Format, rounding: Rounding, sat: bool, relu: bool,
+    x: Array,
+    source: Format,
+    target: Format,
+    rounding: Rounding,
+    sat: bool,
+    relu: bool,
     satfinite: bool,
-) -> Array:  # fmt: skip
+) -> Array:
     if source is target:
         bits = half.canonical(x, target)
     else:
@@ -269,9 +281,13 @@ def narrow_pair(
 
 
 def narrow_pair_of_halves(
-    halves: Bits, *, source: Format, target: Format, relu: bool = False,
+    halves: Bits,
+    *,
+    source: Format,
+    target: Format,
+    relu: bool = False,
     rounding: Rounding = Rounding.RN,
-) -> Bits:  # fmt: skip
+) -> Bits:
     """Convert both halves of uint32 words to a pair."""
     words = np.atleast_1d(np.asarray(halves, np.uint32))
     high = widen((words >> np.uint32(16)).astype(np.uint16), source)

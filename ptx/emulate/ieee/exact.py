@@ -171,9 +171,15 @@ def exact_fma(a: Doubles, b: Doubles, c: Doubles, rounding: Rounding) -> Doubles
 
 
 def _exact_sum(
-    p_negative: Mask, ph: U64, pl: U64, c_negative: Mask, ch: U64, cl: U64, exponent: I64,
+    p_negative: Mask,
+    ph: U64,
+    pl: U64,
+    c_negative: Mask,
+    ch: U64,
+    cl: U64,
+    exponent: I64,
     rounding: Rounding,
-) -> Doubles:  # fmt: skip
+) -> Doubles:
     """Add two signed 128-bit magnitudes in units of 2^exponent, and round."""
     swap = (ph < ch) | ((ph == ch) & (pl < cl))
     bigh: U64 = np.where(swap, ch, ph)

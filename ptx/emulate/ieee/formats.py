@@ -69,9 +69,13 @@ def leading_zeros(x: U64) -> I64:
 
 
 def round_to_format(
-    negative: Mask, exponent: I64, significand: U64, sticky: Mask, target: Format,
+    negative: Mask,
+    exponent: I64,
+    significand: U64,
+    sticky: Mask,
+    target: Format,
     rounding: Rounding,
-) -> U64:  # fmt: skip
+) -> U64:
     """Round ±significand·2^exponent to a format's bits, with the overflow of the mode.
 
     All arguments have shape (n,). The significand's bit 63 is set; `sticky` means that the true
@@ -133,9 +137,13 @@ _EXPONENT_BITS = np.int64(0x7FF << 52)
 
 
 def encode(
-    x: Doubles, target: Format, rounding: Rounding, *, satfinite: bool = False,
+    x: Doubles,
+    target: Format,
+    rounding: Rounding,
+    *,
+    satfinite: bool = False,
     random_bits: tuple[Array, int] | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Round to a format's bits, as uint32 of shape (n,), NaN giving the format's NaN.
 
     `x` must be exact, or rounded to odd with two bits to spare. `satfinite` clamps overflow and

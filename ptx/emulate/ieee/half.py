@@ -139,9 +139,16 @@ def half_mul(a: Bits, b: Bits, *, kind: Format, ftz: bool = False, sat: bool = F
 
 @elementwise
 def half_fma(
-    a: Bits, b: Bits, c: Bits, *, kind: Format, ftz: bool = False, sat: bool = False,
-    relu: bool = False, oob: bool = False,
-) -> Bits:  # fmt: skip
+    a: Bits,
+    b: Bits,
+    c: Bits,
+    *,
+    kind: Format,
+    ftz: bool = False,
+    sat: bool = False,
+    relu: bool = False,
+    oob: bool = False,
+) -> Bits:
     """Give a·b+c with one rounding; with `oob`, zero where a or b is the out-of-bounds NaN."""
     x, y, z = _operands(kind, ftz, a, b, c)
     bits = _fma_f16(x, y, z, ftz) if kind is F16 else _fma_bf16(x, y, z)
