@@ -334,12 +334,15 @@ class ValueChain:
             kinds = {each: kind for each, kind in calculation.sources if isinstance(each, Register)}
             kinds |= dict.fromkeys(calculation.targets, calculation.result)
         texts = [
-            [f"{register.name} = {self._number(node, kinds.get(register), i.facts.types, value)}"
-             for register, value in zip(registers, values, strict=True)]
+            [
+                f"{register.name} = {self._number(node, kinds.get(register), i.facts.types, value)}"
+                for register, value in zip(registers, values, strict=True)
+            ]
             for registers, values in (
-                (step.use.targets, step.results), (step.use.sources, step.sources),
+                (step.use.targets, step.results),
+                (step.use.sources, step.sources),
             )
-        ]  # fmt: skip
+        ]
         results, sources = (", ".join(dict.fromkeys(each)) for each in texts)
         return ChainStep(where, " of ".join(filter(None, (results, sources))), cause)
 

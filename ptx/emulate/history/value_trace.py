@@ -165,9 +165,13 @@ class ValueTrace(Observer):
         self._nbytes = site.total
 
     def record(
-        self, threads: Threads, use: TracedUse, sources: tuple[Value, ...],
-        results: tuple[Value, ...], guard: Value | None,
-    ) -> None:  # fmt: skip
+        self,
+        threads: Threads,
+        use: TracedUse,
+        sources: tuple[Value, ...],
+        results: tuple[Value, ...],
+        guard: Value | None,
+    ) -> None:
         """Record an instruction."""
         places, self._places = tuple(self._places), []
         self._room -= 256 + sum(each.nbytes for each in (*sources, *results))
@@ -180,9 +184,18 @@ class ValueTrace(Observer):
             active = guard if active is None else active & guard
         number, depth = len(self.steps), len(threads.calls)
         self.steps.append(
-            Step(use, threads.blocks, threads.lane_numbers(), active, depth, sources, results,
-                 places, self._nbytes)
-        )  # fmt: skip
+            Step(
+                use,
+                threads.blocks,
+                threads.lane_numbers(),
+                active,
+                depth,
+                sources,
+                results,
+                places,
+                self._nbytes,
+            )
+        )
         for target in use.targets:
             self._writers[threads.blocks.first, depth, target.name].append(number)
         if places and (not use.targets or use.instruction.facts.is_atomic):
