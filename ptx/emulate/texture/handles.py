@@ -59,9 +59,13 @@ def by_handle(
 
 
 def _find(
-    threads: Threads, position: int, handle: int, objects: Mapping[int, _Object], kind: str,
+    threads: Threads,
+    position: int,
+    handle: int,
+    objects: Mapping[int, _Object],
+    kind: str,
     i: Instruction,
-) -> _Object:  # fmt: skip
+) -> _Object:
     live_object = objects.get(handle)
     if live_object is not None:
         return live_object
@@ -100,13 +104,20 @@ def check_live(threads: Threads, image: TexelImage, i: Instruction, *, writes: b
     freed = memory.find_freed(address)
     if allocation is None and freed is not None:
         raise UseAfterFree(
-            f"{words} after its memory was freed", where, address=address, nbytes=image.nbytes,
-            space="global", nearest=f"it belonged to the allocation of {freed}",
-        )  # fmt: skip
+            f"{words} after its memory was freed",
+            where,
+            address=address,
+            nbytes=image.nbytes,
+            space="global",
+            nearest=f"it belonged to the allocation of {freed}",
+        )
     raise OutOfBounds(
-        f"{words}, which is in no live allocation", where, address=address, nbytes=image.nbytes,
+        f"{words}, which is in no live allocation",
+        where,
+        address=address,
+        nbytes=image.nbytes,
         space="global",
-    )  # fmt: skip
+    )
 
 
 def unsupported(threads: Threads, i: Instruction, why: str) -> UnsupportedFetch:
@@ -119,9 +130,12 @@ _NO_BORDER = (0.0, 0.0, 0.0, 0.0)
 
 
 def check_fetch(
-    threads: Fibre, instruction: Instruction, texture: TextureObject,
-    fetched_of: Callable[[TextureObject], Words], positions: Index | None,
-) -> None:  # fmt: skip
+    threads: Fibre,
+    instruction: Instruction,
+    texture: TextureObject,
+    fetched_of: Callable[[TextureObject], Words],
+    positions: Index | None,
+) -> None:
     """Report a thread that gets a texel which nothing has written, or the launch itself.
 
     `fetched_of` makes the fetch of another texture of the same shape. `positions`: those of the
@@ -139,9 +153,14 @@ def check_fetch(
 
 
 def check_load(
-    threads: Fibre, instruction: Instruction, image: TexelImage, words: Integers,
-    dtype: np.dtype[Any], inside: Bools | None, positions: Index | None,
-) -> None:  # fmt: skip
+    threads: Fibre,
+    instruction: Instruction,
+    image: TexelImage,
+    words: Integers,
+    dtype: np.dtype[Any],
+    inside: Bools | None,
+    positions: Index | None,
+) -> None:
     """Report a thread that loads from a surface what nothing has written, or the launch itself.
 
     `words`: (n, words) where each thread's lie, counted in elements of `dtype`.

@@ -231,17 +231,23 @@ def _position(positions: Any, index: int) -> int:
 
 
 def _raise_outside(
-    threads: Fibre, form: SurfaceForm, positions: Any, image: TexelImage, numbers: list[Integers],
+    threads: Fibre,
+    form: SurfaceForm,
+    positions: Any,
+    image: TexelImage,
+    numbers: list[Integers],
     index: int,
-) -> None:  # fmt: skip
+) -> None:
     position = ", ".join(str(int(number[index])) for number in numbers)
     access = "write" if form.writes else "read"
     raise OutOfBounds(
         f"out-of-bounds surface {access} at ({position}), counted in elements, of an image of"
         f" {image.width} x {image.height or 1} x {image.slices} texels with boundary mode trap",
         threads.where(_position(positions, index), form.instruction),
-        address=image.address, nbytes=form.nbytes, space="surface",
-    )  # fmt: skip
+        address=image.address,
+        nbytes=form.nbytes,
+        space="surface",
+    )
 
 
 def _raise_misaligned(
@@ -252,5 +258,7 @@ def _raise_misaligned(
         f"misaligned surface access of {unit} bytes at byte {int(x[index])} of a row: the x"
         " coordinate of a surface counts bytes",
         threads.where(_position(positions, index), form.instruction),
-        address=int(x[index]), nbytes=unit, space="surface",
-    )  # fmt: skip
+        address=int(x[index]),
+        nbytes=unit,
+        space="surface",
+    )
