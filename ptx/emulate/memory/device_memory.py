@@ -36,8 +36,11 @@ WORD: Final = 4
 """Fewer bytes that are copied may be padding alone, as code for debuggers copies each by itself."""
 _MANY: Final = 1 << 20  # bytes that are worth a call of the system
 _UNSIGNED: Final[dict[int, type[np.unsignedinteger[Any]]]] = {
-    1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64,
-}  # fmt: skip
+    1: np.uint8,
+    2: np.uint16,
+    4: np.uint32,
+    8: np.uint64,
+}
 WRITTEN: Final[dict[int, np.unsignedinteger[Any]]] = {
     nbytes: kind(int.from_bytes(b"\1" * nbytes, "little")) for nbytes, kind in _UNSIGNED.items()
 }

@@ -26,9 +26,14 @@ class MappedHostMemory:
     """
 
     def __init__(
-        self, address: int, nbytes: int, origin: str = "page-locked host memory",
-        written: WrittenBytes | None = None, *, is_open: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        address: int,
+        nbytes: int,
+        origin: str = "page-locked host memory",
+        written: WrittenBytes | None = None,
+        *,
+        is_open: bool = True,
+    ) -> None:
         self.written: WrittenBytes | None = written
         self.is_open: bool = is_open
         if address <= 0 or nbytes <= 0:
