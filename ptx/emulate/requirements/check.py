@@ -115,15 +115,17 @@ def instruction_needs(word: str) -> tuple[Needs, ...]:
 
 def operand_needs(word: str, shapes: tuple[Shape, ...]) -> tuple[Needs, ...]:
     """Return the needs that an instruction has because of its operands, by their shapes."""
-    return tuple([
-        needs
-        for kinds, needs in _rules_of(word)
-        if kinds
-        and all(
-            len(shapes) >= number and (not kind or fits(kind, Operands(()))(shapes[number - 1]))
-            for number, kind in kinds
-        )
-    ])  # fmt: skip
+    return tuple(
+        [
+            needs
+            for kinds, needs in _rules_of(word)
+            if kinds
+            and all(
+                len(shapes) >= number and (not kind or fits(kind, Operands(()))(shapes[number - 1]))
+                for number, kind in kinds
+            )
+        ]
+    )
 
 
 @lru_cache(maxsize=8192)  # as above
@@ -132,12 +134,16 @@ def _rules_of(word: str) -> tuple[tuple[tuple[tuple[int, str], ...], Needs], ...
     opcode, *modifiers = word.split(".")
     rules = ROWS[opcode].needs if opcode in ROWS else ()
     has = _Modifiers(modifiers, [words for words, _ in rules])
-    return tuple([
-        (tuple([(int(number), kind) for number, kind in _OF_OPERAND.findall(words)]),
-         needs_of(needs))
-        for words, needs in rules
-        if has.has_all(_OF_OPERAND.sub("", words))
-    ])  # fmt: skip
+    return tuple(
+        [
+            (
+                tuple([(int(number), kind) for number, kind in _OF_OPERAND.findall(words)]),
+                needs_of(needs),
+            )
+            for words, needs in rules
+            if has.has_all(_OF_OPERAND.sub("", words))
+        ]
+    )
 
 
 class UnsupportedTarget(PtxError):
