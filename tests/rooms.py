@@ -128,8 +128,8 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "debug.debug_info: DebugInfo",
             "debug.expression: Evaluator ExpressionError Place Result parsed",
             "debug.frames: Frame StoppedLaunch",
-            "debug.stops: ANY Breakpoint CodePoint NEVER Orders Plan Stop StopHandler Stops Thread "
-            "Watchpoint",
+            "debug.stops: ANY Breakpoint CodePoint NEVER Orders Plan Searched Stop StopHandler "
+            "Stops Thread Watchpoint",
             "model.addresses: Index",
             "model.geometry: WARP",
             "threads.fibre: Fibre",

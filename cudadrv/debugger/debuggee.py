@@ -89,8 +89,7 @@ class Debuggee(StopHandler):
     def stopped(self, stop: Stop) -> None:
         """Serve the debugger until threads go on."""
         self._inspector = Inspector(stop, self.stops, self.texts)
-        found, self.stops.found = self.stops.found, None
-        self._send("stop", stop, found)
+        self._send("stop", stop, self.stops.searched)
         self._serve()
         self._inspector = None
         self._last_tick = time.perf_counter()
@@ -103,7 +102,7 @@ class Debuggee(StopHandler):
     def launch_ended(self) -> None:
         """End this process if it is a copy."""
         if self.is_copy:
-            self._send("ended", self.stops.time, self.stops.found)
+            self._send("ended", self.stops.time, self.stops.searched)
             os._exit(0)
 
     def describe(self, point: CodePoint) -> None:
@@ -208,10 +207,9 @@ class Debuggee(StopHandler):
     def _answer(self, command: str, arguments: Body) -> None:
         try:
             if command == "logged":
-                self._send("answer", [
-                    self.stops.last_reported(breakpoints, arguments["spans"])
-                    for breakpoints in arguments["breakpoints"]
-                ])  # fmt: skip
+                self._send("answer", self.stops.last_reported(**arguments))
+            elif command == "ends":
+                self._send("answer", self.stops.ends_after(arguments["times"]))
             elif self._inspector is None:
                 self._send("error", "no kernel is stopped")
             else:
@@ -233,7 +231,6 @@ class Debuggee(StopHandler):
 
     def _go(self, orders: Orders) -> None:
         self.stops.orders = orders
-        self.stops.found = None
         if self.is_copy:
             self.stops.timer = self.stops.time
             self.stops.resume()

@@ -15,13 +15,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Listener
 from typing import Any, Final
 
-from ptx.emulate.debug.stops import NEVER, Breakpoint, Orders, Plan, Stop, Thread
+from ptx.emulate.debug.stops import NEVER, Breakpoint, Orders, Plan, Searched, Stop, Thread
 
 from ..errors import CudadrvError
 from .debuggee import ADDRESS, can_fork
@@ -36,6 +36,9 @@ MOVES: Final[Mapping[str, Plan]] = {
 """The words for going on; with "r" before them they go back."""
 _START_S: Final = 300  # of a program that lives
 _LOOK_S: Final = 0.2
+_REPEATED: Final = ("breakpoint", "watchpoint", "exception")  # stops that a search finds again
+_AT_ONCE: Final = os.cpu_count() or 1
+_INTERRUPTED: Final = "interrupted: the threads are where they were"
 
 
 class DebuggerError(CudadrvError):
@@ -97,6 +100,20 @@ class _Here:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownSpan:
+    """Times from `first` to before `end` in which all stops at some places are known.
+
+    Attributes:
+        places: the breakpoints, the watchpoints, and whether faults stop; hits: the stops.
+    """
+
+    first: int
+    end: int
+    places: tuple[object, ...]
+    hits: tuple[Stop, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The program has ended, with an exit status."""
 
@@ -114,6 +131,7 @@ class Debugger:
         breakpoints: by the names that their owner gives to groups of them; wanted: other places to
             stop at. Call `change` if threads may run.
         status: the program's exit status; None while it runs.
+        searched: the times of the parts that searches have repeated.
 
     Raises:
         DebuggerError: the program does not start.
@@ -125,6 +143,7 @@ class Debugger:
         self.breakpoints: dict[str, tuple[Breakpoint, ...]] = {}
         self.wanted: Orders = Orders()
         self.status: int | None = None
+        self.searched: list[tuple[int, int]] = []
         self._numbers = 0
         self._lock = threading.Lock()  # of the conversation with the process that has stopped
         self._folder = tempfile.TemporaryDirectory(prefix="cudadrv-debug-")
@@ -150,6 +169,8 @@ class Debugger:
             reader.start()
         self._copies: list[_Copy] = []
         self._findings: list[Stop] = []  # at the instructions that they are of
+        self._known: list[KnownSpan] = []
+        self._interrupted = threading.Event()
         try:
             self._main = _Here(self._arrived("main"))
         except DebuggerError:
@@ -170,6 +191,11 @@ class Debugger:
     def _every(self) -> tuple[Breakpoint, ...]:
         return tuple(each for group in self.breakpoints.values() for each in group)
 
+    @property
+    def _places(self) -> tuple[object, ...]:
+        """What the stops of a run depend on, besides the program."""
+        return self._every(), self.wanted.watchpoints, self.wanted.faults
+
     def _orders(self, plan: Plan) -> Orders:
         return replace(self.wanted, breakpoints=self._every(), plan=plan)
 
@@ -184,6 +210,7 @@ class Debugger:
         is_back = word not in MOVES
         plan = MOVES[word[is_back:]]
         with self._lock:
+            self._interrupted.clear()
             if plan.kind != "go":
                 if self.stop is None:
                     raise DebuggerError("no kernel is stopped")
@@ -191,19 +218,25 @@ class Debugger:
                 depth = self._ask(self._here.connection, "depth", {"threadId": number})
                 stepping = thread_of(number, self.stop.thread.launch)
                 plan = replace(plan, thread=stepping, until_depth=depth)
-            return self._back(plan) if is_back else self._go(plan)
+            if not is_back:
+                return self._go(plan)
+            try:
+                return self._back(plan)
+            except KeyboardInterrupt:
+                raise DebuggerError(_INTERRUPTED) from None
 
     def change(self) -> None:
         """Send `wanted` to threads that run."""
         self._tell("change", self._orders(Plan()))
 
     def pause(self) -> None:
-        """Stop at the next instruction of a kernel; may be called by another thread."""
+        """Stop at the next instruction of a kernel, or end a way back; for another thread."""
+        self._interrupted.set()
         self._tell("pause")
 
     def _tell(self, *message: Any) -> None:
         with suppress(OSError):
-            self._main.connection.send(message)
+            self._here.connection.send(message)
 
     def ask(self, command: str, **arguments: Any) -> Any:  # JSON
         """Return what the stopped process answers.
@@ -246,7 +279,7 @@ class Debugger:
                 key=lambda stop: stop.time,
             )
             kind, at, *_ = self._run(self._here.connection, replace(plan, until=ahead.time))
-            if kind == "stop" and at.kind != "arrived":
+            if kind == "stop" and (at.kind != "arrived" or at.time < ahead.time):
                 stop: Stop = at
                 self._here.stop = stop
                 return stop
@@ -259,6 +292,8 @@ class Debugger:
                 began = Stop("arrived", "", later[0].time, last.thread)
                 self._here = _Here(self._wake(later[0], Orders(plan=Plan(until=began.time))), began)
                 self._answer(self._here.connection)
+                if self._interrupted.is_set():
+                    return began
                 continue
             self._here = self._main
             if self._is_wanted(last):
@@ -273,6 +308,7 @@ class Debugger:
         return stop.kind == "exception"
 
     def _go_main(self, plan: Plan) -> Stop | Ended:
+        began, places = 0 if self._main.stop is None else self._main.stop.time, self._places
         self._main.stop = None
         kind, *values = self._run(self._main.connection, plan)
         if kind != "stop":
@@ -283,6 +319,9 @@ class Debugger:
         stop: Stop = values[0]
         self._main.stop = stop
         self._collect()
+        if plan.kind == "go" and places == self._places:
+            hits = (stop,) * (stop.kind in _REPEATED)
+            self._known.append(KnownSpan(began + 1, stop.time + len(hits), places, hits))
         if stop.kind == "finding" and any(copy.time < stop.time for copy in self._copies):
             # It was seen after the instruction that it is of.
             self._findings.append(replace(stop, time=stop.time - 1))
@@ -302,10 +341,13 @@ class Debugger:
             self.pause()
             return self._answer(connection)
 
-    def _answer(self, connection: Connection) -> tuple[Any, ...]:
+    def _answer(self, connection: Connection, *, may_end: bool = False) -> tuple[Any, ...]:
         try:
             while not connection.poll(_LOOK_S):
-                self._collect()  # so that there are never many copies
+                if not may_end:
+                    self._collect()  # so that there are never many copies
+                elif self._interrupted.is_set():
+                    raise DebuggerError(_INTERRUPTED)
             answer: tuple[Any, ...] = connection.recv()
         except (EOFError, OSError):
             return "exited", None
@@ -332,77 +374,114 @@ class Debugger:
             DebuggerError: nothing is known of the past.
         """
         self._collect()
-        now = self._time()
-        earlier = [copy for copy in self._copies if copy.time < now]
-        if not earlier:
+        parts = self._parts(self._time())
+        if not parts:
             why = "" if can_fork() else ": this system has no fork"
             raise DebuggerError(f"nothing before this instruction can be repeated{why}")
-        is_go = plan.kind == "go"
-        searches = list(self._searches(earlier, now)) if is_go else [
-            (copy, replace(plan, until=now)) for copy in reversed(earlier)  # may begin in any part
-        ]  # fmt: skip
-        # The last part alone, then all others at once.
-        for parts in (searches[:1], searches[1:]):
-            found = self._search(parts, now, is_go=is_go)
-            if found is not None:
-                return self._travel(found)
-        first = Stop("entry", "nothing earlier can be repeated", earlier[0].time, self._thread())
-        return self._travel(first)
+        found = self._last_hit(parts) if plan.kind == "go" else self._last_step(parts, plan)
+        if found is None:
+            text = "nothing earlier can be repeated"
+            found = Stop("entry", text, parts[0][0].time, self._thread())
+        return self._travel(found)
 
-    def _searches(self, copies: list[_Copy], now: int) -> Iterator[tuple[_Copy, Plan]]:
-        """Yield what to repeat to find the last stop, the latest part first.
+    def _parts(self, now: int) -> list[tuple[_Copy, int]]:
+        """Return the copies before a time, each with the end of the times that it repeats.
 
-        The log of the program's process has the instructions of each time. A part in which no
-        instruction has a breakpoint is not repeated; of a breakpoint without conditions only its
-        last time is, and what is before that if it did not stop there after all.
+        A copy ends with its launch, and the next one repeats what is after it.
         """
-        spans = [
-            (copy.time, end)
-            for copy, end in zip(copies, [*(e.time for e in copies[1:]), now], strict=True)
+        copies = [copy for copy in self._copies if copy.time < now]
+        times = [copy.time for copy in copies]
+        ends = self._ask(self._main.connection, "ends", {"times": times})
+        return [
+            (copy, min(end, launch_end))
+            for copy, end, launch_end in zip(copies, [*times[1:], now], ends, strict=False)
         ]
-        sure = tuple(e for e in self._every() if not (e.condition or e.block or e.thread))
-        last, last_sure = self._ask(
-            self._main.connection,
-            "logged",
-            {"breakpoints": [self._every(), sure], "spans": spans},
-        )
-        for copy, (first, end), reported, certain in reversed(
-            list(zip(copies, spans, last, last_sure, strict=True))
-        ):
-            until = end if self.wanted.watchpoints else 1 + (-1 if reported is None else reported)
-            if certain is not None and certain > first:
-                yield copy, Plan(since=certain, until=until)
-                until = min(until, certain)
-            has_finding = any(first <= each.time < end for each in self._findings)
-            if until > first or has_finding:
-                yield copy, Plan(until=until)
 
-    def _search(self, parts: list[tuple[_Copy, Plan]], now: int, *, is_go: bool) -> Stop | None:
-        """Return the last stop before a time in some parts, the latest of which is first."""
-        connections = [
-            self._wake(copy, self._orders(replace(plan, is_search=True)), findings=False)
-            for copy, plan in parts
+    def _last_hit(self, parts: list[tuple[_Copy, int]]) -> Stop | None:
+        """Return the last breakpoint, watchpoint, fault or finding in some parts.
+
+        Where the present places were stopped at before, the stops are known. Elsewhere a part is
+        repeated if an instruction in it has a breakpoint, by the log of the program's process.
+        """
+        places = self._places
+        known = [span for span in self._known if span.places == places]
+        hits = [*self._findings, *(hit for span in known for hit in span.hits)]
+        best = max(
+            (hit for hit in hits for copy, end in parts if copy.time <= hit.time < end),
+            key=lambda stop: stop.time,
+            default=None,
+        )
+        after = 0 if best is None else best.time + 1
+        gaps = [
+            (copy, *gap)
+            for copy, end in parts
+            for gap in unknown_spans(max(copy.time, after), end, known)
         ]
-        stop: Stop | None = None
-        for connection, (copy, plan) in zip(connections, parts, strict=True):
-            if stop is None:
-                _, _, *found = self._answer(connection)
-                known = [e for e in (*found, *self._findings * is_go) if e is not None]
-                first = max(copy.time, plan.since)
-                inside = [each for each in known if first <= each.time < now]
-                stop = max(inside, key=lambda stop: stop.time, default=None)
-            connection.close()  # which ends a repetition that goes on
-        return stop
+        arguments = {"breakpoints": self._every(), "spans": [gap[1:] for gap in gaps]}
+        last = self._ask(self._main.connection, "logged", arguments)
+        if self.wanted.watchpoints:
+            last = [end - 1 for _, _, end in gaps]
+        searches = [
+            (copy, Plan(since=first, until=at + 1))
+            for (copy, first, _), at in zip(gaps, last, strict=True)
+            if at is not None
+        ]
+        with closing(self._search(searches)) as searched:
+            for plan, found in searched:
+                stop = found.stop
+                first, hit = (plan.since, ()) if stop is None else (stop.time, (stop,))
+                self._known.append(KnownSpan(first, plan.until, places, hit))
+                if stop is not None:
+                    return stop
+        return best
+
+    def _last_step(self, parts: list[tuple[_Copy, int]], plan: Plan) -> Stop | None:
+        """Return where the last step in some parts ends; it may end between two of them."""
+        later: Searched | None = None
+        searches = [(copy, replace(plan, until=end)) for copy, end in parts]
+        with closing(self._search(searches)) as searched:
+            for _, found in searched:
+                if later is not None and found.last_line not in (None, later.first_line):
+                    return later.first
+                if found.stop is not None:
+                    return found.stop
+                later = later if found.first is None else found
+        return None
+
+    def _search(
+        self, searches: list[tuple[_Copy, Plan]]
+    ) -> Generator[tuple[Plan, Searched], None, None]:
+        """Yield what copies find in parts, the latest first; each processor searches one part."""
+        running: list[tuple[Connection, Plan]] = []
+        try:
+            while searches or running:
+                while searches and len(running) < _AT_ONCE:
+                    copy, plan = searches.pop()
+                    plan = replace(plan, is_search=True)
+                    self.searched.append((copy.time, plan.until))
+                    running.append((self._wake(copy, self._orders(plan), findings=False), plan))
+                connection, plan = running[0]
+                kind, *_, found = self._answer(connection, may_end=True)
+                if kind == "exited":
+                    raise DebuggerError("a copy of the program has ended")
+                yield plan, found
+                running.pop(0)[0].close()
+        finally:
+            for connection, _ in running:
+                connection.close()  # which ends a repetition that goes on
 
     def _wake(self, copy: _Copy, orders: Orders, *, findings: bool = True) -> Connection:
         """Let a copy repeat the time from it on; return the connection of what does it."""
-        self._collect()
         orders.findings = orders.findings and findings
         try:
             copy.connection.send(("go", orders))
         except OSError:
             raise DebuggerError("a copy of the program has ended") from None
-        return self._arrived("run")
+        try:
+            return self._arrived("run")
+        except KeyboardInterrupt:  # it comes nevertheless
+            self._interrupted.set()
+            return self._arrived("run")
 
     def _travel(self, stop: Stop) -> Stop:
         """Go to the time of a stop that was found."""
@@ -410,8 +489,12 @@ class Debugger:
         if not copies:
             raise DebuggerError("nothing before this instruction can be repeated")
         connection = self._wake(copies[-1], Orders(findings=False, plan=Plan(until=stop.time)))
-        if self._answer(connection)[0] != "stop":
-            raise DebuggerError("the launch did not repeat itself")
+        try:
+            if self._answer(connection, may_end=True)[0] != "stop":
+                raise DebuggerError("the launch did not repeat itself")
+        except (DebuggerError, KeyboardInterrupt):
+            connection.close()
+            raise
         if self._here is not self._main:
             self._here.connection.close()
         self._here = _Here(connection, stop)
@@ -454,21 +537,31 @@ class Debugger:
         raise DebuggerError("the program did not start")
 
     def _collect(self) -> None:
-        """Take in the copies that were made meanwhile."""
+        """Take in the copies that were made meanwhile, and end some if there are many."""
         with suppress(queue.Empty):
             while True:
                 _, at, connection = self._arrivals.get_nowait()
                 self._add(at, connection)
-
-    def _add(self, at: int, connection: Connection) -> None:
-        self._copies.append(_Copy(at, connection))
-        self._copies.sort(key=lambda copy: copy.time)
         while len(self._copies) > MOST_COPIES:  # the closer to each other, the sooner one goes
             gaps = [
                 (after.time - before.time) / (self._copies[-1].time - before.time + 1)
                 for before, after in zip(self._copies, self._copies[2:], strict=False)
             ]
             self._copies.pop(1 + gaps.index(min(gaps))).connection.close()
+
+    def _add(self, at: int, connection: Connection) -> None:
+        self._copies.append(_Copy(at, connection))
+        self._copies.sort(key=lambda copy: copy.time)
+
+
+def unknown_spans(first: int, end: int, known: list[KnownSpan]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of some times that are in no known span."""
+    for span in sorted(known, key=lambda span: span.first):
+        if first < min(span.first, end):
+            yield first, min(span.first, end)
+        first = max(first, span.end)
+    if first < end:
+        yield first, end
 
 
 def _forward(stream: Any, name: str, output: Callable[[str, str], None]) -> None:

@@ -7,6 +7,7 @@ numbered through: the number is a time, at which a repeated run has the same sta
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -35,6 +36,9 @@ NEVER: Final = 1 << 62
 ANY: Final = "*"
 MOST_LOGGED: Final = 1 << 24
 """Instructions whose places are known without a repetition: the last ones, of 4 bytes each."""
+
+
+_FibreLane = tuple[Fibre | None, Index | None, NDArray[np.bool_] | None, int | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -233,6 +237,22 @@ class Stop:
 
 
 @dataclass(slots=True)
+class Searched:
+    """What a search has found.
+
+    Attributes:
+        stop: the last stop.
+        first: where the thread that steps was at a line for the first time; first_line: this line;
+            last_line: its last one.
+    """
+
+    stop: Stop | None = None
+    first: Stop | None = None
+    first_line: object = None
+    last_line: object = None
+
+
+@dataclass(slots=True)
 class Orders:
     """What a user has asked for: where to stop, and how to go on."""
 
@@ -276,7 +296,8 @@ class Stops:
         timer: a time at which `handler.on_time` is called.
         fibre, point: what was reported last; None before the first launch.
         current: the launch of that.
-        found: the last stop of a search.
+        searched: what a search has found.
+        ends: the times at which launches ended.
         note: called with the number of each reported point.
         ranges: the addresses that are watched, of their spaces and generic.
     """
@@ -290,7 +311,8 @@ class Stops:
         self.fibre: Fibre | None = None
         self.point: CodePoint | None = None
         self.current: LaunchStops | None = None
-        self.found: Stop | None = None
+        self.searched: Searched = Searched()
+        self.ends: array[int] = array("Q")
         self.resumed_at: int = -1
         self.watcher: Watcher = Watcher(self._begin_launch, StopWriter)
         self.note: Callable[[int], None] = lambda _: None  # the number of a point
@@ -299,8 +321,8 @@ class Stops:
         self._points: list[CodePoint] = []
         self.ranges: list[tuple[int, int]] = []
         self._writers: dict[int, StopWriter] = {}
-        self._last_line: object = None
         self._exited = 0
+        self._last_lane: _FibreLane = (None, None, None, None)
 
     def keep_log(self) -> None:
         """Note from now on which instruction is reported at each time."""
@@ -333,6 +355,11 @@ class Stops:
             found.append(max(first, start) + int(times[-1]) if len(times) else last)
         return found
 
+    def ends_after(self, times: list[int]) -> list[int]:
+        """Return for each time when the first launch after it ended; `NEVER` if none has."""
+        ends = [*self.ends, NEVER]
+        return [ends[bisect_left(ends, at)] + 1 for at in times]
+
     def _begin_launch(self, launch: ObservedLaunch) -> Observer:
         self._launches += 1
         (writer,) = [e for e in launch.code.instruments if isinstance(e, StopWriter)]
@@ -359,9 +386,10 @@ class Stops:
         plan = self.orders.plan
         is_step = plan.kind != "go"
         self.look_from = self.time if is_step else min(self.timer, plan.until)
-        self.resumed_at, self._last_line = self.time, None
+        self.resumed_at = -1 if plan.is_search else self.time  # a search begins before the access
+        self.searched, self._last_lane = Searched(), (None, None, None, None)
         if is_step and self.fibre is not None and self.point is not None and not plan.is_search:
-            self._last_line = self._line(self.fibre, self.point)
+            self.searched.last_line = self._line(self.fibre, self.point)
         self._exited = 0 if self.fibre is None else len(self.fibre.scheduler.exited)
 
     def _arm(self, breakpoints: tuple[Breakpoint, ...]) -> None:
@@ -416,7 +444,7 @@ class Stops:
         """Let the handler have a stop, or note it in a search."""
         stop = Stop(kind, text, self.time, thread, number)
         if self.orders.plan.is_search and self.time < self.orders.plan.until:
-            self.found = stop
+            self.searched.stop = stop
             return
         self.handler.stopped(stop)
         self.resume()
@@ -430,15 +458,13 @@ class Stops:
             text = "\n".join(map(str, findings))
             return "finding", text, launch.thread_at(fibre, where.block, where.thread), 0
         plan = self.orders.plan
-        thread, lane = plan.thread, None
-        if plan.kind != "go" and thread is not None:
-            lane = thread.lane_in(fibre, launch.number)
-            lane = None if lane is None or position_of(fibre, lane) is None else lane
+        thread = plan.thread
+        lane = None if thread is None else self._lane_in(launch, fibre, thread)
         for breakpoint in point.breakpoints:
             hit = self._hit(breakpoint, fibre, guard, lane)
             if hit is not None and (plan.kind == "go" or hit == lane):
                 return "breakpoint", "", launch.thread_of(fibre, hit), breakpoint.number
-        if plan.kind == "go" or thread is None:
+        if thread is None:
             return None
         if lane is not None:
             return ("step", "", thread, 0) if self._ends_step(fibre, point) else None
@@ -448,6 +474,17 @@ class Stops:
             if lane is not None and any(lane in lanes for lanes in fibre.scheduler.exited):
                 self.orders.plan = Plan(until=plan.until, is_search=plan.is_search)
         return None
+
+    def _lane_in(self, launch: LaunchStops, fibre: Fibre, thread: Thread) -> int | None:
+        """Return the lane of a thread if the fibre has it now."""
+        # A fibre replaces these arrays; it does not change them.
+        lanes, present = fibre.lanes, fibre.present
+        seen, its_lanes, its_present, lane = self._last_lane
+        if fibre is not seen or lanes is not its_lanes or present is not its_present:
+            lane = thread.lane_in(fibre, launch.number)
+            lane = None if lane is None or position_of(fibre, lane) is None else lane
+            self._last_lane = fibre, lanes, present, lane
+        return lane
 
     def _hit(
         self, breakpoint: Breakpoint, fibre: Fibre, guard: Value | None, only: int | None
@@ -492,8 +529,11 @@ class Stops:
             return True
         if point.is_prologue or not point.is_known:
             return False
-        former, self._last_line = self._last_line, self._line(fibre, point)
-        return former is not None and former != self._last_line
+        searched, line = self.searched, self._line(fibre, point)
+        former, searched.last_line = searched.last_line, line
+        if former is None and plan.thread is not None:
+            searched.first, searched.first_line = Stop("step", "", self.time, plan.thread), line
+        return former is not None and former != line
 
     def watch(
         self, launch: LaunchStops, fibre: Fibre, site: Site, space: str, chosen: Index | None,
@@ -573,6 +613,7 @@ class LaunchStops(Observer):
 
     def end(self) -> None:
         """The launch has ended without a fault."""
+        self._stops.ends.append(self._stops.time)
         self._stops.handler.launch_ended()
 
     def fail(self, error: BaseException) -> None:
@@ -582,7 +623,7 @@ class LaunchStops(Observer):
             thread = self.thread_at(fibre, error.where.block, error.where.thread)
             stops.stop("exception", str(error), thread, 0)
         if not isinstance(error, GeneratorExit):
-            stops.handler.launch_ended()
+            self.end()
 
     def thread_of(self, fibre: Fibre, lane: int) -> Thread:
         """Return the thread of a lane of its chunk."""

@@ -159,3 +159,28 @@ module.kernel("second").launch(other, config, y)
 context.synchronize()
 print(other.to_host(y)[:4])
 '''
+
+
+ENDLESS: Final = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void spin(volatile int *flag, int *y) {
+    int i = threadIdx.x, n = 0;
+    y[i] = i;
+    __syncthreads();
+    if (i < 32)
+        while (*flag == 0)
+            n++;
+    __syncthreads();
+    y[i] = n;
+}
+"""
+context = cudadrv.cuda_context_for(0)
+kernel = context.compile(SOURCE, name="spin.cu").kernel("spin")
+stream = context.default_stream
+flag, y = stream.zeros(1, np.int32), stream.zeros(64, np.int32)
+kernel.launch(stream, cudadrv.LaunchConfig(1, 64), flag, y)
+stream.synchronize()
+'''

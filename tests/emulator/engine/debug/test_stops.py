@@ -20,6 +20,7 @@ from ptx.emulate.debug.stops import (
     CodePoint,
     Orders,
     Plan,
+    Searched,
     Stop,
     StopHandler,
     Stops,
@@ -360,3 +361,61 @@ class Named(Debugger):
     def stopped(self, stop: Stop) -> None:
         text = {1: "y[5]", 2: "v"}[stop.number]
         self.seen.append((stop.number, text, self.value(stop, text)))
+
+
+class Repeating(Debugger):
+    """Begins a search at a time, as a copy of a process does."""
+
+    def __init__(self, begin: int) -> None:
+        super().__init__(Orders(), lambda _, __: None)
+        self.stops.timer = begin
+        self.wanted = Orders()
+
+    def on_time(self) -> None:
+        self.stops.timer = 1 << 62
+        self.stops.orders = self.wanted
+        self.stops.resume()
+
+
+def search_from(begin: int, plan: Plan) -> tuple[Searched, int]:
+    """Return what a search finds from a time on, and the time of the end."""
+    debugger = Repeating(begin)
+    limits = emulator.Limits(watchers=(debugger.stops.watcher,))
+    with emulator.session(order="immediate", limits=limits, check=[]):
+        context = cudadrv.cuda_context_for(0)
+        module = context.compile(ONE_LINE, ptx.CompileOptions(debug=True), name="one.cu")
+        stream = context.default_stream
+        y = stream.zeros(32, np.int32)
+        stream.synchronize()
+        watched = Watchpoint(1, "y", "global", y.ptr, y.ptr + 4)
+        debugger.wanted = Orders(watchpoints=(watched,), plan=plan)
+        module.kernel("one").launch(stream, cudadrv.LaunchConfig(1, 32), y)
+        stream.synchronize()
+    return debugger.stops.searched, debugger.stops.time
+
+
+def test_a_search_sees_the_access_of_the_instruction_that_it_begins_at() -> None:
+    plan = Plan(is_search=True)
+    stop = search_from(1, plan)[0].stop
+    assert stop is not None
+    assert search_from(stop.time, plan)[0].stop == stop
+    assert search_from(stop.time + 1, plan)[0].stop is None
+
+
+def test_parts_of_a_search_have_the_lines_of_the_thread_that_steps() -> None:
+    """The line of the last instruction, and where the thread is at its first line."""
+    plan = Plan("line", "in", Thread(1, 0, 3), 0, is_search=True)
+    whole, end = search_from(1, plan)
+    assert whole.first is not None
+    assert line_of(whole.last_line) == (0, 3)
+    parts = [search_from(begin, plan)[0] for begin in range(1, end + 1)]
+    assert {line_of(part.first_line) for part in parts} <= {(0, 3), (1, 2), None}
+    called = [part for part in parts if line_of(part.first_line) == (1, 2)]
+    assert called
+    assert all(part.stop is not None for part in called)  # the line after the call
+    assert parts[-1].stop is None
+
+
+def line_of(place: object) -> tuple[int, int] | None:
+    """Return the number of open calls and the line of a place in a source."""
+    return (place[0], place[2]) if isinstance(place, tuple) else None

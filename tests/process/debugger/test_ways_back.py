@@ -1,0 +1,108 @@
+"""Ways back: what is repeated, what is known without a repetition, and how they are interrupted."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import threading
+from collections.abc import Iterator
+from itertools import pairwise, product
+from pathlib import Path
+
+import pytest
+
+from cudadrv.debugger.debugger import (
+    DebuggedProgram,
+    Debugger,
+    DebuggerError,
+    KnownSpan,
+    unknown_spans,
+)
+from cudadrv.debugger.terminal import Commands
+
+from .programs import ENDLESS, THREE_LAUNCHES
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs copies of a process")
+
+
+def test_the_spans_that_are_unknown_are_the_times_in_no_known_span() -> None:
+    spans = [(first, end) for first in range(6) for end in range(first, 7)]
+    for one, other, (first, end) in product(spans[::3], spans[::4], spans[::2]):
+        known = [KnownSpan(*each, (), ()) for each in (one, other)]
+        found = [at for span in unknown_spans(first, end, known) for at in range(*span)]
+        covered = {*range(*one), *range(*other)}
+        assert found == [at for at in range(first, end) if at not in covered], (one, other)
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[Debugger]:
+    """A kernel of which a warp runs without end, while another one waits for it."""
+    file = tmp_path / "spin.py"
+    file.write_text(ENDLESS)
+    debugger = Debugger(DebuggedProgram(str(file)), lambda *_: None)
+    commands = Commands(debugger)
+    commands.run("break spin")
+    commands.run("continue")
+    threading.Timer(3, debugger.pause).start()
+    said = commands.run("continue")
+    assert "#0 spin at spin.py:" in said
+    yield debugger
+    debugger.close()
+
+
+@needs_fork
+@pytest.mark.slow
+def test_a_step_back_of_a_thread_that_waits_long_repeats_the_run_once(endless: Debugger) -> None:
+    commands = Commands(endless)
+    assert endless.stop is not None
+    commands.choose(2)
+    commands.run("thread 40")
+    said = commands.run("rnext")
+    assert "thread (40, 0, 0)" in said
+    assert "spin.py:13 " in said  # the barrier that it waits at
+    ordered = sorted(endless.searched)
+    assert all(end <= start for (_, end), (start, _) in pairwise(ordered))
+
+
+@needs_fork
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["pause", "Ctrl-C"])
+def test_a_way_back_ends_when_it_is_interrupted(endless: Debugger, way: str) -> None:
+    commands = Commands(endless)
+    commands.choose(2)
+    commands.run("break spin.cu:8 if n == -1")
+    before = endless.stop
+    interrupt = endless.pause if way == "pause" else _thread.interrupt_main
+    threading.Timer(0.2, interrupt).start()
+    with pytest.raises(DebuggerError, match="interrupted: the threads are where they were"):
+        commands.run("rcontinue")
+    assert endless.stop is before
+    assert commands.run("print threadIdx.x") == "0"
+    commands.run("delete")
+    assert "spin.py:" in commands.run("rstepi")
+
+
+@needs_fork
+@pytest.mark.slow
+def test_stops_that_were_made_are_found_without_a_search(tmp_path: Path) -> None:
+    """Also when a search has found them; other breakpoints are searched for."""
+    file = tmp_path / "three.py"
+    file.write_text(THREE_LAUNCHES)
+    debugger = Debugger(DebuggedProgram(str(file)), lambda *_: None)
+    commands = Commands(debugger)
+    try:
+        commands.run("break three.cu:13 if i % 2 == 0 && i > 7")
+        stops = [commands.run("continue") for _ in range(2)]
+        assert "thread (8, 0, 0)" in stops[0]
+        assert commands.run("rcontinue") == stops[0]
+        assert commands.run("rcontinue").startswith("entry: ")
+        assert not debugger.searched
+        commands.run("continue")
+        commands.run("continue")
+        commands.run("break three.cu:9 thread 9")
+        found = commands.run("rcontinue")
+        assert debugger.searched
+        again = commands.run("continue"), commands.run("rcontinue")
+        assert again[1] == found
+    finally:
+        debugger.close()
