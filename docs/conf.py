@@ -138,6 +138,15 @@ def mark_pictures(app, tree, page):
             picture["classes"].append("fits")
 
 
+def mark_names_of_files(app, tree, page):
+    """Give a path that stands alone before a block a class: it is the name of that file."""
+    for paragraph in tree.findall(nodes.paragraph):
+        after = paragraph.next_node(descend=False, siblings=True)
+        alone = len(paragraph) == 1 and isinstance(paragraph[0], nodes.literal)
+        if alone and isinstance(after, nodes.literal_block):
+            paragraph["classes"].append("file")
+
+
 FITS = 45  # characters of a row on a phone
 STACKED = 4  # columns; tables with more scroll
 
@@ -187,6 +196,7 @@ def setup(app):
     app.connect("autodoc-skip-member", skips)
     app.connect("doctree-resolved", show_signatures)
     app.connect("doctree-resolved", mark_pictures)
+    app.connect("doctree-resolved", mark_names_of_files)
     # Before Sphinx collects the contents.
     app.connect("doctree-read", leave_members_out_of_contents, priority=400)
     app.connect("html-page-context", finish_page)

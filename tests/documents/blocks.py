@@ -1,8 +1,8 @@
-"""The fenced blocks of a page, and what the comments before them say.
+"""The fenced blocks of a page, and the lines before them.
 
-A comment stands in the line before a block:
+A path as code, alone in the line before a block, is the file that the block is. It is written into
+the page's folder. Or a comment stands there:
 
-- ``<!-- file: PATH -->``: the block is a file, written into the page's folder.
 - ``<!-- raises -->``: the block raises; the `output` block behind it has the error's text.
 - ``<!-- fails -->``: a command of the block exits with a status other than 0.
 - ``<!-- not run: WHY -->``: the block is another program's, or changes the machine.
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<language>[\w-]+)\n(?P<text>.*?)^```$",
+    r"(?:^(?:<!-- (?P<mark>[^\n]*?) -->|`(?P<file>[^\s`]+)`)\n)?"
+    r"^```(?P<language>[\w-]+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -28,6 +29,7 @@ class Block:
         language: what stands behind the fence, such as "python".
         text: what is in it.
         mark: the comment before it, "" without one.
+        file: the path of the file that it is, or None.
         line: the line of the page in which the text begins, counted from 1.
         start, end: where the text lies in the page.
     """
@@ -35,14 +37,10 @@ class Block:
     language: str
     text: str
     mark: str
+    file: str | None
     line: int
     start: int
     end: int
-
-    @property
-    def file(self) -> str | None:
-        """The file that the block is, or None."""
-        return self.mark.removeprefix("file: ") if self.mark.startswith("file: ") else None
 
     def write_to(self, folder: Path) -> None:
         """Write it into a folder, if it is a file."""
@@ -66,6 +64,7 @@ def blocks_of(page: Path) -> list[Block]:
             match["language"],
             match["text"],
             match["mark"] or "",
+            match["file"],
             text.count("\n", 0, match.start("text")) + 1,
             match.start("text"),
             match.end("text"),

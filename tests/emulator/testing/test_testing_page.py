@@ -17,7 +17,7 @@ PAGE: Final = (Path(__file__).parents[3] / "docs" / "testing.md").read_text()
 
 @pytest.mark.slow
 def test_every_example_passes(runs: Runs) -> None:
-    blocks = re.findall(r"<!-- file: (test_\w+)\.py -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+    blocks = re.findall(r"`(test_\w+)\.py`\n```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(blocks) == PAGE.count("```python") == 6
     runs.pytester.makepyfile(**dict(blocks))
     options = ("--cuda=emulator", "--cuda-check=race", "--cuda-order=random", "--cuda-seed=new")
@@ -25,7 +25,7 @@ def test_every_example_passes(runs: Runs) -> None:
 
 
 def test_the_example_of_a_kernel_is_of_ten_lines() -> None:
-    (block,) = re.findall(r"<!-- file: test_scale\.py -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = re.findall(r"`test_scale\.py`\n```python\n(.*?)```", PAGE, re.DOTALL)
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
 
 

@@ -149,7 +149,7 @@ def test_a_wrong_page_is_found(tmp_path: Path) -> None:
         ("<!-- raises -->\n```python\nx = 1\n```\n", False),
         ("```console\npython -c 'raise SystemExit(1)'\n```\n", False),
         ("<!-- fails -->\n```console\npython -c 'raise SystemExit(1)'\n```\n", True),
-        ("<!-- file: a.py -->\n```python\nprint(3)\n```\n```console\npython a.py\n```\n", True),
+        ("`a.py`\n```python\nprint(3)\n```\n```console\npython a.py\n```\n", True),
     ):
         page.write_text(text)
         done = subprocess.run(
