@@ -728,7 +728,7 @@ class TensorMap(NotCopyable, KernelObject):
 
     @property
     def shared_nbytes(self) -> int:
-        """Bytes of the box in shared memory: a row takes the whole width of the swizzle.
+        """Bytes of the box in shared memory, where a row takes the whole width of the swizzle.
 
         More than `box_nbytes`, if rows are shorter than that; an mbarrier expects `box_nbytes`.
         """

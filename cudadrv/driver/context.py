@@ -230,7 +230,7 @@ class BaseContext(Closeable):
 
     @property
     def is_green(self) -> bool:
-        """Whether it has only a part of the device's multiprocessors: made by `create_green`."""
+        """Whether `create_green` made it, so that it has only a part of the multiprocessors."""
         return self._handle.green is not None
 
     @property

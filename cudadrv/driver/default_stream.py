@@ -55,7 +55,7 @@ class DefaultStream(NotCopyable):
 
     @property
     def handle(self) -> CUstream:
-        """The CUstream in the current context: 1 is the legacy stream, 2 the thread's."""
+        """The CUstream in the current context; 1 is the legacy stream, 2 the thread's."""
         return self._raw
 
     def _call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

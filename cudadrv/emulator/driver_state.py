@@ -172,7 +172,7 @@ class DriverState:
 
     @property
     def host_accesses(self) -> HostAccesses | None:
-        """Receives reads of arrays by the host: if races are checked, and in any late order."""
+        """Receives reads of arrays by the host, if races are checked, and in any late order."""
         operations = self.operations
         if operations.accesses is None and not operations.is_immediate:
             return operations.queue

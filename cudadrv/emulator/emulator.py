@@ -163,7 +163,7 @@ class Emulator(
 
     @property
     def host_accesses(self) -> HostAccesses | None:
-        """Receives reads of arrays by the host: if races are checked, and in any late order."""
+        """Receives reads of arrays by the host, if races are checked, and in any late order."""
         return self._state.host_accesses
 
     @property
@@ -173,7 +173,7 @@ class Emulator(
 
     @property
     def order(self) -> str:
-        """The order of operations: "immediate", "late", or "random:" and the seed."""
+        """The order of operations, as "immediate", "late" or "random:7" with the seed."""
         return str(self._state.operations.schedule)
 
     @property

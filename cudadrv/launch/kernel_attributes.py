@@ -168,7 +168,7 @@ class KernelAttributes:
     )
     cluster_scheduling_policy: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
-        "How blocks of a cluster are spread: 0 by default, 1 widely, 2 by load; may be set.",
+        "How blocks of a cluster are spread; 0 by default, 1 widely, 2 by load; may be set.",
     )
 
 

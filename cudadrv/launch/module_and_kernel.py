@@ -116,7 +116,7 @@ class Launcher(Protocol):
     # An attribute of the function, not a method.
     @property
     def prepare(self) -> Callable[..., PreparedLaunch]:
-        """Pack the arguments of a launch once: ``prepare(*args)``.
+        """Pack the arguments of a launch once, by ``prepare(*args)``.
 
         Calling the result only calls the driver. The result keeps the arguments alive.
 
@@ -292,7 +292,7 @@ class Kernel(NotCopyable):
 
     @property
     def attributes(self) -> KernelAttributes:
-        """The driver's attributes of the kernel, by name, or by number: ``attributes[number]``."""
+        """The driver's attributes of the kernel, by name or by ``attributes[number]``."""
         return self._attributes
 
     def attribute(self, attribute: int) -> int:

@@ -334,7 +334,7 @@ class DeviceData(Closeable):
 
     @property
     def buffer(self) -> DeviceBuffer:
-        """The memory as bytes: the buffer that the array lies in, or a view of the whole array."""
+        """The memory as bytes, which is the buffer that the array lies in, or a view of it all."""
         root = self._root
         return BufferView(self, self._address, self._nbytes) if root is self else root.buffer
 

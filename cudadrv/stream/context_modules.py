@@ -45,7 +45,7 @@ class ContextModules(BaseContext):
 
     @property
     def target(self) -> ptx.Target:
-        """The target to compile for: a cubin for this device, or PTX on the emulator.
+        """The target to compile for, a cubin for this device, or PTX on the emulator.
 
         Raises:
             UnsupportedTargetError: the driver cannot load any output of the installed NVRTC; the

@@ -241,7 +241,7 @@ class CudaArray(Texels[_ScalarT]):
 
     @property
     def host_shape(self) -> tuple[int, ...]:
-        """The shape of a host or device array of the same content: the channels come last."""
+        """The shape of a host or device array of the same content, with the channels last."""
         return (*self.shape, *self.texel.axes)
 
     @classmethod

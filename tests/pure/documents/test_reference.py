@@ -45,6 +45,22 @@ def test_public_names_and_their_members_have_docstrings() -> None:
     assert without == []
 
 
+_COLON = re.compile(r"([^`\":]|``[^`]*``|`[^`]*`)*:(\s|$)")
+
+
+def test_no_colon_in_the_first_line_of_an_attribute_takes_its_begin_for_a_type() -> None:
+    # Sphinx's napoleon reads "The memory as bytes: the buffer" as a type and a description.
+    lines = {
+        f"{name}.{member}": (inspect.getdoc(value) or "").partition("\n")[0]
+        for name in sorted(public_names())
+        if isinstance(found := named(name), type)
+        for member, value in inspect.getmembers(found)
+        if not member.startswith("_") and hasattr(type(value), "__set__")
+    }
+    assert len(lines) > 100
+    assert {name: line for name, line in lines.items() if _COLON.match(line)} == {}
+
+
 def test_constructors_that_the_site_shows_are_those_of_public_classes() -> None:
     tree = ast.parse((ROOT / "docs" / "conf.py").read_text())
     (names,) = (
