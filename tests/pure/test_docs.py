@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ptx.isa.opcodes.opcode_table import ROWS
+from tests.documents.blocks import blocks_of
 from tests.rooms import drawings, import_graph
 from tools import repository
 from tools.draw_pictures import FOLDER, PICTURES
@@ -111,7 +112,8 @@ def test_every_path_that_a_document_names_exists() -> None:
     missing = [
         (document, name)
         for document in DOCUMENTS
-        for name in paths_named(document.read_text())
+        for name in set(paths_named(document.read_text()))
+        - {each.file for each in blocks_of(document)}
         if not any(ROOT.glob(name.partition("::")[0].rstrip("/")))
     ]
     assert missing == []
