@@ -316,21 +316,28 @@ def fma32(a: Singles, b: Singles, c: Singles, rounding: Rounding, *, nans: bool 
     if rounding is not Rounding.RN:
         product = np.multiply(a, b, dtype=np.float64)
         return _directed(product, c, product + c, rounding)
-    product = a.astype(np.float64) * b.astype(np.float64)
-    wide = product + c.astype(np.float64)
-    result = wide.astype(np.float32)
-    if product.shape == wide.shape:
-        dropped = np.bitwise_and(wide.view(np.int64), _BELOW_SINGLE, out=product.view(np.int64))
+    wide, other = a.astype(np.float64), b.astype(np.float64)
+    if a.shape == b.shape == c.shape:  # in the same two arrays, which stay in the caches
+        wide *= other
+        np.copyto(other, c)
+        wide += other
     else:
-        dropped = wide.view(np.int64) & _BELOW_SINGLE
+        other = wide * other
+        wide = other + c.astype(np.float64)
+        if other.shape != wide.shape:
+            other = np.empty_like(wide)
+    result = wide.astype(np.float32)
+    dropped = np.bitwise_and(wide.view(np.int64), _BELOW_SINGLE, out=other.view(np.int64))
     risky = dropped == _TIE
     if risky.any():
         _repair(result, a, b, c, wide, lanes.indices_of(risky))
     magnitude = np.abs(result)
-    if not lanes.least(magnitude) >= _LEAST_SINGLE:
+    if not lanes.least(magnitude) >= _LEAST_SINGLE:  # not for a NaN either
         small = (magnitude < _LEAST_SINGLE) & (wide != 0)
         _repair(result, a, b, c, wide, lanes.indices_of(small))
-    return settle_nans(result) if nans else result
+        if nans:
+            settle_nans(result)
+    return result
 
 
 def _repair(
