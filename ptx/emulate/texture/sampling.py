@@ -383,31 +383,39 @@ def _sample_level(texture: TextureObject, fetch: Fetch, level: int) -> Words:
     return blended(texture, parts)
 
 
-def read(
-    texture: TextureObject, numbers: tuple[Integers, ...], layer: Integers | None,
-    level: Integers | None,
-) -> Words:  # fmt: skip
-    """(n, channels) uint32: texels by their numbers; zeros where there is none.
+def read_level(
+    texture: TextureObject,
+    numbers: tuple[Integers, ...],
+    layer: Integers | None,
+    level: Integers,
+) -> Words:
+    """(n, channels) uint32: texels of each thread's level by their numbers.
 
-    `level`: of each thread; all threads read the finest one if it is None. Address modes and
-    filter do not matter.
+    As measured on an H200, numbers are clamped to the level, whatever the address modes are. A
+    level that does not exist gives zeros. Filter, bias and clamp of levels do not matter.
     """
-    if level is None or len(texture.levels) == 1:
-        return _read_level(texture, texture.levels[0], numbers, layer)
-    words = np.empty((len(level), texture.levels[0].channels), dtype=np.uint32)
-    for number in np.unique(level):
+    words = np.zeros((len(level), texture.levels[0].channels), dtype=np.uint32)
+    for number, image in enumerate(texture.levels):
         at_level = (level == number).nonzero()[0]
-        words[at_level] = _read_level(
-            texture, texture.levels[number], tuple(axis.take(at_level) for axis in numbers),
-            None if layer is None else layer.take(at_level),
-        )  # fmt: skip
+        extents = (image.width, image.height or 1, image.depth or 1)
+        x, *others = (
+            np.clip(axis.take(at_level), 0, extent - 1)
+            for axis, extent in zip(numbers, extents, strict=False)
+        )
+        y = others[0] if others else None
+        z = others[1] if len(others) > 1 else None
+        if layer is not None:
+            z = np.minimum(layer.take(at_level), max(image.layers, 1) - 1)
+        words[at_level] = as_read(texture, stored(image, x, y, z))
     return words
 
 
-def _read_level(
-    texture: TextureObject, image: TexelImage, numbers: tuple[Integers, ...],
-    layer: Integers | None,
-) -> Words:  # fmt: skip
+def read(texture: TextureObject, numbers: tuple[Integers, ...], layer: Integers | None) -> Words:
+    """(n, channels) uint32: texels by their numbers; zeros where there is none.
+
+    Address modes and filter do not matter.
+    """
+    image = texture.levels[0]
     extents = (image.width, image.height or 1, image.depth or 1)
     inside = np.ones(numbers[0].shape, dtype=np.bool_)
     for number, extent in zip(numbers, extents, strict=False):

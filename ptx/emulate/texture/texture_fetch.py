@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from ptx.emulate.memory.texture_object import TextureObject
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture.handles import by_handle, check_fetch, check_live, rows_of, unsupported
-from ptx.emulate.texture.sampling import FACES, Fetch, face_place, gather, level_of, read, sample
+from ptx.emulate.texture.sampling import (
+    FACES,
+    Fetch,
+    face_place,
+    gather,
+    level_of,
+    read,
+    read_level,
+    sample,
+)
 from ptx.emulate.texture.texels import Words, can_filter
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
@@ -64,8 +73,6 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
             check_live(threads, image, form.instruction, writes=False)
         _check(threads, form, texture)
         selected = spread if positions is None else [value.take(positions) for value in spread]
-        if form.by_number and form.has_level:
-            _check_levels(threads, form, texture, selected)
         fetched = _fetch(form, texture, selected)
         check_fetch(threads, form.instruction, texture, partial(_marks, form, selected), positions)
         words[rows_of(positions), : fetched.shape[1]] = fetched
@@ -86,6 +93,8 @@ def _check(threads: Fibre, form: TextureForm, texture: TextureObject) -> None:
             "integer coordinates read linear memory, and nothing else does; use tex1D for arrays"
             " and tex1Dfetch for linear memory (a GPU reads zeros)"
         )
+    elif form.by_number and form.has_level and texture.is_linear_memory:
+        words = "integer coordinates with a level of linear memory are not emulated"
     elif form.geometry != _geometry(texture) and not (image.cube and form.geometry == "acube"):
         words = f"a {_geometry(texture)} texture is read by an instruction for {form.geometry}"
     elif form.component and texture.seamless_cube and image.cube:
@@ -104,22 +113,6 @@ def _check(threads: Fibre, form: TextureForm, texture: TextureObject) -> None:
         words = "linear filtering needs floats, or integers of 8 or 16 bits read as floats"
     if words:
         raise unsupported(threads, form.instruction, words)
-
-
-def _check_levels(
-    threads: Fibre, form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]
-) -> None:
-    """Reject levels that are not there, or that the texture's clamp or bias would change."""
-    levels = values[(form.geometry[0] == "a") + AXES[form.geometry]].view(np.int32)
-    least, most = int(levels.min()), int(levels.max())
-    last = len(texture.levels) - 1
-    words = ""
-    if not 0 <= least <= most <= last:
-        words = f"level {least if least < 0 else most} is read by integer coordinates"
-    elif last and (texture.mip_bias or not texture.min_level <= least <= most <= texture.max_level):
-        words = "a clamp or bias of levels is read by integer coordinates"
-    if words:
-        raise unsupported(threads, form.instruction, f"{words}; number of levels: {last + 1}")
 
 
 def _filters(form: TextureForm) -> bool:
@@ -155,7 +148,9 @@ def _fetch(form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]
         numbers = tuple(number.astype(np.int64) for number in coordinates)
         if offsets:
             numbers = tuple(a + b for a, b in zip(numbers, offsets, strict=True))
-        return read(texture, numbers, layer, level)
+        if level is not None:
+            return read_level(texture, numbers, layer, level)
+        return read(texture, numbers, layer)
     face = None
     if form.geometry in ("cube", "acube"):
         face, *coordinates_2d = face_place(*coordinates)
