@@ -201,12 +201,15 @@ class Library:
     """An image that no context owns.
 
     Attributes:
+        image: None if it is wrong.
+        error: why it is; each use of a part raises it.
         kernels: by name.
         modules: its module in each context that has needed it.
     """
 
     handle: int
-    image: PtxModule
+    image: PtxModule | None
+    error: CallError | None = None
     kernels: dict[str, LibraryKernel] = field(default_factory=dict)
     modules: dict[Context, Module] = field(default_factory=dict)
 

@@ -3,10 +3,13 @@ from __future__ import annotations
 from ctypes import c_uint32, c_uint64
 from typing import Final
 
+import pytest
+
 from cudadrv.driver._api import (
     CUdeviceptr,
     CUfunction,
     CUfunction_attribute,
+    CUjit_option,
     CUmodule,
     CUresult,
     CUstream,
@@ -141,3 +144,35 @@ def test_a_cooperative_launch_runs_all_blocks_at_once(emulator: Emulator) -> Non
         CUfunction(kernel), 1 << 20, 1, 1, 32, 1, 1, 0, CUstream(0), given.address
     )
     assert code(too_many) == CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+
+
+_WRONG: Final = {
+    "syntax": (text(".visible .entry k() { this is no ptx; ret; }"), 218),
+    "opcode": (text(".visible .entry k() { .reg .b32 %r<2>; frob.b32 %r1, 1; ret; }"), 218),
+    "register": (text(".visible .entry k() { mov.b32 %r1, 1; ret; }"), 218),
+    "function": (text(".extern .func f();", ".visible .entry k() { call f; ret; }"), 218),
+    "version": (
+        b".version 99.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }",
+        222,
+    ),
+    "image": (b"no PTX at all", 200),
+}
+
+
+@pytest.mark.parametrize("what", _WRONG)
+def test_a_wrong_image_is_reported_by_the_functions_of_its_library(
+    emulator: Emulator, what: str
+) -> None:
+    """Measured on driver 580."""
+    ok(emulator.cuCtxSetCurrent(ok(emulator.cuDevicePrimaryCtxRetain(ok(emulator.cuDeviceGet(0))))))
+    image, expected = _WRONG[what]
+    log = bytearray(300)
+    options = CUjit_option.CU_JIT_ERROR_LOG_BUFFER, CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+    library = ok(emulator.cuLibraryLoadData(image, options, (log, 300), 2, (), (), 0))
+    assert log[0]
+    assert ok(emulator.cuLibraryGetKernelCount(library)) == 0
+    assert ok(emulator.cuLibraryEnumerateKernels(2, library)) == [0, 0]
+    assert code(emulator.cuLibraryGetKernel(library, b"k")) == expected
+    assert code(emulator.cuLibraryGetModule(library)) == expected
+    assert code(emulator.cuLibraryGetGlobal(library, b"x")) == expected
+    ok(emulator.cuLibraryUnload(library))

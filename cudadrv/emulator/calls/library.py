@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule, CUresult
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
@@ -25,6 +26,16 @@ from ..modules import (
 from .call import DriverCalls, call
 from .module import forget_module, write_log
 
+if TYPE_CHECKING:
+    from ptx.isa import PtxModule
+
+
+_OF_IMAGES: Final = (
+    CUresult.CUDA_ERROR_INVALID_PTX,
+    CUresult.CUDA_ERROR_INVALID_IMAGE,
+    CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+)
+
 
 class LibraryCalls(DriverCalls):
     """Libraries, and kernels that no context owns."""
@@ -41,36 +52,36 @@ class LibraryCalls(DriverCalls):
         num_library_options: int,
         /,
     ) -> tuple[CUresult, int]:
-        """Read an image and report its errors, except those of a device that rejects it.
+        """Read an image; only its log has errors of the image.
 
-        As with driver 580, a function that is not defined is reported by `cuLibraryGetKernel`.
+        As with driver 580, the functions that use a part of the library report them.
         """
         from ..module_loading import read_image  # as in `ModuleCalls`
 
         stack = self._state.thread.stack
         device = stack[-1].device if stack else self._state.devices.visible[0]
+        library = Library(self._state.handles.new(), None)
         try:
-            image = read_image(bytes(code), device.profile.compute_capability)
+            library.image = read_image(bytes(code), device.profile.compute_capability)
+            if stack:
+                _loaded(self._state, library, self._state.handles.current())
         except CallError as error:
+            if error.code not in _OF_IMAGES:
+                raise
             options = zip(jit_options, jit_option_values, strict=False)
             write_log({int(option): value for option, value in options}, error.text)
-            raise
-        library = Library(self._state.handles.new(), image)
-        for entry in library.image.entries:
+            library.error = error
+        else:
+            self._add_kernels(library, library.image)
+        self._state.handles.libraries[library.handle] = library
+        return SUCCESS, library.handle
+
+    def _add_kernels(self, library: Library, image: PtxModule) -> None:
+        for entry in image.entries:
             if entry.span is not None:
                 kernel = LibraryKernel(self._state.handles.new(), library, entry.name)
                 library.kernels[entry.name] = kernel
                 self._state.handles.kernels[kernel.handle] = kernel
-        self._state.handles.libraries[library.handle] = library
-        if stack:
-            try:
-                _loaded(self._state, library, self._state.handles.current())
-            except CallError as error:
-                from ptx.emulate import UndefinedSymbol  # as in `ModuleCalls`
-
-                if not isinstance(error.cause, UndefinedSymbol):
-                    raise
-        return SUCCESS, library.handle
 
     @call
     def cuLibraryUnload(self, library: int, /) -> tuple[CUresult]:
@@ -97,8 +108,10 @@ class LibraryCalls(DriverCalls):
     def cuLibraryGetKernel(self, library: int, name: bytes, /) -> tuple[CUresult, int]:
         """Return the kernel of a name."""
         text = bytes(name).decode(errors="replace")
-        kernel = self._library(library).kernels.get(text)
+        state = self._library(library)
+        kernel = state.kernels.get(text)
         if kernel is None:
+            _image_of(state)
             raise _not_found(f"no kernel is {text!r}")
         if self._state.thread.stack:
             _loaded(self._state, kernel.library, self._state.handles.current())
@@ -259,12 +272,25 @@ def _placed(driver: DriverState, library: Library, context: Context) -> Module:
     """Load a library as a new module, whose functions have the attributes that were set."""
     from ..module_loading import place_module
 
-    module = place_module(driver, library.image, context)
+    module = place_module(driver, _image_of(library), context)
     for kernel in library.kernels.values():
         for (device, attribute), value in kernel.attributes.items():
             if device == context.device.ordinal:
                 set_attribute(module.functions[kernel.name], attribute, value)
     return module
+
+
+def _image_of(library: Library) -> PtxModule:
+    """Return the image of a library.
+
+    Raises:
+        CallError: the image is wrong.
+    """
+    error = library.error
+    if error is not None:
+        raise CallError(error.code, error.text, error.cause)
+    assert library.image is not None
+    return library.image
 
 
 def _not_found(text: str) -> CallError:
