@@ -6,6 +6,7 @@ Loading the first module imports this file, and with it the PTX parser and the o
 from __future__ import annotations
 
 import re
+import warnings
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -54,7 +55,10 @@ def place_module(driver: DriverState, parsed: PtxModule, context: Context) -> Mo
         check_instructions(parsed)
         signatures = _signatures[parsed] = checked_signatures(parsed)
     handle = driver.handles.new()
-    module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
+    program = load_program(parsed, context, f"module {handle:#x}")
+    if program.undefined:
+        _warn_of_undefined(program.undefined)
+    module = Module(handle, context, program)
     for signature in signatures:
         function = new_function(driver.handles.new(), module, signature)
         module.functions[signature.name] = function
@@ -63,6 +67,17 @@ def place_module(driver: DriverState, parsed: PtxModule, context: Context) -> Mo
     if driver.checks.assembly is not None:
         driver.checks.assembly.look_at(parsed, capability)
     return module
+
+
+def _warn_of_undefined(names: list[str]) -> None:
+    hidden = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    warnings.warn(
+        f"the module declares the variable {names[0]}{hidden}, and does not define it: as with the"
+        " driver, it is zero. To use that of another source, compile both to LTO-IR"
+        " (ptx.Target.ltoir), and join the images with ptx.link",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def new_function(handle: int, module: Module, signature: KernelSignature) -> KernelFunction:

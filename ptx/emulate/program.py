@@ -331,6 +331,11 @@ class Program:
         """Addresses and sizes of the module's variables."""
         return self._layout.globals
 
+    @property
+    def undefined(self) -> list[str]:
+        """Names of variables that the module only declares; they are zero."""
+        return self._layout.undefined
+
     def kernel(self, name: str) -> EmulatedKernel:
         """Return a kernel, generated on first use.
 

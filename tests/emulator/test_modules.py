@@ -318,15 +318,15 @@ def test_a_broken_body_rejects_its_module_and_is_reported_in_the_log(emulator: E
         CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
         CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     )
-    for load_it in (
-        lambda given: emulator.cuModuleLoadDataEx(broken, 2, options, given),
-        lambda given: emulator.cuLibraryLoadData(broken, options, given, 2, (), (), 0),
-    ):
-        log = bytearray(1024)
-        assert code(load_it((log, len(log)))) == 218
-        assert isinstance(emulator.last_fault, PtxSyntaxError)
-        assert emulator.last_fault.line == 7
-        assert str(emulator.last_fault).encode() in bytes(log)
+    log, library_log = bytearray(1024), bytearray(1024)
+    assert code(emulator.cuModuleLoadDataEx(broken, 2, options, (log, 1024))) == 218
+    given = (library_log, 1024)
+    library = ok(emulator.cuLibraryLoadData(broken, options, given, 2, (), (), 0))
+    assert code(emulator.cuLibraryGetKernel(library, b"broken")) == 218
+    assert log == library_log
+    assert isinstance(emulator.last_fault, PtxSyntaxError)
+    assert emulator.last_fault.line == 7
+    assert str(emulator.last_fault).encode() in log
 
 
 @pytest.mark.parametrize("is_library", [False, True])
@@ -363,3 +363,14 @@ def test_an_undefined_function_rejects_its_module_and_reports_what_to_link(
     assert b"ptx.link" in said
     library = ok(emulator.cuLibraryLoadData(image, (), (), 0, (), (), 0))
     assert code(emulator.cuLibraryGetKernel(library, b"empty")) == 218
+
+
+@pytest.mark.parametrize("space", ["global", "const"])
+def test_an_undefined_variable_is_zero_and_reported(emulator: Emulator, space: str) -> None:
+    """Measured on driver 580."""
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    image = text(EMPTY, f".extern .{space} .align 4 .b32 x[2];")
+    with pytest.warns(RuntimeWarning, match="declares the variable x, and does not define it"):
+        module = ok(emulator.cuModuleLoadData(image))
+    address, nbytes = ok(emulator.cuModuleGetGlobal(module, b"x"))
+    assert (nbytes, download(emulator, address, 2).tolist()) == (8, [0, 0])

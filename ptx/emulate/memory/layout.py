@@ -78,6 +78,7 @@ class ModuleLayout:
     Attributes:
         globals: name -> (address, nbytes) of `.global` and `.const` variables.
         code: function name -> address for calls by address.
+        undefined: names of variables that the module only declares.
         const_base: what an address of constants lacks in a register of 32 bits.
     """
 
@@ -91,7 +92,9 @@ class ModuleLayout:
         self.globals: dict[str, tuple[int, int]] = {}
         self.code: dict[str, int] = code_addresses.place(self, module.functions)
         placed = [v for v in module.variables.values() if v.space in (Space.GLOBAL, Space.CONST)]
-        placed = [v for v in placed if v.nbytes and v.linkage is not Linkage.EXTERN]
+        placed = [v for v in placed if v.nbytes]
+        # As driver 580: a variable that is only declared is a variable of zeros.
+        self.undefined: list[str] = [v.name for v in placed if v.linkage is Linkage.EXTERN]
         try:
             for variable in placed:
                 address = memory.allocate(
@@ -150,7 +153,7 @@ class ModuleLayout:
         return (element & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
     def address_of(self, name: str) -> int:
-        """The address of a variable or function; 0 where it is not placed (an extern symbol)."""
+        """The address of a variable or function; 0 where it is not placed (an extern function)."""
         if name in self.globals:
             return self.globals[name][0]
         return self.code.get(self.aliases.get(name, name), 0)
