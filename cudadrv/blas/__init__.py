@@ -5,6 +5,4 @@ from .algebra import (
     NotPositiveDefiniteError as NotPositiveDefiniteError,
 )
 
-__all__ = [
-    "LinearAlgebra", "NotPositiveDefiniteError",
-]  # fmt: skip
+__all__ = ["LinearAlgebra", "NotPositiveDefiniteError"]

@@ -19,45 +19,163 @@ class CublasApi(Protocol):
     def destroy(self, handle: int, /) -> None: ...
     def set_stream(self, handle: int, stream_id: int, /) -> None: ...
     def sgemm(
-        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int,
-        lda: int, b: int, ldb: int, beta: int, c: int, ldc: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        transa: int,
+        transb: int,
+        m: int,
+        n: int,
+        k: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+        beta: int,
+        c: int,
+        ldc: int,
+        /,
+    ) -> None: ...
     def dgemm(
-        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int,
-        lda: int, b: int, ldb: int, beta: int, c: int, ldc: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        transa: int,
+        transb: int,
+        m: int,
+        n: int,
+        k: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+        beta: int,
+        c: int,
+        ldc: int,
+        /,
+    ) -> None: ...
     def sgemv(
-        self, handle: int, trans: int, m: int, n: int, alpha: int, a: int, lda: int, x: int,
-        incx: int, beta: int, y: int, incy: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        trans: int,
+        m: int,
+        n: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        x: int,
+        incx: int,
+        beta: int,
+        y: int,
+        incy: int,
+        /,
+    ) -> None: ...
     def dgemv(
-        self, handle: int, trans: int, m: int, n: int, alpha: int, a: int, lda: int, x: int,
-        incx: int, beta: int, y: int, incy: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        trans: int,
+        m: int,
+        n: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        x: int,
+        incx: int,
+        beta: int,
+        y: int,
+        incy: int,
+        /,
+    ) -> None: ...
     def ssyrk(
-        self, handle: int, uplo: int, trans: int, n: int, k: int, alpha: int, a: int, lda: int,
-        beta: int, c: int, ldc: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        uplo: int,
+        trans: int,
+        n: int,
+        k: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        beta: int,
+        c: int,
+        ldc: int,
+        /,
+    ) -> None: ...
     def dsyrk(
-        self, handle: int, uplo: int, trans: int, n: int, k: int, alpha: int, a: int, lda: int,
-        beta: int, c: int, ldc: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        uplo: int,
+        trans: int,
+        n: int,
+        k: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        beta: int,
+        c: int,
+        ldc: int,
+        /,
+    ) -> None: ...
     def strsm(
-        self, handle: int, side: int, uplo: int, trans: int, diag: int, m: int, n: int, alpha: int,
-        a: int, lda: int, b: int, ldb: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        side: int,
+        uplo: int,
+        trans: int,
+        diag: int,
+        m: int,
+        n: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+        /,
+    ) -> None: ...
     def dtrsm(
-        self, handle: int, side: int, uplo: int, trans: int, diag: int, m: int, n: int, alpha: int,
-        a: int, lda: int, b: int, ldb: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        side: int,
+        uplo: int,
+        trans: int,
+        diag: int,
+        m: int,
+        n: int,
+        alpha: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+        /,
+    ) -> None: ...
     def sdgmm(
-        self, handle: int, mode: int, m: int, n: int, a: int, lda: int, x: int, incx: int, c: int,
-        ldc: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        mode: int,
+        m: int,
+        n: int,
+        a: int,
+        lda: int,
+        x: int,
+        incx: int,
+        c: int,
+        ldc: int,
+        /,
+    ) -> None: ...
     def ddgmm(
-        self, handle: int, mode: int, m: int, n: int, a: int, lda: int, x: int, incx: int, c: int,
-        ldc: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        mode: int,
+        m: int,
+        n: int,
+        a: int,
+        lda: int,
+        x: int,
+        incx: int,
+        c: int,
+        ldc: int,
+        /,
+    ) -> None: ...
 
 
 class CusolverApi(Protocol):
@@ -69,13 +187,29 @@ class CusolverApi(Protocol):
     def spotrf_buffer_size(self, handle: int, uplo: int, n: int, a: int, lda: int, /) -> int: ...
     def dpotrf_buffer_size(self, handle: int, uplo: int, n: int, a: int, lda: int, /) -> int: ...
     def spotrf(
-        self, handle: int, uplo: int, n: int, a: int, lda: int, workspace: int, lwork: int,
-        dev_info: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        uplo: int,
+        n: int,
+        a: int,
+        lda: int,
+        workspace: int,
+        lwork: int,
+        dev_info: int,
+        /,
+    ) -> None: ...
     def dpotrf(
-        self, handle: int, uplo: int, n: int, a: int, lda: int, workspace: int, lwork: int,
-        dev_info: int, /,
-    ) -> None: ...  # fmt: skip
+        self,
+        handle: int,
+        uplo: int,
+        n: int,
+        a: int,
+        lda: int,
+        workspace: int,
+        lwork: int,
+        dev_info: int,
+        /,
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,9 +183,14 @@ class LinearAlgebra(NotCopyable):
         _require_apart(out, a, b)
         if out.size:
             self._routines.gemm(
-                a, b, out,
-                alpha=alpha, beta=beta, a_transposed=transpose_a, b_transposed=transpose_b,
-            )  # fmt: skip
+                a,
+                b,
+                out,
+                alpha=alpha,
+                beta=beta,
+                a_transposed=transpose_a,
+                b_transposed=transpose_b,
+            )
         del memories  # it is queued
 
     def gemv(

@@ -111,10 +111,21 @@ class LibraryRoutines:
         alpha_scalar, beta_scalar = _scalar(alpha, out), _scalar(beta, out)
         self._call(
             blas.dgemm if _is_double(out) else blas.sgemm,
-            self._blas_handle(), int(b_transposed), int(a_transposed), n, m, k,
-            addressof(alpha_scalar), b.ptr, _leading(b), a.ptr, _leading(a),
-            addressof(beta_scalar), out.ptr, _leading(out),
-        )  # fmt: skip
+            self._blas_handle(),
+            int(b_transposed),
+            int(a_transposed),
+            n,
+            m,
+            k,
+            addressof(alpha_scalar),
+            b.ptr,
+            _leading(b),
+            a.ptr,
+            _leading(a),
+            addressof(beta_scalar),
+            out.ptr,
+            _leading(out),
+        )
 
     def gemv(
         self,
@@ -136,10 +147,19 @@ class LibraryRoutines:
             return
         self._call(
             blas.dgemv if _is_double(out) else blas.sgemv,
-            self._blas_handle(), int(not transposed), columns, rows,
-            addressof(alpha_scalar), a.ptr, _leading(a), x.ptr, 1,
-            addressof(beta_scalar), out.ptr, 1,
-        )  # fmt: skip
+            self._blas_handle(),
+            int(not transposed),
+            columns,
+            rows,
+            addressof(alpha_scalar),
+            a.ptr,
+            _leading(a),
+            x.ptr,
+            1,
+            addressof(beta_scalar),
+            out.ptr,
+            1,
+        )
 
     def syrk(
         self,
@@ -156,10 +176,18 @@ class LibraryRoutines:
         alpha_scalar, beta_scalar = _scalar(alpha, out), _scalar(beta, out)
         self._call(
             blas.dsyrk if _is_double(out) else blas.ssyrk,
-            self._blas_handle(), _UPPER, int(not transposed), out.shape[0], k,
-            addressof(alpha_scalar), a.ptr, _leading(a),
-            addressof(beta_scalar), out.ptr, _leading(out),
-        )  # fmt: skip
+            self._blas_handle(),
+            _UPPER,
+            int(not transposed),
+            out.shape[0],
+            k,
+            addressof(alpha_scalar),
+            a.ptr,
+            _leading(a),
+            addressof(beta_scalar),
+            out.ptr,
+            _leading(out),
+        )
 
     def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transposed: bool) -> None:
         """bᵀ = bᵀ · op(factor)⁻ᵀ, where the library sees factorᵀ, an upper triangle."""
@@ -169,10 +197,19 @@ class LibraryRoutines:
         one = _scalar(1.0, b)
         self._call(
             blas.dtrsm if _is_double(b) else blas.strsm,
-            self._blas_handle(), _RIGHT, _UPPER,
-            int(transposed), _NON_UNIT, columns, n,
-            addressof(one), factor.ptr, n, b.ptr, columns,
-        )  # fmt: skip
+            self._blas_handle(),
+            _RIGHT,
+            _UPPER,
+            int(transposed),
+            _NON_UNIT,
+            columns,
+            n,
+            addressof(one),
+            factor.ptr,
+            n,
+            b.ptr,
+            columns,
+        )
 
     def scale_rows(self, x: AnyDeviceArray, w: AnyDeviceArray, out: AnyDeviceArray) -> None:
         """outᵀ = xᵀ · diag(w)."""
@@ -180,9 +217,17 @@ class LibraryRoutines:
         rows, columns = x.shape
         self._call(
             blas.ddgmm if _is_double(x) else blas.sdgmm,
-            self._blas_handle(), _RIGHT, columns, rows,
-            x.ptr, columns, w.ptr, 1, out.ptr, columns,
-        )  # fmt: skip
+            self._blas_handle(),
+            _RIGHT,
+            columns,
+            rows,
+            x.ptr,
+            columns,
+            w.ptr,
+            1,
+            out.ptr,
+            columns,
+        )
 
     def potrf(self, a: AnyDeviceArray) -> int:
         """The lower triangle by rows is the upper one by columns; waits for devInfo."""
@@ -207,9 +252,17 @@ class LibraryRoutines:
         with self._stream.to_device(np.full(out.size, beta, out.dtype)) as factors:
             self._call(
                 blas.ddgmm if _is_double(out) else blas.sdgmm,
-                self._blas_handle(), _LEFT, out.size, 1,
-                out.ptr, out.size, factors.ptr, 1, out.ptr, out.size,
-            )  # fmt: skip
+                self._blas_handle(),
+                _LEFT,
+                out.size,
+                1,
+                out.ptr,
+                out.size,
+                factors.ptr,
+                1,
+                out.ptr,
+                out.size,
+            )
 
     def _call(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Queue work of a library on the stream, once no other thread captures it.
