@@ -86,8 +86,13 @@ def add_to(commands: Commands) -> None:
         metavar="FILE",
         help="a file of known findings, which are not reported",
     )
-    add("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
-        help="run a module, as python -m does")  # fmt: skip
+    add(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="run a module, as python -m does",
+    )
     add("script", nargs="?", metavar="SCRIPT", help="a Python file")
     add("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     parser.set_defaults(run=_run)
@@ -106,9 +111,15 @@ def add_checks_option(parser: argparse.ArgumentParser) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     checks = ",".join(Checks.default()) if parsed.checks is None else parsed.checks
     options = CheckOptions(
-        checks, parsed.devices, parsed.order, parsed.seed, parsed.json, parsed.sarif,
-        parsed.junit, parsed.suppressions,
-    )  # fmt: skip
+        checks,
+        parsed.devices,
+        parsed.order,
+        parsed.seed,
+        parsed.json,
+        parsed.sarif,
+        parsed.junit,
+        parsed.suppressions,
+    )
     if parsed.module:
         module, *arguments = parsed.module
         return run_check(module, arguments, options, is_module=True)

@@ -18,9 +18,7 @@ from .command_line import Commands, add_command, positive, program_name
 from .output import print_error, print_table, print_text
 from .selftest import Report, selftest_of
 
-_COLUMNS: Final = (
-    "worker", "process", "device", "name", "score", "MiB free", "MiB", "self-test",
-)  # fmt: skip
+_COLUMNS: Final = ("worker", "process", "device", "name", "score", "MiB free", "MiB", "self-test")
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,10 @@ def _leave_network(libc: Any) -> None:
     _checked(libc.unshare(_NEW_USER | _NEW_NETWORK | _NEW_IPC))
     with suppress(OSError):  # files of the user stay the user's
         for name, text in (
-            ("setgroups", "deny"), ("uid_map", f"{user} {user} 1"),
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
             ("gid_map", f"{group} {group} 1"),
-        ):  # fmt: skip
+        ):
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
 

@@ -34,18 +34,31 @@ def add_to(commands: Commands) -> None:
         usage="%(prog)s [options] [SCRIPT|FINDING.json|TEST.py::NAME [arguments]]",
     )
     add = parser.add_argument
-    add("--adapter", action="store_true", help="speak the Debug Adapter Protocol on stdin and "
-        "stdout, for editors")  # fmt: skip
+    add(
+        "--adapter",
+        action="store_true",
+        help="speak the Debug Adapter Protocol on stdin and stdout, for editors",
+    )
     add("--port", type=int, metavar="N", help="speak it on this port of 127.0.0.1; 0 chooses one")
-    add("--break", dest="breaks", action="append", default=[], metavar="PLACE",
-        help="FILE:LINE, ptx:LINE or the name of a kernel")  # fmt: skip
+    add(
+        "--break",
+        dest="breaks",
+        action="append",
+        default=[],
+        metavar="PLACE",
+        help="FILE:LINE, ptx:LINE or the name of a kernel",
+    )
     add("--commands", metavar="FILE", help="read the commands of the terminal from a file")
     add("--checks", metavar="NAMES", default="", help="checks whose findings stop, as of `check`")
     add("--order", metavar="ORDER", default="", help="immediate, late or random:SEED")
     add("--optimised", action="store_true", help="compile as usual, without names of variables")
     add("--no-back", action="store_true", help="make no copies of the process to go back with")
-    add("program", nargs="?", metavar="PROGRAM", help="a script, a finding of `verify --save`, or "
-        "a test as pytest names it")  # fmt: skip
+    add(
+        "program",
+        nargs="?",
+        metavar="PROGRAM",
+        help="a script, a finding of `verify --save`, or a test as pytest names it",
+    )
     add("arguments", nargs=argparse.REMAINDER, help="of the script")
     parser.set_defaults(run=_run)
 
@@ -62,9 +75,13 @@ def _run(options: argparse.Namespace) -> int:
     from ..debugger.debugger import DebuggedProgram, DebuggerError
 
     program = DebuggedProgram(
-        options.program or "", tuple(options.arguments), options.checks, options.order,
-        optimised=options.optimised, goes_back=not options.no_back,
-    )  # fmt: skip
+        options.program or "",
+        tuple(options.arguments),
+        options.checks,
+        options.order,
+        optimised=options.optimised,
+        goes_back=not options.no_back,
+    )
     try:
         if options.adapter or options.port is not None:
             from ..debugger.adapter import serve_port, serve_streams
@@ -88,9 +105,7 @@ def _run_terminal(options: argparse.Namespace, program: DebuggedProgram) -> int:
         if not Path(file).is_file():
             print_error(f"{program_name()} debug: {file}: there is no such file")
             return _WRONG
-    with (
-        nullcontext(sys.stdin) if options.commands is None else open(options.commands)
-    ) as source:  # fmt: skip
+    with nullcontext(sys.stdin) if options.commands is None else open(options.commands) as source:
         return run_terminal(program, options.breaks, source, print_text)
 
 

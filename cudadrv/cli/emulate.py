@@ -62,20 +62,37 @@ def add_to(commands: Commands) -> None:
         metavar="NAMES",
         help=f"some of {','.join(CHECKS)} (default: none)",
     )
-    add("--steps", type=positive, metavar="N", help="the limit of steps of a kernel that makes no "
-        f"progress (default: {_STEPS}, two to ten minutes)")  # fmt: skip
-    add("--fault", choices=_FAULTS, help="what a kernel's fault does: sticky, the default, fails "
+    add(
+        "--steps",
+        type=positive,
+        metavar="N",
+        help="the limit of steps of a kernel that makes no "
+        f"progress (default: {_STEPS}, two to ten minutes)",
+    )
+    add(
+        "--fault",
+        choices=_FAULTS,
+        help="what a kernel's fault does: sticky, the default, fails "
         "all later calls, as on a GPU; test: until the next pytest test; continue: nothing more "
-        "than its own error")  # fmt: skip
-    add("--fail-on-findings", action="store_true", help="end with status 66 if any process of the "
-        "command had findings of checks, or a kernel's fault")  # fmt: skip
+        "than its own error",
+    )
+    add(
+        "--fail-on-findings",
+        action="store_true",
+        help="end with status 66 if any process of the "
+        "command had findings of checks, or a kernel's fault",
+    )
     add(
         "--require-kernels",
         action="store_true",
         help="end with status 67 if the command succeeds and no kernel ran on the emulator",
     )
-    add("--native", action="store_true", help="also give processes that run no Python an emulator; "
-        "needs a compiler of C, x86-64, and a Python with a shared library")  # fmt: skip
+    add(
+        "--native",
+        action="store_true",
+        help="also give processes that run no Python an emulator; "
+        "needs a compiler of C, x86-64, and a Python with a shared library",
+    )
     add("--junit", metavar="FILE", help="write findings and faults of all processes as JUnit's XML")
     add("--suppressions", metavar="FILE", help="a file of known findings, which are not reported")
     add(

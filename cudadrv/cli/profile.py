@@ -28,9 +28,7 @@ _USAGE_ERROR: Final = 2  # argparse's status for a wrong command line
 _INTERRUPTED: Final = 130  # a shell's status for SIGINT
 _SECTOR: Final = 32  # bytes
 _ISSUED: Final = 4  # warp instructions a cycle and multiprocessor, from compute capability 7.0 on
-_COLUMNS: Final = (
-    "what", "device", "count", "total ms", "share", "mean µs", "min µs", "max µs",
-)  # fmt: skip
+_COLUMNS: Final = ("what", "device", "count", "total ms", "share", "mean µs", "min µs", "max µs")
 _NO_PREDICTION: Final = "these times are the emulator's own: they do not predict the times of a GPU"
 
 
@@ -95,9 +93,13 @@ class DeviceWork:
         """Yield the cells of the table's row, and of a row for each kernel of a graph."""
         times = (f"{time:,.1f}" for time in (self.mean_us, self.min_us, self.max_us))
         row = (
-            self.what, str(self.device), f"{self.count:,}", f"{self.total_ms:.3f}",
-            f"{self.share:.0%}", *times,
-        )  # fmt: skip
+            self.what,
+            str(self.device),
+            f"{self.count:,}",
+            f"{self.total_ms:.3f}",
+            f"{self.share:.0%}",
+            *times,
+        )
         yield (*row, _bound_cell(self.bound)) if with_bound else row
         for kernel in self.kernels:
             row = (f"  {kernel.what}", str(self.device), f"{kernel.count:,}", *("-" * 5))
@@ -132,8 +134,13 @@ def add_to(commands: Commands) -> None:
         "runs once more, on the emulator",
     )
     add("--json", action="store_true", help="print the table as JSON, in the last line")
-    add("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
-        help="run a module, as python -m does")  # fmt: skip
+    add(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="run a module, as python -m does",
+    )
     add("script", nargs="?", metavar="SCRIPT", help="a Python file")
     add("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     parser.set_defaults(run=_run)
@@ -254,10 +261,19 @@ def device_work(
         )
         rows.append(
             DeviceWork(
-                name, ordinal, category, len(times), total / 1e3, total / total_of_all,
-                total / len(times), min(times), max(times), bound, kernels,
+                name,
+                ordinal,
+                category,
+                len(times),
+                total / 1e3,
+                total / total_of_all,
+                total / len(times),
+                min(times),
+                max(times),
+                bound,
+                kernels,
             )
-        )  # fmt: skip
+        )
     return sorted(rows, key=lambda row: -row.total_ms)
 
 

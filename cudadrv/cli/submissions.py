@@ -66,9 +66,12 @@ def submissions_of(folder: Path, case: str) -> list[Path]:
 
 
 def verify_submissions(
-    submissions: Sequence[Path], case: str, options: Sequence[str], jobs: int,
+    submissions: Sequence[Path],
+    case: str,
+    options: Sequence[str],
+    jobs: int,
     limits: SubmissionLimits,
-) -> Iterator[Json]:  # fmt: skip
+) -> Iterator[Json]:
     """Verify submissions in processes of their own; yield the result of each as it ends.
 
     Args:
@@ -141,15 +144,22 @@ def _run(command: Sequence[str], folder: Path, limits: SubmissionLimits) -> _End
     """Run a command in a folder until it ends, or exceeds a limit."""
     reader, writer = os.pipe()
     given = {
-        "folder": str(folder), "cpu_seconds": int(4 * limits.wall_seconds),
-        "file_bytes": _FILE_BYTES, "report": writer,
-    }  # fmt: skip
+        "folder": str(folder),
+        "cpu_seconds": int(4 * limits.wall_seconds),
+        "file_bytes": _FILE_BYTES,
+        "report": writer,
+    }
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_CONFINE), json.dumps(given), *command],
-            cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL, stdout=stdout,
-            stderr=stderr, start_new_session=True, pass_fds=[writer],
-        )  # fmt: skip
+            cwd=folder,
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            pass_fds=[writer],
+        )
     os.close(writer)
     try:
         with os.fdopen(reader, "rb") as report:
@@ -191,9 +201,13 @@ def _environment(folder: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         **kept,
-        "HOME": str(folder), "TMPDIR": str(folder), "CUDADRV_CACHE_DIR": str(folder / "cache"),
-        "CUDADRV_DRIVER": "emulator", "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1",
-    }  # fmt: skip
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "CUDADRV_CACHE_DIR": str(folder / "cache"),
+        "CUDADRV_DRIVER": "emulator",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
 
 
 def _result_of(file: Path) -> Json:

@@ -54,13 +54,17 @@ class Usage:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(
-        commands, "top", "Show the devices, their memory and the processes that use it, live.",
+        commands,
+        "top",
+        "Show the devices, their memory and the processes that use it, live.",
         example="--once",
         statuses={
-            "0": "printed", "1": "the driver failed, or has no device",
-            "2": "the command line is wrong", "130": "interrupted by Ctrl-C",
+            "0": "printed",
+            "1": "the driver failed, or has no device",
+            "2": "the command line is wrong",
+            "130": "interrupted by Ctrl-C",
         },
-    )  # fmt: skip
+    )
     parser.add_argument("--once", action="store_true", help="print it once")
     parser.add_argument("--json", action="store_true", help="print it once, as JSON")
     parser.add_argument(

@@ -70,10 +70,20 @@ def add_to(commands: Commands) -> None:
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--examples", type=positive, default=_EXAMPLES, metavar="N",
-        help=f"inputs of each case (default: {_EXAMPLES})")  # fmt: skip
-    add("--seconds", type=_seconds, default=_SECONDS, metavar="N",
-        help=f"the most time for each case (default: {_SECONDS:g})")  # fmt: skip
+    add(
+        "--examples",
+        type=positive,
+        default=_EXAMPLES,
+        metavar="N",
+        help=f"inputs of each case (default: {_EXAMPLES})",
+    )
+    add(
+        "--seconds",
+        type=_seconds,
+        default=_SECONDS,
+        metavar="N",
+        help=f"the most time for each case (default: {_SECONDS:g})",
+    )
     add(
         "--seed", type=int, default=0, metavar="N", help="seed of the generated inputs (default: 0)"
     )
@@ -132,10 +142,20 @@ def _add_submissions(parser: argparse.ArgumentParser) -> None:
         help="verify each submission of a folder in a process of its own, and print a line of JSON "
         "for each: .py files with cases, or with FILE.py::CASE kernels for this case",
     )
-    add("--jobs", type=positive, default=None, metavar="N",
-        help="with --json-lines: how many run at once (default: the processors)")  # fmt: skip
-    add("--memory-mb", type=positive, default=_MEMORY_MB, metavar="N",
-        help=f"with --json-lines: the most memory of each (default: {_MEMORY_MB})")  # fmt: skip
+    add(
+        "--jobs",
+        type=positive,
+        default=None,
+        metavar="N",
+        help="with --json-lines: how many run at once (default: the processors)",
+    )
+    add(
+        "--memory-mb",
+        type=positive,
+        default=_MEMORY_MB,
+        metavar="N",
+        help=f"with --json-lines: the most memory of each (default: {_MEMORY_MB})",
+    )
 
 
 def missing_package(command: str, needed: Sequence[str] = _NEEDED) -> bool:
@@ -253,13 +273,22 @@ def _run(args: argparse.Namespace) -> int:
             raise ArgumentValueError("the following arguments are required: FILE[::CASE]")
         checks = None if args.checks is None else Checks.read(args.checks)
         options = VerifyOptions(
-            checks, args.seed, args.examples, args.seconds, explain=args.explain,
+            checks,
+            args.seed,
+            args.examples,
+            args.seconds,
+            explain=args.explain,
             further=_further(args),
-        )  # fmt: skip
+        )
         job = _Job(
-            options, args.mutate, args.save, args.html, _against(args), is_exact=args.exact,
+            options,
+            args.mutate,
+            args.save,
+            args.html,
+            _against(args),
+            is_exact=args.exact,
             source=args.source,
-        )  # fmt: skip
+        )
         targets = [_target(target) for target in args.targets]
     except ArgumentValueError as error:
         print_error(f"{program_name()} verify: {error}")
@@ -294,9 +323,14 @@ def _verify_folder(args: argparse.Namespace) -> int:
         print_error(f"{program_name()} verify: {error}")
         return WRONG
     options = [
-        "--examples", str(args.examples), "--seconds", str(args.seconds), "--seed", str(args.seed),
+        "--examples",
+        str(args.examples),
+        "--seconds",
+        str(args.seconds),
+        "--seed",
+        str(args.seed),
         "--explain" if args.explain else "--no-explain",
-    ]  # fmt: skip
+    ]
     options += [] if args.checks is None else ["--checks", args.checks]
     limits = SubmissionLimits(args.seconds, args.memory_mb)
     jobs = args.jobs or os.cpu_count() or 1
