@@ -163,9 +163,13 @@ def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState)
     if channels not in (1, 2, 4):
         raise invalid_value(f"an array has 1, 2 or 4 channels, not {channels}")
     layout = ArrayLayout(
-        int(descriptor.Width), int(descriptor.Height), int(descriptor.Depth),
-        read_format(lambda: descriptor.Format), channels, ArrayFlags(flags),
-    )  # fmt: skip
+        int(descriptor.Width),
+        int(descriptor.Height),
+        int(descriptor.Depth),
+        read_format(lambda: descriptor.Format),
+        channels,
+        ArrayFlags(flags),
+    )
     _check_shape(layout)
     _check_limits(layout, device)
     return layout

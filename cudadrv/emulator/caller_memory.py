@@ -58,9 +58,13 @@ def _transferred(read: _Read, into: ctypes.Array[ctypes.c_char], ranges: Sequenc
     remote = (_Range * len(ranges))(*[_Range(*each) for each in ranges])
     zero = ctypes.c_ulong(0)
     return read(
-        os.getpid(), ctypes.byref(local), ctypes.c_ulong(1), remote,
-        ctypes.c_ulong(len(ranges)), zero,
-    )  # fmt: skip
+        os.getpid(),
+        ctypes.byref(local),
+        ctypes.c_ulong(1),
+        remote,
+        ctypes.c_ulong(len(ranges)),
+        zero,
+    )
 
 
 def copied_ranges(ranges: Sequence[Range]) -> bytes:

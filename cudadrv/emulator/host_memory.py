@@ -226,10 +226,21 @@ class HostMemory:
         elif self.has_patterns:
             fill(address, nbytes, FRESH)
         piece = HostPiece(
-            address, nbytes, context, ordinal, self._numbered, managed, flags,
-            pages=pages, view=view, written=written, pool=pool, offset=offset, graph=graph,
+            address,
+            nbytes,
+            context,
+            ordinal,
+            self._numbered,
+            managed,
+            flags,
+            pages=pages,
+            view=view,
+            written=written,
+            pool=pool,
+            offset=offset,
+            graph=graph,
             advice=ManagedRanges(nbytes, _preferred(pool, graph)) if managed else None,
-        )  # fmt: skip
+        )
         self._add(piece)
         return piece
 
@@ -242,9 +253,17 @@ class HostMemory:
         pages, view = _mapped(nbytes, pool.file, offset)
         self._numbered += 1
         piece = HostPiece(
-            ctypes.addressof(view), nbytes, 0, 0, self._numbered, managed=False,
-            pages=pages, view=view, pool=pool, offset=offset,
-        )  # fmt: skip
+            ctypes.addressof(view),
+            nbytes,
+            0,
+            0,
+            self._numbered,
+            managed=False,
+            pages=pages,
+            view=view,
+            pool=pool,
+            offset=offset,
+        )
         self._add(piece)
         return piece
 
@@ -259,9 +278,15 @@ class HostMemory:
             return None
         self._numbered += 1
         piece = HostPiece(
-            address, nbytes, context, ordinal, self._numbered, managed=False, flags=flags,
+            address,
+            nbytes,
+            context,
+            ordinal,
+            self._numbered,
+            managed=False,
+            flags=flags,
             is_registered=True,
-        )  # fmt: skip
+        )
         self._add(piece)
         return piece
 

@@ -66,9 +66,13 @@ class KernelCall(NamedTuple):
         """The same for the kernel's code."""
         shape = self.shape
         return GridCall(
-            shape.grid, shape.block, self.parameters, shape.shared_bytes, shape.cooperative,
+            shape.grid,
+            shape.block,
+            self.parameters,
+            shape.shared_bytes,
+            shape.cooperative,
             self.function.cluster_of(shape),
-        )  # fmt: skip
+        )
 
 
 class ShownParameters:

@@ -48,9 +48,7 @@ class MemoryState:
         mapping_lock: guards `physical` and `multicasts`, with all that they contain.
     """
 
-    __slots__ = (
-        "_lock", "devices", "host", "host_pools", "mapping_lock", "multicasts", "physical",
-    )  # fmt: skip
+    __slots__ = ("_lock", "devices", "host", "host_pools", "mapping_lock", "multicasts", "physical")
 
     def __init__(self, devices: Devices, numbers: Iterator[int], lock: threading.RLock) -> None:
         self._lock = lock

@@ -113,8 +113,10 @@ def _accesses_at(address: int, count: int) -> list[SimpleNamespace]:
 
 
 VALUES: Final[dict[str, Callable[[int], object]]] = {
-    "location": location, "*location": location_at, "image": image_at,
-}  # fmt: skip
+    "location": location,
+    "*location": location_at,
+    "image": image_at,
+}
 """What reads an argument, by the table's word (`driver/functions.py`)."""
 ARRAYS: Final[dict[str, Callable[[int, int], object]]] = {
     "size": sizes_at, "int": ints_at, "location": _locations_at, "access": _accesses_at,

@@ -20,12 +20,18 @@ END: Final = "cudadrv_end"
 RETURN_ZERO: Final = "cudadrv_done"
 """The name of a function that returns 0."""
 STARTERS: Final = (
-    "Py_IsInitialized", "PyGILState_Ensure", "PyRun_SimpleString", "PyGILState_Release",
-)  # fmt: skip
+    "Py_IsInitialized",
+    "PyGILState_Ensure",
+    "PyRun_SimpleString",
+    "PyGILState_Release",
+)
 """The functions of Python that run the statement; a process without Python lacks them."""
 NATIVE_STARTERS: Final = (
-    "cudadrv_is_initialized", "cudadrv_ensure", "cudadrv_run", "cudadrv_release",
-)  # fmt: skip
+    "cudadrv_is_initialized",
+    "cudadrv_ensure",
+    "cudadrv_run",
+    "cudadrv_release",
+)
 """Those of `native_start.c`, which start Python in a process without it."""
 TEXTS: Final = {"cuGetErrorName": "cudadrv_name", "cuGetErrorString": "cudadrv_text"}
 """Functions without any Python that have a function's results for each number, by its name."""
@@ -344,15 +350,22 @@ def _notice_arm(at: int, starters: int, flag: int, text: tuple[int, int], then: 
 
     return struct.pack(
         "<15I",
-        address(9, flag, 0), 0xB940012A,  # adr x9; ldr w10, [x9]
+        address(9, flag, 0),
+        0xB940012A,  # adr x9; ldr w10, [x9]
         0x3500000A | (jump(8) & 0x7FFFF) << 5,  # cbnz w10
-        0x5280002A, 0xB900012A,  # mov w10, #1; str w10, [x9]
-        0xA9BE07E0, 0xF9000BE2,  # stp x0, x1, [sp, #-32]!; str x2, [sp, #16]
-        0x52800040, address(1, text[0], 32),  # mov w0, #2; adr x1
-        0x52800002 | text[1] << 5, 0x52800808, 0xD4000001,  # mov w2; mov w8, #64 (write); svc #0
-        0xF9400BE2, 0xA8C207E0,  # ldr x2, [sp, #16]; ldp x0, x1, [sp], #32
+        0x5280002A,
+        0xB900012A,  # mov w10, #1; str w10, [x9]
+        0xA9BE07E0,
+        0xF9000BE2,  # stp x0, x1, [sp, #-32]!; str x2, [sp, #16]
+        0x52800040,
+        address(1, text[0], 32),  # mov w0, #2; adr x1
+        0x52800002 | text[1] << 5,
+        0x52800808,
+        0xD4000001,  # mov w2; mov w8, #64 (write); svc #0
+        0xF9400BE2,
+        0xA8C207E0,  # ldr x2, [sp, #16]; ldp x0, x1, [sp], #32
         0x14000000 | jump(56) & 0x3FFFFFF,  # b
-    )  # fmt: skip
+    )
 
 
 def _return_x86(number: int) -> bytes:
@@ -522,10 +535,29 @@ class _Layout(NamedTuple):
         statement_at = starters_at + 8 * starters
         flag = _aligned(statement_at + len(statement) + 1, 8)
         return cls(
-            code, end_function, return_zero, return_code, common, start, texts, notice_at, hashes,
-            symbols_at, numbers, versions, relocations, strings_at, tables_at, dynamic, table,
-            starters_at, statement_at, flag, flag + 8, flag + 8 + len(notice),
-        )  # fmt: skip
+            code,
+            end_function,
+            return_zero,
+            return_code,
+            common,
+            start,
+            texts,
+            notice_at,
+            hashes,
+            symbols_at,
+            numbers,
+            versions,
+            relocations,
+            strings_at,
+            tables_at,
+            dynamic,
+            table,
+            starters_at,
+            statement_at,
+            flag,
+            flag + 8,
+            flag + 8 + len(notice),
+        )
 
 
 def elf_image(
@@ -589,9 +621,10 @@ def _dynamic_entries(
     ]  # fmt: skip
     if starters:
         entries += [
-            (_RELA, at.relocations), (_RELASZ, starters * _RELOCATION.size),
+            (_RELA, at.relocations),
+            (_RELASZ, starters * _RELOCATION.size),
             (_RELAENT, _RELOCATION.size),
-        ]  # fmt: skip
+        ]
     if has_version:
         entries += [(_VERSYM, at.numbers), (_VERDEF, at.versions), (_VERDEFNUM, 2)]
     return [*entries, (0, 0)]
@@ -627,9 +660,17 @@ def _put_sections(
     for section, name in zip(sections, name_offsets, strict=True):
         address = section.offset if section.flags else 0
         image += _SECTION.pack(
-            name, section.kind, section.flags, address, section.offset, section.nbytes,
-            section.link, section.info, section.alignment, section.entry,
-        )  # fmt: skip
+            name,
+            section.kind,
+            section.flags,
+            address,
+            section.offset,
+            section.nbytes,
+            section.link,
+            section.info,
+            section.alignment,
+            section.entry,
+        )
 
 
 def _put_code(
@@ -727,9 +768,21 @@ def _hash(name: str) -> int:
 def _headers(machine: Machine, read_only: int, dynamic: int, table: int, end: int) -> bytes:
     """Return the header, and the segments: code and names, writable data, `dynamic`, no stack."""
     header = _HEADER.pack(
-        _IDENT, _SHARED_OBJECT, machine.number, 1, 0, _HEADER.size, 0, 0, _HEADER.size,
-        _SEGMENT.size, 4, 64, 0, 0,
-    )  # fmt: skip
+        _IDENT,
+        _SHARED_OBJECT,
+        machine.number,
+        1,
+        0,
+        _HEADER.size,
+        0,
+        0,
+        _HEADER.size,
+        _SEGMENT.size,
+        4,
+        64,
+        0,
+        0,
+    )
     written = end - dynamic
     segments = (
         (_LOAD, _READ_EXECUTE, 0, read_only, _PAGE),

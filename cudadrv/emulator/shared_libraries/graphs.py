@@ -23,9 +23,13 @@ _UNION: Final = 16  # the offset of a union in CUgraphNodeParams
 
 @GRAPHS("cuGraphAddNode")
 def add_node(
-    api: Emulator, result: int, graph: int, dependencies: list[int], count: int,
+    api: Emulator,
+    result: int,
+    graph: int,
+    dependencies: list[int],
+    count: int,
     params: CUgraphNodeParams | None,
-) -> int:  # fmt: skip
+) -> int:
     """Add a node of any kind; the parameters receive its allocation or body."""
     return passed_on(api, "cuGraphAddNode", (graph, dependencies, None, count, params), result)
 
@@ -74,9 +78,14 @@ class NodeKind:
         return _params_of(self._number, self._read(*arguments))
 
     def add(
-        self, api: Emulator, result: int, graph: int, dependencies: list[int], count: int,
+        self,
+        api: Emulator,
+        result: int,
+        graph: int,
+        dependencies: list[int],
+        count: int,
         *arguments: int,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Add a node."""
         if arguments and not arguments[0]:
             return INVALID_VALUE

@@ -40,15 +40,20 @@ def _configuration(api: Emulator, address: int) -> SimpleNamespace:
     config = view_at(_LaunchConfig, address)
     stream = config.stream or state_of(api).thread.default_stream
     return SimpleNamespace(
-        gridDimX=config.grid[0], gridDimY=config.grid[1], gridDimZ=config.grid[2],
-        blockDimX=config.block[0], blockDimY=config.block[1], blockDimZ=config.block[2],
-        sharedMemBytes=config.shared_bytes, hStream=stream,
+        gridDimX=config.grid[0],
+        gridDimY=config.grid[1],
+        gridDimZ=config.grid[2],
+        blockDimX=config.block[0],
+        blockDimY=config.block[1],
+        blockDimZ=config.block[2],
+        sharedMemBytes=config.shared_bytes,
+        hStream=stream,
         numAttrs=config.attribute_count,
         attrs=[
             CUlaunchAttribute(_ptr=at)
             for at in structures_at(config.attributes, _ATTRIBUTE_BYTES, config.attribute_count)
         ],
-    )  # fmt: skip
+    )
 
 
 @LAUNCHING("cuLaunchKernelEx")
@@ -162,9 +167,15 @@ def capture_info(
 
 @LAUNCHING("cuStreamGetCaptureInfo_v3")
 def capture_info_with_edges(
-    api: Emulator, stream: int, status: int, identity: int, graph: int, dependencies: int,
-    edges: int, count: int,
-) -> int:  # fmt: skip
+    api: Emulator,
+    stream: int,
+    status: int,
+    identity: int,
+    graph: int,
+    dependencies: int,
+    edges: int,
+    count: int,
+) -> int:
     """Same; all edges are ordinary ones, whose data are zeros."""
     code = capture_info(api, stream, status, identity, graph, dependencies, count)
     if not code:  # CUgraphEdgeData has 8 bytes, as a node's handle has

@@ -58,9 +58,13 @@ def linker_image(major: int, statement: str = "") -> bytes:
     """Return the library of a version of CUDA; `statement` is of Python, as of `elf_image`."""
     soname = linker_name(major)
     return elf_image(
-        soname, list(_symbols(major)), this_machine(soname), soname, result=_INTERNAL,
+        soname,
+        list(_symbols(major)),
+        this_machine(soname),
+        soname,
+        result=_INTERNAL,
         statement=statement,
-    )  # fmt: skip
+    )
 
 
 def _symbols(major: int) -> dict[str, str]:

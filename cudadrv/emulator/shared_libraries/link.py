@@ -222,8 +222,11 @@ def _real_path() -> str | None:
     program += "print(load('nvJitLink').abs_path)"
     process = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, NO_STAND_IN: "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={**os.environ, NO_STAND_IN: "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return process.stdout.strip() or None
 
 

@@ -20,14 +20,16 @@ _COPY_3D: Final = struct.Struct("<4Qi4x6Q4Qi4x6Q3Q")  # CUDA_MEMCPY3D
 _DEVICE, _HOST = 1, 2  # CU_MEM_LOCATION_TYPE_DEVICE and _HOST
 _CPU: Final = -1  # CU_DEVICE_CPU
 _MOST: Final = 13  # CU_MEMPOOL_ATTR_MAX_POOL_SIZE
-_SIZES: Final = frozenset((
-    int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD),
-    int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
-    int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
-    int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
-    int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH),
-    _MOST,
-))  # fmt: skip
+_SIZES: Final = frozenset(
+    (
+        int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD),
+        int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+        int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
+        int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
+        int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH),
+        _MOST,
+    )
+)
 _NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error concerns no copy
 
 
@@ -139,9 +141,17 @@ def _is_switch(attribute: int) -> bool:
 
 @MEMORY("cuMemcpyBatchAsync")
 def copy_batch_of_old(
-    api: Emulator, targets: list[int], sources: list[int], sizes: list[int], count: int,
-    attributes: list[object], starts: list[int], attribute_count: int, failed: int, stream: int,
-) -> int:  # fmt: skip
+    api: Emulator,
+    targets: list[int],
+    sources: list[int],
+    sizes: list[int],
+    count: int,
+    attributes: list[object],
+    starts: list[int],
+    attribute_count: int,
+    failed: int,
+    stream: int,
+) -> int:
     """Copy ranges for CUDA 12, whose caller receives the failed index: none is reported."""
     ranges = (targets, sources, sizes, count)
     arguments = (*ranges, attributes, starts, attribute_count, stream)
@@ -176,9 +186,14 @@ def range_attribute(
 
 @MEMORY("cuMemRangeGetAttributes")
 def range_attributes(
-    api: Emulator, results: list[int], sizes: list[int], attributes: list[int], number: int,
-    address: int, count: int,
-) -> int:  # fmt: skip
+    api: Emulator,
+    results: list[int],
+    sizes: list[int],
+    attributes: list[int],
+    number: int,
+    address: int,
+    count: int,
+) -> int:
     """Return several attributes of a range."""
     arguments = (sizes, attributes, number, address, count)
     code, values = call(api, "cuMemRangeGetAttributes", *arguments)

@@ -22,9 +22,11 @@ _INVALID_DIRECTION: Final = 21  # cudaErrorInvalidMemcpyDirection
 _NO_NAME: Final = b"unrecognized error code"
 _HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE, _BY_ADDRESS = range(5)
 _COPIES: Final = {
-    _HOST_TO_DEVICE: "cuMemcpyHtoD", _DEVICE_TO_HOST: "cuMemcpyDtoH",
-    _DEVICE_TO_DEVICE: "cuMemcpyDtoD", _BY_ADDRESS: "cuMemcpy",
-}  # fmt: skip
+    _HOST_TO_DEVICE: "cuMemcpyHtoD",
+    _DEVICE_TO_HOST: "cuMemcpyDtoH",
+    _DEVICE_TO_DEVICE: "cuMemcpyDtoD",
+    _BY_ADDRESS: "cuMemcpy",
+}
 _MEMORY_TYPES: Final = {
     _HOST_TO_HOST: (1, 1), _HOST_TO_DEVICE: (1, 2), _DEVICE_TO_HOST: (2, 1),
     _DEVICE_TO_DEVICE: (2, 2), _BY_ADDRESS: (4, 4),
@@ -306,9 +308,15 @@ def _copy(
 
 @FUNCTIONS.add(0, name="cudaMemcpy2D")
 def copy_rows(
-    runtime: Any, target: Any, target_pitch: int, source: Any, source_pitch: int,
-    width: int, height: int, kind: Any,
-) -> Results:  # fmt: skip
+    runtime: Any,
+    target: Any,
+    target_pitch: int,
+    source: Any,
+    source_pitch: int,
+    width: int,
+    height: int,
+    kind: Any,
+) -> Results:
     """Copy rows."""
     target_rows, source_rows = (target, target_pitch), (source, source_pitch)
     return _copy_rows("", target_rows, source_rows, width, height, int(kind))
@@ -316,18 +324,30 @@ def copy_rows(
 
 @FUNCTIONS.add(0, name="cudaMemcpy2DAsync")
 def copy_rows_in_stream(
-    runtime: Any, target: Any, target_pitch: int, source: Any, source_pitch: int,
-    width: int, height: int, kind: Any, stream: Any,
-) -> Results:  # fmt: skip
+    runtime: Any,
+    target: Any,
+    target_pitch: int,
+    source: Any,
+    source_pitch: int,
+    width: int,
+    height: int,
+    kind: Any,
+    stream: Any,
+) -> Results:
     """Copy rows in the order of a stream."""
     target_rows, source_rows = (target, target_pitch), (source, source_pitch)
     return _copy_rows("Async", target_rows, source_rows, width, height, int(kind), stream)
 
 
 def _copy_rows(
-    suffix: str, target: tuple[Any, int], source: tuple[Any, int], width: int, height: int,
-    kind: int, *stream: object,
-) -> Results:  # fmt: skip
+    suffix: str,
+    target: tuple[Any, int],
+    source: tuple[Any, int],
+    width: int,
+    height: int,
+    kind: int,
+    *stream: object,
+) -> Results:
     if kind not in _MEMORY_TYPES:
         return (_INVALID_DIRECTION,)
     if not width or not height:
@@ -353,17 +373,27 @@ def copy_between_devices(
 
 @FUNCTIONS.add(0, name="cudaMemcpyPeerAsync")
 def copy_between_devices_in_stream(
-    runtime: Any, target: Any, target_device: int, source: Any, source_device: int, nbytes: int,
+    runtime: Any,
+    target: Any,
+    target_device: int,
+    source: Any,
+    source_device: int,
+    nbytes: int,
     stream: Any,
-) -> Results:  # fmt: skip
+) -> Results:
     """Copy bytes between devices in the order of a stream."""
     return _copy_to_peer("Async", target, target_device, source, source_device, nbytes, stream)
 
 
 def _copy_to_peer(
-    suffix: str, target: Any, target_device: int, source: Any, source_device: int, nbytes: int,
+    suffix: str,
+    target: Any,
+    target_device: int,
+    source: Any,
+    source_device: int,
+    nbytes: int,
     *stream: object,
-) -> Results:  # fmt: skip
+) -> Results:
     contexts = [_primary_context(device) for device in (target_device, source_device)]
     for code, _ in contexts:
         if code:

@@ -249,10 +249,14 @@ class HostWatch:
                     continue  # another thread runs it; its writes are accepted at its end
                 if _checksum(watched_range.range) != watched_range.checksum:
                     yield HostChange(
-                        watched_range.range.address, watched_range.range.nbytes,
-                        operation.call_site, watched_range.seen_at, call_site,
-                        not watched_range.range.is_written, self._repeated_by,
-                    )  # fmt: skip
+                        watched_range.range.address,
+                        watched_range.range.nbytes,
+                        operation.call_site,
+                        watched_range.seen_at,
+                        call_site,
+                        not watched_range.range.is_written,
+                        self._repeated_by,
+                    )
                     watched_range.renew()
                 watched_range.seen_at = call_site
 

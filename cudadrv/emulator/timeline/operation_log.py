@@ -73,13 +73,17 @@ class OperationLog:
         }
         return [
             LoggedOperation(
-                number, operation.kind.value, streams[operation.stream],
-                self._began.get(operation), self._ended.get(operation),
+                number,
+                operation.kind.value,
+                streams[operation.stream],
+                self._began.get(operation),
+                self._ended.get(operation),
                 tuple(
-                    numbers[other] for other in self._before[operation]
+                    numbers[other]
+                    for other in self._before[operation]
                     if other in numbers and other.stream is not operation.stream
                 ),
                 operation.call_site,
             )
             for operation, number in numbers.items()
-        ]  # fmt: skip
+        ]
