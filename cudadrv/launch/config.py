@@ -42,8 +42,11 @@ _PROPERTIES: Final = {
 # CUlaunchAttributePortableClusterMode and CUsharedMemoryMode, which older bindings lack.
 _CLUSTER_SIZE_MODES: Final = {"require_portable": 1, "allow_non_portable": 2}
 _SHARED_MEMORY_MODES: Final = {
-    "require_portable": 1, "allow_non_portable": 2, "allow_oversized": 3, "prefer_oversized": 4,
-}  # fmt: skip
+    "require_portable": 1,
+    "allow_non_portable": 2,
+    "allow_oversized": 3,
+    "prefer_oversized": 4,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +232,15 @@ class LaunchConfig:
     ) -> Self:
         """Return a configuration; of two integers the same object as before, if it is known."""
         is_frequent = (
-            grid.__class__ is int and block.__class__ is int and shared_bytes.__class__ is int
-            and cluster is None and cooperative is False and programmatic is False
-            and attributes is NO_ATTRIBUTES and cls is LaunchConfig
-        )  # fmt: skip
+            grid.__class__ is int
+            and block.__class__ is int
+            and shared_bytes.__class__ is int
+            and cluster is None
+            and cooperative is False
+            and programmatic is False
+            and attributes is NO_ATTRIBUTES
+            and cls is LaunchConfig
+        )
         if is_frequent:
             known = _known.get((grid, block, shared_bytes))
             if known is not None:

@@ -189,9 +189,11 @@ class LauncherState:
         self.function: FunctionType = slow
         self.kernel_launch: FunctionType = kernel_slow
         self.function.__dict__ |= {
-            "stream": stream, "config": config, "prepare": self._prepare,
+            "stream": stream,
+            "config": config,
+            "prepare": self._prepare,
             "kernel_launch": self.kernel_launch,
-        }  # fmt: skip
+        }
         plain.context._driver.launchers.add(self)
         stream._launchers.add(self)
 

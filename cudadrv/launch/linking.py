@@ -90,8 +90,10 @@ def _link(
             if kind is None:
                 raise ptx.LinkError(
                     f"the driver's linker does not accept {part.kind.value} ({part.name}): install "
-                    "nvJitLink (nvidia-nvjitlink)", "", options.flags(),
-                )  # fmt: skip
+                    "nvJitLink (nvidia-nvjitlink)",
+                    "",
+                    options.flags(),
+                )
             data = part.data + b"\0" if part.kind is ptx.LinkKind.PTX else part.data
             name = part.name.encode()
             (code,) = api.cuLinkAddData(state, kind, data, len(data), name, 0, (), ())
