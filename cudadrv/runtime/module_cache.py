@@ -111,9 +111,13 @@ class PtxModuleCache:
         if source_held is not None:
             source_held = _LoadedSource(source_held.label, source_held.text, source_held.text)
         return _unpickled, (
-            self._options, self._name_expressions, source_held, dict(self._images), self._key_text,
+            self._options,
+            self._name_expressions,
+            source_held,
+            dict(self._images),
+            self._key_text,
             self._headers,
-        )  # fmt: skip
+        )
 
     def get(self, context: Context | None = None) -> Module | None:
         """Return the module of a context, or None; without a context the one that was loaded first.
@@ -252,9 +256,12 @@ class PtxModuleCache:
             if image is None:
                 name = label if label.endswith((".cu", ".cuh")) else f"{label}.cu"
                 image = ptx.compile(
-                    text, options, name=name, name_expressions=self._name_expressions,
+                    text,
+                    options,
+                    name=name,
+                    name_expressions=self._name_expressions,
                     headers=self._headers or None,
-                )  # fmt: skip
+                )
         except ptx.NvrtcNotFoundError as error:
             reason = f"{label} NVRTC compile failed{self._key_text}: {error}"
             raise RuntimeDependencyUnavailable.of(error, reason) from error
