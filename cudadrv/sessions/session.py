@@ -56,9 +56,13 @@ def use(
     """
     emulator = Emulator(
         devices_of(devices, properties),
-        driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
+        driver_version=driver_version,
+        limits=limits,
+        order=order,
+        seed=seed,
+        check=check,
         suppressions=suppressions,
-    )  # fmt: skip
+    )
     chosen = Driver(emulator)
     former = current() if is_chosen() else set_current(chosen)
     if former is None:
@@ -118,9 +122,13 @@ def session(
     """
     emulator = Emulator(
         devices_of(devices, properties),
-        driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
+        driver_version=driver_version,
+        limits=limits,
+        order=order,
+        seed=seed,
+        check=check,
         suppressions=suppressions,
-    )  # fmt: skip
+    )
     with opened(emulator, opened_here(), raise_findings=raise_findings):
         yield emulator
 
