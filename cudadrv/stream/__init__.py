@@ -7,6 +7,4 @@ from .context_and_stream import (
     cuda_context_for as cuda_context_for,
 )
 
-__all__ = [
-    "Context", "Stream", "StreamPool", "cuda_context_for",
-]  # fmt: skip
+__all__ = ["Context", "Stream", "StreamPool", "cuda_context_for"]
