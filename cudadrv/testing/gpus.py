@@ -100,9 +100,13 @@ def _usable() -> list[str]:
     command = [sys.executable, "-c", _COUNT]
     try:
         process = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=_COUNT_SECONDS,
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_COUNT_SECONDS,
             check=True,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.SubprocessError):
         return []  # there is no driver, or a broken one; the tests report it
     count = int(process.stdout)

@@ -127,10 +127,12 @@ class Size:
 
     @staticmethod
     def _combine(function: Callable[..., int], *parts: int | Size) -> Size:
-        drawn = hypothesis_strategies.tuples(*(
-            part.strategy if isinstance(part, Size) else hypothesis_strategies.just(part)
-            for part in parts
-        ))  # fmt: skip
+        drawn = hypothesis_strategies.tuples(
+            *(
+                part.strategy if isinstance(part, Size) else hypothesis_strategies.just(part)
+                for part in parts
+            )
+        )
         return Size(drawn.map(lambda numbers: function(*numbers)), None, parts, function)
 
     def __add__(self, other: int | Size) -> Size:
@@ -571,10 +573,14 @@ def launch_configs(
         shared_bytes=shared_bytes,
         loops=loops,
         base=LaunchConfig(
-            1, 1, cluster=cluster, cooperative=cooperative, programmatic=programmatic,
+            1,
+            1,
+            cluster=cluster,
+            cooperative=cooperative,
+            programmatic=programmatic,
             attributes=attributes,
         ),
-    )  # fmt: skip
+    )
 
 
 def _blocks_for(dimensions: int) -> Sequence[tuple[int, ...]]:

@@ -138,11 +138,18 @@ def _map_of(steps: Sequence[Sequence[LoggedAccess]], block: Dim3, place_of: Plac
     worst = max(requests, key=lambda request: (request.traffic, -request.number))
     is_varied = worst.traffic > requests[0].traffic
     return AccessMap(
-        first.where.instruction, first.where.ptx_line, first.where.source_file,
-        first.where.source_line, first.kind, first.space, first.nbytes, len(requests),
-        min(request.traffic for request in requests), worst.traffic,
+        first.where.instruction,
+        first.where.ptx_line,
+        first.where.source_file,
+        first.where.source_line,
+        first.kind,
+        first.space,
+        first.nbytes,
+        len(requests),
+        min(request.traffic for request in requests),
+        worst.traffic,
         (requests[0], worst) if is_varied else (requests[0],),
-    )  # fmt: skip
+    )
 
 
 def _request(

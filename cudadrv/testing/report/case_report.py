@@ -246,13 +246,17 @@ def _operations(run: MeasuredRun, *, has_places: bool) -> tuple[StreamOperation,
     }
     return tuple(
         StreamOperation(
-            operation.number, names.get(operation.number, operation.kind),
+            operation.number,
+            names.get(operation.number, operation.kind),
             operation.is_kernel,
-            operation.stream, operation.begins, operation.ends, operation.waits_for,
+            operation.stream,
+            operation.begins,
+            operation.ends,
+            operation.waits_for,
             Path(operation.place).name if has_places else "",
         )
         for operation in run.operations
-    )  # fmt: skip
+    )
 
 
 def _counts_by_line(run: MeasuredRun) -> dict[tuple[str, int], Counts]:

@@ -158,7 +158,12 @@ class RooflineDrawing:
 
         ridge = math.log10(roofline.ridge)
         return cls(
-            _WIDTH, _HEIGHT, left, right, top, bottom,
+            _WIDTH,
+            _HEIGHT,
+            left,
+            right,
+            top,
+            bottom,
             tuple(
                 Tick(x_of(power), f"{10.0**power:g}")
                 for power in range(math.ceil(low), math.floor(high) + 1)
@@ -171,4 +176,4 @@ class RooflineDrawing:
             Segment(x_of(ridge), y_of(roof), x_of(high), y_of(roof)),
             x_of(math.log10(roofline.intensity)),
             y_of(math.log10(roofline.attainable)),
-        )  # fmt: skip
+        )

@@ -164,12 +164,19 @@ def _bounds_of(
     x, y, z = launch.grid
     used = min(device.sm_count, x * y * z)
     return LaunchBounds(
-        launch.kernel, launch.grid, launch.block, times, static, launch.shared_bytes, is_failed,
-        launch.total, launch.occupancy,
+        launch.kernel,
+        launch.grid,
+        launch.block,
+        times,
+        static,
+        launch.shared_bytes,
+        is_failed,
+        launch.total,
+        launch.occupancy,
         occupancy_limits(launch, device, static + launch.shared_bytes),
         tuple(bound for bound in _time_bounds(launch.total, device, used) if bound.amount),
         _roofline(launch.total, device, used),
-    )  # fmt: skip
+    )
 
 
 def _bandwidth(device: EmulatedDevice) -> tuple[float, str]:
@@ -199,10 +206,14 @@ def _time_bounds(counts: Counts, device: EmulatedDevice, used: int) -> tuple[Tim
     bandwidth, bandwidth_formula = _bandwidth(device)
     bounds = [
         TimeBound(
-            "global memory", SECTOR * sectors, bandwidth,
-            f"{SECTOR} bytes × {_counted(sectors, 'sector')}", bandwidth_formula, "bytes",
+            "global memory",
+            SECTOR * sectors,
+            bandwidth,
+            f"{SECTOR} bytes × {_counted(sectors, 'sector')}",
+            bandwidth_formula,
+            "bytes",
         )
-    ]  # fmt: skip
+    ]
     for name, kinds, lanes in (
         ("single precision", _SINGLE, float(architecture.single_lanes)),
         ("double precision", _DOUBLE, architecture.single_lanes / architecture.double_ratio),
@@ -219,15 +230,22 @@ def _time_bounds(counts: Counts, device: EmulatedDevice, used: int) -> tuple[Tim
     shown = f"{_counted(used, 'multiprocessor')} × {device.clock_khz / 1e6:g} GHz"
     bounds += [
         TimeBound(
-            "shared memory", shared, used * clock, _counted(shared, "wavefront"), f"1 × {shown}",
+            "shared memory",
+            shared,
+            used * clock,
+            _counted(shared, "wavefront"),
+            f"1 × {shown}",
             "wavefronts",
         ),
         TimeBound(
-            "instruction issue", counts.executed.warps, _SCHEDULERS * used * clock,
+            "instruction issue",
+            counts.executed.warps,
+            _SCHEDULERS * used * clock,
             f"{_counted(counts.executed.warps, 'PTX instruction')} of warps",
-            f"{_SCHEDULERS} schedulers × {shown}", "instructions",
+            f"{_SCHEDULERS} schedulers × {shown}",
+            "instructions",
         ),
-    ]  # fmt: skip
+    ]
     return tuple(bounds)
 
 
