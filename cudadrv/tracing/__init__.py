@@ -13,9 +13,7 @@ import os
 from .device_times import DeviceSpan as DeviceSpan
 from .recording import Trace as Trace
 
-__all__ = [
-    "DeviceSpan", "Trace", "trace",
-]  # fmt: skip
+__all__ = ["DeviceSpan", "Trace", "trace"]
 
 
 def trace(path: str | os.PathLike[str] | None = None) -> Trace:
