@@ -95,9 +95,8 @@ class BlockWriter:
     """Writes one basic block."""
 
     def __init__(
-        self, unit: Unit, block: Block, emitter: Emitter,
-        instruments: tuple[BlockInstrument, ...],
-    ) -> None:  # fmt: skip
+        self, unit: Unit, block: Block, emitter: Emitter, instruments: tuple[BlockInstrument, ...]
+    ) -> None:
         self._unit = unit
         self._block = block
         self._emitter = emitter

@@ -94,9 +94,9 @@ class Block:
         )
 
 
-_NEVER_RETURN = frozenset({
-    InstructionKind.RETURN, InstructionKind.EXIT, InstructionKind.TRAP, InstructionKind.BRANCH,
-})  # fmt: skip
+_NEVER_RETURN = frozenset(
+    {InstructionKind.RETURN, InstructionKind.EXIT, InstructionKind.TRAP, InstructionKind.BRANCH}
+)
 
 
 class CfgBuilder:

@@ -121,9 +121,14 @@ def generate(
     offsets, nbytes = shared_layout(tuple(shared.values()))
     sizes = {name: variable.nbytes for name, variable in shared.items()}
     writer = _KernelWriter(
-        layout, code_addresses, shown or kernel, SharedVariables(offsets, sizes, nbytes), graph,
-        late, tuple([instrument(number) for number, instrument in enumerate(instruments)]),
-    )  # fmt: skip
+        layout,
+        code_addresses,
+        shown or kernel,
+        SharedVariables(offsets, sizes, nbytes),
+        graph,
+        late,
+        tuple([instrument(number) for number, instrument in enumerate(instruments)]),
+    )
     return writer.write(kernel)
 
 
@@ -233,10 +238,12 @@ class _KernelWriter:
         stack_bytes = aligned(graph.depth(kernel), FRAME_ALIGN)
         if stack_bytes > MOST_LOCAL_BYTES:
             raise UnsupportedInstruction(
-                self._shown, ".local", module.functions[kernel].line,
+                self._shown,
+                ".local",
+                module.functions[kernel].line,
                 f"a thread needs {stack_bytes} bytes of local memory; it has at most"
                 f" {MOST_LOCAL_BYTES}",
-            )  # fmt: skip
+            )
         calls_by_address = graph.reaches_addresses(kernel)
         tables = self._tables
         return KernelCode(
@@ -337,9 +344,15 @@ class _KernelWriter:
         try:
             blocks = CfgBuilder(self._shown, body).build()
             scope = FunctionScope(
-                self._shown, function, body, frame_layout(function, body), layout,
-                self._shared.offsets, self._namespace, self._late,
-            )  # fmt: skip
+                self._shown,
+                function,
+                body,
+                frame_layout(function, body),
+                layout,
+                self._shared.offsets,
+                self._namespace,
+                self._late,
+            )
         except KeyError as missing:
             raise UnsupportedInstruction(
                 self._shown, ".reg", function.line, f"the type {missing} is not executed"

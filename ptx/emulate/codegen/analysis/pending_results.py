@@ -45,10 +45,12 @@ class _PendingRegisters(NamedTuple):
         i, ages = step.instruction, self.ages
         name = i.facts.name
         if name == "wgmma.commit_group":
-            return _PendingRegisters({
-                register: age if age == _LOADED else min(age + 1, _OLDEST)
-                for register, age in ages.items()
-            })  # fmt: skip
+            return _PendingRegisters(
+                {
+                    register: age if age == _LOADED else min(age + 1, _OLDEST)
+                    for register, age in ages.items()
+                }
+            )
         if name == "wgmma.wait_group":
             newest = i.operands[0]
             most = newest.value if isinstance(newest, Immediate) else _OLDEST

@@ -191,8 +191,14 @@ def _masked(values: list[Value], sources: tuple[Operand, ...]) -> Value:
         return _PLAIN if all(element == _PLAIN for element in values) else None
     if 0 <= masks[0] < _MOST_OFFSET:
         return _PLAIN
-    return next((value for value, source in zip(values, sources, strict=True)
-                 if not isinstance(source, Immediate)), _PLAIN)  # fmt: skip
+    return next(
+        (
+            value
+            for value, source in zip(values, sources, strict=True)
+            if not isinstance(source, Immediate)
+        ),
+        _PLAIN,
+    )
 
 
 def _added(first: Sums, second: Sums, sign: int) -> Value:

@@ -159,11 +159,13 @@ class LaneRegisters:
         self.bench("F"), self.bench("I")
         if current == "int":
             self.lines += [
-                f"I[0] = {name}", f"{view} = F[0]",
+                f"I[0] = {name}",
+                f"{view} = F[0]",
                 f"if {view} != {view}: {view} = {self.helper(float_of_word)}({name})",
-            ]  # fmt: skip
+            ]
         else:
             self.lines += [
-                f"F[0] = {name}", f"{view} = I[0]",
+                f"F[0] = {name}",
+                f"{view} = I[0]",
                 f"if {name} != {name}: {view} = {self.helper(word_of_float)}({name})",
-            ]  # fmt: skip
+            ]
