@@ -138,17 +138,32 @@ def _targets(operand: Operand) -> tuple[Operand, Operand | None]:
 
 _TYPES = tuple(f"{result}.{by}" for result in ("u32", "s32", "f32") for by in ("s32", "f32"))
 operation(
-    "tex", _TYPES, (2, 3, 4, 5), _texture, effect=Effect.MEMORY, section="tex",
+    "tex",
+    _TYPES,
+    (2, 3, 4, 5),
+    _texture,
+    effect=Effect.MEMORY,
+    section="tex",
     modifiers=("base", "level", "grad", "v4", *AXES),
-)  # fmt: skip
+)
 operation(
-    "tex", ("f16x2.s32", "f16x2.f32"), (2, 3, 4, 5), _texture, effect=Effect.MEMORY, section="tex",
+    "tex",
+    ("f16x2.s32", "f16x2.f32"),
+    (2, 3, 4, 5),
+    _texture,
+    effect=Effect.MEMORY,
+    section="tex",
     modifiers=("base", "level", "grad", "v2", *AXES),
-)  # fmt: skip
+)
 operation(
-    "tld4", ("u32.f32", "s32.f32", "f32.f32"), (2, 3), _texture, effect=Effect.MEMORY,
-    section="tld4", modifiers=(*"rgba", "v4", "2d", "a2d", "cube", "acube"),
-)  # fmt: skip
+    "tld4",
+    ("u32.f32", "s32.f32", "f32.f32"),
+    (2, 3),
+    _texture,
+    effect=Effect.MEMORY,
+    section="tld4",
+    modifiers=(*"rgba", "v4", "2d", "a2d", "cube", "acube"),
+)
 
 
 _EXTENTS = ("width", "height", "depth")
@@ -225,11 +240,21 @@ def _is_type(e: Emitter, i: Instruction) -> None:
 
 
 operation(
-    "txq", ("b32",), (2, 3), _query, effect=Effect.MEMORY, section="txq",
+    "txq",
+    ("b32",),
+    (2, 3),
+    _query,
+    effect=Effect.MEMORY,
+    section="txq",
     modifiers=("level", *_EXTENTS, *_REJECTED),
-)  # fmt: skip
+)
 operation(
-    "suq", ("b32",), 2, _query, effect=Effect.MEMORY, section="suq",
+    "suq",
+    ("b32",),
+    2,
+    _query,
+    effect=Effect.MEMORY,
+    section="suq",
     modifiers=(*_EXTENTS, *_REJECTED),
-)  # fmt: skip
+)
 operation("istypep", ("texref", "samplerref", "surfref"), 2, _is_type, section="istypep")
