@@ -23,9 +23,7 @@ from .ipc import SharedMemory
 from .memory.managed import ManagedHandle
 from .memory.physical_memory import PhysicalMemory
 
-__all__ = [
-    "ProcessCheckpoint", "ProcessState",
-]  # fmt: skip
+__all__ = ["ProcessCheckpoint", "ProcessState"]
 
 if TYPE_CHECKING:
     from uuid import UUID

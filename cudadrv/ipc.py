@@ -57,9 +57,7 @@ from .memory.order import AnyMemory, Memory
 from .memory.pinned import wait_for_contexts
 from .memory.resource import MemoryResource, ResourceMemory
 
-__all__ = [
-    "IpcEventHandle", "IpcMemoryHandle",
-]  # fmt: skip
+__all__ = ["IpcEventHandle", "IpcMemoryHandle"]
 
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 _LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which is required

@@ -42,9 +42,7 @@ from .memory.order import Memory, memory_moves
 from .texture.array_layout import layout_of
 from .texture.cuda_array import CudaArray
 
-__all__ = [
-    "OpenGLBuffer", "OpenGLImage", "opengl_devices",
-]  # fmt: skip
+__all__ = ["OpenGLBuffer", "OpenGLImage", "opengl_devices"]
 
 if TYPE_CHECKING:
     import numpy.typing as npt

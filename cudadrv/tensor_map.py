@@ -175,9 +175,13 @@ class TensorModes:
 
 
 def modes_of(
-    array: AnyDeviceArray, element: TensorElement | None, swizzle: TensorSwizzle,
-    interleave: TensorInterleave, l2_promotion: L2Promotion, fill: TensorFill,
-) -> TensorModes:  # fmt: skip
+    array: AnyDeviceArray,
+    element: TensorElement | None,
+    swizzle: TensorSwizzle,
+    interleave: TensorInterleave,
+    l2_promotion: L2Promotion,
+    fill: TensorFill,
+) -> TensorModes:
     """Return the modes, checked against the array and each other.
 
     Raises:
@@ -675,9 +679,14 @@ class TensorMap(NotCopyable, KernelObject):
 
     @classmethod
     def _of_images(
-        cls, encoder: Encoder, array: AnyDeviceArray, modes: TensorModes, box: tuple[int, int],
-        steps: tuple[int, ...], arguments: Sequence[object],
-    ) -> TensorMap:  # fmt: skip
+        cls,
+        encoder: Encoder,
+        array: AnyDeviceArray,
+        modes: TensorModes,
+        box: tuple[int, int],
+        steps: tuple[int, ...],
+        arguments: Sequence[object],
+    ) -> TensorMap:
         """Return a map of images; `arguments` are the encoder's after the strides."""
         tensor_map = cls.__new__(cls)
         tensor_map._set(array, modes, box, steps)

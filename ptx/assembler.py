@@ -142,9 +142,12 @@ class _AssemblerProcess:
         try:
             # Without buffers, of which a forked child would write out its copy.
             process = subprocess.Popen(
-                command, bufsize=0,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
         except (OSError, ValueError) as error:
             raise _not_started(f"{sys.executable!r} does not start: {error}") from None
         weakref.finalize(self, _end, process, self.owner)

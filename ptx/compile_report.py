@@ -79,9 +79,12 @@ def compile_report(
     with tempfile.TemporaryDirectory(prefix="cudadrv-") as temporary_folder:
         times = Path(temporary_folder, "times.csv")
         image = build(
-            request, cancel=cancel_function(cancel), pch_folder=folder, also=(f"--time={times}",),
+            request,
+            cancel=cancel_function(cancel),
+            pch_folder=folder,
+            also=(f"--time={times}",),
             read=read,
-        )  # fmt: skip
+        )
         phases = tuple(phases_in(times.read_text(errors="replace")))
     if key is not None and not key.still_holds(_key(keys, request) or key):
         forget(key)

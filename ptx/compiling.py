@@ -238,6 +238,10 @@ def compile(
         default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
     )
     return image_cache.get_or_compile(
-        source, options, name=name, name_expressions=name_expressions, headers=headers,
+        source,
+        options,
+        name=name,
+        name_expressions=name_expressions,
+        headers=headers,
         cancel=cancel,
-    )  # fmt: skip
+    )

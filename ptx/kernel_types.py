@@ -460,9 +460,14 @@ def _letters(base: Sequence[str], own: frozenset[str]) -> str | None:
 _CLASS_NAME: Final = re.compile(rf"\d+(?:{_CLASSES.pattern})")
 # Bytes of each type that is no pointer, and what PTX calls its parameter.
 _NBYTES: Final = {
-    **dict.fromkeys("bach", 1), **dict.fromkeys("st", 2), **dict.fromkeys("ijfw", 4),
-    **dict.fromkeys("lmxyd", 8), "Du": 1, "Ds": 2, "Di": 4,
-}  # fmt: skip
+    **dict.fromkeys("bach", 1),
+    **dict.fromkeys("st", 2),
+    **dict.fromkeys("ijfw", 4),
+    **dict.fromkeys("lmxyd", 8),
+    "Du": 1,
+    "Ds": 2,
+    "Di": 4,
+}
 
 
 def with_types(

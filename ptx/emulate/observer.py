@@ -146,9 +146,13 @@ class OrderEvents:
         """Threads read tensor maps in global memory."""
 
     def begin_copy(
-        self, threads: Threads, addresses: Addresses, offset: int, site: Site,
+        self,
+        threads: Threads,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
         objects: Index | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Threads begin a copy, of which this is one side.
 
         `objects`: the mbarrier object that counts the copy of each thread; None where the copy
@@ -245,9 +249,13 @@ class Observer(OrderEvents):
         """A load gave its threads these values."""
 
     def divide(
-        self, threads: Threads, instruction: Instruction, divisor: Value,
-        guard: Value | None = None, benign: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        threads: Threads,
+        instruction: Instruction,
+        divisor: Value,
+        guard: Value | None = None,
+        benign: str = "",
+    ) -> None:
         """Threads divide integers by a value, those for which the guard holds.
 
         `benign`: why a divisor of zero does no harm, or "".

@@ -195,9 +195,13 @@ class EmulatedKernel:
             return ordered.decisions.trace
         watchers = self._watchers(limits) if counts is None else watchers_of(limits, counts)
         launch = Launch(
-            self._code_for(watchers, ordered=False), self._program.device, call, limits,
-            self._reserved_shared, watchers,
-        )  # fmt: skip
+            self._code_for(watchers, ordered=False),
+            self._program.device,
+            call,
+            limits,
+            self._reserved_shared,
+            watchers,
+        )
         if not launch.observers:
             launch.run(cooperative=call.cooperative)
             return 0
@@ -217,9 +221,14 @@ class EmulatedKernel:
     def _ordered(self, call: GridCall, limits: Limits, order: LaunchOrder) -> OrderedLaunch:
         watchers = self._watchers(limits)
         return OrderedLaunch(
-            self._code_for(watchers, ordered=True), self._program.device, call, limits,
-            self._reserved_shared, watchers, order,
-        )  # fmt: skip
+            self._code_for(watchers, ordered=True),
+            self._program.device,
+            call,
+            limits,
+            self._reserved_shared,
+            watchers,
+            order,
+        )
 
     def _checked(self, call: GridCall) -> GridCall:
         """Return the launch in blocks, with the kernel's own cluster.
@@ -361,9 +370,13 @@ class Program:
         large = span is not None and span[1] - span[0] > _LARGE
         with collection_paused() if large else nullcontext():
             return generate(
-                self._layout, self.device.code_addresses, name, late, instruments,
+                self._layout,
+                self.device.code_addresses,
+                name,
+                late,
+                instruments,
                 shown=self.shown.get(name, ""),
-            )  # fmt: skip
+            )
 
     def close(self) -> None:
         """Free the module's variables; once is enough."""
