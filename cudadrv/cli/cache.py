@@ -15,24 +15,31 @@ from .command_line import Commands, add_command, positive
 from .compile import add_compile_options, requests_of
 from .output import print_error, print_table, print_text
 
+_WRONG = {"2": "the command line is wrong"}
+
 
 def add_to(commands: Commands) -> None:
     """Add the command and its actions."""
-    wrong = {"2": "the command line is wrong"}
     parser = add_command(
         commands,
         "cache",
         "Show, clear, verify or fill the cache of compiled images.",
         example="info",
-        statuses={"0": "done", "1": "see the action's --help", **wrong},
+        statuses={"0": "done", "1": "see the action's --help", **_WRONG},
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
+    _add_looks(actions)
+    _add_prewarm(actions)
+
+
+def _add_looks(actions: Commands) -> None:
+    """Add the actions on the images that are there."""
     info = add_command(
         actions,
         "info",
         "Show the cache's content, and the time that it saved.",
         example="--json",
-        statuses={"0": "printed", **wrong},
+        statuses={"0": "printed", **_WRONG},
     )
     info.add_argument("--json", action="store_true", help="print it as JSON")
     info.set_defaults(run=lambda options: run_info(options.json))
@@ -42,7 +49,7 @@ def add_to(commands: Commands) -> None:
         "clear",
         "Remove every entry of the cache.",
         example="",
-        statuses={"0": "removed", **wrong},
+        statuses={"0": "removed", **_WRONG},
     )
     clear.set_defaults(run=lambda options: run_clear())
 
@@ -51,17 +58,19 @@ def add_to(commands: Commands) -> None:
         "verify",
         "Read every entry of the cache, and list the damaged ones.",
         example="--remove",
-        statuses={"0": "no entry is damaged", "1": "entries are damaged", **wrong},
+        statuses={"0": "no entry is damaged", "1": "entries are damaged", **_WRONG},
     )
     verify.add_argument("--remove", action="store_true", help="remove the damaged ones")
     verify.set_defaults(run=lambda options: run_verify(options.remove))
 
+
+def _add_prewarm(actions: Commands) -> None:
     prewarm = add_command(
         actions,
         "prewarm",
         "Compile the images of a list into the cache.",
         example="kernels.txt --jobs 4",
-        statuses={"0": "every image is ready", "1": "an image or the list failed", **wrong},
+        statuses={"0": "every image is ready", "1": "an image or the list failed", **_WRONG},
     )
     prewarm.add_argument(
         "list", type=Path, metavar="LIST", help="one line per image: FILE.cu [options of compile]"

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..driver.exit_status import FOUND
 from ..emulator import CheckName, Emulator, KernelFault
@@ -20,10 +20,13 @@ from ..emulator.timeline.schedule import Schedule
 from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import opened
 from ..version import VERSION
-from .command_line import Commands, add_command, positive, program_name
+from .command_line import Commands, add_command, add_program, positive, program_name
 from .finding_formats import as_json, as_junit, as_sarif
 from .output import print_error, print_text
 from .script import ended_at_once, exit_functions, run_module, run_script, why_no_module
+
+if TYPE_CHECKING:
+    from ..emulator import Found
 
 _USAGE_ERROR: Final = 2  # argparse's status for a wrong command line
 _STATUSES: Final = {
@@ -86,15 +89,7 @@ def add_to(commands: Commands) -> None:
         metavar="FILE",
         help="a file of known findings, which are not reported",
     )
-    add(
-        "-m",
-        dest="module",
-        nargs=argparse.REMAINDER,
-        metavar="MODULE",
-        help="run a module, as python -m does",
-    )
-    add("script", nargs="?", metavar="SCRIPT", help="a Python file")
-    add("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+    add_program(parser)
     parser.set_defaults(run=_run)
 
 
@@ -160,33 +155,41 @@ def run_check(
             raise SystemExit(end.status)
     if queued:
         print_error(still_queued(queued, "When the script failed"))
-    every = emulator.findings
-    findings = [finding for finding in every if not finding.benign]
-    if options.sarif is not None:
-        log = as_sarif(every, version=VERSION, succeeded=not end.status)
-        options.sarif.write_text(json.dumps(log, indent=1), encoding="utf-8")
-    if options.junit is not None:
-        text = as_junit([(finding.check, str(finding)) for finding in findings], checks)
-        options.junit.write_text(text, encoding="utf-8")
-    if options.as_json:
-        print_text(json.dumps([as_json(finding) for finding in findings]))
-    else:
-        _print(emulator, checks, end.error or "")
+    findings = [finding for finding in emulator.findings if not finding.benign]
+    _write_files(emulator.findings, options, checks, succeeded=not end.status)
+    _print_findings(emulator, options, checks, end.error or "")
     # A script that a kernel's fault ended was ended by a finding.
     if end.error is not None and any(finding.is_told for finding in findings):
         return FOUND
     return end.status or (FOUND if findings else 0)
 
 
+def _write_files(
+    every: Sequence[Found], options: CheckOptions, checks: Sequence[str], *, succeeded: bool
+) -> None:
+    if options.sarif is not None:
+        log = as_sarif(every, version=VERSION, succeeded=succeeded)
+        options.sarif.write_text(json.dumps(log, indent=1), encoding="utf-8")
+    if options.junit is not None:
+        findings = [(finding.check, str(finding)) for finding in every if not finding.benign]
+        options.junit.write_text(as_junit(findings, checks), encoding="utf-8")
+
+
+def _print_findings(
+    emulator: Emulator, options: CheckOptions, checks: Sequence[str], shown: str
+) -> None:
+    if options.as_json:
+        findings = [as_json(finding) for finding in emulator.findings if not finding.benign]
+        print_text(json.dumps(findings))
+    else:
+        _print(emulator, checks, shown)
+
+
 def _report_now(emulator: Emulator, options: CheckOptions, checks: Sequence[str]) -> int:
     """Print the findings of a script that ends at once; return `FOUND` if there are any, else 0."""
     emulator.finish()
-    findings = [finding for finding in emulator.findings if not finding.benign]
-    if options.as_json:
-        print_text(json.dumps([as_json(finding) for finding in findings]))
-    else:
-        _print(emulator, checks, "")
-    return FOUND if findings else 0
+    _print_findings(emulator, options, checks, "")
+    return FOUND if any(not finding.benign for finding in emulator.findings) else 0
 
 
 @contextmanager

@@ -128,6 +128,19 @@ def add_command(
     )
 
 
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Add the script or module to run, with its arguments."""
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="run a module, as python -m does",
+    )
+    parser.add_argument("script", nargs="?", metavar="SCRIPT", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+
+
 def positive(text: str) -> int:
     """Return the integer of a text, 1 or more.
 

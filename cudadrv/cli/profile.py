@@ -19,7 +19,7 @@ from ..driver.driver_selection import current
 from ..emulator import Counts, Emulator
 from ..errors import CudadrvError, InvalidValueError
 from ..tracing import DeviceSpan, Trace, trace
-from .command_line import Commands, add_command, program_name
+from .command_line import Commands, add_command, add_program, program_name
 from .driver_choice import use_emulator_without_gpu
 from .output import print_error, print_table, print_text
 from .script import run_module, run_script, why_no_module
@@ -134,15 +134,7 @@ def add_to(commands: Commands) -> None:
         "runs once more, on the emulator",
     )
     add("--json", action="store_true", help="print the table as JSON, in the last line")
-    add(
-        "-m",
-        dest="module",
-        nargs=argparse.REMAINDER,
-        metavar="MODULE",
-        help="run a module, as python -m does",
-    )
-    add("script", nargs="?", metavar="SCRIPT", help="a Python file")
-    add("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+    add_program(parser)
     parser.set_defaults(run=_run)
 
 

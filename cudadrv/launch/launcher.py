@@ -176,18 +176,8 @@ class LauncherState:
         self._prepared: Registry[_Prepared] = Registry()
         follow_names = self._follow_names()
         self._globals = {**self._names(launch_elsewhere), **follow_names}
-        # The globals of prepared launches, but for those that each has of its own.
-        self._prepared_names: dict[str, object] = {
-            **follow_names, "__builtins__": {}, "fail": self._fail, "NO_CALL": IndexError,
-            "INTERRUPTS": BaseException, "calls": _NO_CALLS, "pop": _NO_CALLS.pop, "push": bool,
-            "issued": self._issued,
-        }  # fmt: skip
-        # They take arguments of any kind until code for the kinds in use is generated.
-        slow, kernel_slow = [
-            FunctionType(code, self._globals, closure=(CellType(self._globals),)) for code in SLOW
-        ]
-        self.function: FunctionType = slow
-        self.kernel_launch: FunctionType = kernel_slow
+        self._prepared_names = {**self._names_of_prepared(), **follow_names}
+        self.function, self.kernel_launch = self._slow_functions()
         self.function.__dict__ |= {
             "stream": stream,
             "config": config,
@@ -220,6 +210,21 @@ class LauncherState:
             "INTERRUPTS": BaseException,
             "__builtins__": {},
         }
+
+    def _names_of_prepared(self) -> dict[str, object]:
+        """Return the globals of prepared launches, but for those that each has of its own."""
+        return {
+            "__builtins__": {}, "fail": self._fail, "NO_CALL": IndexError,
+            "INTERRUPTS": BaseException, "calls": _NO_CALLS, "pop": _NO_CALLS.pop, "push": bool,
+            "issued": self._issued,
+        }  # fmt: skip
+
+    def _slow_functions(self) -> tuple[FunctionType, FunctionType]:
+        """Return functions for arguments of any kind, before those for the kinds in use."""
+        of_launcher, of_kernel = [
+            FunctionType(code, self._globals, closure=(CellType(self._globals),)) for code in SLOW
+        ]
+        return of_launcher, of_kernel
 
     def _follow_names(self) -> dict[str, object]:
         """Return the functions that make memory of other streams ready, and of each parameter."""

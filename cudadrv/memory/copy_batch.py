@@ -326,17 +326,12 @@ def _add(
     check_alike(dst, src)
     if isinstance(dst, np.ndarray) and not dst.flags.writeable:
         raise CopyError("the host array to copy to is read-only")
-    if isinstance(dst, np.ndarray) and isinstance(src, np.ndarray) and dst.nbytes:
-        if is_reachable(queue, dst):
-            batch.written.append(dst)
-            dst = on_device(stream, dst)
-        elif is_reachable(queue, src):
-            src = on_device(stream, src)
-        else:
-            raise CopyError("both sides are ordinary host arrays: NumPy copies those")
+    if isinstance(dst, np.ndarray) and isinstance(src, np.ndarray):
+        if not dst.nbytes:
+            return
+        dst, src = _one_on_device(stream, queue, batch, dst, src)
     if isinstance(dst, np.ndarray):
-        if isinstance(src, np.ndarray):
-            return  # of no bytes
+        assert not isinstance(src, np.ndarray)
         target_memory = source_memory = ready(stream, src, writes=False)
         batch.written.append(dst)
         batch.copied.append(src)
@@ -360,6 +355,22 @@ def _add(
         batch.targets.append(CUdeviceptr(target))
         batch.sources.append(CUdeviceptr(source))
         batch.sizes.append(dst.nbytes)
+
+
+def _one_on_device(
+    stream: BaseStream,
+    queue: StreamHandle,
+    batch: _Batch,
+    dst: HostArray,
+    src: HostArray,
+) -> tuple[CopySide, CopySide]:
+    """Return two host arrays, one of them as the device reaches it."""
+    if is_reachable(queue, dst):
+        batch.written.append(dst)
+        return on_device(stream, dst), src
+    if is_reachable(queue, src):
+        return dst, on_device(stream, src)
+    raise CopyError("both sides are ordinary host arrays: NumPy copies those")
 
 
 def _add_strided(

@@ -13,7 +13,10 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import ptx
 
 _FOLDER: Final = Path(__file__).resolve().parent
 _SUFFIXES: Final = {
@@ -101,20 +104,7 @@ def run(arguments: Sequence[str]) -> int:
             # NVRTC has no preprocessor alone. Callers hash this text, so it stays as it is.
             print(text)
             return 0
-        # NVRTC rejects functions of the host, such as declarations of headers.
-        flags = ["-default-device", *command.flags, f"-arch=compute_{_number(command.arch)}"]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ptx.CompileWarning)  # the log is printed below
-            image = ptx.compile(
-                f'#include "{_HOST_HEADERS}"\n#line 1\n{text}',
-                ptx.CompileOptions.from_flags(*flags),
-                name=str(source),
-                headers={
-                    _HOST_HEADERS: (_FOLDER / _HOST_HEADERS).read_text(),
-                    **dict.fromkeys(_HOST_NAMES, ""),
-                    **{name: f"#include <{now}>" for name, now in _RENAMED.items()},
-                },
-            )
+        image = _compiled(command, source, text)
         output = Path(command.output or source.with_suffix(command.suffix).name)
         end = b"" if command.suffix == ".ptx" else b"\0"
         output.write_bytes(image.data + end)
@@ -124,6 +114,26 @@ def run(arguments: Sequence[str]) -> int:
     if image.log:
         print(visible(image.log), file=sys.stderr)
     return 0
+
+
+def _compiled(command: _Command, source: Path, text: str) -> ptx.Image:
+    """Return the PTX of a source. Its log is for the caller to print."""
+    import ptx  # as in `run`
+
+    # NVRTC rejects functions of the host, such as declarations of headers.
+    flags = ["-default-device", *command.flags, f"-arch=compute_{_number(command.arch)}"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ptx.CompileWarning)
+        return ptx.compile(
+            f'#include "{_HOST_HEADERS}"\n#line 1\n{text}',
+            ptx.CompileOptions.from_flags(*flags),
+            name=str(source),
+            headers={
+                _HOST_HEADERS: (_FOLDER / _HOST_HEADERS).read_text(),
+                **dict.fromkeys(_HOST_NAMES, ""),
+                **{name: f"#include <{now}>" for name, now in _RENAMED.items()},
+            },
+        )
 
 
 def _number(arch: str) -> str:

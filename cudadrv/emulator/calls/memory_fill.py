@@ -181,25 +181,32 @@ def _reject_if_shut(
         )
 
 
+def _checked_pitch(address: int, width: int, rows: Rows) -> int:
+    """Return the bytes from row to row; a single row's own."""
+    count, height, pitch = rows
+    if address % width:
+        raise invalid_value(f"{address:#x} is not a multiple of {width}")
+    nbytes = width * count
+    if height == 1:
+        return nbytes
+    if pitch % width or pitch < nbytes:
+        raise invalid_value(
+            f"rows of {nbytes} bytes cannot begin {pitch} bytes apart: a pitch is a multiple "
+            f"of {width} and no less than a row"
+        )
+    return pitch
+
+
 def fill_rows(
     driver: DriverState, address: int, value: int, width: int, rows: Rows, stream: Stream
 ) -> None:
     """Fill rows of memory in the order of a stream, or record the fill."""
     if not 0 <= value < 1 << 8 * width:
         raise OverflowError(f"{value} does not fit in {width} unsigned bytes")
-    count, height, pitch = rows
+    count, height, _ = rows
     if count <= 0 or height <= 0:
         return
-    if address % width:
-        raise invalid_value(f"{address:#x} is not a multiple of {width}")
-    nbytes = width * count
-    if height == 1:
-        pitch = nbytes
-    elif pitch % width or pitch < nbytes:
-        raise invalid_value(
-            f"rows of {nbytes} bytes cannot begin {pitch} bytes apart: a pitch is a multiple "
-            f"of {width} and no less than a row"
-        )
+    nbytes, pitch = width * count, _checked_pitch(address, width, rows)
     device, span = driver.devices.holding(address), pitch * (height - 1) + nbytes
     _reject_if_shut(driver, device, address, stream)
     pattern = value.to_bytes(width, "little")

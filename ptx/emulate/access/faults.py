@@ -242,25 +242,31 @@ def _global_fault(
             space="global",
             nearest=f"it belonged to the allocation of {freed}",
         )
-    words = "no memory is allocated" if address else "this is a null pointer"
     hint = _overflow_hint(threads, address, site) if address else ""
-    if nearest is not None and address:
-        distance = (
-            address - nearest.end if address >= nearest.address else address - nearest.address
-        )
-        side = f"{distance} bytes past the end of" if distance >= 0 else f"{-distance} bytes before"
-        if nearest.address <= address < nearest.end:
-            is_whole = address + site.total <= nearest.end
-            side = "the device has no access to" if is_whole else "across the end of"
-        words = f"{side} the nearest allocation of {nearest}"
     return OutOfBounds(
         f"out-of-bounds {access}",
         where,
         address=address,
         nbytes=site.total,
         space="global",
-        nearest=words + hint,
+        nearest=_beside(nearest, address, site.total) + hint,
     )
+
+
+def _beside(nearest: Allocation | None, address: int, nbytes: int) -> str:
+    """Return where an address is, from the nearest allocation."""
+    if not address:
+        return "this is a null pointer"
+    if nearest is None:
+        return "no memory is allocated"
+    if nearest.address <= address < nearest.end:
+        is_whole = address + nbytes <= nearest.end
+        side = "the device has no access to" if is_whole else "across the end of"
+    elif address >= nearest.end:
+        side = f"{address - nearest.end} bytes past the end of"
+    else:
+        side = f"{nearest.address - address} bytes before"
+    return f"{side} the nearest allocation of {nearest}"
 
 
 def _is_overrun(
