@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ptx.read_only import ReadOnly
 
+from .. import border
 from ..emulator.timeline.schedule import Schedule
 from ..errors import ArgumentTypeError, ArgumentValueError, RuntimeDependencyUnavailable
 from ..launch.config import (
@@ -160,6 +161,7 @@ def sizes(least: int = 1, most: int = 300) -> Size:
 
     Small numbers, and those next to powers of two, come often.
     """
+    least, most = border.integer("sizes: least", least), border.integer("sizes: most", most)
     if not 0 <= least <= most:
         raise ArgumentValueError(f"sizes({least}, {most}): give 0 <= least <= most")
     key = f"cudadrv size {next(_NUMBER)}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ... import border
 from ...errors import ArgumentValueError
 from .verdict import CannotVerifyError
 
@@ -16,6 +18,30 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 _RELATIVE: Final = {2: 1e-2, 4: 1e-5, 8: 1e-12}
 """By the bytes of a float, where no tolerance is given."""
 _ABSOLUTE: Final = {2: 1e-2, 4: 1e-5, 8: 1e-12}
+
+
+class ReferenceArrays(dict[str, Host]):
+    """The arrays of a reference, by argument.
+
+    Attributes:
+        opened: the elements that it leaves unwritten, of arrays that have such.
+    """
+
+    __slots__ = ("opened",)
+
+    def __init__(self, arrays: Mapping[str, Host], opened: Mapping[str, Mask]) -> None:
+        super().__init__(arrays)
+        self.opened: Mapping[str, Mask] = opened
+
+    def open_elements(self, name: str) -> Mask:
+        """Return which elements of an array the kernel may leave unwritten, too."""
+        mask = self.opened.get(name)
+        return np.zeros(self[name].shape, np.bool_) if mask is None else mask
+
+    @property
+    def compares_anything(self) -> bool:
+        """Return whether an element has a value that the kernel's must equal."""
+        return any(not self.open_elements(name).all() for name in self if self[name].size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +66,7 @@ class Tolerance:
             raise ArgumentValueError("Tolerance: give ulps, or relative and absolute")
         for name in ("relative", "absolute", "ulps"):
             value = getattr(self, name)
-            if value is not None and not value >= 0:
+            if value is not None and not border.real(f"Tolerance: {name}", value) >= 0:
                 raise ArgumentValueError(f"Tolerance: {name} is {value!r}: give 0 or more")
 
     def scaled(self, expected: Host) -> Tolerance:

@@ -514,4 +514,5 @@ def _changed(example: Example, changed: Callable[[Any], Any]) -> Example:
 
 def _in_type(array: Host, argument: Argument) -> Host:
     """Return a reference in the type of the kernel's array."""
-    return array.astype(argument.contents.dtype) if isinstance(argument, DrawnArray) else array
+    with np.errstate(over="ignore"):  # of a reference in a wider type
+        return array.astype(argument.contents.dtype) if isinstance(argument, DrawnArray) else array

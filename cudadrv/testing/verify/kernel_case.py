@@ -39,7 +39,7 @@ from ..strategies import (
     Size,
     schedules,
 )
-from .comparison import Tolerance, checked_reference
+from .comparison import Mask, ReferenceArrays, Tolerance, checked_reference
 from .torch_reference import is_of_torch, parameters_of, with_tensors
 from .verdict import Argument, CannotVerifyError, Example, StreamKind
 
@@ -138,7 +138,7 @@ class KernelCase:
             None if assume is None else _with_named_arguments("assume", assume, self._arguments)
         )
         self._tolerance: Tolerance | Mapping[str, Tolerance] = (
-            Tolerance() if tolerance is None else tolerance
+            Tolerance() if tolerance is None else _checked_tolerance(tolerance, self._arguments)
         )
         self._options: ptx.CompileOptions = options or ptx.CompileOptions()
         for name, argument in self._arguments.items():
@@ -329,12 +329,26 @@ class KernelCase:
         except (Exception, SystemExit) as error:
             raise failed_call("assume=", error, example) from error
 
-    def expected(self, example: Example) -> dict[str, Host]:
+    def expected(self, example: Example) -> ReferenceArrays:
         """Return the contents of each array after the reference; open arrays are left out.
 
         Raises:
             CannotVerifyError: the reference failed, or its result does not fit.
         """
+        arrays = self._arrays_after_reference(example)
+        opened = {
+            name: unwritten_by(array, example.arguments[name]) for name, array in arrays.items()
+        }
+        opened = {name: mask for name, mask in opened.items() if mask.any()}
+        if opened:
+            # A written value can have the bits of unwritten memory: with others it stays the same.
+            other = _with_zeros(example)
+            for name, array in self._arrays_after_reference(other).items():
+                if name in opened:
+                    opened[name] &= unwritten_by(array, other.arguments[name])
+        return ReferenceArrays(arrays, opened)
+
+    def _arrays_after_reference(self, example: Example) -> dict[str, Host]:
         if self._of_example is not None:
             return self._of_example(example)
         copies = _copies(example)
@@ -367,6 +381,22 @@ class KernelCase:
         if isinstance(self._tolerance, Tolerance):
             return self._tolerance
         return self._tolerance.get(name, Tolerance())
+
+
+def unwritten_by(array: Host, argument: Argument) -> Mask:
+    """Return which elements of an unwritten array have its contents after the reference, too."""
+    if not isinstance(argument, DrawnArray) or argument.is_written:
+        return np.zeros(array.shape, np.bool_)
+    return np.asarray(array == argument.contents, np.bool_)
+
+
+def _with_zeros(example: Example) -> Example:
+    """Return an example whose unwritten memory is zeros."""
+    arguments: dict[str, Argument] = dict(example.arguments)
+    for name, value in example.arguments.items():
+        if isinstance(value, DrawnArray) and not value.is_written:
+            arguments[name] = replace(value, contents=np.zeros_like(value.contents))
+    return replace(example, arguments=arguments)
 
 
 @hypothesis_strategies.composite
@@ -440,6 +470,22 @@ def _checked_launch(launch: LaunchConfigs | LaunchConfig) -> LaunchConfigs:
             "  make the event in program="
         )
     return launch
+
+
+def _checked_tolerance(
+    tolerance: Tolerance | Mapping[str, Tolerance], arguments: Mapping[str, object]
+) -> Tolerance | Mapping[str, Tolerance]:
+    border.instance_of("KernelCase: tolerance", tolerance, (Tolerance, Mapping))
+    if isinstance(tolerance, Tolerance):
+        return tolerance
+    for name, each in tolerance.items():
+        if name not in arguments:
+            raise ArgumentValueError(
+                f"KernelCase: tolerance is of {border.shown(name)}, which is no argument\n"
+                f"  the arguments are {', '.join(arguments)}"
+            )
+        border.instance_of(f"KernelCase: tolerance of {name}", each, Tolerance)
+    return dict(tolerance)
 
 
 def _check_input(name: str, argument: object) -> None:

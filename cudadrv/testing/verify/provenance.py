@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from ptx.emulate.history.value_chain import ChainStep
 
+from .comparison import ReferenceArrays
 from .example_run import CompiledCase
 from .verdict import Example, SourceLine
 
@@ -17,7 +17,7 @@ Host: TypeAlias = npt.NDArray[np.generic]
 
 
 def made_by(
-    compiled: CompiledCase, example: Example, expected: Mapping[str, Host]
+    compiled: CompiledCase, example: Example, expected: ReferenceArrays
 ) -> tuple[SourceLine, ...]:
     """Run an example again; return the lines that made its first wrong value.
 

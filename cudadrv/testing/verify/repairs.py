@@ -14,7 +14,8 @@ from ...emulator import CheckName, Limits
 from ...emulator.timeline.schedule import Schedule
 from ...errors import CudadrvError
 from ..strategies import DrawnArray
-from .example_run import FAULT, CompiledCase, Fault, Host
+from .comparison import ReferenceArrays
+from .example_run import FAULT, CompiledCase, Fault
 from .repair_proposals import Proposal, proposals, source_barriers
 from .verdict import Example, Repair
 
@@ -23,7 +24,7 @@ _MOST_SECONDS: Final = 10.0  # of the processor, for all findings of a verdict
 _MOST_FAILED: Final = 12
 _MOST_FURTHER: Final = 5
 _MOST_STEPS: Final = 20_000  # basic blocks: a changed kernel may never end
-_Input: TypeAlias = tuple[Example, Mapping[str, Host]]
+_Input: TypeAlias = tuple[Example, ReferenceArrays]
 _ADDED: Final[tuple[CheckName, ...]] = ("race", "init", "sync", "bounds")
 _MOST_REORDERED: Final = 2
 _SCHEDULES: Final = (Schedule("late"), *(Schedule("random", seed) for seed in (1, 2, 3)))

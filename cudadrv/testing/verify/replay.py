@@ -21,9 +21,9 @@ from ...emulator.checks import Checks
 from ...errors import ArgumentValueError
 from ..foreign_json import ForeignJsonError, JsonValue, read_json
 from ..strategies import DrawnArray
-from .comparison import Tolerance, checked_reference
+from .comparison import Mask, ReferenceArrays, Tolerance, checked_reference
 from .example_run import BYTES_NEAR, AccessQuery, CompiledCase, Fault
-from .kernel_case import KernelCase
+from .kernel_case import KernelCase, unwritten_by
 from .verdict import (
     Argument,
     CannotVerifyError,
@@ -54,7 +54,7 @@ class SavedFinding:
         ptx: the PTX that ran.
         checks: the checks of the emulator.
         source, source_file: the CUDA C++, and its path.
-        expected: the reference's arrays, by argument.
+        expected: the reference's arrays, by argument, and the elements that it leaves unwritten.
         tolerances: of the same arrays.
         seed: of the generated examples.
     """
@@ -65,7 +65,7 @@ class SavedFinding:
     checks: tuple[CheckName, ...]
     source: str
     source_file: str
-    expected: Mapping[str, Host]
+    expected: ReferenceArrays
     tolerances: Mapping[str, Tolerance]
     seed: int
 
@@ -171,6 +171,10 @@ class SavedFinding:
             "expected": {
                 name: argument_to_json(DrawnArray(array)) for name, array in self.expected.items()
             },
+            "opened": {
+                name: argument_to_json(DrawnArray(mask))
+                for name, mask in self.expected.opened.items()
+            },
             "tolerances": {name: asdict(tolerance) for name, tolerance in self.tolerances.items()},
             "seed": self.seed,
         }
@@ -211,16 +215,13 @@ def _not_saved(error: ForeignJsonError) -> CannotVerifyError:
 def _saved(value: JsonValue) -> SavedFinding:
     remedy = "\n  save it again: python -m cudadrv verify FILE.py --save FOLDER"
     reject_format(value, "a saved finding", _FORMAT, remedy)
-    value.fields((*SavedFinding.__dataclass_fields__, "format"))
+    value.fields((*SavedFinding.__dataclass_fields__, "opened", "format"))
     finding = read_finding(value.field("finding"))
     known = [check.one_of(Checks.NAMES) for check in value.field("checks").items()]
     return SavedFinding(
         finding=finding,
         checks=Checks.read(known),
-        expected={
-            name: _read_expected(array, finding.example.arguments.get(name))
-            for name, array in value.field("expected").fields().items()
-        },
+        expected=_read_arrays(value, finding.example.arguments),
         tolerances={
             name: _read_tolerance(limits)
             for name, limits in value.field("tolerances").fields().items()
@@ -228,6 +229,31 @@ def _saved(value: JsonValue) -> SavedFinding:
         seed=value.field("seed").integer(),
         **{name: value.field(name).text() for name in ("kernel", "ptx", "source", "source_file")},
     )
+
+
+def _read_arrays(value: JsonValue, arguments: Mapping[str, Argument]) -> ReferenceArrays:
+    arrays = {
+        name: _read_expected(array, arguments.get(name))
+        for name, array in value.field("expected").fields().items()
+    }
+    if value.has("opened"):
+        masks = value.field("opened").fields()
+        opened = {name: _read_mask(mask, arrays.get(name)) for name, mask in masks.items()}
+    else:  # of an older version
+        opened = {name: unwritten_by(array, arguments[name]) for name, array in arrays.items()}
+    return ReferenceArrays(arrays, opened)
+
+
+def _read_mask(value: JsonValue, array: Host | None) -> Mask:
+    mask = read_argument(value)
+    if (
+        not isinstance(mask, DrawnArray)
+        or mask.contents.dtype != np.bool_
+        or array is None
+        or mask.contents.shape != array.shape
+    ):
+        raise value.wrong("a bool for each element of an array of the reference")
+    return mask.contents.astype(np.bool_)
 
 
 def _read_expected(value: JsonValue, argument: Argument | None) -> Host:

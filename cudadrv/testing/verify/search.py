@@ -48,6 +48,8 @@ class Search:
         ran: how many examples ran.
         is_late: True once an example was not run.
         passed: the examples that did not fail.
+        compared: whether an element of an example had a value of the reference.
+        leaves_all_open: whether the reference left each array open, by None, in each example.
         outputs: the arrays that the reference changed in an example.
         touched: the arrays that the kernel changed in an example, and the reference did not, with
             the first such example and the change in words.
@@ -59,6 +61,8 @@ class Search:
     ran: int = 0
     is_late: bool = False
     passed: list[Example] = field(default_factory=list)
+    compared: bool = False
+    leaves_all_open: bool = True
     outputs: set[str] = field(default_factory=set)
     touched: dict[str, tuple[Example, str]] = field(default_factory=dict)
     _known: dict[bytes, FailedExampleError | None] = field(default_factory=dict)
@@ -111,6 +115,8 @@ class Search:
         """Run an example; return its failure, or None."""
         self.ran += 1
         expected = self.compiled.case.expected(example)
+        self.compared = self.compared or expected.compares_anything
+        self.leaves_all_open = self.leaves_all_open and not expected
         result = self.compiled.result(example, expected)
         self._compare_inputs(example, expected, result.arrays)
         return error_of(result.faults[0], example) if result.faults else None

@@ -137,6 +137,12 @@ class _Verification:
                 f"no example ran within {options.seconds:g} seconds: compiling took longer\n"
                 "  give more seconds"
             )
+        if not (errors or search.compared or search.leaves_all_open):
+            raise CannotVerifyError(
+                "nothing was compared: the reference gives no element a value\n"
+                "  let it change arrays in place (y[:] = ..., not y = ...), or return a dict\n"
+                "  of new contents; None in a dict leaves an array open"
+            )
         errors = [search.with_few_blocks(error) for error in errors]
         self.examples = search.ran
         self.findings = [self._finding(error, self._compiled) for error in errors]
