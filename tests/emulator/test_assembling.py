@@ -58,6 +58,16 @@ def test_a_module_that_no_gpu_loads_is_reported_with_ptxas_words() -> None:
     assert max(map(len, (first, second, third))) <= 100
 
 
+def test_a_variable_without_a_definition_is_no_finding() -> None:
+    """Driver 580 loads it on an H200."""
+    text = HEADER + ".extern .global .b32 missing;\n.visible .entry k() {\n"
+    text += ".reg .b32 %r;\nld.global.b32 %r, [missing];\nret;\n}\n"
+    with emulator.session(check="assemble") as machine:
+        with pytest.warns(RuntimeWarning, match="declares the variable missing"):
+            cudadrv.cuda_context_for(0).load_module(text)
+        assert not machine.findings
+
+
 def test_a_module_for_one_architecture_or_a_family_is_assembled_for_it() -> None:
     for capability, target, expected in (
         ((9, 0), "sm_90a", "sm_90a"),

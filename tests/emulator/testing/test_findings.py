@@ -70,9 +70,9 @@ def test_a_race_fails_the_test_with_its_text(runs: Runs) -> None:
 
 
 REJECTED = """
-HEADER = b".version 8.0\\n.target sm_80\\n.address_size 64\\n.extern .global .b32 missing;"
+HEADER = b".version 8.0\\n.target sm_80\\n.address_size 64\\n"
 def test_rejected(cuda_context):
-    body = b".reg .b32 %r; ld.global.b32 %r, [missing]; ret;"
+    body = b".reg .b64 %a; alloca.f32 %a, 8; ret;"
     cuda_context.load_module(HEADER + b".visible .entry k() { " + body + b" }")
 """
 
