@@ -263,6 +263,7 @@ class Inspector:
             number = len(self._frames)
         evaluator = self._evaluator(self._frame(number))
         body = self._variable(number, evaluator, text, text, evaluator.evaluate(text))
+        del body["name"], body["evaluateName"]  # of variables alone
         return {"result": body.pop("value"), **body}
 
     def _data_info(self, arguments: Body) -> Body:

@@ -166,7 +166,10 @@ def check_message(message: Json) -> None:
     definition = f"{name[0].upper()}{name[1:]}{suffix}"
     if not message.get("success", True):
         definition = "ErrorResponse"
-    _require(message, {"$ref": f"#/definitions/{definition}"}, definition)
+    schema = {"$ref": f"#/definitions/{definition}"}
+    _require(message, schema, definition)
+    unknown = list(_unknown(message, schema, definition))
+    assert not unknown, unknown
 
 
 @cache
@@ -208,6 +211,29 @@ def _faults(value: Json, schema: Json, path: str) -> Iterator[str]:
                 is_number = name.endswith("Reference") and isinstance(value[name], int)
                 if is_number and not 0 <= value[name] <= _LARGEST:
                     yield f"{path}.{name}: {value[name]} is too large"
+
+
+def _unknown(value: Json, schema: Json, path: str) -> Iterator[str]:
+    """Yield the members of objects that their schema, if it has members, does not name."""
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _unknown(each, schema.get("items", {}), f"{path}[{index}]")
+    members = _members(schema)
+    if isinstance(value, dict) and members:
+        for name, each in value.items():
+            if name not in members:
+                yield f"{path}: the protocol has no {name}"
+            yield from _unknown(each, members.get(name, {}), f"{path}.{name}")
+
+
+def _members(schema: Json) -> dict[str, Json]:
+    """Return the schemas of an object's members, of all parts of its schema."""
+    if "$ref" in schema:
+        schema = _definitions()[schema["$ref"].removeprefix("#/definitions/")]
+    members: dict[str, Json] = {}
+    for part in schema.get("allOf", ()):
+        members |= _members(part)
+    return members | schema.get("properties", {})
 
 
 def _is(value: Json, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -11,13 +12,14 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cudadrv.debugger.debugger import MOST_COPIES, DebuggedProgram, Debugger
 
-from .client import Client
-from .programs import LONG, WRONG_INDEX
+from .client import Client, check_message
+from .programs import LONG, MISSING_BARRIER, NOT_A_NUMBER, WRONG_INDEX, WRONG_STREAM
 
 pytestmark = [
     pytest.mark.slow,
@@ -157,28 +159,64 @@ def test_the_port_serves_one_editor(long: Path) -> None:
     server.stderr.close()
 
 
-def test_a_client_of_vs_code_debugs(tmp_path: Path) -> None:
+SESSIONS = {
+    "steps": (WRONG_INDEX, "        sum += x[i + j];"),
+    "wrong_index": (WRONG_INDEX, ""),
+    "missing_barrier": (MISSING_BARRIER, ""),
+    "wrong_stream": (WRONG_STREAM, "    y[i] = 2 * value;"),
+    "not_a_number": (NOT_A_NUMBER, "        y[row * n + j] = share;"),
+}
+MOST_REQUESTS = 10
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_client_of_vs_code_finds_faults_with_ten_requests(name: str, tmp_path: Path) -> None:
     """The client of VS Code's own tests of debug adapters; NODE_PATH names its folder."""
+    text, line = SESSIONS[name]
+    program = tmp_path / "program.py"
+    program.write_text(text)
+    answer = session_of_vs_code(name, program, *([line_in(text, line)] if line else []))
+    expected: dict[str, list[object]] = {
+        "steps": ["breakpoint", line_in(text, line) - 1, line_in(text, line)],
+        "wrong_index": ["exception", line_in(text, "        sum += x[i + j];"), "63", "1", "64"],
+        "missing_barrier": [
+            "exception", line_in(text, "    int other = tile[blockDim.x - 1 - i];"),
+            "data breakpoint", line_in(text, "    tile[i] = x[i];"), False,
+        ],
+        "wrong_stream": [
+            "breakpoint", "0.0", "memcpy 5 of stream 2 has not run, queued at "
+            f"{program}:{line_in(text, '    copies.copy(x, host)')}",
+        ],
+        "not_a_number": ["breakpoint", "11", "0.0", "nan", "0.0"],
+    }  # fmt: skip
+    assert answer["found"] == expected[name]
+    assert len(answer["requests"]) <= MOST_REQUESTS
+    for message in answer["messages"]:
+        check_message(message)
+
+
+def line_in(text: str, line: str) -> int:
+    """Return the number of a line in a program; 0 if it has none."""
+    lines = text.splitlines()
+    return lines.index(line) + 1 if line in lines else 0
+
+
+def session_of_vs_code(name: str, program: Path, *lines: int) -> Any:  # of JSON
+    """Return what a session of `vscode_client.js` prints."""
     node, module = shutil.which("node"), "@vscode/debugadapter-testsupport"
     found = [node or "", "-e", f"require('{module}')"]
     if node is None or subprocess.run(found, check=False, capture_output=True).returncode:
         pytest.skip(f"needs Node.js with {module}")
-    program = tmp_path / "smooth.py"
-    program.write_text(WRONG_INDEX)
     server = subprocess.Popen(
         [sys.executable, "-m", "cudadrv", "debug", "--port", "0"], stderr=subprocess.PIPE, text=True
     )
     assert server.stderr is not None
     port = server.stderr.readline().rpartition(":")[2].strip()
-    line = WRONG_INDEX.splitlines().index("        sum += x[i + j];") + 1
     done = subprocess.run(
-        [node, str(FOLDER / "vscode_client.js"), port, str(program), str(line)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+        [node, str(FOLDER / "vscode_client.js"), port, name, str(program), *map(str, lines)],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == ["breakpoint", "next", "back", "exception"]
     server.wait(60)
     server.stderr.close()
+    return json.loads(done.stdout)
