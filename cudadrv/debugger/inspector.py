@@ -273,11 +273,10 @@ class Inspector:
             text = f"{parent}{text}"
         frame = self._of_thread(arguments) if "threadId" in arguments else self._frame(number)
         try:
-            place = self._evaluator(frame).watched(text)
+            place, block = self._evaluator(frame).watched(text)
         except ExpressionError as error:
             return {"dataId": None, "description": str(error)}
-        first, lane = int(place.addresses[0]), int(frame.fibre.lane_numbers()[frame.positions[0]])
-        block = frame.fibre.blocks.first + lane // self._launch.geometry.threads_per_block
+        first = int(place.addresses[0])
         data = {"name": text, "space": place.space, "first": first,
                 "end": first + (place.type.nbytes or 1), "block": block}  # fmt: skip
         return {"dataId": json.dumps(data), "description": text,

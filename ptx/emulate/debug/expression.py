@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ptx.emulate.check.findings import demangled
 from ptx.emulate.debug.debug_info import CudaType, DebugInfo
 from ptx.emulate.debug.frames import Frame
-from ptx.emulate.memory.generic_addresses import WINDOW_BYTES, WINDOWS
+from ptx.emulate.memory.generic_addresses import WINDOW_BYTES, WINDOWS, owners_of
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of
 from ptx.errors import PtxError
@@ -150,8 +150,8 @@ class Evaluator:
         allocation = self._fibre.blocks.launch.memory.find(address)
         return 0 if allocation is None else (allocation.end - address) // result.type.element.nbytes
 
-    def watched(self, text: str) -> Place:
-        """Return the memory of an expression such as `x[17]`.
+    def watched(self, text: str) -> tuple[Place, int]:
+        """Return the memory of an expression such as `x[17]`, and the block that has it.
 
         Raises:
             ExpressionError: it has none.
@@ -162,9 +162,19 @@ class Evaluator:
         if value.addresses.dtype.kind not in "iu" or value.space == "value":
             raise ExpressionError(f"{text} is in a register: watch memory, such as x[3]")
         place = self._in_space(replace(value, addresses=value.addresses.astype(np.int64)))
+        slots, starts = self._slots_of(place)
         if place.space == "global":
-            self._require_memory(int(place.addresses[0]))
-        return place
+            self._require_memory(int(starts[0]))
+        return replace(place, addresses=starts), self._fibre.blocks.first + int(slots[0])
+
+    def _slots_of(self, place: Place) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the blocks of the chunk that have memory of threads, and the addresses there."""
+        blocks = self._fibre.blocks
+        lanes = self._fibre.lane_numbers()[self._frame.positions]
+        slots = lanes // blocks.geometry.threads_per_block
+        if place.space != "shared":
+            return slots, place.addresses
+        return owners_of(place.addresses, slots, blocks.cluster.blocks)
 
     def _require_memory(self, address: int) -> None:
         if self._fibre.blocks.launch.memory.find(address) is None:
@@ -344,8 +354,8 @@ class Evaluator:
             self._require_memory(int(starts[0]))
             data, starts = memory.data, np.clip(starts - memory.base, 0, memory.nbytes - 16)
         else:
+            slots, starts = self._slots_of(place)
             lanes = self._fibre.lane_numbers()[self._frame.positions]
-            slots = lanes // blocks.geometry.threads_per_block
             stride = blocks.shared_stride if place.space == "shared" else blocks.local_stride
             data = blocks.shared if place.space == "shared" else blocks.local
             if not ((starts >= 0) & (starts + place.type.nbytes <= stride)).all():

@@ -21,7 +21,7 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.kernel_facts import Instrument
-from ptx.emulate.memory.generic_addresses import WINDOWS, by_space
+from ptx.emulate.memory.generic_addresses import WINDOWS, by_space, owners_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import EmulationFault
@@ -408,8 +408,10 @@ class Stops:
                 is_same = not point.is_start and (point.file, point.line) == line
                 point.begins_line, line = not is_same, (point.file, point.line)
             is_written = point.instruction.line > 0  # the last `ret` is not
-            if point.begins_line and is_written and not point.is_start:
-                first.setdefault(id(point.scope), point)
+            known = first.get(id(point.scope))
+            is_better = known is None or (point.is_known and not known.is_known)
+            if point.begins_line and is_written and not point.is_start and is_better:
+                first[id(point.scope)] = point
         for point in points:
             entry = first.get(id(point.scope))
             if entry is None and point.instruction.opcode not in ("ld", "mov", "cvta"):
@@ -545,14 +547,17 @@ class Stops:
                 site.writes or site.facts.is_atomic or watchpoint.reads
             ):
                 continue
-            hits = (places < watchpoint.end) & (places + site.total > watchpoint.first)
             positions = np.arange(fibre.n) if chosen is None else chosen
+            lanes, at = fibre.lane_numbers()[positions], places
+            hits = np.ones(len(positions), np.bool_)
             if fibre.present is not None:
-                hits &= fibre.present[positions]
-            lanes = fibre.lane_numbers()[positions[hits]]
+                hits = fibre.present[positions]
             if space == "shared":
                 slots = lanes // fibre.blocks.geometry.threads_per_block
-                lanes = lanes[slots + fibre.blocks.first == watchpoint.block]
+                owners, at = owners_of(places, slots, fibre.blocks.cluster.blocks)
+                hits = hits & (owners + fibre.blocks.first == watchpoint.block)
+            hits = hits & (at < watchpoint.end) & (at + site.total > watchpoint.first)
+            lanes = lanes[hits]
             if len(lanes):
                 kind = "atomic" if site.facts.is_atomic else "write" if site.writes else "read"
                 thread = launch.thread_of(fibre, int(lanes[0]))
@@ -600,9 +605,10 @@ class LaunchStops(Observer):
         stops = self._stops
         if stops.ranges and stops.time != stops.resumed_at:
             low, end = addresses.lowest() + offset, addresses.highest() + offset + site.total
-            if stops.time >= stops.orders.plan.since and any(
-                first < end and low < after for first, after in stops.ranges
-            ):
+            is_near = any(first < end and low < after for first, after in stops.ranges)
+            # Memory of another block of a cluster has other addresses.
+            is_near = is_near or (fibre.blocks.cluster.blocks > 1 and site.space != "global")
+            if is_near and stops.time >= stops.orders.plan.since:
                 for space, chosen, places in by_space(addresses.every(fibre.n) + offset, site):
                     stops.watch(self, fibre, site, space, chosen, places)
 

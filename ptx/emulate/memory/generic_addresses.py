@@ -125,15 +125,22 @@ def owners(
 
     If there is no such block, the offset is the address, which is beyond any block's memory.
     """
-    blocks = threads.blocks.cluster.blocks
-    cluster = blocks if blocks > 1 and _reaches_others(site) else -1
+    blocks = threads.blocks.cluster.blocks if _reaches_others(site) else 1
     every = addresses.every(threads.n) + offset
-    rank = (every >> OFFSET_BITS) - 1
-    wrong = (every < 0) | (rank >= cluster) & (rank >= 0)
-    offsets = np.where(wrong, every, every & _OFFSET_MASK)
     slot = np.asarray(threads.place("slot"), dtype=np.int64)
-    owner = np.where((rank >= 0) & ~wrong, slot // cluster * cluster + rank, slot)
+    owner, offsets = owners_of(every, slot, blocks)
     return np.broadcast_to(owner, (threads.n,)), offsets
+
+
+def owners_of(
+    addresses: Index, slot: Index, blocks: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the same for addresses of threads in some slots, in clusters of so many blocks."""
+    cluster = blocks if blocks > 1 else -1
+    rank = (addresses >> OFFSET_BITS) - 1
+    wrong = (addresses < 0) | (rank >= cluster) & (rank >= 0)
+    offsets = np.where(wrong, addresses, addresses & _OFFSET_MASK)
+    return np.where((rank >= 0) & ~wrong, slot // cluster * cluster + rank, slot), offsets
 
 
 def _reaches_others(site: Site) -> bool:

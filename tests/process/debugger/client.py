@@ -233,7 +233,8 @@ def _members(schema: Json) -> dict[str, Json]:
     members: dict[str, Json] = {}
     for part in schema.get("allOf", ()):
         members |= _members(part)
-    return members | schema.get("properties", {})
+    members |= schema.get("properties", {})
+    return members
 
 
 def _is(value: Json, name: str) -> bool:

@@ -231,9 +231,9 @@ def test_a_watchpoint_finds_the_writer() -> None:
     def script(debugger: Debugger, stop: Stop) -> None:
         if stop.kind == "breakpoint":
             frame = StoppedLaunch(debugger.stops).frames(stop.thread)[0]
-            place = debugger.evaluator(frame).watched("y[37]")
+            place, _ = debugger.evaluator(frame).watched("y[37]")
             first = int(place.addresses[0])
-            shared = debugger.evaluator(frame).watched("tile[9]")
+            shared, _ = debugger.evaluator(frame).watched("tile[9]")
             start = int(shared.addresses[0])
             debugger.stops.orders.watchpoints = (
                 Watchpoint(1, "y[37]", "global", first, first + 4),
@@ -325,6 +325,81 @@ def test_threads_that_wait_have_their_barrier_and_variables() -> None:
         "waits at barrier 0", "bar",
         "barrier 0 of block (0, 0, 0): 32 threads wait, 32 are missing", "3", "{62.0, 63.0}",
     ]  # fmt: skip
+
+
+CLUSTER = """
+#line 1 "header.h"
+__device__ __forceinline__ unsigned inner() {
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+__device__ __forceinline__ unsigned rank() { return inner(); }
+#line 10 "swap.cu"
+extern "C" __global__ void __cluster_dims__(2, 1, 1) swap(int *y) {
+    unsigned own = rank();
+    __shared__ int tile[32];
+    int *other;
+    tile[threadIdx.x] = 100 * blockIdx.x + threadIdx.x;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(other) : "l"(tile), "r"(own ^ 1));
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+    other[threadIdx.x] += 7;
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+    y[blockIdx.x * 32 + threadIdx.x] = tile[threadIdx.x];
+}
+"""
+
+
+def run_cluster(debugger: Debugger) -> NDArray[np.int32]:
+    limits = emulator.Limits(watchers=(debugger.stops.watcher,))
+    with emulator.session(compute_capability=(9, 0), order="immediate", limits=limits, check=[]):
+        context = cudadrv.cuda_context_for(0)
+        module = context.compile(CLUSTER, ptx.CompileOptions(debug=True), name="swap.cu")
+        stream = context.default_stream
+        y = stream.zeros(128, np.int32)
+        module.kernel("swap").launch(stream, cudadrv.LaunchConfig(4, 32), y)
+        return stream.to_host(y)
+
+
+def test_shared_memory_of_another_block_of_the_cluster_is_shown_and_watched() -> None:
+    for text, value, writer in (("tile[5]", "305", (2, 5)), ("other[6]", "206", (3, 6))):
+        seen: list[object] = []
+
+        def script(
+            debugger: Debugger, stop: Stop, text: str = text, seen: list[object] = seen
+        ) -> None:  # fmt: skip
+            if stop.kind == "watchpoint":
+                seen.append((stop.thread.block, stop.thread.number))
+                return
+            frame = StoppedLaunch(debugger.stops).frames(stop.thread)[0]
+            evaluator = debugger.evaluator(frame)
+            place, block = evaluator.watched(text)
+            first = int(place.addresses[0])
+            seen.append(evaluator.shown(evaluator.evaluate(text)))
+            debugger.stops.orders.watchpoints = (
+                Watchpoint(2, text, place.space, first, first + 4, block),
+            )
+
+        result = run_cluster(Debugger(Orders((Breakpoint(1, "swap.cu", 17, block=(3,)),)), script))
+        assert result[96 + 5] == 312
+        assert seen == [value, writer], text
+
+
+class OfUser(Debugger):
+    """Knows one source alone."""
+
+    def describe(self, point: CodePoint) -> None:
+        point.is_known = point.file is not None and point.file.endswith("swap.cu")
+
+
+def test_a_kernel_stops_at_its_own_line_if_code_of_a_header_is_before_it() -> None:
+    lines: list[int | None] = []
+    debugger = OfUser(
+        Orders((Breakpoint(1, kernel="swap"),)),
+        lambda debugger, stop: lines.append(debugger.line(stop)),
+    )
+    run_cluster(debugger)
+    assert lines == [11]
 
 
 ONE_LINE = """
