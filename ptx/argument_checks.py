@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Callable
 from operator import index
 from pathlib import Path
@@ -215,8 +216,6 @@ def described(value: object) -> str:
 
 def shown(value: object) -> str:
     """Return a short description of any value."""
-    import reprlib  # needed for an error alone
-
     try:
         return reprlib.repr(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits

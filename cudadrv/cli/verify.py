@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ..emulator.checks import Checks
 from ..errors import ArgumentValueError, CudadrvError
 from .check import add_checks_option
 from .command_line import Commands, add_command, positive, program_name
@@ -265,7 +266,6 @@ def _run(args: argparse.Namespace) -> int:
         return CANNOT
     if args.json_lines is not None:
         return _verify_folder(args)
-    from ..emulator.checks import Checks
     from ..testing.verify import VerifyOptions  # imports Hypothesis, which takes 0.3 s
 
     try:

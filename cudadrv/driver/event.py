@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -243,7 +244,6 @@ def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:
     if is_done():
         return
     import asyncio  # 30 ms, only for programs that await
-    import time
 
     start = time.perf_counter()
     while not is_done():

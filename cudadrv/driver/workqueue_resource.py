@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from .. import border, errors
-from ._api import CUcontext, CUdevResource, CUdevResourceType
+from ._api import CUcontext, CUdevResource, CUdevResourceType, driver as bindings
 from .device import Device, require_version
 from .driver_selection import checked
 
@@ -68,9 +68,6 @@ def native_of(resource: WorkqueueResource) -> CUdevResource:
     native.type = CUdevResourceType.CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
     native.wqConfig.device = resource.device.handle
     native.wqConfig.wqConcurrencyLimit = resource.concurrency_limit
-    # Not imported at the top: older bindings lack it.
-    from ._api import driver as bindings
-
     scope = bindings.CUdevWorkqueueConfigScope(_SCOPES[resource.sharing])
     native.wqConfig.sharingScope = scope
     return native

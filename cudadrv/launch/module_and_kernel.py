@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, Protocol, TypeVar, cast, overload
 
@@ -149,8 +150,6 @@ class PreparedLaunch(Protocol):
 
 
 def _warn_of_method(former: str, new: str) -> None:
-    import warnings  # which no other start needs
-
     warnings.warn(
         f"Kernel.{former} is deprecated and goes with 1.0: use Kernel.{new}",
         DeprecationWarning,

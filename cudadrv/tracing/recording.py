@@ -9,6 +9,7 @@ through the `TracedApi`, and records nothing.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import threading
 import time
@@ -145,8 +146,6 @@ class _Recording(NamedTuple):
 
 
 def _write(recorder: Recorder, file: TextIO) -> None:
-    import json  # needed here alone
-
     json.dump(recorder.document(), file)
 
 

@@ -15,7 +15,8 @@ from ptx.errors import PtxArgumentValueError
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Findings
     from ptx.emulate.count.launch_counts import LaunchCounts
-    from ptx.emulate.observer import Watcher
+    from ptx.emulate.kernel_facts import Instrument
+    from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 
 
 class LaunchCheck(NamedTuple):
@@ -30,48 +31,50 @@ class LaunchCheck(NamedTuple):
     watcher: Callable[[Limits], Watcher]
 
 
-def _unwritten(limits: Limits) -> Watcher:
-    from ptx.emulate.check.unwritten_reads import UnwrittenReads
+def _watcher(
+    begin: Callable[[ObservedLaunch], Observer | None], instrument: type[Instrument] | None = None
+) -> Watcher:
     from ptx.emulate.observer import Watcher
 
-    return Watcher(partial(UnwrittenReads, _findings(limits)))
+    return Watcher(begin, instrument)
+
+
+def _unwritten(limits: Limits) -> Watcher:
+    from ptx.emulate.check.unwritten_reads import UnwrittenReads
+
+    return _watcher(partial(UnwrittenReads, _findings(limits)))
 
 
 def _divide(limits: Limits) -> Watcher:
     from ptx.emulate.check.zero_divisors import zero_divisors
-    from ptx.emulate.observer import Watcher
 
-    return Watcher(partial(zero_divisors, _findings(limits)))
+    return _watcher(partial(zero_divisors, _findings(limits)))
 
 
 def _race(limits: Limits) -> Watcher:
     from ptx.emulate.check.chunk_races import LaunchRaces
-    from ptx.emulate.observer import Watcher
 
-    return Watcher(partial(LaunchRaces, _findings(limits), limits.accessed))
+    return _watcher(partial(LaunchRaces, _findings(limits), limits.accessed))
 
 
 def _undefined(limits: Limits) -> Watcher:
     from ptx.emulate.check.own_memory import OwnMemory
     from ptx.emulate.check.undefined_writer import UndefinedWriter
-    from ptx.emulate.observer import Watcher
 
-    return Watcher(partial(OwnMemory, limits.findings), UndefinedWriter)
+    return _watcher(partial(OwnMemory, limits.findings), UndefinedWriter)
 
 
 def _bounds(limits: Limits) -> Watcher:
     from ptx.emulate.check.pointer_bounds import PointerBounds
-    from ptx.emulate.observer import Watcher
 
-    return Watcher(PointerBounds)
+    return _watcher(PointerBounds)
 
 
 def _nan(limits: Limits) -> Watcher:
     from ptx.emulate.check.nonfinite_results import nonfinite_results
     from ptx.emulate.check.nonfinite_writer import NonfiniteWriter
-    from ptx.emulate.observer import Watcher
 
-    return Watcher(partial(nonfinite_results, _findings(limits)), NonfiniteWriter)
+    return _watcher(partial(nonfinite_results, _findings(limits)), NonfiniteWriter)
 
 
 LAUNCH_CHECKS: Final = {
@@ -109,9 +112,8 @@ def _watchers_of(limits: Limits, counts: LaunchCounts | None) -> Iterator[Watche
     if counts is not None:
         from ptx.emulate.count.chunk_counts import CountedLaunch
         from ptx.emulate.count.count_writer import CountWriter
-        from ptx.emulate.observer import Watcher
 
-        yield Watcher(partial(CountedLaunch, counts), CountWriter)
+        yield _watcher(partial(CountedLaunch, counts), CountWriter)
 
 
 def _findings(limits: Limits) -> Findings:

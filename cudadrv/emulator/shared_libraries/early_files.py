@@ -9,7 +9,8 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
-from .library_files import sources_key, written_folder
+from .library_files import STATEMENT, sources_key, written_folder
+from .nvrtc_files import MAJORS, replacing_name
 
 
 def early_images() -> Mapping[str, bytes]:
@@ -17,8 +18,6 @@ def early_images() -> Mapping[str, bytes]:
     # A command whose files are there saves half a second.
     from .libnvjitlink import linker_image, linker_name
     from .libnvrtc import replacing_image
-    from .library_files import STATEMENT
-    from .nvrtc_files import MAJORS, replacing_name
 
     linkers = {linker_name(major): linker_image(major, STATEMENT) for major in MAJORS}
     return linkers | {
