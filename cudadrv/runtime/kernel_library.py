@@ -6,11 +6,12 @@ import contextlib
 import dataclasses
 import errno
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.resources.abc import Traversable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 import ptx
@@ -100,13 +101,10 @@ class KernelLibrary:
             self._instances[self._label(label)] = border.sequence_of(
                 f"KernelLibrary: instances of {label}", names, str
             )
-        # The label of each instance that one source declares.
         declared = [(name, label) for label in self._sources for name in self._instances[label]]
-        self._label_of = {
-            name: label
-            for name, label in declared
-            if [each for each, _ in declared].count(name) == 1
-        }
+        files = [(PurePosixPath(label).stem, label) for label in self._sources]
+        # The label of the source that alone has the name of a kernel, or declares an instance.
+        self._label_of = _single(files) | _single(declared)
         # The cache of a label and of the one instance that is not declared; "" for the others.
         self._caches: dict[tuple[str, str], PtxModuleCache] = {}
         # The cache in which the kernel of a label and a name was found.
@@ -121,7 +119,8 @@ class KernelLibrary:
         Args:
             context: of the device that runs it.
             name: the kernel's, or a template instance as C++ writes it: "scale<float>".
-            source: the label of its source; None if there is one, or if one declares the instance.
+            source: the label of its source; None if there is one, if one declares the instance, or
+                if one has the kernel's name: "scale.cu" for "scale" and "scale<float>".
 
         Raises:
             ArgumentValueError: no source has the label, or there are several and none is given.
@@ -132,7 +131,8 @@ class KernelLibrary:
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
         if source is None and not self._only_label and name.__class__ is str:
-            source = self._label_of.get(name)
+            labels = self._label_of
+            source = labels.get(name) or labels.get(name.partition("<")[0])
         label = self._only_label if source is None else source
         if label.__class__ is str and name.__class__ is str:
             cache = self._found.get((label, name))
@@ -253,6 +253,12 @@ class KernelLibrary:
                 f"\n  the sources are {', '.join(self._sources)}"
             )
         return source
+
+
+def _single(labels: list[tuple[str, str]]) -> dict[str, str]:
+    """Return the labels of the names that occur once."""
+    count = Counter(name for name, _ in labels)
+    return {name: label for name, label in labels if count[name] == 1}
 
 
 def _headers(headers: Headers | None) -> Mapping[str, _Source] | Traversable:

@@ -243,6 +243,30 @@ def test_an_instance_that_one_source_declares_needs_no_label(context: cudadrv.Co
         both.kernel(context, "one<int>")
 
 
+def test_a_kernel_with_the_name_of_one_source_needs_no_label(context: cudadrv.Context) -> None:
+    source = 'extern "C" __global__ void {0}(int* x) {{ *x = {1}; }}'
+    template = "template <typename T> __global__ void three(T* x) { *x = 3; }"
+    library = KernelLibrary(
+        {
+            "kernels/one.cu": source.format("one", 1), "two": source.format("two", 2),
+            "three.cu": template, "a/four.cu": source.format("four", 4),
+            "b/four.cu": source.format("four", 5), "five.cu": template,
+        },
+        instances={"five.cu": ["three<float>"]},
+    )  # fmt: skip
+    for name, dtype, value in (("one", "i4", 1), ("two", "i4", 2), ("three<int>", "i4", 3)):
+        kernel = library.kernel(context, name)
+        assert result(kernel, dtype) == value
+        assert library.kernel(context, name) is kernel
+    # An instance that another source declares is that one's.
+    declared = library.kernel(context, "three<float>", "five.cu")
+    assert library.kernel(context, "three<float>") is declared
+    with pytest.raises(ArgumentValueError, match="several"):
+        library.kernel(context, "four")
+    with pytest.raises(KernelNotFoundError, match="'five'.*three<float>"):
+        library.kernel(context, "five")
+
+
 def test_wrong_arguments_are_rejected_when_they_are_given(context: cudadrv.Context) -> None:
     wrong: list[tuple[Any, ...]] = [
         (None,),
