@@ -92,7 +92,7 @@ class EventHandle(ChildHandle[CUevent]):
         try:
             spare, is_reused = self.spare, self.is_reused()
         except AttributeError:
-            return  # it was never finished
+            spare, is_reused = None, False  # it was never finished, but the event may be made
         if spare is not None and is_reused:
             spare.append(self.raw)  # of a context that was reset, to a list that is not used again
         else:

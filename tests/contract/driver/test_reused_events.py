@@ -224,3 +224,17 @@ def test_a_driver_with_reuse_off_destroys_each_event(monkeypatch: pytest.MonkeyP
         for timing in KINDS:
             closed(stream, timing=timing)
         assert machine.live_objects()["event"] == 0
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_an_event_is_destroyed_if_the_former_context_cannot_be_restored(
+    machine: emulator.Emulator, stream: Stream, is_recorded: bool
+) -> None:
+    before = machine.live_objects()["event"]
+    with machine.fail("cuCtxPopCurrent"), pytest.raises(cudadrv.CudaError, match="cuCtxPopCurrent"):
+        if is_recorded:
+            stream.record()
+        else:
+            Event(stream.context)
+    gc.collect()
+    assert machine.live_objects()["event"] == before
