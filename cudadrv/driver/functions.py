@@ -135,7 +135,7 @@ cuEventDestroy 2000 size
 cuEventDestroy_v2 4000 size ; frees
 cuEventElapsedTime 2000 >float size size
 cuEventElapsedTime_v2 12080 >float size size
-cuEventQuery 2000 size
+cuEventQuery 2000 size ; hot
 cuEventRecord 2000 size stream ; hot
 cuEventRecordWithFlags 11010 size stream uint
 cuEventSynchronize 2000 size ; hot wait
@@ -167,7 +167,7 @@ cuStreamGetFlags 5050 stream >uint
 cuStreamGetId 12000 stream >size
 cuStreamGetPriority 5050 stream >int
 cuStreamIsCapturing 10000 stream >int
-cuStreamQuery 2000 stream
+cuStreamQuery 2000 stream ; hot
 cuStreamSetAttribute 11000 stream int *CUkernelNodeAttrValue
 cuStreamSynchronize 2000 stream ; hot wait
 cuStreamUpdateCaptureDependencies 11030 stream size[2] size uint

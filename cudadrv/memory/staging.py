@@ -461,8 +461,9 @@ class _StagedCopy:
         """Return a pair to the ring; after an error, wait for its transfers."""
         try:
             for slot in pair:
-                with suppress(CudadrvError):  # this is not the error to raise
-                    slot.wait_for_stream()
+                if slot.stream is not None:
+                    with suppress(CudadrvError):  # this is not the error to raise
+                        slot.wait_for_stream()
         finally:
             self._ring.pairs.append(pair)
 
