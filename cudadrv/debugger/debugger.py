@@ -130,7 +130,7 @@ class Debugger:
     Attributes:
         breakpoints: by the names that their owner gives to groups of them; wanted: other places to
             stop at. Call `change` if threads may run.
-        status: the program's exit status; None while it runs.
+        program: what runs; status: its exit status, None while it runs.
         searched: the times of the parts that searches have repeated.
 
     Raises:
@@ -142,6 +142,7 @@ class Debugger:
     ) -> None:
         self.breakpoints: dict[str, tuple[Breakpoint, ...]] = {}
         self.wanted: Orders = Orders()
+        self.program: DebuggedProgram = program
         self.status: int | None = None
         self.searched: list[tuple[int, int]] = []
         self._numbers = 0

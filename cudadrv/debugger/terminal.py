@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 from ptx.emulate.debug.expression import ExpressionError, parsed
@@ -17,25 +18,29 @@ from .inspector import TOLD, thread_id
 
 _PROMPT: Final = "(cudadrv) "
 _PLACE: Final = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d{1,9})|(?P<name>[\w:<>]*\w[\w:<>]*|\*)")
+_LINE: Final = re.compile(r"\d+(\s|$)")
 _CONDITION: Final = re.compile(r"\s+if\s+")
 _OF: Final = re.compile(r"\s+(block|thread)\s+(\d+(?:,\d+)*)")
 _MOST_FRAMES: Final = 99
+_OWN: Final = "commands"  # the group of breakpoints
 _INTERRUPTED: Final = 130
 HELP: Final = """\
-break PLACE [block X,Y,Z] [thread X,Y,Z] [if CONDITION]  FILE:LINE, ptx:LINE or a kernel
+break PLACE [block X,Y,Z] [thread X,Y,Z] [if CONDITION]
+                           LINE of the script, FILE:LINE, ptx:LINE or a kernel
 watch NAME[INDEX]          stop before a write; `rwatch`: before a read, too
-delete                     delete all breakpoints and watchpoints
-continue, step, next, finish, stepi, nexti       go on
+info breakpoints           list breakpoints and watchpoints; `delete N`, `delete`: all
+continue, step, next, finish, stepi, nexti       go on; `run` begins, too
 rcontinue, rstep, rnext, rfinish, rstepi, rnexti go back
 print EXPRESSION           such as x[i], tile[0:8], %r3, isnan(sum)
 info args|locals|shared|registers|warp|barriers|host
 thread X,Y,Z; block X,Y,Z [thread X,Y,Z]         choose a thread of the blocks that run
-where, list; frame N       the calls; the lines around; choose a call
+where, list; frame N       the calls; the lines around; choose a call, as `up`, `down`
 quit"""
 _SHORT: Final = {
     "c": "continue", "s": "step", "n": "next", "si": "stepi", "ni": "nexti", "b": "break",
     "p": "print", "bt": "where", "l": "list", "q": "quit", "rc": "rcontinue", "rs": "rstep",
     "rn": "rnext", "rsi": "rstepi", "h": "help", "i": "info", "f": "frame",
+    "run": "continue", "r": "continue",
 }  # fmt: skip
 
 
@@ -46,6 +51,7 @@ class Commands:
         self._debugger = debugger
         self._thread: int | None = None
         self._depth = 0
+        self._texts: dict[int, str] = {}  # of breakpoints and watchpoints
         self._commands: Mapping[str, Callable[[str], str]] = {
             "break": self._break, "watch": self._watch,
             "rwatch": lambda text: self._watch(text, reads=True), "delete": self._delete,
@@ -53,6 +59,8 @@ class Commands:
             "block": self._choose_block, "frame": self._choose_frame, "help": lambda _: HELP,
             "where": lambda _: self._ask("where", first=0, end=_MOST_FRAMES),
             "list": lambda _: self._ask("list"),
+            "up": lambda _: self._choose_frame(str(self._depth + 1)),
+            "down": lambda _: self._choose_frame(str(self._depth - 1)),
         }  # fmt: skip
 
     def choose(self, thread: int | None) -> None:
@@ -96,10 +104,14 @@ class Commands:
     # Places to stop at.
 
     def _break(self, text: str) -> str:
+        script = Path(self._debugger.program.file.partition("::")[0])
+        if _LINE.match(text) and script.suffix == ".py":
+            text = f"{script.name}:{text}"
         breakpoint = parse_breakpoint(text, 0)
         breakpoint = replace(breakpoint, number=self._debugger.number())
-        former = self._debugger.breakpoints.get("commands", ())
-        self._debugger.breakpoints["commands"] = (*former, breakpoint)
+        former = self._debugger.breakpoints.get(_OWN, ())
+        self._debugger.breakpoints[_OWN] = (*former, breakpoint)
+        self._texts[breakpoint.number] = f"break {text}"
         said = f"breakpoint {breakpoint.number} at {text}"
         if self._thread is not None and not self._ask("verified", breakpoints=[breakpoint]):
             said += ": no kernel so far has code there"
@@ -112,12 +124,26 @@ class Commands:
         place = json.loads(info["dataId"])
         watchpoint = Watchpoint(self._debugger.number(), reads=reads, **place)
         self._debugger.wanted.watchpoints += (watchpoint,)
+        self._texts[watchpoint.number] = f"{'r' * reads}watch {text}"
         return f"watchpoint {watchpoint.number} at {text}: {place['space']} {place['first']:#x}"
 
-    def _delete(self, _: str) -> str:
-        self._debugger.breakpoints.pop("commands", None)
-        self._debugger.wanted.watchpoints = ()
-        return "no breakpoints and watchpoints"
+    def _delete(self, text: str) -> str:
+        numbers = coordinates(text) if text else tuple(self._texts)
+        for number in numbers:
+            if self._texts.pop(number, None) is None:
+                raise DebuggerError(f"{number} is no breakpoint or watchpoint")
+        debugger = self._debugger
+        debugger.breakpoints[_OWN] = tuple(
+            each for each in debugger.breakpoints.get(_OWN, ()) if each.number not in numbers
+        )
+        debugger.wanted.watchpoints = tuple(
+            each for each in debugger.wanted.watchpoints if each.number not in numbers
+        )
+        return self._list_breakpoints()
+
+    def _list_breakpoints(self) -> str:
+        lines = [f"{number}: {text}" for number, text in self._texts.items()]
+        return "\n".join(lines) or "no breakpoints and watchpoints"
 
     # Looking.
 
@@ -126,9 +152,13 @@ class Commands:
         return value
 
     def _info(self, what: str) -> str:
-        what = {"args": "arguments"}.get(what, what)
+        if what in ("breakpoints", "watchpoints", "b"):
+            return self._list_breakpoints()
+        what = {"args": "arguments", "threads": "warp"}.get(what, what)
         if what not in TOLD:
-            raise DebuggerError("info args, locals, shared, registers, warp, barriers or host")
+            raise DebuggerError(
+                "info args, locals, shared, registers, warp, barriers, host or breakpoints"
+            )
         told: str = self._ask("info", what=what)
         return told
 
@@ -203,13 +233,13 @@ def run_terminal(
 
     An empty line repeats the last command. Commands of a file are shown, too.
     """
-    places = [parse_breakpoint(text, 0) for text in breaks]
+    for text in breaks:
+        parse_breakpoint(text, 0)
     debugger = Debugger(program)
     try:
         commands, last = Commands(debugger), ""
-        debugger.breakpoints["options"] = tuple(
-            replace(each, number=debugger.number()) for each in places
-        )
+        for text in breaks:
+            commands.run(f"break {text}")
         if source.isatty():
             show("`continue` begins; `help` lists the commands")
         while debugger.status is None:
