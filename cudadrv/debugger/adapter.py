@@ -33,9 +33,7 @@ _CAPABILITIES: Final = (
     "supportsInstructionBreakpoints",
 )  # fmt: skip
 _FILTERS: Final = {"faults": "Faults of kernels", "findings": "Findings of checks"}
-_REASONS: Final = {
-    "finding": "exception", "watchpoint": "data breakpoint", "arrived": "pause",
-}  # fmt: skip
+_REASONS: Final = {"finding": "exception", "watchpoint": "data breakpoint", "arrived": "pause"}
 _MOVES: Final[Mapping[str, str]] = {
     "continue": "continue", "next": "next", "stepIn": "step", "stepOut": "finish",
     "stepBack": "rnext", "reverseContinue": "rcontinue",
@@ -97,8 +95,11 @@ class Adapter:
 
     def _serve(self, request: Body) -> None:
         command, arguments = str(request.get("command")), request.get("arguments")
-        answer: Body = {"type": "response", "request_seq": request.get("seq", 0),
-                        "command": command}  # fmt: skip
+        answer: Body = {
+            "type": "response",
+            "request_seq": request.get("seq", 0),
+            "command": command,
+        }
         try:
             if command not in self._requests:
                 raise DebuggerError(f"the debugger has no {command}")
@@ -107,8 +108,11 @@ class Adapter:
             answer |= {"success": True} | ({} if body is None else {"body": body})
         except (CudadrvError, PtxError, OSError, *_WRONG) as error:
             text = f"{command}: no {error}" if isinstance(error, KeyError) else str(error)
-            answer |= {"success": False, "message": text,
-                       "body": {"error": {"id": 1, "format": text}}}  # fmt: skip
+            answer |= {
+                "success": False,
+                "message": text,
+                "body": {"error": {"id": 1, "format": text}},
+            }
         self._send(answer)
         if command in ("launch", "attach") and answer["success"]:
             self._event("initialized")
@@ -195,9 +199,10 @@ class Adapter:
         self._verify()
         self._stop = end
         body: Body = {
-            "reason": _REASONS.get(end.kind, end.kind), "threadId": thread_id(end.thread),
+            "reason": _REASONS.get(end.kind, end.kind),
+            "threadId": thread_id(end.thread),
             "allThreadsStopped": True,
-        }  # fmt: skip
+        }
         if end.kind == "breakpoint" and end.number == self._entry:
             body["reason"] = "entry"
         elif end.kind == "breakpoint":
@@ -242,22 +247,34 @@ class Adapter:
         file = "" if file.endswith(".ptx") else file
         breakpoints = [self._breakpoint(e, file=file, line=int(e["line"])) for e in wanted]
         found = self._set(f"source {file}", breakpoints)
-        return {"breakpoints": [
-            {**answer, "line": each.line, "source": source}
-            for answer, each in zip(found, breakpoints, strict=True)
-        ]}  # fmt: skip
+        return {
+            "breakpoints": [
+                {**answer, "line": each.line, "source": source}
+                for answer, each in zip(found, breakpoints, strict=True)
+            ]
+        }
 
     def _set_functions(self, arguments: Body) -> Body:
-        return {"breakpoints": self._set("functions", [
-            replace(parse_breakpoint(each["name"], self._used.number()),
-                    condition=str(each.get("condition") or ""))
-            for each in arguments["breakpoints"]
-        ])}  # fmt: skip
+        return {
+            "breakpoints": self._set(
+                "functions",
+                [
+                    replace(
+                        parse_breakpoint(each["name"], self._used.number()),
+                        condition=str(each.get("condition") or ""),
+                    )
+                    for each in arguments["breakpoints"]
+                ],
+            )
+        }
 
     def _set_instructions(self, arguments: Body) -> Body:
-        return {"breakpoints": self._set("instructions", [
-            self._breakpoint(each, line=_ptx_line(each)) for each in arguments["breakpoints"]
-        ])}  # fmt: skip
+        return {
+            "breakpoints": self._set(
+                "instructions",
+                [self._breakpoint(each, line=_ptx_line(each)) for each in arguments["breakpoints"]],
+            )
+        }
 
     def _set_filters(self, arguments: Body) -> None:
         filters = arguments["filters"]
@@ -267,10 +284,13 @@ class Adapter:
 
     def _set_data(self, arguments: Body) -> Body:
         watchpoints = [
-            Watchpoint(self._used.number(), reads=each.get("accessType") in ("read", "readWrite"),
-                       **json.loads(each["dataId"]))
+            Watchpoint(
+                self._used.number(),
+                reads=each.get("accessType") in ("read", "readWrite"),
+                **json.loads(each["dataId"]),
+            )
             for each in arguments["breakpoints"]
-        ]  # fmt: skip
+        ]
         self._used.wanted.watchpoints = tuple(watchpoints)
         self._changed()
         return {"breakpoints": [{"id": each.number, "verified": True} for each in watchpoints]}

@@ -114,10 +114,12 @@ class Inspector:
         return f"block {blocks.block_of(lane)}, thread {blocks.thread_of(lane)}"
 
     def _list_threads(self, _: Body) -> Body:
-        return {"threads": [
-            {"id": thread_id(each.thread), "name": f"{self._named(each.thread)}: {each.state}"}
-            for each in self._launch.warp_of(self._stop.thread)
-        ]}  # fmt: skip
+        return {
+            "threads": [
+                {"id": thread_id(each.thread), "name": f"{self._named(each.thread)}: {each.state}"}
+                for each in self._launch.warp_of(self._stop.thread)
+            ]
+        }
 
     def _find(self, arguments: Body) -> int:
         """Return the number of a thread by its coordinates, by default in the block of another."""
@@ -167,17 +169,28 @@ class Inspector:
             else:
                 number = self._texts.number_of(source.text)
                 place = {"name": Path(source.name).name, "sourceReference": number}
-            frames.append({
-                "id": len(self._frames), "name": self._name(frame), "line": line, "column": 1,
-                "source": place,
-                "instructionPointerReference": f"ptx:{reference}:{frame.ptx_line}",
-            })  # fmt: skip
+            frames.append(
+                {
+                    "id": len(self._frames),
+                    "name": self._name(frame),
+                    "line": line,
+                    "column": 1,
+                    "source": place,
+                    "instructionPointerReference": f"ptx:{reference}:{frame.ptx_line}",
+                }
+            )
         for file, line, name in user_frames():
             self._frames.append(None)
-            frames.append({
-                "id": len(self._frames), "name": f"{name} (host)", "line": line, "column": 1,
-                "source": {"name": Path(file).name, "path": file}, "presentationHint": "subtle",
-            })  # fmt: skip
+            frames.append(
+                {
+                    "id": len(self._frames),
+                    "name": f"{name} (host)",
+                    "line": line,
+                    "column": 1,
+                    "source": {"name": Path(file).name, "path": file},
+                    "presentationHint": "subtle",
+                }
+            )
         first = arguments.get("startFrame", 0)
         last = first + (arguments.get("levels") or len(frames))
         return {"stackFrames": frames[first:last], "totalFrames": len(frames)}
@@ -191,8 +204,11 @@ class Inspector:
         scopes = []
         for name in _SCOPES:
             self._variables.append((arguments["frameId"], name, ""))
-            scope = {"name": name.capitalize(), "variablesReference": len(self._variables),
-                     "expensive": name in ("registers", "warp", "host")}  # fmt: skip
+            scope = {
+                "name": name.capitalize(),
+                "variablesReference": len(self._variables),
+                "expensive": name in ("registers", "warp", "host"),
+            }
             hint = name if name in ("arguments", "locals", "registers") else None
             scopes.append(scope | ({"presentationHint": hint} if hint else {}))
         return {"scopes": scopes}
@@ -204,24 +220,31 @@ class Inspector:
         number, scope, text = self._variables[reference - 1]
         if scope in ("warp", "host"):
             lines = self._warp(self._stop.thread) if scope == "warp" else _host()
-            return {"variables": [
-                {"name": str(n), "value": line, "variablesReference": 0}
-                for n, line in enumerate(lines)
-            ]}  # fmt: skip
+            return {
+                "variables": [
+                    {"name": str(n), "value": line, "variablesReference": 0}
+                    for n, line in enumerate(lines)
+                ]
+            }
         frame = self._frame(number)
         evaluator = self._evaluator(frame)
         if text:
             first, count = arguments.get("start", 0), arguments.get("count") or _PAGE
             listed = evaluator.children(evaluator.evaluate(text), first, count)
-            return {"variables": [
-                self._variable(number, evaluator, name, f"{text}{name}", each)
-                for name, each in listed
-            ]}  # fmt: skip
-        return {"variables": [
-            {"name": name, "value": shown, "variablesReference": 0} if result is None
-            else self._variable(number, evaluator, name, name, result)
-            for name, shown, result in self._of_scope(evaluator, scope)
-        ]}  # fmt: skip
+            return {
+                "variables": [
+                    self._variable(number, evaluator, name, f"{text}{name}", each)
+                    for name, each in listed
+                ]
+            }
+        return {
+            "variables": [
+                {"name": name, "value": shown, "variablesReference": 0}
+                if result is None
+                else self._variable(number, evaluator, name, name, result)
+                for name, shown, result in self._of_scope(evaluator, scope)
+            ]
+        }
 
     @staticmethod
     def _of_scope(evaluator: Evaluator, scope: str) -> Iterator[tuple[str, str, Result | None]]:
@@ -229,10 +252,15 @@ class Inspector:
         if scope == "registers":
             yield from ((name, value, None) for name, value in evaluator.registers())
             return
-        names = evaluator.shared() if scope == "shared" else [
-            name for name, is_argument in evaluator.variables().items()
-            if is_argument == (scope == "arguments")
-        ]  # fmt: skip
+        names = (
+            evaluator.shared()
+            if scope == "shared"
+            else [
+                name
+                for name, is_argument in evaluator.variables().items()
+                if is_argument == (scope == "arguments")
+            ]
+        )
         for name in names:
             try:
                 result = evaluator.evaluate(name)
@@ -244,22 +272,30 @@ class Inspector:
     def _variable(
         self, frame: int, evaluator: Evaluator, name: str, text: str, result: Result
     ) -> Body:
-        body: Body = {"name": name, "value": evaluator.shown(result), "evaluateName": text,
-                      "variablesReference": 0}  # fmt: skip
+        body: Body = {
+            "name": name,
+            "value": evaluator.shown(result),
+            "evaluateName": text,
+            "variablesReference": 0,
+        }
         if isinstance(result, Place):
             body["type"] = result.type.name
             elements, members = evaluator.count(result), len(result.type.fields)
             if elements or members:
                 self._variables.append((frame, "", text))
-                body |= {"variablesReference": len(self._variables),
-                         "indexedVariables": elements, "namedVariables": members}  # fmt: skip
+                body |= {
+                    "variablesReference": len(self._variables),
+                    "indexedVariables": elements,
+                    "namedVariables": members,
+                }
         return body
 
     def _evaluate(self, arguments: Body) -> Body:
         text, number = arguments["expression"], arguments.get("frameId")
         if number is None:
-            self._frames.append(self._of_thread({"threadId": thread_id(self._stop.thread),
-                                                 **arguments}))  # fmt: skip
+            self._frames.append(
+                self._of_thread({"threadId": thread_id(self._stop.thread), **arguments})
+            )
             number = len(self._frames)
         evaluator = self._evaluator(self._frame(number))
         body = self._variable(number, evaluator, text, text, evaluator.evaluate(text))
@@ -277,10 +313,18 @@ class Inspector:
         except ExpressionError as error:
             return {"dataId": None, "description": str(error)}
         first = int(place.addresses[0])
-        data = {"name": text, "space": place.space, "first": first,
-                "end": first + (place.type.nbytes or 1), "block": block}  # fmt: skip
-        return {"dataId": json.dumps(data), "description": text,
-                "accessTypes": ["write", "readWrite"]}  # fmt: skip
+        data = {
+            "name": text,
+            "space": place.space,
+            "first": first,
+            "end": first + (place.type.nbytes or 1),
+            "block": block,
+        }
+        return {
+            "dataId": json.dumps(data),
+            "description": text,
+            "accessTypes": ["write", "readWrite"],
+        }
 
     # Texts.
 
@@ -291,15 +335,22 @@ class Inspector:
         _, module, line = arguments["memoryReference"].split(":")
         lines = self._texts.text(int(module)).split("\n")
         first = int(line) + arguments.get("offset", 0) + arguments.get("instructionOffset", 0)
-        return {"instructions": [
-            {"address": hex(line if line > 0 else 0),
-             "instruction": lines[line - 1] if 0 < line <= len(lines) else ""}
-            for line in range(first, first + min(arguments["instructionCount"], len(lines)))
-        ]}  # fmt: skip
+        return {
+            "instructions": [
+                {
+                    "address": hex(line if line > 0 else 0),
+                    "instruction": lines[line - 1] if 0 < line <= len(lines) else "",
+                }
+                for line in range(first, first + min(arguments["instructionCount"], len(lines)))
+            ]
+        }
 
     def _exception(self, _: Body) -> Body:
-        return {"exceptionId": self._stop.kind, "description": self._stop.text,
-                "breakMode": "always"}  # fmt: skip
+        return {
+            "exceptionId": self._stop.kind,
+            "description": self._stop.text,
+            "breakMode": "always",
+        }
 
     def _info(self, arguments: Body) -> str:
         """Return `variables` or states as lines."""
@@ -374,12 +425,16 @@ def _host() -> list[str]:
     api = None if driver is None else driver.api
     work = work_of(api) if isinstance(api, Emulator) else []
     return [
-        *(f"the host is in {name} at {file}:{line}"
-          for file, line, name in user_frames()[:_MOST_FRAMES]),
-        *(f"{each['kind']} {each['number']} of stream {each['stream']} "
-          f"{'runs' if each['is_running'] else 'has not run'}, queued at {each['call']}"
-          for each in work),
-    ]  # fmt: skip
+        *(
+            f"the host is in {name} at {file}:{line}"
+            for file, line, name in user_frames()[:_MOST_FRAMES]
+        ),
+        *(
+            f"{each['kind']} {each['number']} of stream {each['stream']} "
+            f"{'runs' if each['is_running'] else 'has not run'}, queued at {each['call']}"
+            for each in work
+        ),
+    ]
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -16,9 +16,12 @@ import ptx
 from ptx.emulate.check.findings import demangled
 
 _NOT_USERS: Final = (
-    f"{Path(__file__).parents[1]}{os.sep}", f"{Path(ptx.__file__).parent}{os.sep}", "<",
-    contextlib.__file__, runpy.__file__,
-)  # fmt: skip
+    f"{Path(__file__).parents[1]}{os.sep}",
+    f"{Path(ptx.__file__).parent}{os.sep}",
+    "<",
+    contextlib.__file__,
+    runpy.__file__,
+)
 _DEEPEST: Final = 40
 
 
@@ -80,7 +83,8 @@ class Sources:
         named = [each for each in every if each.name == path]
         named = named or [each for each in every if Path(each.name).name == Path(path).name]
         with_function = [
-            each for each in named
+            each
+            for each in named
             if re.search(rf"\b{re.escape(demangled(function))}\s*\(", each.text)
-        ]  # fmt: skip
+        ]
         return next(iter([*reversed(with_function), *reversed(named)]), None)
