@@ -65,9 +65,12 @@ class Contents:
 
 
 def other_contents(
-    case: KernelCase, example: Example, constants: Sequence[float], integers: Sequence[int],
+    case: KernelCase,
+    example: Example,
+    constants: Sequence[float],
+    integers: Sequence[int],
     seed: int,
-) -> Iterator[Contents]:  # fmt: skip
+) -> Iterator[Contents]:
     """Yield an example with other contents, as the values of the case allow.
 
     Only numbers change whose values are not a strategy. `constants` and `integers` are those that
@@ -333,9 +336,12 @@ def _near(constants: Sequence[float]) -> list[float]:
 
 
 def _constants(
-    first: float, near: Sequence[float], source: np.random.Generator,
-    each: ArrayInput | NumberInput, count: int,
-) -> Floats | None:  # fmt: skip
+    first: float,
+    near: Sequence[float],
+    source: np.random.Generator,
+    each: ArrayInput | NumberInput,
+    count: int,
+) -> Floats | None:
     """Return fractions among which are constants that the values allow, `first` at the start."""
     if each.dtype.kind != "f":
         return None
@@ -359,9 +365,10 @@ def _bounds(each: ArrayInput | NumberInput) -> tuple[float, float]:
 
 
 def _with_contents(
-    case: KernelCase, example: Example,
+    case: KernelCase,
+    example: Example,
     fill: Callable[[ArrayInput | NumberInput, int], Floats | None],
-) -> Example | None:  # fmt: skip
+) -> Example | None:
     """Return an example with other numbers; None if the case has none that may change."""
     arguments: dict[str, Argument] = dict(example.arguments)
     for name, value in example.arguments.items():

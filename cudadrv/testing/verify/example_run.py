@@ -128,10 +128,14 @@ class _Run:
         if f"{file}:{line}" == self.caller or line == 0:  # 0 is code of no line
             file = line = None
         return SourceLine(
-            place.what, file, line, None if where is None else where.ptx_line,
-            None if where is None else where.block, None if where is None else where.thread,
+            place.what,
+            file,
+            line,
+            None if where is None else where.ptx_line,
+            None if where is None else where.block,
+            None if where is None else where.thread,
             source.line(file, line),
-        )  # fmt: skip
+        )
 
     def calls(self, finding: Found) -> tuple[str, ...]:
         """Return the two calls of the host whose order a finding is about; "" for the caller's."""
@@ -274,10 +278,15 @@ class CompiledCase:
             warnings.simplefilter("ignore")  # an OrderWarning is a finding, too
             try:
                 with (
-                    session(order=order, seed=seed, check=self.checks,
-                            limits=self._limits(example), raise_findings=False) as emulator,
+                    session(
+                        order=order,
+                        seed=seed,
+                        check=self.checks,
+                        limits=self._limits(example),
+                        raise_findings=False,
+                    ) as emulator,
                     nullcontext() if self.wait is None else self.wait.inserted(run.caller),
-                ):  # fmt: skip
+                ):
                     self._run(example, run)
             except CudadrvError as error:
                 # Other errors than the driver's are about the arguments of the case.
@@ -291,11 +300,20 @@ class CompiledCase:
         faults += [Fault("bounds", text, (), name) for name, text in run.overwritten.items()]
         faults += self._differences(run, expected, example, allowed or {}, is_strict=is_strict)
         faults.sort(key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
-        wrong = next((
-            number for number, arrays in run.repeated.items()
-            if self._differences(replace(run, arrays=arrays), expected, example, allowed or {},
-                                 is_strict=is_strict)
-        ), None)  # fmt: skip
+        wrong = next(
+            (
+                number
+                for number, arrays in run.repeated.items()
+                if self._differences(
+                    replace(run, arrays=arrays),
+                    expected,
+                    example,
+                    allowed or {},
+                    is_strict=is_strict,
+                )
+            ),
+            None,
+        )
         return RunResult(tuple(faults), run.arrays, wrong)
 
     def arrays(self, example: Example) -> dict[str, Host]:
@@ -309,10 +327,16 @@ class CompiledCase:
         run = _Run({}, {}, user_call_site())
         order, seed = _order_of(example)
         try:
-            with warnings.catch_warnings(), session(
-                order=order, seed=seed, check=["init"], limits=self._limits(example),
-                raise_findings=False,
-            ):  # fmt: skip
+            with (
+                warnings.catch_warnings(),
+                session(
+                    order=order,
+                    seed=seed,
+                    check=["init"],
+                    limits=self._limits(example),
+                    raise_findings=False,
+                ),
+            ):
                 warnings.simplefilter("ignore")  # of the order of copies
                 self._run(example, run)
         except CudadrvError as error:
@@ -349,7 +373,7 @@ class CompiledCase:
                 check=[],
                 limits=_logged(self._limits(example), log),
                 raise_findings=False,
-            ),  # fmt: skip
+            ),
         ):
             self._run(example, run)
         return [self._access_text(access, run) for access in log.accesses]
@@ -361,9 +385,11 @@ class CompiledCase:
         variables: dict[str, tuple[int, int]] = {}
         order, seed = _order_of(example)
         limits = _logged(self._limits(example), log)
-        with warnings.catch_warnings(), suppress(CudaError), session(
-            order=order, seed=seed, check=[], limits=limits, raise_findings=False
-        ):  # fmt: skip
+        with (
+            warnings.catch_warnings(),
+            suppress(CudaError),
+            session(order=order, seed=seed, check=[], limits=limits, raise_findings=False),
+        ):
             warnings.simplefilter("ignore")  # of the order of copies
             context = cuda_context_for(0)
             with context.load_module(self.image) as module, context.new_stream() as own:
@@ -389,9 +415,13 @@ class CompiledCase:
         limits = self._limits(example)
         with (
             suppress(CudaError),
-            session(order="immediate", check=[], raise_findings=False,
-                    limits=replace(limits, watchers=(*limits.watchers, trace.watcher))),
-        ):  # fmt: skip
+            session(
+                order="immediate",
+                check=[],
+                raise_findings=False,
+                limits=replace(limits, watchers=(*limits.watchers, trace.watcher)),
+            ),
+        ):
             self._run(example, run)
         for name, reference in expected.items():
             array = run.arrays.get(name)
@@ -428,9 +458,14 @@ class CompiledCase:
                     text = run.named(str(emulator.last_fault or error))
         (device,) = emulator.devices
         return MeasuredRun(
-            (*counters.launches, *counters.failed), len(counters.failed), log.accesses,
-            operations.operations, device, text, run,
-        )  # fmt: skip
+            (*counters.launches, *counters.failed),
+            len(counters.failed),
+            log.accesses,
+            operations.operations,
+            device,
+            text,
+            run,
+        )
 
     def _access_text(self, access: LoggedAccess, run: _Run) -> str:
         """Return an access in words."""
@@ -493,9 +528,13 @@ class CompiledCase:
         return kept
 
     def _launch(
-        self, module: Module, own: Stream, example: Example, run: _Run,
+        self,
+        module: Module,
+        own: Stream,
+        example: Example,
+        run: _Run,
         reused: _DeviceMemory | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Run the kernel, in memory of its own or in that of another launch; note its arrays."""
         stream = own if example.stream == "new" else own.context.default_stream
         memory = _on_device(stream, example) if reused is None else reused

@@ -28,9 +28,8 @@ _FIRST_SEED: Final = 2  # those below are zeros, and numbers that count
 
 
 def generated_example(
-    case: KernelCase, signature: KernelSignature, numbers: Mapping[Size, int], seed: int,
-    most: int,
-) -> Example | None:  # fmt: skip
+    case: KernelCase, signature: KernelSignature, numbers: Mapping[Size, int], seed: int, most: int
+) -> Example | None:
     """Return an example of given sizes; None if the case draws arguments by other strategies.
 
     Sizes that are not given have random numbers. An example whose sizes have a larger product than

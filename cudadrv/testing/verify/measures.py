@@ -493,8 +493,9 @@ class Measures:
         written = {self._named(name) for name in (*effects.writes, *effects.updates)}
         read = {self._named(name) for name in (*effects.reads, *effects.updates)}
         for kind, names, known in (
-            ("reads", accessed.read, read), ("writes", accessed.written, written),
-        ):  # fmt: skip
+            ("reads", accessed.read, read),
+            ("writes", accessed.written, written),
+        ):
             self.done.append(Measure(f"observed {kind}", ", ".join(sorted(names)) or "none"))
             self.suspicions += [
                 f"the kernel {kind} {name} by an address that the PTX does not tell"

@@ -32,7 +32,11 @@ def _line(compiled: CompiledCase, step: ChainStep) -> SourceLine:
     where = step.where
     what = f"{where.instruction.partition(' ')[0]}: {step.text}"
     return SourceLine(
-        f"{what} ({step.cause})" if step.cause else what, where.source_file, where.source_line,
-        where.ptx_line, where.block, where.thread,
+        f"{what} ({step.cause})" if step.cause else what,
+        where.source_file,
+        where.source_line,
+        where.ptx_line,
+        where.block,
+        where.thread,
         compiled.source.line(where.source_file, where.source_line),
-    )  # fmt: skip
+    )

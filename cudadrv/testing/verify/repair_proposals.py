@@ -265,9 +265,15 @@ class _Proposer:
         return (*place, branch is not None)
 
     def _inserted(
-        self, kind: RepairKind, change: str, text: str, instruction: Instruction,
-        points: list[InsertionPoint], *, moves: bool = False,
-    ) -> Proposal:  # fmt: skip
+        self,
+        kind: RepairKind,
+        change: str,
+        text: str,
+        instruction: Instruction,
+        points: list[InsertionPoint],
+        *,
+        moves: bool = False,
+    ) -> Proposal:
         """Return the proposal of an instruction at a place and its copies."""
         first = points[0]
         # Beside the instruction itself; outside of a branch the place says on which side.
@@ -412,9 +418,13 @@ class _Proposer:
                 declared = f"{{ .reg .b{bits} %limit; add.s{bits} %limit, {limit.name}, {step};"
                 new = f"\t{declared}\n{head}%limit; }}"
                 yield self._edit(
-                    "bound", "another bound", "at", instruction, {instruction.line: new},
+                    "bound",
+                    "another bound",
+                    "at",
+                    instruction,
+                    {instruction.line: new},
                     after=f" (the limit {detail} 1)",
-                )  # fmt: skip
+                )
 
     def operators(self) -> Iterator[Proposal]:
         """Yield other operators: of the address, or of the whole kernel if none is known."""
@@ -611,11 +621,16 @@ class _Proposer:
         before = self._straight_before(store)
         operation = next((earlier for earlier in before if earlier.operands[:1] == (value,)), None)
         load = next(
-            (earlier for earlier in before
-             if earlier.opcode == "ld" and earlier.operands[1:] == (address,)
-             and operation is not None and earlier.operands[0] in operation.operands[1:]),
+            (
+                earlier
+                for earlier in before
+                if earlier.opcode == "ld"
+                and earlier.operands[1:] == (address,)
+                and operation is not None
+                and earlier.operands[0] in operation.operands[1:]
+            ),
             None,
-        )  # fmt: skip
+        )
         if operation is None or load is None or operation.opcode not in _ATOMIC:
             return {}
         names = self._operands(operation)
@@ -674,9 +689,15 @@ class _Proposer:
         return self._edit(kind, change, "at", instruction, lines, after=detail)
 
     def _edit(
-        self, kind: RepairKind, change: str, position: str, instruction: Instruction,
-        lines: Mapping[int, str], *, after: str = "",
-    ) -> Proposal:  # fmt: skip
+        self,
+        kind: RepairKind,
+        change: str,
+        position: str,
+        instruction: Instruction,
+        lines: Mapping[int, str],
+        *,
+        after: str = "",
+    ) -> Proposal:
         place = _shown(*self._editable.place(instruction), instruction)
         file, number = self._editable.call_place(instruction)
         if file is not None and number is not None:

@@ -318,10 +318,15 @@ def saved_findings(case: KernelCase, verdict: Verdict) -> list[SavedFinding]:
         expected = case.expected(finding.example)
         saved.append(
             SavedFinding(
-                finding, kernel, verdict.ptx,
+                finding,
+                kernel,
+                verdict.ptx,
                 Checks.read(verdict.checks[1:]),  # without "values"
-                case.read_source(), case.source_file, expected,
-                {name: case.tolerance_of(name) for name in expected}, verdict.seed,
+                case.read_source(),
+                case.source_file,
+                expected,
+                {name: case.tolerance_of(name) for name in expected},
+                verdict.seed,
             )
-        )  # fmt: skip
+        )
     return saved

@@ -272,10 +272,16 @@ def read_example(value: JsonValue) -> Example:
         for name, most in _VARIED.items()
     }
     return Example(
-        arguments, _read_launch(value.field("launch")), read, stream, earlier=_read_earlier(value),
-        shift=varied["shift"], hardware_seed=varied["hardware_seed"], skipped=varied["skipped"],
+        arguments,
+        _read_launch(value.field("launch")),
+        read,
+        stream,
+        earlier=_read_earlier(value),
+        shift=varied["shift"],
+        hardware_seed=varied["hardware_seed"],
+        skipped=varied["skipped"],
         in_place=value.has("in_place") and value.field("in_place").boolean(),
-    )  # fmt: skip
+    )
 
 
 def _read_earlier(value: JsonValue) -> tuple[Example, ...]:
@@ -493,10 +499,14 @@ def _read_line(value: JsonValue) -> SourceLine:
         for name in ("block", "thread")
     )
     return SourceLine(
-        value.field("what").text(), None if file.is_null else file.text(),
-        value.field("line").optional_integer(0), value.field("ptx_line").optional_integer(0),
-        block, thread, value.field("text").text(),
-    )  # fmt: skip
+        value.field("what").text(),
+        None if file.is_null else file.text(),
+        value.field("line").optional_integer(0),
+        value.field("ptx_line").optional_integer(0),
+        block,
+        thread,
+        value.field("text").text(),
+    )
 
 
 def _read_repair(value: JsonValue) -> Repair:
@@ -550,20 +560,26 @@ def _read_verdict(value: JsonValue) -> Verdict:
     value.fields((*Verdict.__dataclass_fields__, "format"))
     outcome = value.field("outcome").one_of(_OUTCOMES)
     return Verdict(
-        value.field("case").text(), value.field("kernel").text(), outcome,
+        value.field("case").text(),
+        value.field("kernel").text(),
+        outcome,
         tuple(map(read_finding, value.field("findings").items())),
         tuple(check.text() for check in value.field("checks").items()),
-        value.field("seed").integer(), value.field("examples").integer(0),
-        value.field("seconds").finite(0), value.field("is_complete").boolean(),
+        value.field("seed").integer(),
+        value.field("examples").integer(0),
+        value.field("seconds").finite(0),
+        value.field("is_complete").boolean(),
         value.field("ptx").text(),
         tuple(map(_read_line, value.field("contractions").items())),
         # Verdicts of older versions do not have these.
         tuple(map(_read_measure, value.field("measures").items())) if value.has("measures") else (),
         tuple(each.text() for each in value.field("suspicions").items())
-        if value.has("suspicions") else (),
+        if value.has("suspicions")
+        else (),
         tuple(each.text() for each in value.field("left_out").items())
-        if value.has("left_out") else (),
-    )  # fmt: skip
+        if value.has("left_out")
+        else (),
+    )
 
 
 @dataclass(frozen=True, slots=True)

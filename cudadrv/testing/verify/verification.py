@@ -304,9 +304,15 @@ def _finding(
         further = f" {options.further}" if options.further else ""
         repeat = f"python -m cudadrv verify {shlex.quote(name)}{seed}{examples}{checks}{further}"
     return Finding(
-        fault.check, compiled.case.kernel or compiled.kernel, fault.text, lines,
-        fault.variable, error.example, repeat, note=_fixed_launch(compiled.case, error.example),
-    )  # fmt: skip
+        fault.check,
+        compiled.case.kernel or compiled.kernel,
+        fault.text,
+        lines,
+        fault.variable,
+        error.example,
+        repeat,
+        note=_fixed_launch(compiled.case, error.example),
+    )
 
 
 def _fixed_launch(case: KernelCase, example: Example) -> str:
