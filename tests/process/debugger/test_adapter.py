@@ -180,15 +180,20 @@ def test_a_client_of_vs_code_finds_faults_with_ten_requests(name: str, tmp_path:
         "steps": ["breakpoint", line_in(text, line) - 1, line_in(text, line)],
         "wrong_index": ["exception", line_in(text, "        sum += x[i + j];"), "63", "1", "64"],
         "missing_barrier": [
-            "exception", line_in(text, "    int other = tile[blockDim.x - 1 - i];"),
-            "data breakpoint", line_in(text, "    tile[i] = x[i];"), False,
+            "exception",
+            line_in(text, "    int other = tile[blockDim.x - 1 - i];"),
+            "data breakpoint",
+            line_in(text, "    tile[i] = x[i];"),
+            False,
         ],
         "wrong_stream": [
-            "breakpoint", "0.0", "memcpy 5 of stream 2 has not run, queued at "
+            "breakpoint",
+            "0.0",
+            "memcpy 5 of stream 2 has not run, queued at "
             f"{program}:{line_in(text, '    copies.copy(x, host)')}",
         ],
         "not_a_number": ["breakpoint", "11", "0.0", "nan", "0.0"],
-    }  # fmt: skip
+    }
     assert answer["found"] == expected[name]
     assert len(answer["requests"]) <= MOST_REQUESTS
     for message in answer["messages"]:
@@ -214,8 +219,11 @@ def session_of_vs_code(name: str, program: Path, *lines: int) -> Any:  # of JSON
     port = server.stderr.readline().rpartition(":")[2].strip()
     done = subprocess.run(
         [node, str(FOLDER / "vscode_client.js"), port, name, str(program), *map(str, lines)],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     server.wait(60)
     server.stderr.close()
