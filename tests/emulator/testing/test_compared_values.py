@@ -154,6 +154,9 @@ def test_tolerances_and_sizes_of_wrong_types_and_names_raise() -> None:
 
 def case_with(**changes: Any) -> KernelCase:
     return KernelCase(
-        "", arguments={"x": st.arrays(np.float32, 1)}, launch=st.launch_configs(threads=1),
-        reference=lambda: None, **changes,
-    )  # fmt: skip
+        "",
+        arguments={"x": st.arrays(np.float32, 1)},
+        launch=st.launch_configs(threads=1),
+        reference=lambda: None,
+        **changes,
+    )

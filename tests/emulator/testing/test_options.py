@@ -60,8 +60,9 @@ def test_an_ini_file_chooses(runs: Runs) -> None:
     assert show(runs) == ("1 T4 late True", "emulator late")
     # The command line comes first.
     assert show(runs, "--cuda-order=immediate", "--cuda-check=", "--cuda-profile=L4") == (
-        "1 L4 immediate False", "emulator immediate",
-    )  # fmt: skip
+        "1 L4 immediate False",
+        "emulator immediate",
+    )
 
 
 def test_the_environment_comes_between_the_command_line_and_the_ini_file(

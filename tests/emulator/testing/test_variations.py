@@ -37,8 +37,10 @@ def case(body: str, before: str = "", **fields: Any) -> KernelCase:
     return KernelCase(
         source,
         arguments={"n": N, "x": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N)},
-        launch=st.launch_configs(threads=N), reference=lambda x: {"out": 2 * x}, **fields,
-    )  # fmt: skip
+        launch=st.launch_configs(threads=N),
+        reference=lambda x: {"out": 2 * x},
+        **fields,
+    )
 
 
 def found(kernel: KernelCase) -> Finding:
@@ -65,9 +67,11 @@ def test_a_kernel_that_returns_its_first_result_again_is_found_by_two_launches()
 
 def test_a_kernel_that_is_wrong_from_the_fourth_launch_on_is_found_by_four() -> None:
     finding = found(
-        case("if (i < n) out[i] = 2 * x[i] + (calls[i]++ < 3 ? 0.f : 1.f);",
-             "__device__ int calls[1024];\n")
-    )  # fmt: skip
+        case(
+            "if (i < n) out[i] = 2 * x[i] + (calls[i]++ < 3 ? 0.f : 1.f);",
+            "__device__ int calls[1024];\n",
+        )
+    )
     assert len(finding.example.earlier) == 3
     assert all(each.arguments == finding.example.arguments for each in finding.example.earlier)
 
@@ -88,18 +92,21 @@ def test_a_kernel_that_depends_on_the_multiprocessor_is_found() -> None:
 @pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)], ids=["one", "all"])
 def test_right_kernels_with_state_vectors_and_clocks_are_verified(count: int) -> None:
     right = [
-        case("if (i < n) { calls[i] = 0; out[i] = 2 * x[i] + calls[i]; }",
-             "__device__ int calls[1024];\n"),
+        case(
+            "if (i < n) { calls[i] = 0; out[i] = 2 * x[i] + calls[i]; }",
+            "__device__ int calls[1024];\n",
+        ),
         KernelCase(
             """extern "C" __global__ void k(const float4* x, float4* out) {
                 float4 v = x[threadIdx.x]; v.x *= 2; v.y *= 2; v.z *= 2; v.w *= 2;
                 out[threadIdx.x] = v;
             }""",
             arguments={"x": st.arrays(np.float32, 64), "out": st.unwritten(np.float32, 64)},
-            launch=cudadrv.LaunchConfig(1, 16), reference=lambda x: {"out": 2 * x},
+            launch=cudadrv.LaunchConfig(1, 16),
+            reference=lambda x: {"out": 2 * x},
         ),
         case("long long t = clock64(); if (i < n && t >= 0) out[i] = 2 * x[i];"),
-    ]  # fmt: skip
+    ]
     for kernel in right[:count]:
         verdict = verified(kernel, QUICK)
         assert verdict.is_verified, str(verdict)
@@ -189,10 +196,13 @@ def approximate(instruction: str, **fields: Any) -> KernelCase:
     return KernelCase(
         case(body + "out[i] = r; }").source,
         arguments={
-            "n": N, "x": st.arrays(np.float32, N, (0.5, 1)), "out": st.unwritten(np.float32, N)
+            "n": N,
+            "x": st.arrays(np.float32, N, (0.5, 1)),
+            "out": st.unwritten(np.float32, N),
         },
-        launch=st.launch_configs(threads=N), **fields,
-    )  # fmt: skip
+        launch=st.launch_configs(threads=N),
+        **fields,
+    )
 
 
 @pytest.mark.slow
@@ -284,11 +294,13 @@ def test_a_kernel_that_computes_integers_as_floats_is_found() -> None:
         'extern "C" __global__ void k(const int* x, const int* y, int* out) {'
         " int i = threadIdx.x; out[i] = (float)x[i] * y[i] + y[i]; }",
         arguments={
-            "x": st.arrays(np.int32, 32), "y": st.arrays(np.int32, 32),
+            "x": st.arrays(np.int32, 32),
+            "y": st.arrays(np.int32, 32),
             "out": st.unwritten(np.int32, 32),
         },
-        launch=cudadrv.LaunchConfig(1, 32), reference=lambda x, y: {"out": x * y + y},
-    )  # fmt: skip
+        launch=cudadrv.LaunchConfig(1, 32),
+        reference=lambda x, y: {"out": x * y + y},
+    )
     assert "integers do not" in found(kernel).note
 
 
@@ -307,11 +319,15 @@ def test_a_kernel_that_is_wrong_for_an_integer_of_its_comparisons_is_found() -> 
             'extern "C" __global__ void k(int n, int a, const int* x, const int* y, int* out) {'
             f" int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) out[i] = {value}; }}",
             arguments={
-                "n": N, "a": st.numbers(np.int32), "x": st.arrays(np.int32, N),
-                "y": st.arrays(np.int32, N), "out": st.unwritten(np.int32, N),
+                "n": N,
+                "a": st.numbers(np.int32),
+                "x": st.arrays(np.int32, N),
+                "y": st.arrays(np.int32, N),
+                "out": st.unwritten(np.int32, N),
             },
-            launch=st.launch_configs(threads=N), reference=lambda x, y: {"out": x + y},
-        )  # fmt: skip
+            launch=st.launch_configs(threads=N),
+            reference=lambda x, y: {"out": x + y},
+        )
         verdict = verified(kernel, QUICK)
         if "integers of the kernel's comparisons" not in str(verdict):
             passed.append(f"{name}: {verdict}")
@@ -329,11 +345,13 @@ def test_counters_of_eight_bits_are_found_by_equal_integers() -> None:
             if (threadIdx.x < 4) out[threadIdx.x] = counts >> 8 * threadIdx.x & 255;
         }""",
         arguments={
-            "n": size, "x": st.arrays(np.int32, size, (0, 3)), "out": st.unwritten(np.int32, 4)
+            "n": size,
+            "x": st.arrays(np.int32, size, (0, 3)),
+            "out": st.unwritten(np.int32, 4),
         },
         launch=cudadrv.LaunchConfig(1, 32),
         reference=lambda x: {"out": np.bincount(x, minlength=4)},
-    )  # fmt: skip
+    )
     assert "equal numbers do not" in found(kernel).note
 
 
@@ -415,9 +433,13 @@ def test_an_example_with_earlier_launches_is_saved_and_read() -> None:
     assert Example.from_json(single.to_json()) == single
     assert set(single.to_json()) == {"arguments", "launch", "schedule", "stream"}
     for wrong in (
-        {"earlier": [saved]}, {"earlier": [single.to_json()] * 65}, {"earlier": 3},
-        {"shift": -1}, {"shift": 1 << 40}, {"hardware_seed": "1"},
-    ):  # fmt: skip
+        {"earlier": [saved]},
+        {"earlier": [single.to_json()] * 65},
+        {"earlier": 3},
+        {"shift": -1},
+        {"shift": 1 << 40},
+        {"hardware_seed": "1"},
+    ):
         with pytest.raises(CannotVerifyError):
             Example.from_json({**saved, **wrong})
 
@@ -433,8 +455,13 @@ SMALLER_TYPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) if k else kind
-                                  for k, kind in enumerate(SMALLER_TYPES)])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow) if k else kind
+        for k, kind in enumerate(SMALLER_TYPES)
+    ],
+)
 def test_a_kernel_that_computes_in_a_smaller_type_is_found_with_fractions(kind: str) -> None:
     dtype, header, body = SMALLER_TYPES[kind]
     name = {"f4": "float", "f8": "double"}[dtype]
@@ -446,46 +473,60 @@ def test_a_kernel_that_computes_in_a_smaller_type_is_found_with_fractions(kind: 
     kernel = KernelCase(
         source,
         arguments={
-            "n": N, "x": st.arrays(dtype, N), "y": st.arrays(dtype, N),
+            "n": N,
+            "x": st.arrays(dtype, N),
+            "y": st.arrays(dtype, N),
             "out": st.unwritten(dtype, N),
         },
-        launch=st.launch_configs(threads=N), reference=lambda x, y: {"out": x * y},
-    )  # fmt: skip
+        launch=st.launch_configs(threads=N),
+        reference=lambda x, y: {"out": x * y},
+    )
     assert ("fractions do not" if kind == "int" else "smaller type") in found(kernel).note
 
 
 SIZE = st.sizes(1, 300)
 RIGHT = {
     "sum in any order": (
-        "if (i < n) atomicAdd(out, x[i]);", lambda x: {"out": np.array([x.sum()])}),
+        "if (i < n) atomicAdd(out, x[i]);",
+        lambda x: {"out": np.array([x.sum()])},
+    ),
     "norm": (
         "float s = 0; if (i == 0) { for (int k = 0; k < n; ++k) s += x[k] * x[k];"
-        " *out = rsqrtf(s + 1); }", lambda x: {"out": np.array([1 / np.sqrt((x * x).sum() + 1)])}),
+        " *out = rsqrtf(s + 1); }",
+        lambda x: {"out": np.array([1 / np.sqrt((x * x).sum() + 1)])},
+    ),
     "softmax's sum": (
         "if (i == 0) { float s = 0; for (int k = 0; k < n; ++k) s += __expf(x[k]); *out = s; }",
-        lambda x: {"out": np.array([np.exp(x).sum()])}),
+        lambda x: {"out": np.array([np.exp(x).sum()])},
+    ),
     "cancellation": (
         "if (i == 0) { float s = 1e4f; for (int k = 0; k < n; ++k) s += x[k];"
         " for (int k = 0; k < n; ++k) s -= x[k]; *out = s; }",
-        lambda x: {"out": np.array([1e4], np.float32)}),
+        lambda x: {"out": np.array([1e4], np.float32)},
+    ),
     "index of the largest": (
         "if (i == 0) { int b = 0; for (int k = 1; k < n; ++k) if (x[k] > x[b]) b = k; *out = b; }",
-        lambda x: {"out": np.array([x.argmax()])}),
+        lambda x: {"out": np.array([x.argmax()])},
+    ),
     "root of what may be negative": (
         "if (i == 0) *out = sqrtf(x[0]) + logf(x[n - 1]);",
-        lambda x: {"out": np.array([np.sqrt(x[0]) + np.log(x[-1])])}),
-}  # fmt: skip
+        lambda x: {"out": np.array([np.sqrt(x[0]) + np.log(x[-1])])},
+    ),
+}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if k else name
-                                  for k, name in enumerate(RIGHT)])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if k else name for k, name in enumerate(RIGHT)],
+)
 def test_a_kernel_that_rounds_otherwise_than_numpy_is_verified(name: str) -> None:
     body, reference = RIGHT[name]
     kernel = KernelCase(
         'extern "C" __global__ void k(int n, const float* x, float* out) {'
         f" int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}",
         arguments={"n": SIZE, "x": st.arrays(np.float32, SIZE), "out": np.zeros(1, np.float32)},
-        launch=st.launch_configs(threads=SIZE), reference=reference,
-    )  # fmt: skip
+        launch=st.launch_configs(threads=SIZE),
+        reference=reference,
+    )
     verdict = verified(kernel, QUICK)
     assert verdict.is_verified, str(verdict)
