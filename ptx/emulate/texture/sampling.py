@@ -456,9 +456,11 @@ def gather(texture: TextureObject, fetch: Fetch, component: str) -> Words:
 
 
 def level_of(
-    texture: TextureObject, count: int, level: Floats | None,
+    texture: TextureObject,
+    count: int,
+    level: Floats | None,
     gradients: tuple[Gradient, Gradient] | None,
-) -> tuple[Integers, Integers]:  # fmt: skip
+) -> tuple[Integers, Integers]:
     """The level that each of so many threads reads, and the weight of the next one."""
     if level is not None:
         return biased_level(texture, level)
