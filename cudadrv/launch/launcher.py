@@ -235,8 +235,8 @@ class LauncherState:
             "follow_const": follow_const,
             "follow_reading": partial(self._follow, writes=False),
             **{
-                f"follow{number}": follow_const if parameter.is_const else follow
-                for number, parameter in enumerate(self._parameters.each)
+                name: follow_const if is_const else follow
+                for name, is_const in self._parameters.follow_names
             },
         }
 

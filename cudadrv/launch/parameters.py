@@ -129,9 +129,11 @@ class KernelParameters:
         nbytes: the size of all together.
         offsets: where each begins.
         names: the name of each argument in generated code.
+        follow_names: the name of the function there that orders each argument's memory, and
+            whether the kernel only reads it.
     """
 
-    __slots__ = ("_packers", "each", "kernel", "names", "nbytes", "offsets")
+    __slots__ = ("_packers", "each", "follow_names", "kernel", "names", "nbytes", "offsets")
 
     def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
         self.kernel: str = kernel
@@ -142,6 +144,9 @@ class KernelParameters:
         self.nbytes: int = signature.nbytes
         self.offsets: tuple[int, ...] = tuple(param.offset for param in signature.params)
         self.names: tuple[str, ...] = tuple(f"a{number}" for number in range(len(self.each)))
+        self.follow_names: tuple[tuple[str, bool], ...] = tuple(
+            (f"follow{number}", parameter.is_const) for number, parameter in enumerate(self.each)
+        )
         # By the kinds of the arguments.
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
 
