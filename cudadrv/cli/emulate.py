@@ -52,6 +52,16 @@ def add_to(commands: Commands) -> None:
             "other": "the command's own status; a fault alone does not change it",
         },
     )
+    _add_emulator(parser)
+    _add_reports(parser)
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments"
+    )
+    parser.set_defaults(run=lambda options: _run(parser, options))
+
+
+def _add_emulator(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the emulator, and of the processes that have one."""
     add = parser.add_argument
     add("--devices", type=positive, metavar="N", help="default: 1")
     add("--compute-capability", metavar="X.Y", help="of the devices (default: 9.0)")
@@ -77,6 +87,17 @@ def add_to(commands: Commands) -> None:
         "than its own error",
     )
     add(
+        "--native",
+        action="store_true",
+        help="also give processes that run no Python an emulator; "
+        "needs a compiler of C, x86-64, and a Python with a shared library",
+    )
+
+
+def _add_reports(parser: argparse.ArgumentParser) -> None:
+    """Add the options of exit statuses, and of files about findings."""
+    add = parser.add_argument
+    add(
         "--fail-on-findings",
         action="store_true",
         help="end with status 66 if any process of the "
@@ -87,18 +108,8 @@ def add_to(commands: Commands) -> None:
         action="store_true",
         help="end with status 67 if the command succeeds and no kernel ran on the emulator",
     )
-    add(
-        "--native",
-        action="store_true",
-        help="also give processes that run no Python an emulator; "
-        "needs a compiler of C, x86-64, and a Python with a shared library",
-    )
     add("--junit", metavar="FILE", help="write findings and faults of all processes as JUnit's XML")
     add("--suppressions", metavar="FILE", help="a file of known findings, which are not reported")
-    add(
-        "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments"
-    )
-    parser.set_defaults(run=lambda options: _run(parser, options))
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:

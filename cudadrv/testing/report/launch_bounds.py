@@ -5,7 +5,7 @@ No number is a measured time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -199,9 +199,19 @@ def _peak(device: EmulatedDevice, used: int, lanes: float) -> tuple[float, str]:
     )
 
 
+def _arithmetic_bounds(counts: Counts, device: EmulatedDevice, used: int) -> Iterator[TimeBound]:
+    architecture = device.architecture
+    for name, kinds, lanes in (
+        ("single precision", _SINGLE, float(architecture.single_lanes)),
+        ("double precision", _DOUBLE, architecture.single_lanes / architecture.double_ratio),
+    ):
+        amount, formula = _arithmetic(counts, kinds)
+        peak, peak_formula = _peak(device, used, lanes)
+        yield TimeBound(name, amount, peak, formula, peak_formula, "operations")
+
+
 def _time_bounds(counts: Counts, device: EmulatedDevice, used: int) -> tuple[TimeBound, ...]:
     """Return the bounds on a device of whose multiprocessors `used` have a block."""
-    architecture = device.architecture
     sectors = _sectors(counts)
     bandwidth, bandwidth_formula = _bandwidth(device)
     bounds = [
@@ -212,15 +222,9 @@ def _time_bounds(counts: Counts, device: EmulatedDevice, used: int) -> tuple[Tim
             f"{SECTOR} bytes × {_counted(sectors, 'sector')}",
             bandwidth_formula,
             "bytes",
-        )
+        ),
+        *_arithmetic_bounds(counts, device, used),
     ]
-    for name, kinds, lanes in (
-        ("single precision", _SINGLE, float(architecture.single_lanes)),
-        ("double precision", _DOUBLE, architecture.single_lanes / architecture.double_ratio),
-    ):
-        amount, formula = _arithmetic(counts, kinds)
-        peak, peak_formula = _peak(device, used, lanes)
-        bounds.append(TimeBound(name, amount, peak, formula, peak_formula, "operations"))
     shared = (
         counts.shared_loads.wavefronts
         + counts.shared_stores.wavefronts
