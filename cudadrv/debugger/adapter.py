@@ -370,9 +370,14 @@ def serve_streams(program: DebuggedProgram) -> int:
 
 
 def serve_port(program: DebuggedProgram, port: int, show: Callable[[str], None]) -> int:
-    """Serve one editor on a port of 127.0.0.1; 0 chooses one."""
-    with socket.create_server(("127.0.0.1", port)) as server:
-        show(f"listening on 127.0.0.1:{server.getsockname()[1]}")
-        connection, _ = server.accept()
-    with connection, connection.makefile("rb") as source, connection.makefile("wb") as sink:
-        return Adapter(program, source, sink).run()
+    """Serve editors on a port of 127.0.0.1, one after another, until Ctrl-C; 0 chooses one."""
+    try:
+        while True:
+            with socket.create_server(("127.0.0.1", port)) as server:
+                port = server.getsockname()[1]
+                show(f"listening on 127.0.0.1:{port}")
+                connection, _ = server.accept()
+            with connection, connection.makefile("rb") as source, connection.makefile("wb") as sink:
+                Adapter(program, source, sink).run()
+    except KeyboardInterrupt:
+        return 0

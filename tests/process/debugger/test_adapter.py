@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -141,22 +142,40 @@ def processes_of(group: int) -> list[str]:
     return found
 
 
-def test_the_port_serves_one_editor(long: Path) -> None:
+def start_server() -> tuple[subprocess.Popen[str], int]:
+    """Start a server of editors; return it and its port."""
     server = subprocess.Popen(
         [sys.executable, "-m", "cudadrv", "debug", "--port", "0"], stderr=subprocess.PIPE, text=True
     )
+    return server, port_of(server)
+
+
+def port_of(server: subprocess.Popen[str]) -> int:
     assert server.stderr is not None
-    port = int(server.stderr.readline().rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port)) as first:
-        with (
-            pytest.raises(OSError),  # noqa: PT011  # refused, or closed at once
-            socket.create_connection(("127.0.0.1", port), timeout=60) as second,
-        ):
-            second.recv(1)
-            raise ConnectionResetError
-        first.sendall(b"Content-Length: 2\r\n\r\n{}")
+    return int(server.stderr.readline().rpartition(":")[2])
+
+
+def end_server(server: subprocess.Popen[str]) -> None:
+    """End a server as Ctrl-C does."""
+    server.send_signal(signal.SIGINT)
     assert server.wait(60) == 0
+    assert server.stderr is not None
     server.stderr.close()
+
+
+def test_the_port_serves_one_editor_after_another() -> None:
+    server, port = start_server()
+    for _ in range(2):
+        with socket.create_connection(("127.0.0.1", port)) as first:
+            with (
+                pytest.raises(OSError),  # noqa: PT011  # refused, or closed at once
+                socket.create_connection(("127.0.0.1", port), timeout=60) as second,
+            ):
+                second.recv(1)
+                raise ConnectionResetError
+            first.sendall(b"Content-Length: 2\r\n\r\n{}")
+        assert port_of(server) == port  # it listens again
+    end_server(server)
 
 
 SESSIONS = {
@@ -212,19 +231,14 @@ def session_of_vs_code(name: str, program: Path, *lines: int) -> Any:  # of JSON
     found = [node or "", "-e", f"require('{module}')"]
     if node is None or subprocess.run(found, check=False, capture_output=True).returncode:
         pytest.skip(f"needs Node.js with {module}")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "cudadrv", "debug", "--port", "0"], stderr=subprocess.PIPE, text=True
-    )
-    assert server.stderr is not None
-    port = server.stderr.readline().rpartition(":")[2].strip()
+    server, port = start_server()
     done = subprocess.run(
-        [node, str(FOLDER / "vscode_client.js"), port, name, str(program), *map(str, lines)],
+        [node, str(FOLDER / "vscode_client.js"), str(port), name, str(program), *map(str, lines)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    server.wait(60)
-    server.stderr.close()
+    end_server(server)
     return json.loads(done.stdout)
