@@ -207,7 +207,7 @@ class Adapter:
             body["reason"] = "entry"
         elif end.kind == "breakpoint":
             body["hitBreakpointIds"] = [end.number]
-        elif end.text:
+        if end.text:
             body |= {"text": end.text, "description": end.text.split("\n")[0]}
         self._event("stopped", **body)
 

@@ -38,6 +38,7 @@ _START_S: Final = 300  # of a program that lives
 _LOOK_S: Final = 0.2
 _REPEATED: Final = ("breakpoint", "watchpoint", "exception")  # stops that a search finds again
 _AT_ONCE: Final = os.cpu_count() or 1
+_MAY_MISS: Final = "launches after this one cannot be repeated, and may have later stops"
 _INTERRUPTED: Final = "interrupted: the threads are where they were"
 
 
@@ -433,8 +434,25 @@ class Debugger:
                 first, hit = (plan.since, ()) if stop is None else (stop.time, (stop,))
                 self._known.append(KnownSpan(first, plan.until, places, hit))
                 if stop is not None:
-                    return stop
-        return best
+                    best = stop
+                    break
+        return best and self._noted(best, parts, hits, known)
+
+    def _noted(
+        self, stop: Stop, parts: list[tuple[_Copy, int]], hits: list[Stop], known: list[KnownSpan]
+    ) -> Stop:
+        """Return a stop, with a note if there may be later ones that cannot be repeated."""
+        repeated = [KnownSpan(copy.time, end, (), ()) for copy, end in parts]
+        left = list(unknown_spans(stop.time + 1, self._time(), repeated))
+        is_missing = any(first <= hit.time < end for hit in hits for first, end in left)
+        spans = [span for first, end in left for span in unknown_spans(first, end, known)]
+        if spans and not is_missing:
+            arguments = {"breakpoints": self._every(), "spans": spans}
+            last = self._ask(self._main.connection, "logged", arguments)
+            is_missing = bool(self.wanted.watchpoints) or any(at is not None for at in last)
+        if not is_missing:
+            return stop
+        return replace(stop, text=f"{stop.text}; {_MAY_MISS}" if stop.text else _MAY_MISS)
 
     def _last_step(self, parts: list[tuple[_Copy, int]], plan: Plan) -> Stop | None:
         """Return where the last step in some parts ends; it may end between two of them."""

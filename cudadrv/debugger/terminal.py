@@ -93,7 +93,7 @@ class Commands:
             return f"the program ended with status {end.status}"
         lines = [f"{end.kind}: {end.text}"] if end.text else []
         if end.kind == "breakpoint":
-            lines = [f"breakpoint {end.number}"]
+            lines = [f"breakpoint {end.number}", *([end.text] if end.text else [])]
         return "\n".join([*lines, self._here()])
 
     def _ask(self, command: str, **values: Any) -> Any:  # JSON

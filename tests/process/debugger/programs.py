@@ -184,3 +184,28 @@ flag, y = stream.zeros(1, np.int32), stream.zeros(64, np.int32)
 kernel.launch(stream, cudadrv.LaunchConfig(1, 64), flag, y)
 stream.synchronize()
 '''
+
+
+MANY_LAUNCHES: Final = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void count(int *y) {
+    y[threadIdx.x] += 1;
+}
+extern "C" __global__ void last(int *y) {
+    y[threadIdx.x] *= 2;
+}
+"""
+context = cudadrv.cuda_context_for(0)
+module = context.compile(SOURCE, name="many.cu")
+stream = context.default_stream
+y = stream.zeros(32, np.int32)
+config = cudadrv.LaunchConfig(1, 32)
+for _ in range(40):
+    module.kernel("count").launch(stream, config, y)
+    stream.synchronize()
+module.kernel("last").launch(stream, config, y)
+stream.synchronize()
+'''

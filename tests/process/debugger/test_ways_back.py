@@ -20,7 +20,7 @@ from cudadrv.debugger.debugger import (
 )
 from cudadrv.debugger.terminal import Commands
 
-from .programs import ENDLESS, THREE_LAUNCHES
+from .programs import ENDLESS, MANY_LAUNCHES, THREE_LAUNCHES
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs copies of a process")
 
@@ -104,5 +104,33 @@ def test_stops_that_were_made_are_found_without_a_search(tmp_path: Path) -> None
         assert debugger.searched
         again = commands.run("continue"), commands.run("rcontinue")
         assert again[1] == found
+    finally:
+        debugger.close()
+
+
+@needs_fork
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["watch y[3]", "break count"])
+def test_stops_that_cannot_be_repeated_are_not_left_out_silently(
+    tmp_path: Path, place: str
+) -> None:
+    """Few launches of many have a copy of the process."""
+    file = tmp_path / "many.py"
+    file.write_text(MANY_LAUNCHES)
+    debugger = Debugger(DebuggedProgram(str(file)), lambda *_: None)
+    commands = Commands(debugger)
+    try:
+        commands.run("break last")
+        commands.run("continue")
+        commands.run("delete")
+        commands.run(place)
+        former, steps = 40, []
+        while "nothing earlier can be repeated" not in (said := commands.run("rcontinue")):
+            value = int(commands.run("print y[3]"))
+            steps.append((former - value, "launches after this one cannot be repeated" in said))
+            former = value
+        assert all(has_note == (step > 1) for step, has_note in steps), steps
+        assert steps[0] == (1, False)
+        assert any(has_note for _, has_note in steps)
     finally:
         debugger.close()
