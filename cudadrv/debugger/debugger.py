@@ -38,7 +38,8 @@ _START_S: Final = 300  # of a program that lives
 _LOOK_S: Final = 0.2
 _REPEATED: Final = ("breakpoint", "watchpoint", "exception")  # stops that a search finds again
 _AT_ONCE: Final = os.cpu_count() or 1
-_MAY_MISS: Final = "launches after this one cannot be repeated, and may have later stops"
+_LATER: Final = "launches after this one cannot be repeated, and may have later stops"
+_EARLIER: Final = "launches before this one cannot be repeated, and may have earlier stops"
 _INTERRUPTED: Final = "interrupted: the threads are where they were"
 
 
@@ -273,6 +274,17 @@ class Debugger:
 
     def _go(self, plan: Plan) -> Stop | Ended:
         """Go forwards to the next stop, or to the end of the program."""
+        left: list[tuple[int, int]] = []
+        stop = self._repeat(plan, left) or self._go_main(plan)
+        if left and isinstance(stop, Stop) and plan.kind == "go" and self._may_stop_in(left):
+            return noted(stop, _EARLIER)
+        return stop
+
+    def _repeat(self, plan: Plan, left: list[tuple[int, int]]) -> Stop | None:
+        """Repeat the run up to the next stop; None at its end, without one.
+
+        `left` receives the times that no copy can repeat.
+        """
         while self._here is not self._main:
             now, last = self._time(), self._main.stop
             assert last is not None
@@ -290,6 +302,8 @@ class Debugger:
                 return ahead
             self._here.connection.close()
             later = [e for e in self._copies if kind == "ended" and at < e.time <= ahead.time]
+            if kind == "ended":
+                left.append((at + 1, later[0].time if later else last.time))
             if later:
                 began = Stop("arrived", "", later[0].time, last.thread)
                 self._here = _Here(self._wake(later[0], Orders(plan=Plan(until=began.time))), began)
@@ -300,7 +314,7 @@ class Debugger:
             self._here = self._main
             if self._is_wanted(last):
                 return last
-        return self._go_main(plan)
+        return None
 
     def _is_wanted(self, stop: Stop) -> bool:
         """Return whether a stop that was made once is made again."""
@@ -436,23 +450,24 @@ class Debugger:
                 if stop is not None:
                     best = stop
                     break
-        return best and self._noted(best, parts, hits, known)
-
-    def _noted(
-        self, stop: Stop, parts: list[tuple[_Copy, int]], hits: list[Stop], known: list[KnownSpan]
-    ) -> Stop:
-        """Return a stop, with a note if there may be later ones that cannot be repeated."""
+        if best is None:
+            return None
         repeated = [KnownSpan(copy.time, end, (), ()) for copy, end in parts]
-        left = list(unknown_spans(stop.time + 1, self._time(), repeated))
-        is_missing = any(first <= hit.time < end for hit in hits for first, end in left)
-        spans = [span for first, end in left for span in unknown_spans(first, end, known)]
-        if spans and not is_missing:
-            arguments = {"breakpoints": self._every(), "spans": spans}
-            last = self._ask(self._main.connection, "logged", arguments)
-            is_missing = bool(self.wanted.watchpoints) or any(at is not None for at in last)
-        if not is_missing:
-            return stop
-        return replace(stop, text=f"{stop.text}; {_MAY_MISS}" if stop.text else _MAY_MISS)
+        left = list(unknown_spans(best.time + 1, self._time(), repeated))
+        return noted(best, _LATER) if self._may_stop_in(left) else best
+
+    def _may_stop_in(self, spans: list[tuple[int, int]]) -> bool:
+        """Return whether the present places may have stops in some times, by what is known."""
+        known = [span for span in self._known if span.places == self._places]
+        hits = [*self._findings, *(hit for span in known for hit in span.hits)]
+        if any(first <= hit.time < end for hit in hits for first, end in spans):
+            return True
+        spans = [part for first, end in spans for part in unknown_spans(first, end, known)]
+        if not spans or self.wanted.watchpoints:
+            return bool(spans)
+        arguments = {"breakpoints": self._every(), "spans": spans}
+        last = self._ask(self._main.connection, "logged", arguments)
+        return any(at is not None for at in last)
 
     def _last_step(self, parts: list[tuple[_Copy, int]], plan: Plan) -> Stop | None:
         """Return where the last step in some parts ends; it may end between two of them."""
@@ -581,6 +596,11 @@ def unknown_spans(first: int, end: int, known: list[KnownSpan]) -> Iterator[tupl
         first = max(first, span.end)
     if first < end:
         yield first, end
+
+
+def noted(stop: Stop, note: str) -> Stop:
+    """Return a stop with a note."""
+    return replace(stop, text=f"{stop.text}; {note}" if stop.text else note)
 
 
 def _forward(stream: Any, name: str, output: Callable[[str, str], None]) -> None:
