@@ -21,7 +21,7 @@ from ptx.emulate.model.errors import Where
 from ptx.emulate.model.float_format import FORMATS, FloatFormat
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.isa.instruction_facts import InstructionKind
-from ptx.isa.model import FloatImmediate, Instruction, Register
+from ptx.isa.model import FloatImmediate, Operand, Register
 
 _CONTEXT: Final = decimal.Context(prec=60, Emax=9999, Emin=-9999, traps=[])
 _MOST_NODES: Final = 4000
@@ -220,7 +220,13 @@ class ValueChain:
         opcode = node.step.use.instruction.opcode
         calculation = calculation_of(node.step.use.instruction)
         if calculation is None or calculation.is_of_warp or calculation.result.part.itemsize < 4:
-            behind = [self._nodes[key] for key in node.sources.values() if key in self._nodes]
+            registers = enumerate(node.step.use.sources)
+            predicates = {index for index, each in registers if each.ptx_type == "pred"}
+            behind = [
+                self._nodes[key]
+                for index, key in node.sources.items()
+                if key in self._nodes and index not in predicates
+            ]
             if _moves(node.step) and len(behind) == 1 and self._result_equals(node, behind[0]):
                 node.exact, node.error = behind[0].exact, behind[0].error
             elif opcode in ("neg", "abs") and behind and behind[0].exact is not None:
@@ -235,13 +241,20 @@ class ValueChain:
         if not exact.is_finite() or not result.is_finite():
             return
         node.exact = exact
-        if _rounds_to_integer(node.step.use.instruction):
+        if self._rounds_to_integer(node):
             node.exact = result
             return
         node.error = float(abs(result - exact) / max(abs(exact), Decimal("1e-400")))
         worst = max([error for _, error in operands], default=0.0)
         unit = 2.0 ** -_PRECISION[calculation.result.ptx_type]
         node.loss = node.error / max(worst, unit)
+
+    def _rounds_to_integer(self, node: _Node) -> bool:
+        """Return whether an addition of a constant, whose last place is 1, rounds to an integer."""
+        behind = (self._nodes[key] for key in node.sources.values() if key in self._nodes)
+        moves = (each.step.use.instruction for each in behind)
+        constants = (each.operands[1] for each in moves if each.opcode == "mov")
+        return any(map(_is_integral, (*node.step.use.instruction.operands, *constants)))
 
     def _result_equals(self, node: _Node, behind: _Node) -> bool:
         if not node.step.results:
@@ -287,9 +300,10 @@ class ValueChain:
         if not lossy or (start.exact is not None and start.error == 0):
             return None
         worst = max(lossy, key=lambda node: (node.loss, -node.number))
-        bits = math.log2(worst.loss) if math.isfinite(worst.loss) else 0
         name = "cancellation" if worst.step.use.instruction.opcode in _CANCELS else "lost precision"
-        return (worst.number, worst.thread), f"{name}, {bits:.0f} bits lost"
+        precision = max(_PRECISION.values())
+        bits = f"{math.log2(worst.loss):.0f}" if worst.loss < 2.0**precision else "all"
+        return (worst.number, worst.thread), f"{name}, {bits} bits lost"
 
     def _nonfinite(self, node: _Node) -> str:
         """Return what a step made of other operands; "" if it made no NaN or infinity."""
@@ -360,14 +374,12 @@ class ValueChain:
         return kind.text(kind.of_bits(bits)[0])
 
 
-def _rounds_to_integer(i: Instruction) -> bool:
-    """Return whether an addition of a constant, whose last place is 1, rounds to an integer."""
-    return any(
-        isinstance(operand, FloatImmediate)
-        and (operand.bits & ~(1 << (operand.width - 1))) >> _FRACTION[operand.width]
-        == _OF_ONE[operand.width]
-        for operand in i.operands
-    )
+def _is_integral(operand: Operand) -> bool:
+    """Return whether an operand is a constant whose last place is 1."""
+    if not isinstance(operand, FloatImmediate):
+        return False
+    exponent = (operand.bits & ~(1 << (operand.width - 1))) >> _FRACTION[operand.width]
+    return exponent == _OF_ONE[operand.width]
 
 
 def _moves(step: Step) -> bool:

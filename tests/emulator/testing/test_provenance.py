@@ -68,6 +68,11 @@ FAULTS: Final = {
         "o[i] = __shfl_xor_sync(~0u, d, 1) * 1000;", (1e-5, 1e-4), (1, 2),
         lambda x, y: 1000 * np.expm1(x[np.arange(32) ^ 1]),
     ),
+    "of logarithms": Planted(
+        "cancellation", "T a = log(x[i] * (T)1.00001);\nT b = log(x[i]);\nT c = a - b; // fault\n"
+        "o[i] = c * (T)1e5;", (1000, 2000), (1, 2),
+        lambda x, y: 1e5 * np.log(float(np.float32(1.00001))) + 0 * x,
+    ),
     "of doubles": Planted(
         "cancellation", "T d = 1 - cos(x[i]); // fault\no[i] = d / (x[i] * x[i]);", (1e-6, 2e-6),
         (1, 2), lambda x, y: 0.5 + 0 * x, np.float64,
@@ -125,6 +130,16 @@ def test_the_first_line_of_a_wrong_value_is_the_one_that_made_it_wrong(every: in
         if (found := first_line(planted)) != planted.cause
     ]
     assert not wrong, "\n\n".join(wrong)
+
+
+@pytest.mark.slow
+def test_an_exponential_of_doubles_loses_no_bits_where_it_rounds_to_an_integer() -> None:
+    finding = first_line(
+        Planted("", "T e = exp(x[i]);\nT d = e - 1;\no[i] = d / x[i]; // fault", (1e-10, 2e-10),
+                (1, 2), lambda x, y: np.expm1(x) / x, np.float64)
+    )  # fmt: skip
+    assert "elements of o differ" in finding
+    assert "bits lost" not in finding
 
 
 def test_a_wrong_value_without_a_lossy_step_begins_where_it_was_loaded() -> None:
