@@ -7,6 +7,7 @@ with what is reported in a table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -340,3 +341,43 @@ def test_a_value_is_reported_where_it_is_needed_by_the_instruction_that_made_it(
         if found.get(each) != right.get(each)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+MIXED: Final = """
+    mul.f32 %a, %x, %y; sub.f32 %b, %a, %x; rcp.rn.f32 %c, %b;
+    fma.rn.f32 %a, %a, %b, %c; max.f32 %b, %a, %y; mul.f32 %b, %b, %c; min.f32 %d, %b, %a;
+    sub.f32 %c, %c, %d; sqrt.rn.f32 %e, %b; add.f32 %c, %c, %e; fma.rn.f32 %a, %a, %b, %c;
+    add.f32 %x, %a, %b; add.f32 %x, %x, %c;"""
+
+
+def mixed_findings(guard: str, seed: int) -> list[str]:
+    """Return the findings of calculations that a guard may precede, which always holds."""
+    body = re.sub(r"(\w+\.[\w.]+ %)", rf"{guard}\1", MIXED)
+    text = f"""{HEAD}.visible .entry mixed(.param .u64 xs, .param .u64 ys) {{
+        .reg .f32 %a, %b, %c, %d, %e, %x, %y; .reg .b32 %i; .reg .b64 %v, %w; .reg .pred %p;
+        mov.u32 %i, %tid.x; setp.lt.u32 %p, %i, 1000; ld.param.u64 %v, [xs];
+        ld.param.u64 %w, [ys]; mad.wide.u32 %v, %i, 4, %v; mad.wide.u32 %w, %i, 4, %w;
+        ld.global.f32 %x, [%v]; ld.global.f32 %y, [%w]; {body} st.global.f32 [%v], %x; ret;
+    }}"""
+    source = np.random.default_rng(seed)
+    numbers = np.array([0, 1, -2, 3e38, 1e-30, np.inf, -np.inf, np.nan], np.float32)
+    x, y = source.choice(numbers, (2, _THREADS))
+    with emulator.session(check="nan", raise_findings=False) as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.default_stream
+        run = context.load_module(ptx.Image.from_ptx(text)).kernel("mixed")
+        config = cudadrv.LaunchConfig(1, _THREADS)
+        run.launch(stream, config, stream.to_device(x), stream.to_device(y))
+        stream.synchronize()
+    return [str(finding) for finding in machine.findings]
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 8))]
+)
+def test_calculations_under_a_guard_that_holds_give_the_findings_of_those_without(
+    seed: int,
+) -> None:
+    findings = mixed_findings("", seed)
+    assert findings == mixed_findings("@%p ", seed)
+    assert findings

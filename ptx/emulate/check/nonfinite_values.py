@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -109,6 +110,12 @@ class NonfiniteValues(RegisterMarks):
     ) -> None:
         """Mark results, after a calculation."""
         calculation = use.calculation
+        if (
+            guard is None
+            and calculation.is_of_numbers
+            and self._passes_on(threads, use, sources, results[0])
+        ):
+            return
         positions = _active(threads, guard)
         if not calculation.is_of_warp:
             positions = positions[self._are_concerned(threads, use, results)[positions]]
@@ -131,6 +138,40 @@ class NonfiniteValues(RegisterMarks):
                 for lost in operands.lost_nans(is_nan):
                     self._use_each(threads, lanes, lost, use.instruction)
             self._set((len(threads.calls), target), lanes, new)
+
+    def _passes_on(
+        self, threads: Threads, use: FloatUse, sources: Sequence[Value], result: Value
+    ) -> bool:
+        """Pass marks on to the result; False, without an effect, if there is more to do.
+
+        That is if the calculation makes an infinity or a NaN of others, or a number of a NaN.
+        """
+        if threads.present is not None:
+            return False
+        lanes, depth = threads.lane_numbers(), len(threads.calls)
+        is_nan = np.isnan(result)
+        are_all_nan = bool(is_nan.all())
+        is_wrong = is_nan if are_all_nan else ~np.isfinite(result)
+        marks: Marks | None = None
+        for number, value in zip(use.sources, sources, strict=True):
+            stored = None if number is None else self.get((depth, number))
+            if stored is None:
+                continue
+            of_source = stored[lanes]
+            if not are_all_nan and (np.isnan(value) & ~is_nan & (of_source != 0)).any():
+                return False
+            inherited = of_source * ~np.isfinite(value)
+            marks = inherited if marks is None else np.maximum(marks, inherited)
+        is_new = is_wrong if marks is None else is_wrong & (marks == 0)
+        if is_new.any():
+            of_nan = reduce(np.logical_or, map(np.isnan, sources), np.False_)
+            of_wrong = ~reduce(np.logical_and, map(np.isfinite, sources), np.True_)
+            if (is_new & ~np.where(is_nan, of_nan, of_wrong)).any():
+                return False
+        if marks is not None and not are_all_nan:
+            marks *= is_wrong
+        self._set((depth, use.targets[0]), lanes, marks)
+        return True
 
     def _are_concerned(self, threads: Threads, use: FloatUse, results: Sequence[Value]) -> _Flags:
         """Return which threads have a wrong result, or a mark of an operand or the target."""

@@ -40,6 +40,13 @@ class Calculation:
     sources: tuple[tuple[Operand, FloatFormat], ...]
     is_of_warp: bool = False
 
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether the result and the operands are single floats of NumPy, of one thread."""
+        formats = (self.result, *(kind for _, kind in self.sources))
+        are_floats = all(each.held in ("f32", "f64") for each in formats)
+        return are_floats and len(self.targets) == 1 and not self.is_of_warp
+
 
 def calculation_of(i: Instruction) -> Calculation | None:
     """Return what an instruction calculates; None if it has no result in floating point."""
