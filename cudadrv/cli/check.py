@@ -23,7 +23,14 @@ from ..version import VERSION
 from .command_line import Commands, add_command, add_program, positive, program_name
 from .finding_formats import as_json, as_junit, as_sarif
 from .output import print_error, print_text
-from .script import ended_at_once, exit_functions, run_module, run_script, why_no_module
+from .script import (
+    ended_at_once,
+    exit_functions,
+    run_module,
+    run_script,
+    why_no_module,
+    why_no_script,
+)
 
 if TYPE_CHECKING:
     from ..emulator import Found
@@ -127,7 +134,7 @@ def run_check(
     program: str, arguments: Sequence[str], options: CheckOptions, *, is_module: bool = False
 ) -> int:
     """Print the findings; return the script's status if it fails, else `FOUND` if there are any."""
-    why = why_no_module(program) if is_module else _why_no_script(program)
+    why = why_no_module(program) if is_module else why_no_script(program)
     for name, file in (("sarif", options.sarif), ("junit", options.junit)):
         if file is not None and not file.absolute().parent.is_dir():
             why = f"--{name} {file}: there is no such folder"
@@ -236,10 +243,6 @@ def _emulator(options: CheckOptions, checks: Sequence[CheckName]) -> Emulator:
     return Emulator(
         options.devices, order=order, seed=seed, check=checks, suppressions=options.suppressions
     )
-
-
-def _why_no_script(script: str) -> str:
-    return "" if Path(script).exists() else f"{script}: there is no such file"
 
 
 def _rejection(text: str) -> int:

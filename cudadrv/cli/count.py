@@ -19,10 +19,11 @@ from ..emulator import (
     SharedTraffic,
     use,
 )
-from .command_line import Commands, add_command, positive
-from .output import print_table, print_text
-from .script import run_script
+from .command_line import Commands, add_command, positive, program_name
+from .output import print_error, print_table, print_text
+from .script import run_script, why_no_script
 
+_USAGE_ERROR = 2
 _MOST_LINES = 20
 _KERNELS = ("kernel", "launches", "by warps", "by threads", "branches divergent", "occupancy")
 _CLASSES = ("kernel", "class", "by warps", "by threads")
@@ -56,6 +57,9 @@ def add_to(commands: Commands) -> None:
 
 def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool) -> int:
     """Print the counts, also of a script that fails; return the script's status."""
+    if why := why_no_script(script):
+        print_error(f"{program_name()} count: {why}")
+        return _USAGE_ERROR
     with use(devices).counting() as counters:
         status = run_script(script, arguments).status
     if as_json:

@@ -102,7 +102,7 @@ def _run_terminal(options: argparse.Namespace, program: DebuggedProgram) -> int:
         print_error(f"{program_name()} debug: name a script, a test or a finding")
         return _WRONG
     for file in filter(None, (program.file.partition("::")[0], options.commands)):
-        if not Path(file).is_file():
+        if not os.path.isfile(file):
             print_error(f"{program_name()} debug: {file}: there is no such file")
             return _WRONG
     with nullcontext(sys.stdin) if options.commands is None else open(options.commands) as source:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from ..driver._api import CUdevice_attribute
@@ -22,7 +21,7 @@ from ..tracing import DeviceSpan, Trace, trace
 from .command_line import Commands, add_command, add_program, program_name
 from .driver_choice import use_emulator_without_gpu
 from .output import print_error, print_table, print_text
-from .script import run_module, run_script, why_no_module
+from .script import run_module, run_script, why_no_module, why_no_script
 
 _USAGE_ERROR: Final = 2  # argparse's status for a wrong command line
 _INTERRUPTED: Final = 130  # a shell's status for SIGINT
@@ -146,7 +145,7 @@ def _run(options: argparse.Namespace) -> int:
     elif options.script is None or options.module is not None:
         why = "name a script, or a module with -m"
     else:
-        why = "" if Path(program).exists() else f"{program}: there is no such file"
+        why = why_no_script(program)
     if options.bounds and options.module:
         why = why or "--bounds needs a script, not a module"
     if why:

@@ -150,6 +150,16 @@ def exit_functions() -> Iterator[list[object]]:
         atexit.register = register
 
 
+def why_no_script(script: str) -> str:
+    """Return the reason why `python` cannot open such a file; "" if it may run."""
+    # Functions of os.path: those of Path raise for some names, such as long ones.
+    if not os.path.exists(script):
+        return f"{script or repr(script)}: there is no such file"
+    if os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):
+        return f"{script}: the folder has no __main__.py"
+    return ""
+
+
 def why_no_module(module: str) -> str:
     """Return the reason why `python -m` finds no such module; "" if it finds it."""
     with _as_main(module, (), str(Path.cwd())):

@@ -437,7 +437,7 @@ def _against(args: argparse.Namespace) -> tuple[Path, str] | None:
     if args.save is not None:
         raise ArgumentValueError("--save does not go with --against: replay knows the case alone")
     name, _, kernel = args.against.partition("::")
-    if not Path(name).is_file():
+    if not os.path.isfile(name):
         raise ArgumentValueError(f"{name}: there is no such file")
     return Path(name), kernel
 
@@ -474,7 +474,7 @@ def _target(text: str) -> tuple[Path, str]:
     file = Path(name)
     cases = file.with_suffix(".py") if file.suffix in (".cu", ".cuh") else file
     for path in (file, cases):
-        if not path.is_file():
+        if not os.path.isfile(path):  # of pathlib: some names raise
             beside = f": the cases of {file} stand there" if path != file else ""
             raise ArgumentValueError(f"{path}: there is no such file{beside}")
     return cases, case

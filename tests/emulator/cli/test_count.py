@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cudadrv.__main__ import main
+
 SCRIPT = '''
 import sys
 import numpy as np
@@ -76,3 +78,30 @@ def test_count_prints_tables_and_returns_the_script_status(tmp_path: Path) -> No
 def test_count_of_a_script_without_kernels_is_empty(tmp_path: Path) -> None:
     done = run(tmp_path, "--json", "script.py", "0", "0")
     assert (done.returncode, json.loads(done.stdout)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("", "'': there is no such file"),
+        ("absent.py", "absent.py: there is no such file"),
+        ("x" * 300, "xx: there is no such file"),
+        ("loop", "loop: there is no such file"),
+        (".", ".: the folder has no __main__.py"),
+    ],
+)
+def test_what_is_no_script_is_one_line_and_status_2(
+    script: str,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if script == "loop":
+        os.symlink("loop", "loop")
+    assert main(["count", script]) == 2
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert printed.err.count("\n") == 1
+    assert reason in printed.err
