@@ -16,7 +16,10 @@ from ptx.target import ImageKind, Target
 
 __all__ = ["Image", "ImageOrigin"]
 
-_PTX_TARGET = r"^\s*\.target\s+sm_(\d+)([af]?)"
+# Directives of the header in any layout of its lines, then at the start of any line.
+_BLANKS = r"(?s:\s|//[^\n]*|/\*.*?\*/)*"
+_PTX_TARGET = r"\.target\s+sm_(\d+)([af]?)"
+_HEADER_TARGET = rf"{_BLANKS}(?:\.version\s+\d+\.\d+{_BLANKS})?{_PTX_TARGET}"
 _PTX_VERSION = r"^\s*\.version\s+(\d+)\.(\d+)"
 
 
@@ -88,7 +91,10 @@ class Image:
         from ptx.isa.signature import signatures_of  # saves 10 ms where PTX is not read
 
         text = checks.instance_of("Image.from_ptx: text", text, str).rstrip("\0")
-        match = re.search(_PTX_TARGET, checks.text("the PTX", text), re.MULTILINE)
+        checks.text("the PTX", text)
+        match = re.match(_HEADER_TARGET, text) or re.search(
+            rf"^\s*{_PTX_TARGET}", text, re.MULTILINE
+        )
         if match is None:
             raise ImageFormatError("the text has no '.target sm_…' line: it is not a PTX module")
         try:
