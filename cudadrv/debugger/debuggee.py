@@ -65,6 +65,7 @@ class Debuggee(StopHandler):
         self._began = self._last_copy = self._last_tick = time.perf_counter()
         self._copying = 0.0
         self._copies: list[int] = []
+        self._copies_made = 0
         self._ticks = 1000
         self._has_begun = False
         # Other processes that the program starts do not find the debugger.
@@ -151,6 +152,7 @@ class Debuggee(StopHandler):
             if os.waitpid(other, os.WNOHANG)[0]:
                 self._copies.remove(other)
         self._copies.append(process)
+        self._copies_made += 1
         self._last_copy = self._last_tick = time.perf_counter()
         self._copying += self._last_copy - began
 
@@ -208,6 +210,8 @@ class Debuggee(StopHandler):
         try:
             if command == "logged":
                 self._send("answer", self.stops.last_reported(**arguments))
+            elif command == "copies":
+                self._send("answer", self._copies_made)
             elif command == "ends":
                 self._send("answer", self.stops.ends_after(arguments["times"]))
             elif self._inspector is None:

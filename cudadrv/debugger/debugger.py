@@ -36,6 +36,7 @@ MOVES: Final[Mapping[str, Plan]] = {
 """The words for going on; with "r" before them they go back."""
 _START_S: Final = 300  # of a program that lives
 _LOOK_S: Final = 0.2
+_CONNECTING_S: Final = 10
 _REPEATED: Final = ("breakpoint", "watchpoint", "exception")  # stops that a search finds again
 _AT_ONCE: Final = os.cpu_count() or 1
 _LATER: Final = "launches after this one cannot be repeated, and may have later stops"
@@ -173,6 +174,7 @@ class Debugger:
         self._copies: list[_Copy] = []
         self._findings: list[Stop] = []  # at the instructions that they are of
         self._known: list[KnownSpan] = []
+        self._taken = 0  # copies that have connected
         self._interrupted = threading.Event()
         try:
             self._main = _Here(self._arrived("main"))
@@ -390,6 +392,7 @@ class Debugger:
             DebuggerError: nothing is known of the past.
         """
         self._collect()
+        self._await_copies()
         parts = self._parts(self._time())
         if not parts:
             why = "" if can_fork() else ": this system has no fork"
@@ -583,7 +586,16 @@ class Debugger:
             ]
             self._copies.pop(1 + gaps.index(min(gaps))).connection.close()
 
+    def _await_copies(self) -> None:
+        """Wait for the copies that were made and have not connected yet."""
+        made: int = self._ask(self._main.connection, "copies", {})
+        with suppress(queue.Empty):
+            while self._taken < made:
+                _, at, connection = self._arrivals.get(timeout=_CONNECTING_S)
+                self._add(at, connection)
+
     def _add(self, at: int, connection: Connection) -> None:
+        self._taken += 1
         self._copies.append(_Copy(at, connection))
         self._copies.sort(key=lambda copy: copy.time)
 
