@@ -136,6 +136,8 @@ def _check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -
     unknown = [name for name in _words(options.checks) if name not in CHECKS]
     if unknown:
         parser.error(f"--checks: {unknown[0]!r} is none of {', '.join(CHECKS)}")
+    if (options.checks or "").strip() and not _words(options.checks):
+        parser.error(f"--checks: {options.checks!r} names none of {', '.join(CHECKS)}")
     if options.order is not None:
         from ..emulator.timeline.schedule import Schedule  # other commands save 10 ms
 

@@ -374,7 +374,11 @@ class Checks:
             ArgumentValueError: there is no such check.
         """
         if isinstance(checks, str):
-            checks = [name.strip() for name in checks.split(",") if name.strip()]
+            text, checks = checks, [n for name in checks.split(",") if (n := name.strip())]
+            if text.strip() and not checks:
+                raise ArgumentValueError(
+                    f"{text!r} names no check: one of {', '.join(Checks.NAMES)}, or nothing"
+                )
         checks_by_name: dict[str, CheckName] = {name: name for name in Checks.NAMES}
         names = border.sequence_of("Emulator: check", checks, str)
         for name in names:
