@@ -75,7 +75,7 @@ def written(folder: Path, text: str) -> str:
     [
         (["--checks", "foo", "{}"], "'foo' is no check of kernels: one of race, init"),
         (["--checks", "race,,foo", "{}"], "'foo' is no check of kernels"),
-        (["--checks", ",", "{}"], "--checks: name some of race, init"),
+        (["--checks", ",", "{}"], "names no check: one of race, init"),
         (["--order", "foo", "{}"], "'foo' is no order of operations"),
         (["--order", "held:0.1", "{}"], "'held:0.1' is not an order: use one of immediate, late"),
         (["--order", "late", "--seed", "3", "{}"], 'order="late" takes no seed'),
