@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from ctypes import memmove
-from functools import partial
 from queue import SimpleQueue
 from typing import Final, NamedTuple, TypeAlias
 
@@ -47,7 +46,7 @@ to 1.3 times as long as direct ones, of 8 MiB 0.65 to 0.9 times, of 16 MiB 0.5 t
 CHUNK_BYTES: Final = 4 << 20
 """The largest chunk, and the size of a slot, in bytes."""
 _LEAST_BYTES: Final = 2 << 20
-_FEWEST: Final = 8
+_FEWEST: Final = 6
 # Larger chunks where other copies are under way: in a scatter of 64 MiB over four devices the
 # interpreter's own work then takes half of the time.
 _FEWEST_UNDER_LOAD: Final = 4
@@ -363,36 +362,25 @@ class _StagedCopy:
     """One copy, which several threads serve."""
 
     def __init__(
-        self,
-        stream: BaseStream,
-        pointer: int,
-        array: AnyArray,
-        ring: StagingRing,
-        *,
+        self, stream: BaseStream, pointer: int, array: AnyArray, ring: StagingRing, *,
         to_device: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._budget = ThreadBudget()
         self._chunks = chunks_of(array, self._budget)
         self._queue: StreamHandle = stream._handle
         self._caller = threading.get_ident()
         self._pointer = pointer
         self._ring = ring
-        self._to_device = to_device
-        # Transfers of a download that its caller queued before it woke other threads.
-        self._begun: deque[tuple[Pair, StagedChunk]] = deque()
+        self._move = self._upload if to_device else self._download
 
     def run(self) -> None:
         """Copy all chunks in this thread and in others."""
         try:
             under_way.append(self._budget)
-            threads = self._threads()
-            if not self._to_device:
-                self._in_context(self._begin)
-            work_together(partial(self._in_context, self._serve), threads)
+            work_together(self._serve, self._threads())
         finally:
             if self._budget in under_way:
                 under_way.remove(self._budget)
-            self._stop()
 
     def _threads(self) -> int:
         """Return how many threads serve it, for which the ring then has buffers."""
@@ -400,34 +388,11 @@ class _StagedCopy:
         self._ring.provide(threads)
         return threads
 
-    def _in_context(self, work: Callable[[], None]) -> None:
-        context = self._queue.context
-        if context.is_alone or context.suits_copies():
-            work()
-        else:
-            context.call(work)
-
-    def _begin(self) -> None:
-        """Queue the first transfer of each thread: the device copies while the threads wake."""
-        while self._chunks and len(self._begun) < self._budget.threads:
-            try:
-                pair = self._ring.pairs.pop()
-            except IndexError:
-                return  # other copies have all of them
-            chunk = self._chunks.popleft()
-            self._begun.append((pair, chunk))
-            pair[0].wait()
-            pair[0].transfer(self._queue, self._pointer, chunk, to_device=False)
-
     def _serve(self) -> None:
         """Copy chunks until none is left."""
-        while self._begun:
-            try:
-                pair, chunk = self._begun.popleft()
-            except IndexError:
-                break  # another thread has it
-            self._use(pair, chunk)
-        if not self._chunks:
+        context = self._queue.context
+        if not (context.is_alone or context.suits_copies()):
+            context.call(self._serve)
             return
         try:
             pair = self._ring.pairs.pop()
@@ -435,35 +400,14 @@ class _StagedCopy:
             if threading.get_ident() != self._caller:
                 return
             pair = self._ring.new_pair()
-        self._use(pair, None)
-
-    def _use(self, pair: Pair, begun: StagedChunk | None) -> None:
-        """Copy chunks through a pair; the transfer of one may have begun."""
         try:
-            if self._to_device:
-                self._upload(pair)
-            else:
-                self._download(pair, begun)
+            self._move(pair)
         except BaseException:
-            self._stop()
-            raise
-        finally:
-            self._return(pair)
-
-    def _stop(self) -> None:
-        """Let all threads end, at the end or after an error."""
-        self._chunks.clear()
-        with suppress(IndexError):
-            while True:
-                self._return(self._begun.popleft()[0])
-
-    def _return(self, pair: Pair) -> None:
-        """Return a pair to the ring; after an error, wait for its transfers."""
-        try:
+            self._chunks.clear()
             for slot in pair:
-                if slot.stream is not None:
-                    with suppress(CudadrvError):  # this is not the error to raise
-                        slot.wait_for_stream()
+                with suppress(CudadrvError):  # this is not the error to raise
+                    slot.wait_for_stream()
+            raise
         finally:
             self._ring.pairs.append(pair)
 
@@ -482,10 +426,10 @@ class _StagedCopy:
             chunk.fill(slot)
             slot.transfer(self._queue, self._pointer, chunk, to_device=True)
 
-    def _download(self, pair: Pair, begun: StagedChunk | None) -> None:
+    def _download(self, pair: Pair) -> None:
         """Copy chunks; the next transfer runs while the previous chunk is copied."""
-        arriving = None if begun is None else (begun, pair[0])
-        for chunk, slot in self._parts(pair if begun is None else pair[::-1]):
+        arriving: tuple[StagedChunk, Slot] | None = None
+        for chunk, slot in self._parts(pair):
             slot.transfer(self._queue, self._pointer, chunk, to_device=False)
             if arriving is not None:
                 _arrive(*arriving)

@@ -6,9 +6,7 @@ import ctypes
 import gc
 import threading
 import weakref
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +27,6 @@ from cudadrv.memory.staging import (
     copy_staged,
     under_way,
     usable_threads,
-    work_together,
 )
 from tests.noted_calls import replaced_calls
 from tests.patience import SECONDS, wait_until
@@ -120,32 +117,6 @@ def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
         assert (stream.to_host(device, out) == host).all()
 
 
-def test_a_download_is_under_way_before_a_thread_wakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bus is busy meanwhile, which is a quarter of the time of the smallest."""
-    threads = len(chunks_of(np.zeros(LEAST_STAGED_BYTES, np.uint8), ThreadBudget()))
-    monkeypatch.setattr(staging, "usable_threads", lambda: threads)
-    transfers: list[int] = []
-    begun: list[int] = []
-
-    def begin(job: Callable[[], None], count: int) -> None:
-        begun.append(len(transfers))
-        work_together(job, count)
-
-    with emulator.session() as machine, cudadrv.cuda_context_for(0).new_stream() as stream:
-        host = np.arange(LEAST_STAGED_BYTES, dtype=np.uint8)
-        device, download = stream.to_device(host), machine.cuMemcpyDtoHAsync
-
-        def copy(*args: Any) -> tuple[CUresult]:
-            transfers.append(args[2])
-            return download(*args)
-
-        monkeypatch.setattr(staging, "work_together", begin)
-        with replaced_calls(cuMemcpyDtoHAsync=copy):
-            assert np.array_equal(stream.to_host(device), host)
-    assert begun == [threads]
-    assert sum(transfers) == host.nbytes
-
-
 def test_copies_at_once_share_the_threads_and_are_cut_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -156,7 +127,7 @@ def test_copies_at_once_share_the_threads_and_are_cut_less(
     while len(shares) < 4:
         shares.append(ThreadBudget())
     assert [share.threads for share in shares] == [12, 6, 4, 4]
-    assert [len(chunks_of(array, share)) for share in shares] == [8, 4, 4, 4]
+    assert [len(chunks_of(array, share)) for share in shares] == [6, 4, 4, 4]
     shares.clear()
     assert ThreadBudget().threads == 12
 
