@@ -177,7 +177,9 @@ class LauncherState:
         follow_names = self._follow_names()
         self._globals = {**self._names(launch_elsewhere), **follow_names}
         self._prepared_names = {**self._names_of_prepared(), **follow_names}
-        self.function, self.kernel_launch = self._slow_functions()
+        of_launcher, of_kernel = self._slow_functions()
+        self.function: FunctionType = of_launcher
+        self.kernel_launch: FunctionType = of_kernel
         self.function.__dict__ |= {
             "stream": stream,
             "config": config,

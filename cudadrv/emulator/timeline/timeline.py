@@ -133,7 +133,7 @@ class RunRecord:
 
     def __init__(self, index: int, trace: str) -> None:
         self._index = index
-        self.trace = trace
+        self.trace: str = trace
         self.last: deque[str] = deque(maxlen=_REMEMBERED)
 
     def add(self, operation: QueuedOperation) -> None:

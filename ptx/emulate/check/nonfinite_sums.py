@@ -103,7 +103,7 @@ class MemorySums:
             explained = self._of_elements(explains(added)) | explains(before)
             made = wrong & ~explained
             if made.any():
-                row, part = np.unravel_index(int(made.argmax()), made.shape)
+                row, part = np.unravel_index(int(np.argmax(made)), made.shape)
                 position, so_far = self._first(int(row), int(part), before, added, is_nan)
                 yield is_nan, position, after[[row]], (so_far, added[[position]])
 
@@ -118,7 +118,7 @@ class MemorySums:
         with np.errstate(all="ignore"):
             sums = kind.of_floats(np.add.accumulate(numbers))
         are_wrong = kind.are_nans(sums) if is_nan else kind.are_nonfinite(sums)
-        step = max(1, int(are_wrong.argmax()))
+        step = max(1, int(np.argmax(are_wrong)))
         so_far = before[[row]].copy()
         so_far[0, part] = sums[step - 1]
         return int(positions[step - 1]), so_far
@@ -128,7 +128,7 @@ class MemorySums:
         if not flags.any():
             return flags
         _, group = np.unique(np.broadcast_to(self.index, (self.threads,)), return_inverse=True)
-        found = np.zeros((int(group.max()) + 1, flags.shape[1]), dtype=np.bool_)
+        found = np.zeros((int(np.max(group)) + 1, flags.shape[1]), dtype=np.bool_)
         np.logical_or.at(found, group, flags)
         return found[group]
 
