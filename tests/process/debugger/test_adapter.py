@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from cudadrv.debugger.debugger import MOST_COPIES, DebuggedProgram, Debugger
+from tests.patience import SECONDS
 
 from .client import Client, check_message
 from .programs import LONG, MISSING_BARRIER, NOT_A_NUMBER, WRONG_INDEX, WRONG_STREAM
@@ -123,9 +124,9 @@ def test_few_copies_of_a_process_exist_and_none_survives(long: Path) -> None:
         time.sleep(0.1)
         most = max(most, len(processes_of(group)))
     debugger.close()
-    runner.join(60)
+    runner.join(SECONDS)
     assert 2 < most <= 1 + MOST_COPIES + 4  # and those that have not connected, or end just now
-    end = time.monotonic() + 60
+    end = time.monotonic() + SECONDS
     while processes_of(group) and time.monotonic() < end:
         time.sleep(0.1)
     assert not processes_of(group)
@@ -158,7 +159,7 @@ def port_of(server: subprocess.Popen[str]) -> int:
 def end_server(server: subprocess.Popen[str]) -> None:
     """End a server as Ctrl-C does."""
     server.send_signal(signal.SIGINT)
-    assert server.wait(60) == 0
+    assert server.wait(SECONDS) == 0
     assert server.stderr is not None
     server.stderr.close()
 
@@ -169,7 +170,7 @@ def test_the_port_serves_one_editor_after_another() -> None:
         with socket.create_connection(("127.0.0.1", port)) as first:
             with (
                 pytest.raises(OSError),  # noqa: PT011  # refused, or closed at once
-                socket.create_connection(("127.0.0.1", port), timeout=60) as second,
+                socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as second,
             ):
                 second.recv(1)
                 raise ConnectionResetError
