@@ -88,7 +88,7 @@ def call_on_host(
     if handle.capture is not None:
         call = HostCall(function, args)
         handle.capture.keeps.append(call)
-        _add_to_capture(handle, call.params())
+        _add_to_capture(handle, call)
         return
     run_deferred()
     callbacks.expected = True
@@ -101,7 +101,7 @@ def call_on_host(
         raise failure(handle.api, code, "cuLaunchHostFunc", doing)
 
 
-def _add_to_capture(handle: StreamHandle, params: CUgraphNodeParams) -> None:
+def _add_to_capture(handle: StreamHandle, call: HostCall) -> None:
     """Append a node to the captured work.
 
     A capture of cuLaunchHostFunc does not serve: cuda.bindings runs its function only once.
@@ -111,7 +111,7 @@ def _add_to_capture(handle: StreamHandle, params: CUgraphNodeParams) -> None:
     if code:
         raise failure(api, code, "cuStreamGetCaptureInfo", doing)
     edges = edges if edges and len(edges) == count else None
-    code, node = api.cuGraphAddNode(graph, dependencies, edges, count, params)
+    code, node = api.cuGraphAddNode(graph, dependencies, edges, count, call.params())
     if code:
         raise failure(api, code, "cuGraphAddNode", doing)
     (code,) = api.cuStreamUpdateCaptureDependencies(handle.raw, [node], None, 1, _SET)

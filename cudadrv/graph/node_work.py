@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -45,6 +45,9 @@ _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
 class NodeWork:
     """The work of a node.
 
+    `repr` leaves out the driver's unions: that of cuda.bindings reads each member's pointers, and
+    a traceback of pytest that shows them would end the process.
+
     Attributes:
         params: the driver's parameters, which it takes over.
         needs: the memory and objects that the node uses.
@@ -52,9 +55,11 @@ class NodeWork:
         alive: the memory that the parameters point to.
     """
 
-    params: CUgraphNodeParams
+    params: CUgraphNodeParams = field(repr=False)
     needs: NodeNeeds = _NOTHING
-    attributes: tuple[tuple[CUkernelNodeAttrID, CUkernelNodeAttrValue], ...] = ()
+    attributes: tuple[tuple[CUkernelNodeAttrID, CUkernelNodeAttrValue], ...] = field(
+        default=(), repr=False
+    )
     alive: object = None
 
 

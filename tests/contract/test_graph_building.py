@@ -593,6 +593,23 @@ def test_what_does_not_belong_to_a_graph_is_rejected(
     assert graph.node_count == 0
 
 
+def test_the_report_of_a_rejected_node_shows_its_arguments(
+    module: cudadrv.Module, graph: cudadrv.Graph, context: cudadrv.Context
+) -> None:
+    """The driver's parameters are no value to show: their repr reads pointers of each kind."""
+    out = context.new_stream().zeros(4, np.int32)
+    with context.new_graph() as other:
+        foreign = other.add_empty()
+        for add in (
+            lambda: graph.add_kernel(module.kernel("add"), ONE, out, 1, after=foreign),
+            lambda: graph.add_fill(out, 1, after=foreign),
+            lambda: graph.add_host(print, after=foreign),
+        ):
+            with pytest.raises(TypeError, match="after") as caught:
+                add()
+            assert "after = " in str(caught.getrepr(style="long", funcargs=True))
+
+
 def test_a_kernel_of_another_context_is_rejected(
     module: cudadrv.Module, context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
