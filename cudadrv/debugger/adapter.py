@@ -6,6 +6,7 @@ warp that has stopped; the frames of the host are below those of the kernel.
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import sys
@@ -21,7 +22,14 @@ from ptx.emulate.debug.stops import ANY, Breakpoint, Stop, Watchpoint
 from ptx.errors import PtxError
 
 from ..errors import CudadrvError
-from .debugger import DebuggedProgram, Debugger, DebuggerError, Ended
+from .debugger import (
+    DebuggedProgram,
+    Debugger,
+    DebuggerError,
+    Ended,
+    is_readable,
+    on_interrupt,
+)
 from .inspector import Body, thread_id
 from .terminal import Commands, parse_breakpoint
 
@@ -73,7 +81,7 @@ class Adapter:
             "setInstructionBreakpoints": self._set_instructions,
             "setExceptionBreakpoints": self._set_filters, "configurationDone": self._begin,
             "setDataBreakpoints": self._set_data, "threads": self._threads,
-            "evaluate": self._evaluate, "pause": lambda _: self._used.pause(),
+            "evaluate": self._evaluate, "pause": self._pause,
             "disconnect": self._end, "terminate": self._end,
             **dict.fromkeys(_MOVES, self._move), **dict.fromkeys(_ASKED, self._ask),
         }  # fmt: skip
@@ -179,7 +187,12 @@ class Adapter:
     def _start(self, word: str, thread: int | None) -> None:
         """Go on in a thread of its own, so that the editor can pause meanwhile."""
         self._stop = None
+        self._used.forget_interrupt()
         threading.Thread(target=self._go, args=(word, thread), daemon=True).start()
+
+    def _pause(self, _: Body) -> None:
+        if self._used.stop is None or self._stop is None:  # it runs, or is about to
+            self._used.pause()
 
     def _go(self, word: str, thread: int | None) -> None:
         debugger = self._used
@@ -371,13 +384,34 @@ def serve_streams(program: DebuggedProgram) -> int:
 
 def serve_port(program: DebuggedProgram, port: int, show: Callable[[str], None]) -> int:
     """Serve editors on a port of 127.0.0.1, one after another, until Ctrl-C; 0 chooses one."""
-    try:
-        while True:
+    ended: list[bool] = []
+    with on_interrupt(lambda: ended.append(True)):
+        while not ended:
             with socket.create_server(("127.0.0.1", port)) as server:
                 port = server.getsockname()[1]
                 show(f"listening on 127.0.0.1:{port}")
+                while not (ended or is_readable(server)):
+                    pass
+                if ended:
+                    break
                 connection, _ = server.accept()
-            with connection, connection.makefile("rb") as source, connection.makefile("wb") as sink:
-                Adapter(program, source, sink).run()
-    except KeyboardInterrupt:
+            received = io.BufferedReader(_Received(connection, ended))
+            with connection, received, connection.makefile("wb") as sink:
+                Adapter(program, received, sink).run()
+    return 0
+
+
+class _Received(io.RawIOBase):
+    """What a connection receives; the end, too, if a list is no longer empty."""
+
+    def __init__(self, connection: socket.socket, ended: list[bool]) -> None:
+        self._connection, self._ended = connection, ended
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # bytes that can be changed
+        while not self._ended:
+            if is_readable(self._connection):
+                return self._connection.recv_into(buffer)
         return 0

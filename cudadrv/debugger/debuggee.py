@@ -122,6 +122,7 @@ class Debuggee(StopHandler):
         may_copy = self._copying < _FREE_COPYING_S + (now - self._began) / 2
         self._has_begun = False
         if self._can_go_back and not self.is_copy and is_due and may_copy:
+            self._copies = [each for each in self._copies if not os.waitpid(each, os.WNOHANG)[0]]
             self._copy()
         while self._connection.poll():  # a copy ends here if it is not wanted any more
             self._take(*self._receive())
@@ -148,9 +149,6 @@ class Debuggee(StopHandler):
         if not process:
             self._sleep()
             return
-        for other in (*self._copies, process):
-            if os.waitpid(other, os.WNOHANG)[0]:
-                self._copies.remove(other)
         self._copies.append(process)
         self._copies_made += 1
         self._last_copy = self._last_tick = time.perf_counter()

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import queue
 import secrets
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Listener
 from typing import Any, Final
@@ -35,8 +37,9 @@ MOVES: Final[Mapping[str, Plan]] = {
 }  # fmt: skip
 """The words for going on; with "r" before them they go back."""
 _START_S: Final = 300  # of a program that lives
-_LOOK_S: Final = 0.2
-_CONNECTING_S: Final = 10
+LOOK_S: Final = 0.1
+"""How long a wait goes on before it looks at what signals and other threads want."""
+_CONNECTING_S: Final = 60
 _REPEATED: Final = ("breakpoint", "watchpoint", "exception")  # stops that a search finds again
 _AT_ONCE: Final = os.cpu_count() or 1
 _LATER: Final = "launches after this one cannot be repeated, and may have later stops"
@@ -134,6 +137,7 @@ class Debugger:
         breakpoints: by the names that their owner gives to groups of them; wanted: other places to
             stop at. Call `change` if threads may run.
         program: what runs; status: its exit status, None while it runs.
+        is_interrupted: whether what runs is to stop, or the search for a way back is to end.
         searched: the times of the parts that searches have repeated.
 
     Raises:
@@ -175,7 +179,8 @@ class Debugger:
         self._findings: list[Stop] = []  # at the instructions that they are of
         self._known: list[KnownSpan] = []
         self._taken = 0  # copies that have connected
-        self._interrupted = threading.Event()
+        self.is_interrupted: bool = False
+        self._has_changed = False
         try:
             self._main = _Here(self._arrived("main"))
         except DebuggerError:
@@ -187,6 +192,11 @@ class Debugger:
     def stop(self) -> Stop | None:
         """The present stop; None before the first one, while threads run and after the end."""
         return self._here.stop
+
+    @property
+    def copies_made(self) -> int:
+        """The copies of the program's process that have connected so far."""
+        return self._taken
 
     def number(self) -> int:
         """Return a number for a breakpoint or watchpoint."""
@@ -214,8 +224,8 @@ class Debugger:
         """
         is_back = word not in MOVES
         plan = MOVES[word[is_back:]]
-        with self._lock:
-            self._interrupted.clear()
+        with self._lock, ExitStack() as at_end:
+            at_end.callback(self.forget_interrupt)
             if plan.kind != "go":
                 if self.stop is None:
                     raise DebuggerError("no kernel is stopped")
@@ -223,25 +233,22 @@ class Debugger:
                 depth = self._ask(self._here.connection, "depth", {"threadId": number})
                 stepping = thread_of(number, self.stop.thread.launch)
                 plan = replace(plan, thread=stepping, until_depth=depth)
-            if not is_back:
-                return self._go(plan)
-            try:
-                return self._back(plan)
-            except KeyboardInterrupt:
-                raise DebuggerError(_INTERRUPTED) from None
+            return self._back(plan) if is_back else self._go(plan)
 
     def change(self) -> None:
         """Send `wanted` to threads that run."""
-        self._tell("change", self._orders(Plan()))
+        self._has_changed = True
 
     def pause(self) -> None:
-        """Stop at the next instruction of a kernel, or end a way back; for another thread."""
-        self._interrupted.set()
-        self._tell("pause")
+        """Stop at the next instruction of a kernel, or end a way back.
 
-    def _tell(self, *message: Any) -> None:
-        with suppress(OSError):
-            self._here.connection.send(message)
+        Other threads and signal handlers may call this. `move` sees it wherever it is.
+        """
+        self.is_interrupted = True
+
+    def forget_interrupt(self) -> None:
+        """Let the next move begin without a former interrupt."""
+        self.is_interrupted = False
 
     def ask(self, command: str, **arguments: Any) -> Any:  # JSON
         """Return what the stopped process answers.
@@ -310,7 +317,7 @@ class Debugger:
                 began = Stop("arrived", "", later[0].time, last.thread)
                 self._here = _Here(self._wake(later[0], Orders(plan=Plan(until=began.time))), began)
                 self._answer(self._here.connection)
-                if self._interrupted.is_set():
+                if self.is_interrupted:
                     return began
                 continue
             self._here = self._main
@@ -353,19 +360,24 @@ class Debugger:
             connection.send(("go", self._orders(plan)))
         except OSError:
             return "exited", None
-        try:
-            return self._answer(connection)
-        except KeyboardInterrupt:
-            self.pause()
-            return self._answer(connection)
+        return self._answer(connection)
 
     def _answer(self, connection: Connection, *, may_end: bool = False) -> tuple[Any, ...]:
+        is_pausing = False
         try:
-            while not connection.poll(_LOOK_S):
+            while True:
+                if self.is_interrupted and may_end:
+                    raise DebuggerError(_INTERRUPTED)
+                if self.is_interrupted and not is_pausing:
+                    connection.send(("pause",))
+                    is_pausing = True
+                if self._has_changed and not may_end:
+                    self._has_changed = False
+                    connection.send(("change", self._orders(Plan())))
+                if connection.poll(LOOK_S):
+                    break
                 if not may_end:
                     self._collect()  # so that there are never many copies
-                elif self._interrupted.is_set():
-                    raise DebuggerError(_INTERRUPTED)
             answer: tuple[Any, ...] = connection.recv()
         except (EOFError, OSError):
             return "exited", None
@@ -514,11 +526,7 @@ class Debugger:
             copy.connection.send(("go", orders))
         except OSError:
             raise DebuggerError("a copy of the program has ended") from None
-        try:
-            return self._arrived("run")
-        except KeyboardInterrupt:  # it comes nevertheless
-            self._interrupted.set()
-            return self._arrived("run")
+        return self._arrived("run")
 
     def _travel(self, stop: Stop) -> Stop:
         """Go to the time of a stop that was found."""
@@ -529,7 +537,7 @@ class Debugger:
         try:
             if self._answer(connection, may_end=True)[0] != "stop":
                 raise DebuggerError("the launch did not repeat itself")
-        except (DebuggerError, KeyboardInterrupt):
+        except DebuggerError:
             connection.close()
             raise
         if self._here is not self._main:
@@ -564,7 +572,7 @@ class Debugger:
         end = time.monotonic() + _START_S
         while time.monotonic() < end:
             with suppress(queue.Empty):
-                arrived, at, connection = self._arrivals.get(timeout=_LOOK_S)
+                arrived, at, connection = self._arrivals.get(timeout=LOOK_S)
                 if arrived == kind:
                     return connection
                 self._add(at, connection)
@@ -608,6 +616,34 @@ def unknown_spans(first: int, end: int, known: list[KnownSpan]) -> Iterator[tupl
         first = max(first, span.end)
     if first < end:
         yield first, end
+
+
+def is_readable(source: Any) -> bool:  # a socket, or a terminal where the system can wait for one
+    """Wait for data, not long; return whether there is some, or the end."""
+    if isinstance(source, socket.socket) or can_fork():
+        return bool(select.select([source], [], [], LOOK_S)[0])
+    return True
+
+
+@contextmanager
+def on_interrupt(call: Callable[[], object]) -> Iterator[None]:
+    """Let the first Ctrl-C call a function, which raises nothing; a second one raises.
+
+    An exception could come at any instruction, and be lost in a finalizer.
+    """
+    seen: list[bool] = []
+
+    def interrupt(*_: object) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(True)
+        call()
+
+    former = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 def noted(stop: Stop, note: str) -> Stop:

@@ -13,7 +13,15 @@ from ptx.emulate.debug.expression import ExpressionError, parsed
 from ptx.emulate.debug.stops import ANY, Breakpoint, Stop, Watchpoint
 from ptx.standard_streams import write_error
 
-from .debugger import MOVES, DebuggedProgram, Debugger, DebuggerError, Ended
+from .debugger import (
+    MOVES,
+    DebuggedProgram,
+    Debugger,
+    DebuggerError,
+    Ended,
+    is_readable,
+    on_interrupt,
+)
 from .inspector import TOLD, thread_id
 
 _PROMPT: Final = "(cudadrv) "
@@ -245,15 +253,19 @@ def run_terminal(
         while debugger.status is None:
             if source.isatty():
                 write_error(_PROMPT)
+                while not is_readable(source):
+                    pass
             line = source.readline()
             last = line.strip() or last
             if line.strip() and not source.isatty():
                 show(f"{_PROMPT}{last}")
             if not line or last in ("q", "quit"):
                 return 0
+            debugger.forget_interrupt()
             try:
                 if last:
-                    show(commands.run(last))
+                    with on_interrupt(debugger.pause):
+                        show(commands.run(last))
             except DebuggerError as error:
                 show(str(error))
         return debugger.status

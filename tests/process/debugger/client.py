@@ -18,6 +18,8 @@ from queue import Queue
 from types import TracebackType
 from typing import Any, Final, Self
 
+from tests.patience import SECONDS
+
 Json = Any  # of the protocol
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
@@ -61,8 +63,8 @@ class Client:
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
-        self._reader.join(60)
+        self._process.wait(SECONDS)
+        self._reader.join(SECONDS)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
@@ -141,7 +143,7 @@ class Client:
 
     def _arriving(self) -> Iterator[Json]:
         while True:
-            message = self._messages.get(timeout=120)
+            message = self._messages.get(timeout=SECONDS)
             assert message is not None, "the debugger has ended"
             self.log.append(message)
             check_message(message)

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 
 from cudadrv.debugger.debugger import MOST_COPIES, DebuggedProgram, Debugger
-from tests.patience import SECONDS
+from tests.patience import SECONDS, wait_until
 
 from .client import Client, check_message
 from .programs import LONG, MISSING_BARRIER, NOT_A_NUMBER, WRONG_INDEX, WRONG_STREAM
@@ -103,8 +102,7 @@ def test_a_running_kernel_pauses(long: Path) -> None:
         editor.launch(long, stopOnEntry=True)
         stop = editor.stopped("configurationDone")
         editor.request("continue", threadId=stop["threadId"])
-        time.sleep(1)
-        editor.request("pause", threadId=1)
+        editor.request("pause", threadId=1)  # also if the threads have not gone on yet
         stop = editor.event("stopped")
         assert stop["reason"] == "pause"
         stop = editor.stopped("stepBack", threadId=stop["threadId"], granularity="instruction")
@@ -119,17 +117,13 @@ def test_few_copies_of_a_process_exist_and_none_survives(long: Path) -> None:
     group = debugger.process.pid
     runner = threading.Thread(target=debugger.move, args=("continue",))
     runner.start()
-    most = 0
-    for _ in range(50):
-        time.sleep(0.1)
-        most = max(most, len(processes_of(group)))
-    debugger.close()
+    wait_until(lambda: debugger.copies_made > 2 * MOST_COPIES)
+    debugger.pause()
     runner.join(SECONDS)
-    assert 2 < most <= 1 + MOST_COPIES + 4  # and those that have not connected, or end just now
-    end = time.monotonic() + SECONDS
-    while processes_of(group) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not processes_of(group)
+    debugger.move("rstepi")  # which waits for copies that have not connected
+    wait_until(lambda: len(processes_of(group)) <= 1 + MOST_COPIES + 1)  # and one that repeats
+    debugger.close()
+    wait_until(lambda: not processes_of(group))
 
 
 def processes_of(group: int) -> list[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import _thread
 import os
-import threading
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -16,11 +15,14 @@ from cudadrv.debugger.debugger import (
     Debugger,
     DebuggerError,
     KnownSpan,
+    on_interrupt,
     unknown_spans,
 )
 from cudadrv.debugger.terminal import Commands
 
 from .programs import ENDLESS, MANY_LAUNCHES, THREE_LAUNCHES
+
+ROUNDS = 3000  # of a loop; enough for a few copies of the process
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs copies of a process")
 
@@ -41,11 +43,11 @@ def endless(tmp_path: Path) -> Iterator[Debugger]:
     file.write_text(ENDLESS)
     debugger = Debugger(DebuggedProgram(str(file)), lambda *_: None)
     commands = Commands(debugger)
-    commands.run("break spin")
-    commands.run("continue")
-    threading.Timer(3, debugger.pause).start()
+    commands.run(f"break spin.cu:8 if n == {ROUNDS}")
     said = commands.run("continue")
+    assert "thread (0, 0, 0)" in said
     assert "#0 spin at spin.py:" in said
+    commands.run("delete")
     yield debugger
     debugger.close()
 
@@ -64,6 +66,19 @@ def test_a_step_back_of_a_thread_that_waits_long_repeats_the_run_once(endless: D
     assert all(end <= start for (_, end), (start, _) in pairwise(ordered))
 
 
+class Interrupting(list[tuple[int, int]]):
+    """The parts that a search repeats; interrupts it when it begins the first one."""
+
+    def __init__(self, interrupt: Callable[[], object]) -> None:
+        super().__init__()
+        self._interrupt = interrupt
+
+    def append(self, part: tuple[int, int]) -> None:
+        if not self:
+            self._interrupt()
+        super().append(part)
+
+
 @needs_fork
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["pause", "Ctrl-C"])
@@ -72,9 +87,12 @@ def test_a_way_back_ends_when_it_is_interrupted(endless: Debugger, way: str) -> 
     commands.choose(2)
     commands.run("break spin.cu:8 if n == -1")
     before = endless.stop
-    interrupt = endless.pause if way == "pause" else _thread.interrupt_main
-    threading.Timer(0.2, interrupt).start()
-    with pytest.raises(DebuggerError, match="interrupted: the threads are where they were"):
+    interrupt = endless.pause if way == "pause" else lambda: signal.raise_signal(signal.SIGINT)
+    endless.searched = Interrupting(interrupt)
+    with (
+        on_interrupt(endless.pause),
+        pytest.raises(DebuggerError, match="interrupted: the threads are where they were"),
+    ):
         commands.run("rcontinue")
     assert endless.stop is before
     assert commands.run("print threadIdx.x") == "0"
