@@ -139,7 +139,7 @@ def _by_hand(names: dict[str, object], values: tuple[object, ...]) -> list[Case]
     """What one would write for this kernel alone, and the other call that launches."""
     kernel = names["kernel"]
     assert isinstance(kernel, cudadrv.Kernel)
-    block = ParameterBlock(kernel._packing.offsets, kernel.parameter_bytes)
+    block = ParameterBlock(kernel._packing.layout)
     function = bare.packed_launch(
         names, block.buffer, block.address, struct.Struct("=QQQfi"), (GRID, BLOCK)
     )

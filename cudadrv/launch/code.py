@@ -375,6 +375,18 @@ def prepared():
             return
     slow_path()
 """
+# Packs the arguments of one more prepared launch, and returns its names of them; None if a check
+# fails. Memory must be ordered on the stream already.
+_PACKING: Final = """
+def pack(own, buffer, {names}):
+    try:
+        if {conditions}:
+            pack_into(buffer, 0{values})
+            return {{{scope}}}
+    except ARGUMENT_ERRORS:
+        pass
+    return None
+"""
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; the code that runs them provides their globals."""
 
@@ -433,6 +445,31 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     text = _PREPARED.format(conditions=_all(conditions))
     exec(compile(text, "<cudadrv prepared launch>", "exec"), {}, scope)
     return scope["prepared"].__code__
+
+
+@lru_cache(maxsize=256)
+def packing_code(kinds: tuple[Kind, ...]) -> CodeType | None:
+    """Return the code that packs arguments of these kinds; None if it knows one of them not.
+
+    Its globals are `general_names`, pack_into and ARGUMENT_ERRORS.
+    """
+    conditions, values, scope = [], "", ""
+    for i, kind in enumerate(kinds):
+        if kind in NUMBERS:
+            conditions.append(number_check(i, cast("Word", kind)))
+            values += f", a{i}"
+        elif kind in ADDRESSED:
+            conditions.append(f"(m{i} := a{i}._handle).ordered_on is own")
+            conditions += memory_checks(i, cast("Word", kind))
+            values += f", a{i}._address"
+            scope += f"'a{i}': a{i}, "
+        else:
+            return None
+    names = "".join(f"a{i}, " for i in range(len(kinds)))
+    made: dict[str, FunctionType] = {}
+    text = _PACKING.format(names=names, conditions=_all(conditions), values=values, scope=scope)
+    exec(compile(text, "<cudadrv prepare>", "exec"), {}, made)
+    return made["pack"].__code__
 
 
 def readers_of(kinds: Sequence[Kind]) -> list[Reader]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Final, TypeAlias
 
 import ptx
@@ -20,15 +19,31 @@ from .arguments import ADDRESSES, Argument, KernelParameter, Kind
 # A device address. It is packed in half the time of a 64-bit integer (Q), as its sign is not
 # checked: only values that cudadrv made are packed so.
 _ADDRESS_CODE: Final = "P"
-
+_bytes_of: Final = ctypes.c_char.from_buffer
 
 # A driver call with all its arguments, handles among them.
 DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
 
 
-@cache
-def _pointers(count: int) -> struct.Struct:
-    return struct.Struct(f"={count}Q")
+class BlockLayout:
+    """Where a kernel's parameters and the pointers to them lie in a block.
+
+    All pointers form one number, as adding to each of them takes three times as long.
+
+    Attributes:
+        nbytes: the size of a block.
+        start: the offset of the pointers.
+        offsets: the offsets of the parameters, 64 bits each, the first one lowest.
+        ones: the same number with 1 for each offset.
+    """
+
+    __slots__ = ("nbytes", "offsets", "ones", "start")
+
+    def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
+        self.start: int = (nbytes + 7 & -8) or 8
+        self.nbytes: int = self.start + 8 * len(offsets)
+        self.offsets: int = sum(offset << 64 * i for i, offset in enumerate(offsets))
+        self.ones: int = sum(1 << 64 * i for i in range(len(offsets)))
 
 
 class ParameterBlock:
@@ -36,15 +51,15 @@ class ParameterBlock:
 
     __slots__ = ("_view", "address", "buffer")
 
-    def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
+    def __init__(self, layout: BlockLayout) -> None:
         # struct fills a bytearray fastest. The view prevents its reallocation.
-        start = (nbytes + 7 & -8) or 8
-        self.buffer: bytearray = bytearray(start + 8 * len(offsets))
-        self._view = ctypes.c_char.from_buffer(self.buffer)
-        base = ctypes.addressof(self._view)
-        pack_into = _pointers(len(offsets)).pack_into
-        pack_into(self.buffer, start, *[base + offset for offset in offsets])
-        self.address: int = base + start if offsets else 0
+        start = layout.start
+        self.buffer: bytearray = bytearray(layout.nbytes)
+        self._view = view = _bytes_of(self.buffer)
+        base = ctypes.addressof(view)
+        pointers = base * layout.ones + layout.offsets
+        self.buffer[start:] = pointers.to_bytes(layout.nbytes - start, "little")
+        self.address: int = base + start if layout.ones else 0
 
 
 class LaunchSlot:
@@ -127,13 +142,13 @@ class KernelParameters:
         kernel: the kernel's name.
         each: the parameters.
         nbytes: the size of all together.
-        offsets: where each begins.
+        layout: the layout of their blocks.
         names: the name of each argument in generated code.
         follow_names: the name of the function there that orders each argument's memory, and
             whether the kernel only reads it.
     """
 
-    __slots__ = ("_packers", "each", "follow_names", "kernel", "names", "nbytes", "offsets")
+    __slots__ = ("_packers", "each", "follow_names", "kernel", "layout", "names", "nbytes")
 
     def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
         self.kernel: str = kernel
@@ -142,7 +157,8 @@ class KernelParameters:
             for position, param in enumerate(signature.params)
         )
         self.nbytes: int = signature.nbytes
-        self.offsets: tuple[int, ...] = tuple(param.offset for param in signature.params)
+        offsets = [param.offset for param in signature.params]
+        self.layout: BlockLayout = BlockLayout(offsets, signature.nbytes)
         self.names: tuple[str, ...] = tuple(f"a{number}" for number in range(len(self.each)))
         self.follow_names: tuple[tuple[str, bool], ...] = tuple(
             (f"follow{number}", parameter.is_const) for number, parameter in enumerate(self.each)
@@ -179,7 +195,7 @@ class KernelParameters:
         read = [
             parameter.read(value, stream) for parameter, value in zip(self.each, args, strict=True)
         ]
-        block = ParameterBlock(self.offsets, self.nbytes)
+        block = ParameterBlock(self.layout)
         pack_into = self.packer(tuple([argument.kind for argument in read])).pack_into
         pack_into(block.buffer, 0, *[argument.value for argument in read])
         return read, block

@@ -200,8 +200,13 @@ def test_wrong_arguments_are_named(
         with pytest.raises(ArgumentError, match=text) as caught:
             launcher(*args)
         assert (caught.value.kernel, caught.value.position) == ("add", position)
-        with pytest.raises(ArgumentError, match=text):
+        with pytest.raises(ArgumentError, match=text) as first:
             launcher.prepare(*args)
+        for _ in range(2):
+            launcher.prepare(*good)
+        with pytest.raises(ArgumentError) as again:
+            launcher.prepare(*args)
+        assert str(again.value) == str(first.value)
         with pytest.raises(ArgumentError, match=text):
             kernels.kernel("add").launch(stream, ONE, *args)
 

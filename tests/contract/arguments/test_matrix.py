@@ -153,6 +153,8 @@ def test_no_cell_depends_on_the_value_before(
         for turn, first in enumerate(firsts[:: max(len(firsts) // 3, 1)]):
             part = [*hard, *easy[(number + turn) % 16 :: 16]]
             report.compare("after another", case, ways.after_another(stream, case, part, first))
+            results = ways.prepared_after_another(stream, case, part[turn::12], first)
+            report.compare("prepared after another", case, results)
         for first, others in equal_values(case.parameter, near):
             report.compare("after an equal", case, ways.after_an_equal(stream, case, others, first))
     report.check(8_000)
@@ -241,6 +243,8 @@ def test_no_cell_depends_on_any_value_before(
         for number, first in enumerate(of_each_type(case, given)):
             some = given[number % 3 :: 3]
             report.compare("after another", case, ways.after_another(stream, case, some, first))
+            results = ways.prepared_after_another(stream, case, some, first)
+            report.compare("prepared after another", case, results)
     report.check(100_000)
 
 

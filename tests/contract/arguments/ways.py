@@ -135,6 +135,19 @@ def prepared(stream: cudadrv.Stream, case: Case, values: Sequence[Value]) -> Res
     return _results(values, slots, case)
 
 
+def prepared_after_another(
+    stream: cudadrv.Stream, case: Case, values: Sequence[Value], first: Value
+) -> Results:
+    """`Launcher.prepare`, each time after it made code for another value."""
+    slots, launcher = Slots(stream, len(values)), case.kernel.bind(stream, ONE)
+    for slot, value in enumerate(values):
+        for _ in range(2):
+            launcher.prepare(*case.args(slots.out, slots.spare, first.value))
+        args = case.args(slots.out, slot, value.value)
+        slots.attempt(slot, lambda: launcher.prepare(*args)())  # noqa: B023
+    return _results(values, slots, case)
+
+
 def captured(stream: cudadrv.Stream, case: Case, values: Sequence[Value]) -> Results:
     """Launches in one capture, in which the wrong ones raise."""
     slots = Slots(stream, len(values))
