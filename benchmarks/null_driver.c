@@ -307,6 +307,8 @@ static status pointer_attribute(void *out, int which, address pointer)
 {
     if (!is_managed(pointer) && (pointer < MEMORY_BASE || pointer >= next_address))
         return INVALID_VALUE;
+    /* CU_POINTER_ATTRIBUTE_CONTEXT: that of the first device, as of other libraries' memory */
+    if (which == 1) return *(handle *)out = context_of(0), SUCCESS;
     /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE: device; CU_POINTER_ATTRIBUTE_IS_MANAGED */
     *(int *)out = which == 2 ? 2 : which == 8 ? is_managed(pointer) : 0;
     return SUCCESS;

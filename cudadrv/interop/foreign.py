@@ -42,8 +42,8 @@ READ_REMEDY: Final = (
     "give an object whose memory can be read, or copy its values with Stream.to_device"
 )
 
+_OWNER: Final = (CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT,)
 _WHERE: Final = (
-    CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT,
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
 )
@@ -323,17 +323,14 @@ class _PoolDevices:
     """The devices of memory pools.
 
     Attributes:
-        alone: True if there is only one device.
         ordinals: the device's ordinal by its default pool.
     """
 
-    __slots__ = ("alone", "ordinals")
+    __slots__ = ("ordinals",)
 
     def __init__(self) -> None:
-        devices = list_devices()
-        self.alone = len(devices) == 1
         self.ordinals: dict[int, int] = {}
-        for device in () if self.alone else devices:
+        for device in list_devices():
             # A device without pools has no memory in one.
             with suppress(NotSupportedError):
                 self.ordinals[int(device.default_pool())] = device.ordinal
@@ -345,21 +342,23 @@ def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
     For memory in a pool the driver reports no context. cuda-bindings before 13.4 report ordinal 0
     for all memory. So the devices' default pools decide first, and then any other ordinal.
     """
-    context = stream.context
-    places = context.device.driver.one_of(_PoolDevices)
-    if places.alone:
+    context = stream._handle.context
+    if not context.driver.has_several_devices:
         return
-    values = known_at(stream._handle.context, pointer, _WHERE)
+    # Most memory has a context, and each further attribute takes half as long as this call.
+    code, owners = context.driver.api.cuPointerGetAttributes(1, _OWNER, pointer)
+    if not code and isinstance(owners[0], CUcontext) and int(owners[0]) == int(context.raw):
+        return
+    values = known_at(context, pointer, _WHERE)
     if values is None:
         raise InvalidValueError(
             f"finding the device of address {pointer:#x} of a {type(value).__name__}: it is no "
             "memory that the driver knows"
         )
-    owner, pool, ordinal = values
-    if isinstance(owner, CUcontext) and int(owner) == int(context.handle):
-        return
+    pool, ordinal = values
     if isinstance(pool, CUmemoryPool) and int(pool):
-        ordinal = places.ordinals.get(int(pool), ordinal or None)
+        ordinals = context.driver.one_of(_PoolDevices).ordinals
+        ordinal = ordinals.get(int(pool), ordinal or None)
     if isinstance(ordinal, int) and ordinal != context.ordinal:
         raise WrongDeviceError(
             f"a {type(value).__name__} on device {ordinal} was given to {stream!r}"
