@@ -7,7 +7,7 @@ core dumps, so those that would cause one cannot be switched on.
 from __future__ import annotations
 
 import os
-import socket
+import platform
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,7 +22,7 @@ _CAUSES: Final = (1, 4)  # CU_COREDUMP_ENABLE_ON_EXCEPTION, CU_COREDUMP_ENABLE_U
 
 
 def _default_values() -> dict[int, CoredumpValue]:
-    suffix = f"cuda.{socket.gethostname()}.{os.getpid()}".encode()
+    suffix = f"cuda.{platform.node()}.{os.getpid()}".encode()
     return {
         1: False,
         2: True,  # CU_COREDUMP_TRIGGER_HOST
