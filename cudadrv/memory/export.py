@@ -306,7 +306,8 @@ def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[ob
     except ValueError as error:  # such as more axes than NumPy has
         raise ExportError(f"{array!r} is not exported: {error}") from None
     if is_versioned:
-        mirror.flags.writeable = not is_read_only
+        if is_read_only:  # making the object of the flags takes longer than the array
+            mirror.flags.writeable = False
         try:
             capsule: object = mirror.__dlpack__(max_version=(MAJOR, 0))
         except (TypeError, BufferError):
