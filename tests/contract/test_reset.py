@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from .test_faults import run
@@ -315,3 +317,48 @@ print(context.closed)
 """
     )
     assert text.splitlines() == ["True True", "False"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_current", [True, False])
+def test_frees_after_the_release_of_the_primary_context_have_these_codes(
+    is_current: bool,
+) -> None:
+    """No other holds the context. With it current, frees fail also for memory of a pool."""
+    text = run(
+        """
+from cudadrv.driver._api import *
+from tests.contract.conftest import all_functions
+import ctypes
+api = all_functions()
+def ok(result):
+    assert result[0] == 0, result
+    return result[1] if len(result) > 1 else None
+ok(api.cuInit(0))
+context = ok(api.cuDevicePrimaryCtxRetain(CUdevice(0)))
+ok(api.cuCtxSetCurrent(context))
+PTX = b".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry k() { ret; }\\n\\0"
+made = {
+    "event": (ok(api.cuEventCreate(0)), api.cuEventDestroy),
+    "stream": (ok(api.cuStreamCreate(0)), api.cuStreamDestroy),
+    "module": (ok(api.cuModuleLoadData(PTX)), api.cuModuleUnload),
+    "graph": (ok(api.cuGraphCreate(0)), api.cuGraphDestroy),
+    "memory": (ok(api.cuMemAlloc(64)), api.cuMemFree),
+    "of a pool": (ok(api.cuMemAllocAsync(64, CUstream(0))), api.cuMemFree),
+    "host": (ok(api.cuMemAllocHost(64)), api.cuMemFreeHost),
+    "managed": (ok(api.cuMemAllocManaged(64, 1)), api.cuMemFree),
+}
+made = {"exec": (ok(api.cuGraphInstantiate(made["graph"][0], 0)), api.cuGraphExecDestroy)} | made
+ok(api.cuCtxSynchronize())
+ok(api.cuDevicePrimaryCtxRelease(CUdevice(0)))
+if sys.argv[1] == "False":
+    ok(api.cuCtxSetCurrent(CUcontext(0)))
+print({name: int(free(value)[0]) for name, (value, free) in made.items()})
+""",
+        str(is_current),
+    )
+    of_memory = {"memory": 709, "of a pool": 709, "host": 709, "managed": 709}
+    if not is_current:
+        of_memory = {"memory": 1, "of a pool": 0, "host": 1, "managed": 1}
+    objects = {"exec": 0, "event": 709, "stream": 709, "module": 400, "graph": 0}
+    assert ast.literal_eval(text) == objects | of_memory

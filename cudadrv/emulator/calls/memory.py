@@ -74,10 +74,18 @@ class MemoryCalls(DriverCalls):
         """Free memory of cuMemAlloc, cuMemAllocManaged or a pool; null is allowed."""
         address = int(dptr)
         if address:
+            self._reject_if_current_ended()
             self._free_anywhere(address)
         elif self._state.thread.stack:
             self._state.handles.current()
         return OK
+
+    def _reject_if_current_ended(self) -> None:
+        """Reject a free while the current context is destroyed, also of memory that outlives it."""
+        if self._state.thread.stack and self._state.handles.top().destroyed:
+            raise CallError(
+                CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the current context is destroyed"
+            )
 
     def _free_anywhere(self, address: int) -> None:
         host = self._state.memory.host.find(address)

@@ -76,7 +76,10 @@ class ModuleCalls(DriverCalls):
 
     @call
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]:
-        """Free the module's variables and functions."""
+        """Free the module's variables and functions; those of an ended context are freed."""
+        module = self._state.handles.modules.get(int(hmod))
+        if module is not None and module.context.destroyed:
+            raise invalid_handle("the module's context is destroyed, and the module with it")
         module = self._module(hmod)
         self._state.captures.reject_unsafe()
         self._state.operations.finish_context(module.context)
@@ -218,7 +221,8 @@ class ModuleCalls(DriverCalls):
                     f"Undefined reference to {symbol!r} in {name!r}"
                     for symbol, name in missing.items()
                 )
-                raise self._rejection(link, CUresult.CUDA_ERROR_UNKNOWN, words)  # as driver 580
+                code = CUresult.CUDA_ERROR_INVALID_SOURCE  # as driver 580
+                raise self._rejection(link, code, words)
             registers = link.options.get(_MAX_REGISTERS)
             if isinstance(registers, int) and registers:
                 text = with_register_limit(text, registers)
