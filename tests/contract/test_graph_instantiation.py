@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -11,10 +12,13 @@ import pytest
 
 import cudadrv
 from cudadrv import Graph, LaunchConfig, Stream
+from cudadrv.driver._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import ArgumentError, ClosedError, CudaError
-from cudadrv.graph import DotDetail
+from cudadrv.graph import DotDetail, KernelNode
 from cudadrv.launch import LaunchAttributes
+
+from .conftest import all_functions
 
 SOURCE = """
 extern "C" __global__ void add(int* out, int value) { atomicAdd(out, value); }
@@ -115,6 +119,52 @@ def test_a_node_that_kernels_update_has_a_handle_and_binds_its_graph(
     with graph.instantiate() as again:
         again.launch(stream)
         assert stream.to_host(out).tolist() == [26]
+
+
+def test_a_launch_has_a_node_that_kernels_update_in_a_capture_only(
+    stream: Stream, kernels: cudadrv.Module
+) -> None:
+    out = stream.zeros(1, np.int32)
+    kernel = kernels.kernel("add")
+    assert [_launched(stream, kernel, out, value)[0] for value in (0, 1, 2)] == [801] * 3
+    codes, nodes = {}, {}
+    for value in (0, 1, 2):
+        with stream.capture() as graph:
+            codes[value], written = _launched(stream, kernel, out, value)
+        nodes[value] = graph.nodes
+        if value == 1:
+            (node,) = graph.nodes
+            assert isinstance(node, KernelNode)
+            assert node.make_updatable() == written > 0
+            with graph.instantiate() as executable:
+                for use in (graph.instantiate, graph.clone):
+                    with pytest.raises(CudaError, match="NOT_SUPPORTED"):
+                        use()
+                executable.launch(stream)
+        else:
+            assert written == 0
+            with graph.instantiate() as executable, graph.clone(), graph.instantiate():
+                executable.launch(stream)
+    assert codes == {0: 0, 1: 0, 2: 1}  # the capture goes on after the wrong one
+    assert [len(nodes[value]) for value in nodes] == [1, 1, 0]
+    assert stream.to_host(out).tolist() == [2]
+
+
+def _launched(
+    stream: Stream, kernel: cudadrv.Kernel, out: cudadrv.DeviceArray[np.int32], value: int
+) -> tuple[int, int]:
+    """Launch with the attribute of the driver; return the code and the handle that it wrote."""
+    attribute, config = CUlaunchAttribute(), CUlaunchConfig()
+    attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
+    attribute.value.deviceUpdatableKernelNode.deviceUpdatable = value
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1
+    config.hStream, config.attrs, config.numAttrs = stream.handle, [attribute], 1
+    address, added = ctypes.c_uint64(out.ptr), ctypes.c_int32(1)
+    parameters = (ctypes.c_void_p * 2)(ctypes.addressof(address), ctypes.addressof(added))
+    launch = all_functions().cuLaunchKernelEx
+    (code,) = launch(config, kernel.handle, ctypes.addressof(parameters), 0)
+    return int(code), int(config.attrs[0].value.deviceUpdatableKernelNode.devNode)
 
 
 def test_memory_left_allocated_is_freed_by_the_next_launch(stream: Stream) -> None:

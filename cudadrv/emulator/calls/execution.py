@@ -26,9 +26,16 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
+from ..call_error import (
+    OK,
+    SUCCESS,
+    CallError,
+    invalid_handle,
+    invalid_value,
+    not_supported,
+)
 from ..driver_state import DriverState
-from ..graphs import Work
+from ..graphs import Node, Work
 from ..host_memory import HostRange
 from ..launch import (
     CLUSTER_SIZE_MODE,
@@ -68,10 +75,7 @@ _NEWER: Final = {
     CLUSTER_SIZE_MODE: {(13, 2): 2},
     SHARED_MEMORY_MODE: {(13, 2): 2, (13, 4): 4},
 }
-_NOT_SUPPORTED: Final = (
-    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
-    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
-)
+_UPDATABLE: Final = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 
 
 class ExecutionCalls(DriverCalls):
@@ -262,6 +266,7 @@ class ExecutionCalls(DriverCalls):
         Attributes that only hint at scheduling have no effect.
         """
         is_early, event = False, 0
+        updatable: CUlaunchAttributeValue | None = None
         shape = Shape(
             (config.gridDimX, config.gridDimY, config.gridDimZ),
             (config.blockDimX, config.blockDimY, config.blockDimZ),
@@ -272,15 +277,15 @@ class ExecutionCalls(DriverCalls):
                 is_early = bool(attribute.value.programmaticStreamSerializationAllowed)
             elif attribute.id == _BEGUN:
                 event = int(attribute.value.launchCompletionEvent.event)
-            elif attribute.id in _NOT_SUPPORTED:
-                raise CallError(
-                    CUresult.CUDA_ERROR_NOT_SUPPORTED,
-                    f"the emulator takes no launch attribute {int(attribute.id)}",
-                )
+            elif attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+                raise not_supported("the emulator takes no programmatic event of a launch")
+            elif attribute.id == _UPDATABLE:
+                self._check_updatable(attribute.value, config.hStream)
+                updatable = attribute.value
             else:
                 version = self._state.process.driver_version
                 shape = with_attribute(shape, attribute.id, attribute.value, version)
-        submit_launch(
+        node = submit_launch(
             self._state,
             f,
             shape,
@@ -290,7 +295,15 @@ class ExecutionCalls(DriverCalls):
             is_early=is_early,
             completion_event=event,
         )
+        if updatable is not None and node is not None and requested_update(updatable):
+            let_kernels_update(self._state, node, updatable)
         return OK
+
+    def _check_updatable(self, value: CUlaunchAttributeValue, h_stream: CUstream) -> None:
+        """Check the attribute of a node that kernels update (codes of driver 580)."""
+        if self._state.handles.stream(h_stream).capture is None:
+            raise not_supported("a launch has a node that kernels update in a capture only")
+        requested_update(value)
 
     @call
     def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
@@ -317,8 +330,11 @@ def submit_launch(
     *,
     is_early: bool = False,
     completion_event: int = 0,
-) -> None:
-    """Run, queue or record a launch; `completion_event` is 0 if it has none."""
+) -> Node | None:
+    """Run, queue or record a launch, and return the node of a recorded one.
+
+    `completion_event` is 0 if the launch has none.
+    """
     stream = driver.handles.stream(h_stream)
     function = function_of(driver, handle, stream.context)
     context = function.module.context
@@ -349,11 +365,11 @@ def submit_launch(
         driver.operations.submit(
             stream, NodeKind.KERNEL, run, host, dependency=dependency, is_early=is_early
         )
-    else:
-        work = Work(NodeKind.KERNEL, run, host=host, launch=ready)
-        with driver.lock:
-            driver.captures.reject_if_invalid(stream.capture)
-            stream.capture.add_work(stream, work)
+        return None
+    work = Work(NodeKind.KERNEL, run, host=host, launch=ready)
+    with driver.lock:
+        driver.captures.reject_if_invalid(stream.capture)
+        return stream.capture.add_work(stream, work)
 
 
 def with_attribute(
@@ -440,6 +456,24 @@ def _finish_after_dependency(turns: Turns, dependency: GridDependency) -> Turns:
     yield from turns
     while not dependency.may_go_on:
         yield True
+
+
+def requested_update(value: CUlaunchAttributeValue) -> int:
+    """Return whether the value requests a node that kernels update: 1 or 0.
+
+    Raises:
+        CallError: it is another number.
+    """
+    requested = int(value.deviceUpdatableKernelNode.deviceUpdatable)
+    if requested not in (0, 1):
+        raise invalid_value(f"a node is updatable or not: 1 or 0, not {requested}")
+    return requested
+
+
+def let_kernels_update(driver: DriverState, node: Node, value: CUlaunchAttributeValue) -> None:
+    """Let kernels update a node, and write its handle for them to the value."""
+    node.device_handle = node.device_handle or driver.handles.new()
+    value.deviceUpdatableKernelNode.devNode = node.device_handle
 
 
 def host_params(function: int, argument: int) -> bytes:

@@ -46,7 +46,15 @@ from ..pools import DEVICE, MANAGED, PINNED
 from ..streams import NON_BLOCKING, Stream, StreamCapture
 from ..timeline.queues import nothing
 from .call import DriverCalls, call, pointer_to
-from .execution import NVLINK_CENTRIC, VALUE_BYTES, host_params, kernel_work, with_attribute
+from .execution import (
+    NVLINK_CENTRIC,
+    VALUE_BYTES,
+    host_params,
+    kernel_work,
+    let_kernels_update,
+    requested_update,
+    with_attribute,
+)
 from .graph import UNCOPIED, copied_graph, forget_graph, release
 from .library import function_of
 from .memory_fill import Rows, fill_rows
@@ -316,14 +324,11 @@ class GraphNodeCalls(DriverCalls):
 
     def _let_kernels_update(self, node: Node, value: CUkernelNodeAttrValue) -> None:
         """Return the node's handle for kernels in the value (codes of driver 580)."""
-        requested = int(value.deviceUpdatableKernelNode.deviceUpdatable)
-        if requested not in (0, 1):
-            raise invalid_value(f"a node is updatable or not: 1 or 0, not {requested}")
+        requested = requested_update(value)
         if not requested and node.device_handle:
             raise not_supported("a node that kernels update remains so")
         if requested:
-            node.device_handle = node.device_handle or self._state.handles.new()
-            value.deviceUpdatableKernelNode.devNode = node.device_handle
+            let_kernels_update(self._state, node, value)
 
     @call
     def cuGraphConditionalHandleCreate(
