@@ -163,6 +163,7 @@ for _name, _of_driver, *_kinds in (
     ("cudaGraphUpload", "cuGraphUpload"),
     ("cudaGraphLaunch", "cuGraphLaunch"),
     ("cudaGraphExecDestroy", "cuGraphExecDestroy"),
+    ("cudaGraphDestroyNode", "cuGraphDestroyNode"),
     ("cudaOccupancyMaxActiveBlocksPerMultiprocessor",
      "cuOccupancyMaxActiveBlocksPerMultiprocessor", ""),
     ("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",

@@ -75,6 +75,9 @@ ok(rt.cudaEventRecord(end, stream))
 ok(rt.cudaEventSynchronize(end))
 ok(rt.cudaEventQuery(end))
 assert ok(rt.cudaEventElapsedTime(start, end)) >= 0
+code, nodes, _ = driver.cuGraphGetNodes(driver.CUgraph(int(graph)), 1)
+ok(rt.cudaGraphDestroyNode(nodes[0]))
+assert driver.cuGraphGetNodes(driver.CUgraph(int(graph)))[2] == 0
 for destroy, each in ((rt.cudaGraphExecDestroy, executable), (rt.cudaGraphDestroy, graph),
                       (rt.cudaEventDestroy, end)):
     ok(destroy(each))
