@@ -65,7 +65,7 @@ def emulators_error(
     try:
         module = read_image(text.encode(), capability)
         check_device(module, capability, _DRIVER)
-        check_instructions(module)
+        check_instructions(module, capability)
         checked_signatures(module)
     except CallError as error:
         return str(error), None

@@ -52,7 +52,7 @@ def place_module(driver: DriverState, parsed: PtxModule, context: Context) -> Mo
     check_device(parsed, capability, driver.process.driver_version)
     signatures = _signatures.get(parsed)
     if signatures is None:
-        check_instructions(parsed)
+        check_instructions(parsed, capability)
         signatures = _signatures[parsed] = checked_signatures(parsed)
     handle = driver.handles.new()
     program = load_program(parsed, context, f"module {handle:#x}")
@@ -214,17 +214,21 @@ def check_device(
         )
 
 
-def check_instructions(module: PtxModule) -> None:
-    """Reject PTX that is beyond its own target.
+def check_instructions(module: PtxModule, capability: tuple[int, int]) -> None:
+    """Reject PTX that is beyond its own target, or uses what it does not define.
 
     Raises:
-        CallError: CUDA_ERROR_INVALID_PTX.
+        CallError: CUDA_ERROR_INVALID_PTX; CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC for
+            `cudaDeviceSynchronize` on compute capability 9.0 and newer.
     """
     try:
         Program.check(module)
     except UndefinedSymbol as error:  # with the assembler's words, which programs look for
-        words = f"Unresolved extern function {error.symbol!r}: {error}"
-        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, words, error) from None
+        if error.symbol == "cudaDeviceSynchronize" and capability >= (9, 0):
+            code, words = CUresult.CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, "Unsupported Function"
+        else:
+            code, words = CUresult.CUDA_ERROR_INVALID_PTX, "Unresolved extern function"
+        raise CallError(code, f"{words} {error.symbol!r}: {error}", error) from None
     except PtxError as error:
         raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
 

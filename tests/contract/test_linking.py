@@ -11,9 +11,11 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import LaunchConfig
+from cudadrv.driver._api import CUjitInputType
 from cudadrv.errors import ArgumentValueError
 from cudadrv.launch.linking import LinkerName
 
+from .conftest import all_functions
 from .test_faults import run
 
 # Of an old version, as a driver's linker refuses PTX of a newer NVRTC.
@@ -132,6 +134,74 @@ def test_a_module_that_uses_an_undefined_function_is_rejected(context: cudadrv.C
             found[name] = error.code
     assert found == dict.fromkeys(uses, 218)
     context.load_module(head + ".func g(.param .b32 f) { ret; }").close()
+
+
+def test_the_drivers_link_returns_invalid_source_for_an_undefined_symbol(
+    context: cudadrv.Context,
+) -> None:
+    """Of all inputs, in any order, with the log and without."""
+    undefined = {
+        "function": ".extern .func x ();\n.visible .entry k() { call x, (); ret; }\n",
+        "variable": ".extern .global .u32 x;\n.visible .entry k() { ret; }\n",
+    }
+    other = f"{HEAD}.visible .func other() {{ ret; }}\n"
+    found = {}
+    for name, text in undefined.items():
+        for inputs in ([HEAD + text], [HEAD + text, other], [other, HEAD + text]):
+            with pytest.raises(ptx.LinkError) as caught:
+                context.link(inputs, linker="driver", cache=False)
+            assert "Undefined reference to 'x'" in caught.value.log
+            assert "cuLinkComplete returned CUDA_ERROR_INVALID_SOURCE (300)" in str(caught.value)
+            found[name, len(inputs)] = _code_of_link(context, inputs)
+    assert set(found.values()) == {300}
+    assert _code_of_link(context, [other]) == 0
+
+
+def _code_of_link(context: cudadrv.Context, inputs: list[str]) -> int:
+    """What cuLinkComplete returns without a log."""
+    api = all_functions()
+    api.cuCtxPushCurrent(context.handle)
+    _, state = api.cuLinkCreate(0, [], [])
+    for text in inputs:
+        data = text.encode() + b"\0"
+        kind = CUjitInputType.CU_JIT_INPUT_PTX
+        api.cuLinkAddData(state, kind, data, len(data), b"input", 0, [], [])
+    code = api.cuLinkComplete(state)[0]
+    api.cuLinkDestroy(state)
+    api.cuCtxPopCurrent()
+    return int(code)
+
+
+def test_a_module_without_the_devices_runtime_that_it_uses_is_rejected(
+    context: cudadrv.Context,
+) -> None:
+    """Also one whose other kernels use none of it; the declaration alone is accepted."""
+    names = {
+        "cudaGetDevice": 218,
+        "cudaMalloc": 218,
+        "cudaGetParameterBufferV2": 218,
+        "cudaCGGetIntrinsicHandle": 218,
+        "__cudaCDP2DeviceSynchronize": 218,
+        "cudaDeviceSynchronize": 225 if context.device.compute_capability >= (9, 0) else 218,
+        "cudaGraphLaunch": 0,
+        "vprintf": 0,
+    }
+    found = {}
+    for name in names:
+        head = f"{HEAD}.extern .func (.param .b32 r) {name} (.param .b64 p, .param .b64 q);\n"
+        head += ".visible .entry other() { ret; }\n"
+        context.load_module(head).close()
+        use = (
+            ".visible .entry k() { .param .b64 p, q; .param .b32 r; st.param.b64 [p], 0;"
+            f" st.param.b64 [q], 0; call (r), {name}, (p, q); ret; }}"
+        )
+        try:
+            context.load_module(head + use).close()
+        except cudadrv.errors.CudaError as error:
+            found[name] = error.code
+        else:
+            found[name] = 0
+    assert found == names
 
 
 @pytest.mark.parametrize("linker", LINKERS)

@@ -11,6 +11,8 @@ from ptx.errors import PtxError
 
 # CUDA's headers call such a function, which nothing defines, where the target lacks something.
 _NEEDS_NEWER = re.compile(r"supported_before_SM_(\d+)")
+# How the names of CUDA's device runtime begin: of CUDA 11, and of CUDA 12 and newer.
+_DEVICE_RUNTIME = ("cuda", "__cudaCDP2")
 
 
 def bytes_text(number: int) -> str:
@@ -53,17 +55,26 @@ class UndefinedSymbol(ExecutionError):
         self.kernel = kernel
         self.symbol = symbol
         self.line = line
-        newer = _NEEDS_NEWER.search(symbol)
-        remedy = (
-            f"compile for compute_{newer[1]} or newer"
-            if newer
-            else "compile this source and the one that defines it to LTO-IR (ptx.Target.ltoir), and"
-            " join the images with ptx.link"
-        )
         super().__init__(
             f"{noun} {kernel}: {symbol}, which PTX line {line} uses, is not defined in this module:"
-            f" {remedy}"
+            f" {_remedy(symbol)}"
         )
+
+
+def _remedy(symbol: str) -> str:
+    """Return what to do about a function that a module does not define."""
+    newer = _NEEDS_NEWER.search(symbol)
+    if newer:
+        return f"compile for compute_{newer[1]} or newer"
+    if symbol.startswith(_DEVICE_RUNTIME):
+        return (
+            "it is of CUDA's device runtime. On a GPU, link with libcudadevrt; the emulator lacks"
+            " it, so call the runtime from the host"
+        )
+    return (
+        "compile this source and the one that defines it to LTO-IR (ptx.Target.ltoir), and join the"
+        " images with ptx.link"
+    )
 
 
 class OutOfMemory(ExecutionError):

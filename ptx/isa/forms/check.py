@@ -22,7 +22,8 @@ SYSTEM_FUNCTIONS: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"
 DEVICE_FUNCTIONS: Final = SYSTEM_FUNCTIONS | {"cudaGraphSetConditional"}
 """All that PTX declares and the device supplies (PTX Interoperability, "System Calls")."""
 
-_DEVICE_RUNTIME: Final = ("cuda", "__cudaCDP2")
+# The assembler of driver 580 defines it too, without `libcudadevrt` (measured).
+_OF_THE_ASSEMBLER: Final = DEVICE_FUNCTIONS | {"cudaGraphLaunch"}
 _SYMBOL: Final = re.compile(r"Symbol\(name='([^']+)'")
 
 # Forms that were found right, of all modules: the facts of an opcode with its modifiers, which are
@@ -71,12 +72,11 @@ def check_bodies(module: PtxModule) -> None:
 def undefined_function(module: PtxModule) -> tuple[str, str, str, int] | None:
     """Return a function that the module uses and does not define, its user, and the line.
 
-    The driver's assembler rejects these, also in functions that nothing calls. Functions of the
-    device's runtime are left out: a kernel that uses them is rejected by itself, with the reason.
+    The driver's assembler rejects these, also in functions that nothing calls, and those of the
+    device's runtime, which a link with `libcudadevrt` defines.
     """
     declared = {f.name for f in module.functions.values() if f.span is None and not f.is_entry}
-    declared -= DEVICE_FUNCTIONS | module.aliases.keys()
-    declared = {name for name in declared if not name.startswith(_DEVICE_RUNTIME)}
+    declared -= _OF_THE_ASSEMBLER | module.aliases.keys()
     if not declared:
         return None
     for variable in module.variables.values():
