@@ -474,6 +474,19 @@ class _Section(NamedTuple):
     alignment: int = 1
 
 
+class _Parts:
+    """The parts of a file, each after the one before."""
+
+    def __init__(self, start: int) -> None:
+        self._end = start
+
+    def add(self, nbytes: int, alignment: int = 1) -> int:
+        """Add a part, and return where it begins."""
+        start = self._end + -self._end % alignment
+        self._end = start + nbytes
+        return start
+
+
 class _Layout(NamedTuple):
     """Where the parts of a file begin, in bytes from its start."""
 
@@ -515,48 +528,30 @@ class _Layout(NamedTuple):
 
         `tables` is the number of bytes of the texts of results.
         """
-        code = _aligned(_HEADER.size + 4 * _SEGMENT.size, _CODE)
-        end_function, return_zero, return_code, common = (
-            code + _CODE * (names + index) for index in range(4)
-        )
-        start = common + _COMMON_CODE
-        texts = start + _START_CODE
-        notice_at = texts + _TEXT_CODE * len(TEXTS)
-        hashes = notice_at + _NOTICE_CODE
-        symbols_at = _aligned(hashes + 4 * (3 + symbols), 8)
-        numbers = symbols_at + _SYMBOL.size * symbols
-        versions = _aligned(numbers + 2 * symbols, 8)
-        relocations = versions + 2 * (_VERSION.size + _VERSION_NAME.size)
-        strings_at = relocations + starters * _RELOCATION.size
-        tables_at = _aligned(strings_at + len(strings), 4)
-        dynamic = _aligned(tables_at + tables, _PAGE)
-        table = dynamic + 13 * _ENTRY.size
-        starters_at = table + 16
-        statement_at = starters_at + 8 * starters
-        flag = _aligned(statement_at + len(statement) + 1, 8)
+        parts = _Parts(_HEADER.size + 4 * _SEGMENT.size)
         return cls(
-            code,
-            end_function,
-            return_zero,
-            return_code,
-            common,
-            start,
-            texts,
-            notice_at,
-            hashes,
-            symbols_at,
-            numbers,
-            versions,
-            relocations,
-            strings_at,
-            tables_at,
-            dynamic,
-            table,
-            starters_at,
-            statement_at,
-            flag,
-            flag + 8,
-            flag + 8 + len(notice),
+            code=parts.add(_CODE * names, _CODE),
+            end_function=parts.add(_CODE),
+            return_zero=parts.add(_CODE),
+            return_code=parts.add(_CODE),
+            common=parts.add(_COMMON_CODE),
+            start=parts.add(_START_CODE),
+            texts=parts.add(_TEXT_CODE * len(TEXTS)),
+            notice=parts.add(_NOTICE_CODE),
+            hashes=parts.add(4 * (3 + symbols)),
+            symbols=parts.add(_SYMBOL.size * symbols, 8),
+            numbers=parts.add(2 * symbols),
+            versions=parts.add(2 * (_VERSION.size + _VERSION_NAME.size), 8),
+            relocations=parts.add(_RELOCATION.size * starters),
+            strings=parts.add(len(strings)),
+            tables=parts.add(tables, 4),
+            dynamic=parts.add(13 * _ENTRY.size, _PAGE),
+            table=parts.add(16),
+            starters=parts.add(8 * starters),
+            statement=parts.add(len(statement) + 1),
+            flag=parts.add(8, 8),
+            message=parts.add(len(notice)),
+            end=parts.add(0),
         )
 
 
@@ -803,10 +798,6 @@ def _strings(texts: Sequence[str]) -> tuple[bytes, list[int]]:
         string_offsets.append(len(table))
         table += text.encode() + b"\0"
     return bytes(table), string_offsets
-
-
-def _aligned(at: int, to: int) -> int:
-    return (at + to - 1) // to * to
 
 
 def _put(image: bytearray, at: int, part: bytes) -> None:

@@ -72,6 +72,37 @@ class GroupProduct(NamedTuple):
     right: SharedMatrix
     sparsity: Sparsity | None
 
+    def chosen_rows(self, fibre: Fibre, b: NDArray[Any], words: NDArray[Any]) -> NDArray[Any]:
+        """The rows of B that meet the elements of a sparse A, by its metadata."""
+        assert self.sparsity is not None
+        k, width, selector = self.sparsity
+        nibbles = nibbles_of(words, width, k, selector)
+        chosen = columns(fibre, nibbles, width, self.instruction, ordered=True)
+        rows: NDArray[Any] = b[np.arange(len(b))[:, None, None], chosen]
+        return rows
+
+    def of(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+        """D of each warp."""
+        return warpgroup_product(-a if self.sign < 0 else a, b, c, self.types, self.options)
+
+
+class _StoredFactor(NamedTuple):
+    """A factor in shared memory: each warp's descriptor, and the first row that it reads."""
+
+    matrix: SharedMatrix
+    descriptors: NDArray[np.uint64]
+    first: NDArray[np.int64]
+
+    def note(self, fibre: Fibre, threads: Index) -> None:
+        """Report to observers what is read."""
+        if fibre.blocks.order_observers:
+            pieces = self.matrix.pieces(self.descriptors, self.first)
+            note_work(fibre, "products", threads, pieces, self.matrix.site)
+
+    def read(self, fibre: Fibre, threads: Index) -> NDArray[Any]:
+        """The elements of each warp."""
+        return self.matrix.read(fibre, threads, self.descriptors, self.first)
+
 
 def multiply_group(
     fibre: Fibre,
@@ -102,36 +133,30 @@ def multiply_group(
     warps = one_a_warp(warp).astype(np.int64)
     _require_four(fibre, threads, warps, product.instruction)
     first = warps % _WARPS * _ROWS
-    factors = [(product.right, one_a_warp(right), np.zeros_like(first))]
+    stored_right = _StoredFactor(product.right, one_a_warp(right), np.zeros_like(first))
+    stored = [stored_right]
     if isinstance(product.left, SharedMatrix):
-        factors.append((product.left, one_a_warp(left[0]), first))
-    if fibre.blocks.order_observers:
-        for matrix, descriptors, row in reversed(factors):
-            pieces = matrix.pieces(descriptors, row)
-            note_work(fibre, "products", threads, pieces, matrix.site)
+        stored.insert(0, _StoredFactor(product.left, one_a_warp(left[0]), first))
+    for factor in stored:
+        factor.note(fibre, threads)
     if isinstance(product.left, Fragment):
         a = in_registers("a", left, product.left)
     else:
-        a = product.left.read(fibre, threads, *factors[1][1:])
-    b = product.right.read(fibre, threads, *factors[0][1:]).swapaxes(1, 2)
+        a = stored[0].read(fibre, threads)
+    b = stored_right.read(fibre, threads).swapaxes(1, 2)
     if product.sparsity is not None:
         (words,) = words_of(fibre, group, "metadata", list(metadata))[rows].transpose(2, 0, 1)
-        k, width, selector = product.sparsity
-        nibbles = nibbles_of(words, width, k, selector)
-        chosen = columns(fibre, nibbles, width, product.instruction, ordered=True)
-        b = b[np.arange(len(b))[:, None, None], chosen]
+        b = product.chosen_rows(fibre, b, words)
     c = in_registers("c", addend, product.target)
     c[~one_a_warp(scale)] = 0
-    if product.sign < 0:
-        a = -a
-    result = product.target.spread(warpgroup_product(a, b, c, product.types, product.options))
-    flat = result.reshape(-1, result.shape[-1])
-    own_positions = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
+    result = product.target.spread(product.of(a, b, c))
     if late:
         of_warps = fibre.subset(threads, ())
-        for matrix, descriptors, row in factors:
-            unchanged = _Unchanged(of_warps, matrix, descriptors, row, product.instruction)
+        for factor in reversed(stored):
+            unchanged = _Unchanged(of_warps, factor, product.instruction)
             ordered_blocks(fibre).late_copies.products.add(of_warps, unchanged.check)
+    own_positions = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
+    flat = result.reshape(-1, result.shape[-1])
     return list(np.ascontiguousarray(flat.take(own_positions, axis=0).T))
 
 
@@ -157,14 +182,10 @@ class _Unchanged:
     def __init__(
         self,
         fibre: Fibre,
-        matrix: SharedMatrix,
-        descriptors: NDArray[np.uint64],
-        first: NDArray[np.int64],
+        factor: _StoredFactor,
         instruction: Instruction,
     ) -> None:
-        self._matrix = matrix
-        self._descriptors = descriptors
-        self._first = first
+        self._factor = factor
         self._instruction = instruction
         self._words = self._loaded(fibre, None)
 
@@ -187,9 +208,8 @@ class _Unchanged:
         """(warps, pieces, words)"""
         selected = slice(None) if positions is None else positions
         threads = np.arange(fibre.n, dtype=np.intp)
-        words = self._matrix.load(
-            fibre, threads, self._descriptors[selected], self._first[selected]
-        )
+        matrix, descriptors, first = self._factor
+        words = matrix.load(fibre, threads, descriptors[selected], first[selected])
         return words.reshape(fibre.n, -1, words.shape[-1])
 
 
