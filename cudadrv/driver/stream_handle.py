@@ -373,6 +373,10 @@ class StreamHandle(ChildHandle[CUstream]):
                 )
             self.own.precede(wait, capture, at_once=at_once)
             return
+        self._make_wait(wait, at_once=at_once)
+
+    def _make_wait(self, wait: Callable[[EventHandle], None], *, at_once: bool) -> None:
+        """Call `wait` with an event after the current work, or with that before a capture."""
         while True:
             join_event = self.before_capture(at_once=at_once)
             if join_event is not None:

@@ -150,6 +150,10 @@ class PoolMemory(Memory[CUdeviceptr]):
             return
         target = writer if writer in free else free[-1]
         assert target is not None
+        self._free_after(target, users)
+
+    def _free_after(self, target: StreamHandle, users: tuple[StreamHandle, ...]) -> None:
+        """Free the memory in the order of `target`, after the work of all streams."""
         fault = None
         try:
             for user in users:

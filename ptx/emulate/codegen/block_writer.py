@@ -7,7 +7,7 @@ from collections import defaultdict
 from ptx.emulate.codegen.analysis.integer_divisions import integer_divisions
 from ptx.emulate.codegen.analysis.pending_results import pending_results
 from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
-from ptx.emulate.codegen.cfg import Block, bits, mask_of
+from ptx.emulate.codegen.cfg import Block, BlockStep, bits, mask_of
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.scope import FunctionScope
@@ -122,29 +122,33 @@ class BlockWriter:
         for step, live in zip(block.steps, after, strict=True):
             emitter.start(step.instruction)
             emitter.live_results = live
-            if step.operation.effect is Effect.PURE and not live:
-                continue
-            for instrument in self._instruments:
-                instrument.execute(emitter, step, is_skipped=is_skipped)
-            self._note_division(step.instruction)
-            pending = self._unit.pending.get(id(step.instruction))
-            if pending is not None:
-                self._note_pending(pending, "use_pending")
-            try:
-                step.operation.emit(emitter, step.instruction)
-            except KeyError as missing:
-                raise emitter.reject(f"it uses {missing}, which is not executed") from None
-            if pending is not None and pending.action is Action.BEGINS:
-                self._note_pending(pending, "begin_pending")
-            if step.operation.effect is Effect.SYNCS:
-                self._execute_block()
-            ended = step.operation.effect is Effect.ENDS
-            if not ended:
-                for instrument in self._instruments:
-                    instrument.executed(emitter, step)
+            if live or step.operation.effect is not Effect.PURE:
+                self._write_step(step, is_skipped=is_skipped)
+                ended = step.operation.effect is Effect.ENDS
         if not ended:
             self._leave(live_out, following)
         return emitter.lines
+
+    def _write_step(self, step: BlockStep, *, is_skipped: bool) -> None:
+        """Write one instruction, and what instruments add before and after it."""
+        emitter, effect = self._emitter, step.operation.effect
+        for instrument in self._instruments:
+            instrument.execute(emitter, step, is_skipped=is_skipped)
+        self._note_division(step.instruction)
+        pending = self._unit.pending.get(id(step.instruction))
+        if pending is not None:
+            self._note_pending(pending, "use_pending")
+        try:
+            step.operation.emit(emitter, step.instruction)
+        except KeyError as missing:
+            raise emitter.reject(f"it uses {missing}, which is not executed") from None
+        if pending is not None and pending.action is Action.BEGINS:
+            self._note_pending(pending, "begin_pending")
+        if effect is Effect.SYNCS:
+            self._execute_block()
+        if effect is not Effect.ENDS:
+            for instrument in self._instruments:
+                instrument.executed(emitter, step)
 
     def _leave(self, live_out: int, following: int) -> None:
         block, emitter, first = self._block, self._emitter, self._unit.first

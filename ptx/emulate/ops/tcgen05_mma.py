@@ -507,12 +507,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     if isinstance(remaining[0], Vector):
         masks = remaining[0].items
         del remaining[0]
-    scale = 0
-    if len(remaining) == 2:
-        scale_operand = remaining.pop()
-        if kind not in ("f16", "tf32") or not isinstance(scale_operand, Immediate):
-            raise e.reject("only D of .kind::f16 and .kind::tf32 is scaled, by a constant")
-        scale = scale_operand.value
+    scale = _scale(e, remaining.pop(), kind) if len(remaining) == 2 else 0
     if len(remaining) != 1 or not 0 <= scale <= _MOST_SCALE:
         raise e.reject(f"behind the mask it takes a predicate and a scale of 0 to {_MOST_SCALE}")
     if len(masks) * WARP not in (0, LANES):
@@ -539,6 +534,13 @@ def _emit(e: Emitter, i: Instruction) -> None:
     name = e.scope.bind(product, "product")
     lists = f"({', '.join(operands)}), [{', '.join(words)}], [{', '.join(factors)}]"
     e.line(f"{e.helper(multiply)}(f, {e.late.copies}, {name}, {lists})")
+
+
+def _scale(e: Emitter, operand: Operand, kind: str) -> int:
+    """Return the constant by which D is scaled."""
+    if kind not in ("f16", "tf32") or not isinstance(operand, Immediate):
+        raise e.reject("only D of .kind::f16 and .kind::tf32 is scaled, by a constant")
+    return operand.value
 
 
 def _chunks(e: Emitter, i: Instruction, kind: str) -> int:

@@ -70,19 +70,18 @@ def _sizes(shape: str) -> tuple[int, int, int]:
     return int(m), int(n), int(k)
 
 
+def _factors(m: int, n: int, k: int, types: str, *, a_part: int = 1) -> str:
+    """D, A, B and C, of whose A the registers have one of `a_part` elements."""
+    d, a, b, c = types.split(".")
+    left, right = _packed(m * k // a_part, a), _packed(n * k, b)
+    return f"{_fragment(m * n, d, 'd')} {left} {right} {_fragment(m * n, c, 'r')}"
+
+
 def _products() -> Iterator[str]:
     for shape, words, sequences in _DENSE:
         m, n, k = _sizes(shape)
         for types in sequences:
-            d, a, b, c = types.split(".")
-            operands = " ".join(
-                (
-                    _fragment(m * n, d, "d"),
-                    _packed(m * k, a),
-                    _packed(n * k, b),
-                    _fragment(m * n, c, "r"),
-                )
-            )
+            operands = _factors(m, n, k, types)
             if shape == "m8n8k16":  # its registers are integers
                 operands = operands.replace("r:b32", "N")
             yield f"mma | sync aligned {shape} row col {words} | {types} | {operands}"
@@ -100,19 +99,14 @@ def _products() -> Iterator[str]:
         sums = _fragment(m * n, "s32", "r")
         operands = f"{sums} {_packed(m * k, 'b1')} {_packed(n * k, 'b1')} {sums}"
         yield f"mma | sync aligned {shape} row col xor/and popc | s32.b1.b1.s32 | {operands}"
+
+
+def _sparse_products() -> Iterator[str]:
     for shape, words, sequences in _SPARSE:
         m, n, k = _sizes(shape)
         for types in sequences:
-            d, a, b, c = types.split(".")
-            operands = " ".join(
-                (
-                    _fragment(m * n, d, "d"),
-                    _packed(m * k // 2, a),
-                    _packed(n * k, b),
-                    _fragment(m * n, c, "r"),
-                    _selector(a, k),
-                )
-            )
+            d, a, *_ = types.split(".")
+            operands = f"{_factors(m, n, k, types, a_part=2)} {_selector(a, k)}"
             if d == "f32" and _BITS[a] > 8:  # as ptxas, which takes any type of 32 bits
                 operands = re.sub("f32|bf16x2|tf32", "b32", operands)
             # Of 8-bit floats with sums of 16 bits, only the target sm_120a has sparse products.
@@ -265,6 +259,7 @@ def _group_products() -> Iterator[str]:
 def _all_products() -> Iterator[str]:
     """Yield the forms of `mma`."""
     yield from _products()
+    yield from _sparse_products()
     yield from _scaled_products()
 
 

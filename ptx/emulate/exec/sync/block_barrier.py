@@ -284,20 +284,7 @@ class BlockBarriers:
         # If more have arrived than the barrier expects, the last ones begin its next phase.
         overfull = complete & (barrier.expected > 0) & (barrier.arrived > barrier.expected)
         extra = np.where(overfull, barrier.arrived % np.maximum(barrier.expected, 1), 0)
-        late = None
-        if extra.any():
-            arrivals = [entry.fibre.lane_numbers() for entry in barrier.waiting]
-            late = self._counts.last_to_come(arrivals, extra)
-        released: list[BarrierWait] = []
-        remaining: list[BarrierWait] = []
-        for entry in barrier.waiting:
-            chosen = complete.take(np.asarray(entry.fibre.place("slot")))
-            if late is not None:
-                chosen = chosen & ~late.take(entry.fibre.lane_numbers())
-            for part, into in ((chosen, released), (~chosen, remaining)):
-                part_of_entry = self._part(entry, part)
-                if part_of_entry is not None:
-                    into.append(part_of_entry)
+        released, remaining = self._divide(barrier, complete, extra)
         limits = self._blocks.launch.limits
         _check_warps(released, sync=not limits.divergent_barriers)
         if self._skipped is not None:
@@ -314,6 +301,26 @@ class BlockBarriers:
             del self._barriers[number]
         self._release(released)
         return True
+
+    def _divide(
+        self, barrier: _Barrier, complete: Bools, extra: Counts
+    ) -> tuple[list[BarrierWait], list[BarrierWait]]:
+        """Return the waits that end and those that remain, such as the `extra` last ones."""
+        late = None
+        if extra.any():
+            arrivals = [entry.fibre.lane_numbers() for entry in barrier.waiting]
+            late = self._counts.last_to_come(arrivals, extra)
+        released: list[BarrierWait] = []
+        remaining: list[BarrierWait] = []
+        for entry in barrier.waiting:
+            chosen = complete.take(np.asarray(entry.fibre.place("slot")))
+            if late is not None:
+                chosen = chosen & ~late.take(entry.fibre.lane_numbers())
+            for part, into in ((chosen, released), (~chosen, remaining)):
+                part_of_entry = self._part(entry, part)
+                if part_of_entry is not None:
+                    into.append(part_of_entry)
+        return released, remaining
 
     def _report_synchronised(
         self, number: int, barrier: _Barrier, released: list[BarrierWait]
