@@ -52,9 +52,18 @@ def payoffs(points: npt.NDArray[np.float64]) -> tuple[float, float]:
         stream.empty(paths, np.float64) as asian,
     ):
         kernel.launch(
-            stream, LaunchConfig.for_elements(paths),
-            there, plain, asian, paths, STEPS, drift, scale, START, STRIKE,
-        )  # fmt: skip
+            stream,
+            LaunchConfig.for_elements(paths),
+            there,
+            plain,
+            asian,
+            paths,
+            STEPS,
+            drift,
+            scale,
+            START,
+            STRIKE,
+        )
         return float(stream.to_host(plain).sum()), float(stream.to_host(asian).sum())
 
 

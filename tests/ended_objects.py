@@ -137,7 +137,8 @@ class Lab:
 
 # Class, the name of its object in the lab.
 OBJECTS: Final[Mapping[str, str]] = dict(
-    line.split() for line in """
+    line.split()
+    for line in """
     GraphExec executable
     KernelNode launch_node
     CopyNode copy
@@ -186,10 +187,13 @@ OBJECTS: Final[Mapping[str, str]] = dict(
     Context context
     Device dev
     """.strip().split("\n")
-)  # fmt: skip
+)
 
 CALLS: Final[Mapping[str, str]] = {
-    name: call for name, _, call in (line.strip().partition(" ") for line in """
+    name: call
+    for name, _, call in (
+        line.strip().partition(" ")
+        for line in """
     GraphExec.enable o.enable(fill)
     GraphExec.is_enabled o.is_enabled(fill)
     GraphExec.launch o.launch(stream)
@@ -339,8 +343,9 @@ CALLS: Final[Mapping[str, str]] = {
     Context.use_memory o.use_memory(cudadrv.memory.DriverMemory())
     Context.when_module_loaded o.when_module_loaded(id)
     Device.attribute o.attribute(1)
-    """.strip().split("\n"))
-}  # fmt: skip
+    """.strip().split("\n")
+    )
+}
 
 
 # Members that answer after the end, as they describe the object or lead to another one, which is

@@ -164,10 +164,13 @@ class Debugger:
         where = where if isinstance(where, str) else " ".join(map(str, where))
         pipe = None if output is None else subprocess.PIPE
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            program.command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe,
+            program.command,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
             env={**os.environ, **program.settings, ADDRESS: f"{key.hex()} {where}"},
             start_new_session=True,
-        )  # fmt: skip
+        )
         self._readers = [
             threading.Thread(target=_forward, args=(stream, name, output), daemon=True)
             for name, stream in (("stdout", self.process.stdout), ("stderr", self.process.stderr))

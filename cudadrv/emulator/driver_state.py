@@ -107,9 +107,14 @@ class DriverState:
         self.captures: Captures = Captures(self.thread, self.lock, self.handles)
         is_late = schedule.name != "immediate"
         self.operations: Operations = Operations(
-            schedule, self.thread, self.lock, self.handles, self.captures, self.memory,
+            schedule,
+            self.thread,
+            self.lock,
+            self.handles,
+            self.captures,
+            self.memory,
             self._concurrent_accesses(is_late=is_late),
-        )  # fmt: skip
+        )
         self.copy_watch: UnwrittenCopies | None = self._unwritten_copies()
         self._connect_devices(has_patterns=is_late)
         watches = "bounds" in checks.names and not is_late

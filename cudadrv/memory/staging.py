@@ -362,9 +362,14 @@ class _StagedCopy:
     """One copy, which several threads serve."""
 
     def __init__(
-        self, stream: BaseStream, pointer: int, array: AnyArray, ring: StagingRing, *,
+        self,
+        stream: BaseStream,
+        pointer: int,
+        array: AnyArray,
+        ring: StagingRing,
+        *,
         to_device: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._budget = ThreadBudget()
         self._chunks = chunks_of(array, self._budget)
         self._queue: StreamHandle = stream._handle

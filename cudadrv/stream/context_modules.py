@@ -85,9 +85,13 @@ class ContextModules(BaseContext):
         if isinstance(options, ptx.CompileOptions):  # `compile` rejects any other type
             options = self._with_target(options)
         image = ptx.compile(
-            source, options, name=name, name_expressions=name_expressions, headers=headers,
+            source,
+            options,
+            name=name,
+            name_expressions=name_expressions,
+            headers=headers,
             cancel=cancel,
-        )  # fmt: skip
+        )
         return self.load_module(image)
 
     def _with_target(self, options: ptx.CompileOptions) -> ptx.CompileOptions:

@@ -538,9 +538,14 @@ class Stops:
         return former is not None and former != line
 
     def watch(
-        self, launch: LaunchStops, fibre: Fibre, site: Site, space: str, chosen: Index | None,
+        self,
+        launch: LaunchStops,
+        fibre: Fibre,
+        site: Site,
+        space: str,
+        chosen: Index | None,
         places: Index,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Stop at an access to watched bytes."""
         for watchpoint in self.orders.watchpoints:
             if watchpoint.space != space or not (

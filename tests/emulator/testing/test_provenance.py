@@ -135,9 +135,15 @@ def test_the_first_line_of_a_wrong_value_is_the_one_that_made_it_wrong(every: in
 @pytest.mark.slow
 def test_an_exponential_of_doubles_loses_no_bits_where_it_rounds_to_an_integer() -> None:
     finding = first_line(
-        Planted("", "T e = exp(x[i]);\nT d = e - 1;\no[i] = d / x[i]; // fault", (1e-10, 2e-10),
-                (1, 2), lambda x, y: np.expm1(x) / x, np.float64)
-    )  # fmt: skip
+        Planted(
+            "",
+            "T e = exp(x[i]);\nT d = e - 1;\no[i] = d / x[i]; // fault",
+            (1e-10, 2e-10),
+            (1, 2),
+            lambda x, y: np.expm1(x) / x,
+            np.float64,
+        )
+    )
     assert "elements of o differ" in finding
     assert "bits lost" not in finding
 

@@ -92,9 +92,14 @@ class Debugger(StopHandler):
 
 
 def run(
-    orders: Orders, script: Callable[[Debugger, Stop], Plan | None], *,
-    n: int = 64, y: int = 64, debug: bool = True, check: tuple[emulator.CheckName, ...] = (),
-) -> tuple[Debugger, NDArray[np.float32]]:  # fmt: skip
+    orders: Orders,
+    script: Callable[[Debugger, Stop], Plan | None],
+    *,
+    n: int = 64,
+    y: int = 64,
+    debug: bool = True,
+    check: tuple[emulator.CheckName, ...] = (),
+) -> tuple[Debugger, NDArray[np.float32]]:
     debugger = Debugger(orders, script)
     limits = emulator.Limits(watchers=(debugger.stops.watcher,))
     result = np.zeros(y, np.float32)
@@ -186,9 +191,12 @@ def test_steps_end_at_lines_instructions_and_calls() -> None:
         lines: list[int | None] = []
 
         def script(
-            debugger: Debugger, stop: Stop, kind: str = kind, depth: str = depth,
+            debugger: Debugger,
+            stop: Stop,
+            kind: str = kind,
+            depth: str = depth,
             lines: list[int | None] = lines,
-        ) -> Plan | None:  # fmt: skip
+        ) -> Plan | None:
             lines.append(debugger.line(stop))
             frames = StoppedLaunch(debugger.stops).frames(stop.thread)
             return Plan(kind, depth, stop.thread, len(frames) - 1) if len(lines) == 1 else None  # type: ignore[arg-type]  # of the table
@@ -367,7 +375,7 @@ def test_shared_memory_of_another_block_of_the_cluster_is_shown_and_watched() ->
 
         def script(
             debugger: Debugger, stop: Stop, text: str = text, seen: list[object] = seen
-        ) -> None:  # fmt: skip
+        ) -> None:
             if stop.kind == "watchpoint":
                 seen.append((stop.thread.block, stop.thread.number))
                 return
