@@ -21,6 +21,8 @@ def check_support(requests: LaunchAttributes, device: Device) -> None:
     Raises:
         UnsupportedError: the text names what the attribute needs, and what is installed.
     """
+    if requests.device_updatable is not None:
+        require_version("device_updatable", (12, 4))
     if requests.nvlink_centric is not None:
         require_version("nvlink_centric", (13, 0))
     if requests.cluster_size_mode is not None:

@@ -129,6 +129,9 @@ class LaunchAttributes:
             the device allows, or an oversized amount with an L1 cache of 8 KiB (CUDA 13.2; the
             oversized ones CUDA 13.4 and a device that has
             `DeviceAttribute.MAX_OVERSIZED_SHARED_MEMORY_PER_BLOCK`).
+        device_updatable: whether kernels of the graph may update the node. Only for launches in a
+            capture and for `Graph.add_kernel` (CUDA 12.4). `KernelNode.make_updatable` has the
+            rules for such a graph, and returns the node's handle for kernels.
 
     Raises:
         LaunchConfigError: a value is out of its range.
@@ -145,6 +148,7 @@ class LaunchAttributes:
     nvlink_centric: bool | None = None
     cluster_size_mode: ClusterSizeMode | None = None
     shared_memory_mode: SharedMemoryMode | None = None
+    device_updatable: bool | None = None
 
     def __post_init__(self) -> None:
         if self.priority is not None:
@@ -161,6 +165,7 @@ class LaunchAttributes:
                 raise LaunchConfigError(f"shared_carveout is {percent}: give 0 to 100 percent")
             object.__setattr__(self, "shared_carveout", percent)
         border.optional("LaunchAttributes: nvlink_centric", self.nvlink_centric, bool)
+        border.optional("LaunchAttributes: device_updatable", self.device_updatable, bool)
         if self.cluster_size_mode is not None:
             _one_of("cluster_size_mode", self.cluster_size_mode, _CLUSTER_SIZE_MODES)
         if self.shared_memory_mode is not None:
@@ -405,6 +410,9 @@ def _further_attributes(requests: LaunchAttributes) -> Iterator[tuple[_Id, Fill]
     if requests.shared_memory_mode is not None:
         mode = _SHARED_MEMORY_MODES[requests.shared_memory_mode]
         yield _Id.CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE, partial(_set, "sharedMemoryMode", mode)
+    if requests.device_updatable is not None:
+        set_updatable = partial(_set_updatable, int(requests.device_updatable))
+        yield _Id.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, set_updatable
 
 
 def _set(name: str, value: int, native: CUlaunchAttributeValue) -> None:
@@ -439,6 +447,10 @@ def _set_window(window: AccessWindow, native: CUlaunchAttributeValue) -> None:
 def _set_event(event: Event, native: CUlaunchAttributeValue) -> None:
     native.launchCompletionEvent.event = event.handle
     native.launchCompletionEvent.flags = 0
+
+
+def _set_updatable(value: int, native: CUlaunchAttributeValue) -> None:
+    native.deviceUpdatableKernelNode.deviceUpdatable = value
 
 
 def _index(option: str, value: object, must: str) -> int:

@@ -24,7 +24,7 @@ from ..driver.handle import FREE_THREADED, ClosedHandle
 from ..driver.registry import Registry
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
-from ..errors import ClosedError
+from ..errors import ClosedError, LaunchConfigError
 from ..memory.order import AnyMemory, Memory, order_access, record_access
 from .arguments import Argument, KernelParameter, Kind
 from .code import (
@@ -539,7 +539,16 @@ class LauncherState:
         doing = (
             f"launching kernel {self._parameters.kernel!r} with {self._config} on {self._stream!r}"
         )
-        return failure(self._stream.context._api, code, "cuLaunchKernelEx", doing)
+        error = failure(self._stream.context._api, code, "cuLaunchKernelEx", doing)
+        is_unsupported = code == CUresult.CUDA_ERROR_NOT_SUPPORTED
+        if is_unsupported and self._config.attributes.device_updatable is not None:
+            outside = LaunchConfigError(
+                f"kernel {self._parameters.kernel!r}: device_updatable is for nodes of a graph\n"
+                "  launch it in `with stream.capture()`, or give it to Graph.add_kernel"
+            )
+            outside.__cause__ = error
+            return outside
+        return error
 
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)

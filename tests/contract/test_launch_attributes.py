@@ -160,6 +160,43 @@ def test_a_window_larger_than_the_device_allows_is_rejected(
         kernels.kernel("add").launch(stream, config, stream.zeros(32, np.int32), 1)
 
 
+def test_a_node_that_kernels_may_update_has_its_handle(
+    kernels: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    number = _Id.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
+    for requested in (False, True):
+        node, graph = node_with(kernels, stream, LaunchAttributes(device_updatable=requested))
+        with graph:
+            value = of_node(node, number).deviceUpdatableKernelNode
+            assert bool(value.deviceUpdatable) is requested
+            if requested:
+                assert node.make_updatable() == int(value.devNode) > 0
+            with graph.instantiate() as executable:
+                executable.launch(stream)
+                if requested:
+                    with pytest.raises(CudaError, match="NOT_SUPPORTED"):
+                        graph.instantiate()
+
+
+def test_a_launch_outside_of_a_graph_is_not_updatable(
+    kernels: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    array, add = stream.zeros(64, np.int32), kernels.kernel("add")
+    for requested in (False, True):
+        attributes = LaunchAttributes(device_updatable=requested)
+        config = LaunchConfig(2, 32, attributes=attributes)
+        _, values = passed(stream, config)
+        found = {number: value.deviceUpdatableKernelNode for number, value in values.items()}
+        assert {number: bool(each.deviceUpdatable) for number, each in found.items()} == {
+            13: requested
+        }
+        prepared = add.bind(stream, config).prepare(array, 1)
+        for launch in (lambda config=config: add.launch(stream, config, array, 1), prepared):
+            with pytest.raises(LaunchConfigError, match="is for nodes of a graph\n.*capture"):
+                launch()
+    assert not stream.to_host(array).any()
+
+
 def test_a_node_has_no_completion_event(kernels: cudadrv.Module, stream: cudadrv.Stream) -> None:
     event = cudadrv.Event(stream.context, timing=False)
     with pytest.raises(LaunchConfigError, match="as a node"):
@@ -191,6 +228,8 @@ def test_values_of_another_type_are_rejected() -> None:
         LaunchAttributes(access_window=(4096, 4))  # type: ignore[arg-type]  # the mistake
     with pytest.raises(ArgumentTypeError, match="nvlink_centric is 1, .* give a bool"):
         LaunchAttributes(nvlink_centric=1)  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(ArgumentTypeError, match="device_updatable is 1, .* give a bool"):
+        LaunchAttributes(device_updatable=1)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(ArgumentTypeError, match="completion_event is 3, .* give an Event"):
         LaunchAttributes(completion_event=3)  # type: ignore[arg-type]  # the mistake
 

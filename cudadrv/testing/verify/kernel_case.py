@@ -469,6 +469,11 @@ def _checked_launch(launch: LaunchConfigs | LaunchConfig) -> LaunchConfigs:
             "KernelCase: launch has a completion_event, and each example has a context of its own\n"
             "  make the event in program="
         )
+    if launch.base.attributes.device_updatable is not None:
+        raise ArgumentValueError(
+            "KernelCase: launch has device_updatable, which only nodes of a graph have\n"
+            "  make the graph in program="
+        )
     return launch
 
 

@@ -355,7 +355,7 @@ def _read_window(value: JsonValue) -> AccessWindow:
 
 
 _NUMBERS: Final = ("address", "nbytes", "hit_ratio")
-# A completion event belongs to one session: `KernelCase` rejects it.
+# `KernelCase` rejects a completion event, which belongs to one session, and `device_updatable`.
 _ATTRIBUTES: Final[Mapping[str, Callable[[JsonValue], object]]] = {
     "priority": JsonValue.integer,
     "preferred_cluster": _read_extents,

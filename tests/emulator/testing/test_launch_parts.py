@@ -36,7 +36,7 @@ ATTRIBUTES: Final[dict[str, Any]] = {
     "nvlink_centric": True, "cluster_size_mode": "allow_non_portable",
     "shared_memory_mode": "require_portable",
 }  # fmt: skip
-REJECTED: Final = {"completion_event"}
+REJECTED: Final = {"completion_event", "device_updatable"}
 BASE: Final = LaunchConfig((2, 2, 1), (4, 1, 1))
 SIZES: Final = """extern "C" __global__ void sizes(unsigned* y) {
     unsigned blocks; asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
@@ -150,4 +150,11 @@ def test_a_completion_event_is_rejected() -> None:
     with Event(cuda_context_for(0), timing=False) as event:
         attributes = LaunchAttributes(completion_event=event)
         with pytest.raises(ArgumentValueError, match="make the event in program="):
+            case_of(LaunchConfig(1, 1, attributes=attributes))
+
+
+def test_a_launch_that_only_a_graph_can_have_is_rejected() -> None:
+    for requested in (False, True):
+        attributes = LaunchAttributes(device_updatable=requested)
+        with pytest.raises(ArgumentValueError, match="device_updatable, .*\n  make the graph in"):
             case_of(LaunchConfig(1, 1, attributes=attributes))
