@@ -138,9 +138,10 @@ class KernelLibrary:
             cache = self._found.get((label, name))
             if cache is not None:
                 return cache.get_or_compile(context, label, self._sources[label].text).kernel(name)
-        return self._find(
-            context, self._label(source), border.text("KernelLibrary.kernel: name", name)
-        )
+        border.text("KernelLibrary.kernel: name", name)
+        if source is None and not label:
+            raise self._no_label_of(name)
+        return self._find(context, self._label(source), name)
 
     def module(self, context: Context, source: str | None = None) -> Module:
         """Return the module of a source and its declared instances, such as for its variables.
@@ -233,6 +234,23 @@ class KernelLibrary:
                 texts = {} if isinstance(headers, Path) else dict(_texts_below(headers))
             self._texts_of_headers = texts
         return texts
+
+    def _no_label_of(self, name: str) -> ArgumentValueError:
+        """Return the error for a name without a source that belongs to no source, or to several."""
+        from difflib import get_close_matches  # 7 ms, only for an error
+
+        known = {each for names in self._instances.values() for each in names}
+        known.update(PurePosixPath(label).stem for label in self._sources)
+        close = get_close_matches(name, known, 1)
+        if close in ([name], [name.partition("<")[0]]):
+            found = "several sources have"
+        else:
+            found = "none of several sources declares"
+        hint = f"\n  did you mean {close[0]!r}?" if close and close[0] not in name else ""
+        return ArgumentValueError(
+            f"KernelLibrary: {found} {border.shown(name)}, and source is not given"
+            f"\n  give one of {', '.join(self._sources)}{hint}"
+        )
 
     def _label(self, source: str | None) -> str:
         """Return the label of a source that a user names; None is the only one.
