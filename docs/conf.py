@@ -22,6 +22,7 @@ version = release = VERSION
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
+pygments_dark_style = "github-dark"  # furo's own underlines names of modules like links
 html_static_path = ["static"]
 html_css_files = ["narrow.css"]
 html_title = f"cudadrv {VERSION}"
