@@ -375,3 +375,17 @@ def test_names_in_docstrings_and_comments_exist() -> None:
     }
     assert len(texts) > 9000
     assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_each_table_of_a_page_has_a_head() -> None:
+    # A row after an empty line is no row: the site shows its text with the bars.
+    lost = []
+    for page in DOCUMENTS:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        lines = ["", *text.splitlines(), ""]
+        lost += [
+            f"{page.relative_to(ROOT)}: {line[:60]}"
+            for before, line, after in zip(lines, lines[1:], lines[2:], strict=False)
+            if line.startswith("|") and not before.startswith("|") and not after.startswith("|")
+        ]
+    assert lost == []
