@@ -141,9 +141,9 @@ def _batches() -> Iterator[Bar]:
 
 
 def _operations() -> Iterator[Bar]:
-    # The driver takes less than a microsecond for each of these calls. On an H200 the method, and
-    # the pass that keeps captures of other threads out, take 0.2 to 0.5 µs beside it, and the
-    # objects of an event 1 µs. All stay within 1.5 times the bare calls and 1 µs.
+    # The driver takes less than a microsecond for each of these calls. On an H200 the method takes
+    # 0.2 to 0.5 µs beside it, with the pass that keeps captures of other threads out. The objects
+    # of an event take 1 µs. All stay within 1.5 times the bare calls and 1 µs.
     for case, on_gpu, on_null in (
         ("event recorded, waited for and closed", 1.7, 2.6),
         ("event recorded again", 1.5, 1.8),
@@ -253,9 +253,9 @@ def _of_other_groups(path: Path, result: Mapping[str, Any]) -> list[dict[str, An
 def compare(rows: Sequence[Row], machine: Machine) -> list[Verdict]:
     """Our ratios against the kept ones, where there are kept ones of such a machine.
 
-    Left out are figures that are their case's first; those of several threads, whose sharing of
-    the interpreter differs by several times between two runs; and large copies on the null
-    driver, which are only as fast as the host's memory is at the moment.
+    Some figures are left out. They are those that are their case's first, and those of several
+    threads, whose sharing of the interpreter differs by several times between two runs. Large
+    copies on the null driver are only as fast as the host's memory is at the moment.
     """
     try:
         kept = json.loads(kept_path(machine).read_text())

@@ -3,7 +3,7 @@
     python benchmarks/image_cache.py [--rounds N] [--json]
 
 Needs NVRTC and CUDA's headers, and no GPU. Cold and warm processes take turns. "To the image" is
-from before `import ptx` to the image in hand; the interpreter's own start is left out, for it is
+from before `import ptx` to the image in hand. The interpreter's own start is left out, for it is
 the same in both.
 """
 

@@ -1,7 +1,7 @@
 """What scattering work over devices costs, and how well it scales: `python -m benchmarks.scatter`.
 
 The fixed cost is a call whose tiles do nothing. Efficiency is the time of one device for some work
-over N times the time of N devices for the same work; each element takes a fixed number of steps, so
+over N times the time of N devices for the same work. Each element takes a fixed number of steps, so
 the work can be shared evenly. Results are compared bit for bit.
 """
 

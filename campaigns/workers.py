@@ -1,9 +1,9 @@
 """Workers of an executor, harmed at random while they change items.
 
 They are killed, stopped for a while or for good, cut off from their scheduler, find their memory
-full, break their context, hang. Every item is changed exactly once, whatever happens to the
-workers, or its tile is told with what it raised; and no process is left: first of processes of this
-host, then, where there is Dask, of a Dask cluster.
+full, break their context, hang. Whatever happens to the workers, every item is changed exactly
+once, or its tile is reported with its error. No process is left. Processes of this host come first,
+then a Dask cluster, where there is Dask.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class TensorSwizzle(IntEnum):
     """The order of a box's rows in shared memory; numbered as CUtensorMapSwizzle.
 
     Pieces of 16 bytes change places within a span, by the number of the row of 128 bytes in which
-    they lie: so columns of a matrix are in different banks. A box's rows take the span each, also
+    they lie. So columns of a matrix are in different banks. A box's rows take the span each, also
     where they are shorter.
     """
 

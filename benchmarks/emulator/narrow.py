@@ -1,5 +1,5 @@
-"""A table of launches of few threads: by rows of Python numbers, as the emulator does it, and by
-NumPy alone, in pairs; then launches of many threads in the same way, which must not lose by it.
+"""A table of launches of few threads, in pairs: by rows of Python numbers, as the emulator does it,
+and by NumPy alone. Launches of many threads follow in the same way, which must not lose by it.
 """
 
 from __future__ import annotations

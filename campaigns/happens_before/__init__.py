@@ -1,6 +1,6 @@
 """The race check beside a model that keeps every access, on random kernels.
 
-One disagreement in thousands of kernels is known: of three threads as far apart that read a place,
+One disagreement in thousands of kernels is known. Of three threads as far apart that read a place,
 the check keeps two, and a write may be ordered after these alone (docs/checks.md).
 """
 

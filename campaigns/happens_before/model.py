@@ -1,8 +1,9 @@
 """A model of what is before what in a straight kernel: vector clocks, and every access is kept.
 
 It is told twice. Strictly, by what the PTX ISA promises (chapter "Memory Consistency Model"): what
-is before by that must not be reported. And leniently, where each strong write hands over and each
-strong read takes over, as if a fence stood beside it: what is not even before by that is a race.
+is before by that must not be reported. The lenient model lets each strong write hand over and each
+strong read take over, as if a fence stood beside it. Accesses that are not even ordered by that are
+a race.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What the assembler makes of some statements, written as PTX.
 
-docs/hardware.md has the facts. A statement that the assembler executes otherwise than PTX defines
-it, or one of the ways that PTX leaves open, is changed to a statement that the emulator executes
-as the GPU does. So a program's difference is explained if its changed text has the GPU's bits.
+docs/hardware.md has the facts. The assembler executes some statements otherwise than PTX defines
+them, or in one of the ways that PTX leaves open. Each is changed to a statement that the emulator
+executes as the GPU does. So a program's difference is explained if its changed text has the GPU's
+bits.
 """
 
 from __future__ import annotations

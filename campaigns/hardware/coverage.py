@@ -2,8 +2,8 @@
 
 `python -m campaigns.hardware.coverage --write` writes the rows, and the lists of the page.
 
-`opcodes.txt` has a row for each record of the emulator's table: its name, the types that some
-stored result of a GPU has, and the types that none has, which are not measured.
+`opcodes.txt` has a row for each record of the emulator's table. A row has the name, the types that
+some stored result of a GPU has, and the types that are not measured.
 """
 
 from __future__ import annotations

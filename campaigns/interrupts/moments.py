@@ -38,7 +38,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
         raise Interrupted
 
 
-# CPython gives a new thread the number of the one that starts it, for a moment: an exception set
+# CPython gives a new thread the number of the one that starts it, for a moment. An exception set
 # into the one may come into the other, whose starter then waits for ever (PyThreadState_SetAsyncExc
 # and thread_PyThread_start_new_thread in CPython 3.11).
 _starting: Final = threading.RLock()

@@ -2,8 +2,9 @@
 
 CPython looks for signals where a Python function begins, where a loop goes back, and after the call
 of what is not a Python function. Such a point differs from the beginning of the next instruction
-where a `try` ends in between, so three events of the tracer are used: the call of a function, the
-return of a C function, and an instruction after a jump back or after the call of a class.
+where a `try` ends in between. So three events of the tracer are used. They are the call of a
+function, the return of a C function, and an instruction after a jump back or after the call of a
+class.
 """
 
 from __future__ import annotations

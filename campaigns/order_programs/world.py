@@ -1,7 +1,7 @@
 """What a program works on: the objects, and a model of the values that they must have.
 
-The model does every act at once, in program order, by NumPy: that is what the library promises,
-whatever the streams are and whatever was closed or dropped meanwhile.
+The model does every act at once, in program order, by NumPy. The library promises the same, for all
+streams, also if objects were closed or dropped meanwhile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Public callables called with values chosen by their annotations, and with wrong ones.
 
-From a value that the annotations allow only an answer or an error of the library may come, and so
-from wrong ones: no AttributeError, KeyError or OverflowError out of its inside, no hang, no crash.
+A value that the annotations allow may only give a result or an error of the library, and so may a
+wrong one. An AttributeError, KeyError or OverflowError from inside is a fault, and so is a hang or
+a crash.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many blocks a multiprocessor holds: our calculation, the driver's answer, and ncu's.
 
-On a machine with a GPU and ncu, the driver is asked about every kernel, ncu measures its launch,
-and the emulated device of the GPU's name calculates with the registers of the machine code.
+It needs a GPU and ncu. The driver reports the occupancy of every kernel, and ncu measures its
+launch. The emulated device of the GPU's name calculates with the registers of the machine code.
 """
 
 from __future__ import annotations

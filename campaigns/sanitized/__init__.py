@@ -1,8 +1,9 @@
 """The emulator's checks beside compute-sanitizer's tools, on a machine with a GPU.
 
-Programs of the ground truth, some of each class of fault and right twins, run on the GPU under each
-tool and on the emulator with its checks, each in a process of its own. A program in which only
-compute-sanitizer finds something is a failure, unless it is known to be a false alarm.
+Programs of the ground truth run on the GPU under each tool and on the emulator with its checks,
+each in a process of its own. Some of each class of fault are chosen, and right programs. A program
+in which only compute-sanitizer finds something is a failure, unless it is known to be a false
+alarm.
 """
 
 from __future__ import annotations

@@ -418,9 +418,9 @@ class CudaClient:
     ) -> CapturedGraph:
         """Capture the work that `fn` launches on the compute stream, at addresses that stay.
 
-        The allocator is frozen meanwhile: allocations of `fn` come from the graph's own arena, each
-        address once, or without an arena from the graph itself, which frees them at its end unless
-        `fn` did. Either way they are the graph's scratch memory: allocate results that are
+        The allocator is frozen meanwhile. Allocations of `fn` come from the graph's own arena, each
+        address once. Without an arena they come from the graph itself, which frees them at its end
+        unless `fn` did. Either way they are the graph's scratch memory: allocate results that are
         read later before, and name them in `outputs`. If `fn` raises, the capture is cancelled, and
         stream and allocator are usable as before. Work of other threads on the stream and the
         allocator waits meanwhile, and captures of several threads take turns. So `fn` must not wait

@@ -42,7 +42,7 @@ class SobolDimensionError(CudadrvError, ValueError):
 class SobolDvCache(NotCopyable):
     """Direction vectors on the device by dimension, cached as long as this object lives.
 
-    Uploaded once a dimension and outside any capture, so that a graph finds them at an address
+    They are uploaded once a dimension, outside of any capture. So a graph finds them at an address
     that stays, and copies nothing from host memory that is gone when it is launched.
     """
 

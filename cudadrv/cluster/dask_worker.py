@@ -103,10 +103,10 @@ class Gate:
 class Claim:
     """The device of a worker without an assigned one: the first that no process of the host claims.
 
-    It is one of the visible devices, in their order. Each worker gets a device of its own under
-    dask-cuda, where it sees its own device first; under Slurm, where each process sees one; and in
-    a plain cluster, where all see all. If there are more processes than devices they are shared
-    evenly. The claim is a name of a socket (unix(7), abstract), which ends with the process.
+    It is one of the visible devices, in their order. Each worker gets a device of its own. Under
+    dask-cuda it sees its own device first, under Slurm it sees one, and in a plain cluster it sees
+    all. If there are more processes than devices they are shared evenly. The claim is a name of a
+    socket (unix(7), abstract), which ends with the process.
 
     Args:
         turn: how many workers of this process claimed one before.

@@ -1,8 +1,8 @@
 """The process that is debugged: it stops, answers, and makes copies of itself.
 
 A copy is a fork in the middle of a launch. It sleeps until the debugger wants the time after it
-again; then it makes another copy, which repeats the launch up to a time, and ends before the host's
-code could go on. What the two write to files or to the output is discarded or private.
+again. Then it makes another copy. That one repeats the launch up to a time, and ends before the
+host's code could go on. What the two write to files or to the output is discarded or private.
 """
 
 from __future__ import annotations

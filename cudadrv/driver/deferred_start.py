@@ -39,7 +39,7 @@ _deferred = _Deferred()
 def defer(start: Callable[[], object]) -> None:
     """Let the first driver call run `start`.
 
-    Functions for the end of the process run when they would if it had started now: handlers that
+    Functions for the end of the process run when they would if it had started now. So handlers that
     the program registers before its first call may call the driver, too.
     """
     _deferred.start = start

@@ -381,8 +381,8 @@ def best_device() -> Device:
 def device_at_work() -> Device:
     """Return a device for objects that belong to none, without making a new context if possible.
 
-    It is the device of the calling thread's current context, of any library; else the first one
-    that this process has a context on, or the first of all.
+    It is the device of the calling thread's current context, of any library. Without one it is the
+    first that this process has a context on, or the first of all.
     """
     driver = current()
     doing, call = "querying the current device", "cuCtxGetCurrent"

@@ -6,9 +6,9 @@ children.
 
 A garbage collection runs finalizers in any order. So while a public object exists, `_live` holds
 its handle, and a collection never finds that handle as garbage. The key in `_live` is a weak
-reference to the public object, whose callback removes the handle from `_live` and does nothing
-else: finalizers of the same collection may still use the object. Afterwards the reference count
-frees the handle, children first.
+reference to the public object. Its callback only removes the handle from `_live`: finalizers of the
+same collection may still use the object. Afterwards the reference count frees the handle, children
+first.
 
 A handle that refers to objects of the user, such as the owner of borrowed memory, is not in
 `_live`: it would keep those alive for ever. A collection may destroy it before or after others.

@@ -1,9 +1,9 @@
 """Small blocks of device memory that a stream caches when they are freed, and reuses.
 
 Memory that only its own stream has used is free, in the order of that stream, once nothing refers
-to it any more: later work of the stream comes after every use. The driver's pool would hand it to
-the same stream at once. So the stream may reuse it without a call of the driver, which takes longer
-than all the rest of an allocation.
+to it. Later work of the stream comes after every use. The driver's pool would hand it to the same
+stream at once. So the stream may reuse it without a call of the driver, which takes longer than all
+the rest of an allocation.
 """
 
 from __future__ import annotations

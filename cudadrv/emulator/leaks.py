@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from .host_memory import HostPiece
 
 _T = TypeVar("_T")
-# Files of the library, or functions in them, that make objects for the library itself: events for
-# waiting, pinned buffers and kernels for copies, default streams, modules and streams cached by
-# device.
+# Files of the library, or functions in them, that make objects for the library itself. Such are
+# events for waiting, pinned buffers and kernels for copies, default streams, modules and streams
+# cached by device.
 LIBRARYS_OWN: Final = (
     ("driver/stream_handle.py", "take_event"),
     ("memory/staging.py", ""),

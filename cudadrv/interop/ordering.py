@@ -23,9 +23,9 @@ _MOST_KNOWN: Final = 1024
 def needs_no_wait(stream: BaseStream) -> frozenset[int]:
     """Return the numbers of other libraries' streams that a stream follows without a wait.
 
-    Beside itself, that is the legacy default stream for the default stream of a primary context,
-    which the driver keeps in order with it ("Stream synchronization behavior" in the CUDA Driver
-    API manual). A capture is no part of that order.
+    A stream follows itself. The default stream of a primary context also follows the legacy default
+    stream, by the driver ("Stream synchronization behavior" in the CUDA Driver API manual). A
+    capture is no part of that order.
     """
     box = stream._handle
     own_number = int(box.raw)

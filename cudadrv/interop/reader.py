@@ -96,7 +96,7 @@ def register(type: type[_T], reader: Reader) -> None:
 
     Objects of exactly this type are then nearly as fast an argument as arrays of this library.
     Objects of subclasses are read in the same way, but more slowly. A later reader for the same
-    type replaces the earlier one, including the built-in readers; a launcher that has already
+    type replaces the earlier one, including the built-in readers. A launcher that has already
     launched with such an object keeps the reader that it found.
 
     Args:

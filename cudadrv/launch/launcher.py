@@ -76,9 +76,9 @@ def launch_elsewhere(stream: object, config: object, *args: object) -> None:
 def _slow(kept: object) -> LaunchCode:
     """Return code for arguments of any number and kind; it takes the five globals above.
 
-    A call under way holds the variable `kept` of its closure, which is its globals. Without it, a
-    collection of a free-threaded Python 3.14.7 clears the globals of a running function that is
-    dropped meanwhile: it does not count the reference of the call itself.
+    A call under way holds the variable `kept` of its closure, which is its globals. A collection of
+    a free-threaded Python 3.14.7 does not count the reference of the call itself. Without the
+    variable it clears the globals of a running function that is dropped meanwhile.
     """
 
     def launcher(*args: object) -> None:

@@ -1,8 +1,8 @@
 """Device arrays for other libraries, in place: the CUDA array interface and DLPack.
 
 Sources: CUDA Array Interface, version 3 (Numba); dlpack.h, version 1.1, and the Python
-specification of DLPack: the capsule is named "dltensor", or "dltensor_versioned" for a consumer
-that knows version 1, until a consumer renames it "used_..." and owns it.
+specification of DLPack. The capsule is named "dltensor", or "dltensor_versioned" for a consumer
+that knows version 1. A consumer that owns it renames it "used_...".
 
 The arrays have no exchange functions (`__dlpack_c_exchange_api__`, dlpack.h 1.3). In Python these
 would be ctypes callbacks, which cannot return with an exception set: for a closed array a consumer

@@ -41,8 +41,8 @@ Measured on an H200 host of 16 cores, arrays outside of the caches: staged copie
 to 1.3 times as long as direct ones, of 8 MiB 0.65 to 0.9 times, of 16 MiB 0.5 to 0.75 times, of
 64 MiB 0.26 to 0.4 times.
 """
-# A chunk costs some 60 microseconds of the interpreter's lock, which the threads hand around:
-# chunks of 1 MiB take 1.2 to 1.3 times as long in all, larger ones than 4 MiB leave the caches.
+# A chunk costs some 60 microseconds of the interpreter's lock, which the threads hand around.
+# Chunks of 1 MiB take 1.2 to 1.3 times as long in all. Larger ones than 4 MiB leave the caches.
 CHUNK_BYTES: Final = 4 << 20
 """The largest chunk, and the size of a slot, in bytes."""
 _LEAST_BYTES: Final = 2 << 20

@@ -19,8 +19,8 @@ from .resource import MemoryStream, given_stream
 class VirtualMemoryResource:
     """Memory of cuMemCreate, mapped at addresses of its own, for `using_memory`.
 
-    Each allocation can be open to chosen devices, lie in memory of the host, and be exported by
-    libraries that take its address: cuMemRetainAllocationHandle, as NCCL and UCX call it. Sizes are
+    Each allocation can be open to chosen devices, and lie in memory of the host. Libraries that
+    have its address can export it, as NCCL and UCX do by cuMemRetainAllocationHandle. Sizes are
     rounded up to 2 MiB, and freeing waits for the work of the stream.
 
     Args:

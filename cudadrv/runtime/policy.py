@@ -294,8 +294,8 @@ _THRESHOLDS = tuple(
 def saturating_product(*factors: int) -> int:
     """Return the product of counts, at most 2**64 - 1.
 
-    Clamping once at the end gives the same as clamping at each step: a zero makes both zero, and
-    no factor of at least one makes a product smaller.
+    Clamping once at the end gives the same as clamping at each step. A zero makes both zero, and no
+    factor of at least one makes a product smaller.
     """
     return min(math.prod(factors), USIZE_MAX)
 

@@ -19,12 +19,12 @@ __all__ = ["DeviceSpan", "Trace", "trace"]
 def trace(path: str | os.PathLike[str] | None = None) -> Trace:
     """Record a `with` block, in a file that Perfetto and chrome://tracing open.
 
-    Launches, copies, allocations, compilations and waits appear with their thread and host times,
-    and work on a device also with device times (by events: the trace makes the stream wait for
-    nothing, but an event stands before and after each). The replay of a graph is one span, with the
-    names of its kernels if the graph was instantiated in the trace. Device times are exact to about
-    a microsecond in the first ten seconds. Calls whose work could not be timed, as on a context
-    that has failed, are counted in the file's "otherData".
+    Launches, copies, allocations, compilations and waits appear with their thread and host times.
+    Work on a device also has device times, by an event before and after it. The trace makes the
+    stream wait for nothing. The replay of a graph is one span, with the names of its kernels if the
+    graph was instantiated in the trace. Device times are exact to about a microsecond in the first
+    ten seconds. Calls whose work could not be timed, as on a context that has failed, are counted
+    in the file's "otherData".
 
     Args:
         path: the file; it is opened at once and written when the block ends. Without one, read

@@ -86,8 +86,8 @@ class DeviceTimes:
     ) -> Queued | None:
         """Record an event before the work that a call queues on a stream.
 
-        Return None where there are no times: on a stream that captures, as nothing runs, on one
-        without a `Stream` of the driver, and after an error of the driver.
+        Return None where there are no times: on a stream that captures, on one without a `Stream`
+        of the driver, and after an error of the driver.
         """
         code, status = self._api.cuStreamIsCapturing(stream)
         if not code and status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:

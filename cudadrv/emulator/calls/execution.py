@@ -261,9 +261,9 @@ class ExecutionCalls(DriverCalls):
     ) -> tuple[CUresult]:
         """Launch a kernel, cooperatively or in clusters if attributes request it.
 
-        A launch completion event is recorded before the kernel: that is the earliest time at
-        which a GPU may complete it, so work after it cannot rely on the kernel's results.
-        Attributes that only hint at scheduling have no effect.
+        A launch completion event is recorded before the kernel, the earliest time at which a GPU
+        may complete it. So work after it cannot rely on the kernel's results. Attributes that only
+        hint at scheduling have no effect.
         """
         is_early, event = False, 0
         updatable: CUlaunchAttributeValue | None = None

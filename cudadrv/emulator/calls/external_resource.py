@@ -1,8 +1,8 @@
 """Memory and semaphores of other interfaces, such as Vulkan, by file descriptors.
 
 CUDA Driver API: "External Resource Interoperability". The emulator has no such interface. Memory
-comes from cuMemExportToShareableHandle, and an eventfd (eventfd(2)) stands for a semaphore: its
-count is 1 while a binary semaphore is signalled, and is the value of a timeline semaphore.
+comes from cuMemExportToShareableHandle. An eventfd (eventfd(2)) stands for a semaphore. Its count
+is 1 while a binary semaphore is signalled, and is the value of a timeline semaphore.
 """
 
 from __future__ import annotations

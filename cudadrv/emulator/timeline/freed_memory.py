@@ -1,7 +1,7 @@
 """Memory freed in the order of a stream, and its reuse before the stream executes the free.
 
-CUDA Programming Guide, "Memory Reuse Policies": the driver reuses memory that was freed before the
-allocation in the same stream, or in a stream that it comes after by events. It may also reuse
+The driver reuses memory that was freed before the allocation in the same stream, or in a stream
+that it comes after by events (CUDA Programming Guide, "Memory Reuse Policies"). It may also reuse
 memory that a stream still works on, if the allocation then waits for that.
 """
 

@@ -1,9 +1,9 @@
 """The timeline: it runs the operations that are queued in an emulator's streams.
 
-An operation waits for the one before it in its stream, for its stream's waits, and, by the rules of
-the legacy stream, for other streams of its context. It runs when a call needs it, or when the seed
-of a random order selects it, in the thread of that call. No lock is held while it runs, so other
-threads may queue more meanwhile.
+An operation waits for the one before it in its stream, and for its stream's waits. By the rules of
+the legacy stream it also waits for other streams of its context. It runs when a call needs it, or
+when the seed of a random order selects it, in the thread of that call. No lock is held while it
+runs, so other threads may queue more meanwhile.
 
 No collection runs while the queues are changed, as its finalizers may queue operations in the same
 thread. Without the interpreter lock, finalizers may run there nevertheless: Python lets the thread

@@ -413,8 +413,9 @@ def _with_integers(
 def neighbours(case: KernelCase, example: Example) -> Iterator[Example]:
     """Yield examples of the same sizes and numbers, and with the same elements at the ends of rows.
 
-    Where the case draws each element by itself, those between change places, by another number in
-    each array, or are some of few elements of the array, or one of them changes.
+    Where the case draws each element by itself, the elements between the ends differ. They change
+    places, by another number in each array. Or they are some of few elements of the array, or one
+    of them changes.
     """
     source = np.random.default_rng(0)
     for number in range(1 + 2 * _FEW_VALUES):

@@ -170,8 +170,8 @@ def check_spans(
 def _overflow_hint(threads: Fibre, address: int, site: Site) -> str:
     """Return a line about an index that has overflowed 32 bits; "" if it does not look like one.
 
-    The address of such an index is 2^31 or 2^32 elements from a parameter, or a few more or less:
-    the index of another thread, or one of a difference below 0.
+    The address of such an index is 2^31 or 2^32 elements from a parameter. It can be a few more or
+    less: the index of another thread, or a difference below 0.
     """
     params = threads.blocks.launch.param_bytes
     for pointer in params[: len(params) // 8 * 8].view(np.uint64).tolist():

@@ -2,9 +2,10 @@
 
 An infinity of finite operands, or a NaN of operands that are not NaN, gets a mark. The mark follows
 the value from register to register. It ends without a finding where another value is selected,
-because kernels calculate for both sides of a condition. A finding is a use of such a value: by a
-store or another instruction that hands it on, a conversion to an integer, a comparison with NaN, or
-an operation that gives a number for a NaN. It names the instruction that made the value.
+because kernels calculate for both sides of a condition. A finding is a use of such a value. A store
+or another instruction that hands it on uses it, and so does a conversion to an integer, a
+comparison with NaN, or an operation that gives a number for a NaN. It names the instruction that
+made the value.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ class Launch(LaunchPlan):
     def _run_in_threads(self, firsts: range, turn: int) -> bool:
         """Execute chunks in several threads; return whether the results are those of one thread.
 
-        Otherwise memory is as before, and the launch is to be repeated in one thread: chunks
-        depend on each other, or one raised an error, and the chunks after it must not have run.
+        Otherwise memory is as before, and the launch is to be repeated in one thread. Then chunks
+        depend on each other, or one raised an error, after which no chunk may run.
         """
         count = min(self.limits.threads or processors_at_once(), len(firsts))
         if count < 2:

@@ -118,7 +118,7 @@ class Lineage:
     """A fibre as it was at a split.
 
     Where all of its threads meet again, the registers that no part wrote are the same arrays as
-    before: nothing is copied, and what is known of addresses in them still holds.
+    before. Nothing is copied, and known facts of addresses in them still hold.
 
     Attributes:
         parent: the split before; written: registers that the fibre wrote since then.
