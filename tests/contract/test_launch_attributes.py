@@ -178,6 +178,31 @@ def test_a_node_that_kernels_may_update_has_its_handle(
                         graph.instantiate()
 
 
+def test_a_captured_launch_that_kernels_may_update_has_its_handle(
+    kernels: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    array, add = stream.zeros(64, np.int32), kernels.kernel("add")
+    for requested in (False, True, False, True):
+        attributes = LaunchAttributes(device_updatable=requested)
+        with stream.capture() as graph:
+            add.launch(stream, LaunchConfig(2, 32, attributes=attributes), array, 1)
+        (node,) = graph.nodes
+        assert isinstance(node, cudadrv.graph.KernelNode)
+        number = _Id.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
+        value = of_node(node, number).deviceUpdatableKernelNode
+        assert bool(value.deviceUpdatable) is requested
+        if requested:
+            assert node.make_updatable() == int(value.devNode) > 0
+        with graph.instantiate() as executable:
+            executable.launch(stream)
+            if requested:
+                for use in (graph.instantiate, graph.clone):
+                    with pytest.raises(CudaError, match="NOT_SUPPORTED"):
+                        use()
+        graph.close()
+    assert stream.to_host(array).tolist() == [4] * 64
+
+
 def test_a_launch_outside_of_a_graph_is_not_updatable(
     kernels: cudadrv.Module, stream: cudadrv.Stream
 ) -> None:
