@@ -275,6 +275,14 @@ def is_capturing(runtime: Any, stream: Any) -> Results:
     return code, runtime.cudaStreamCaptureStatus(int(status or 0))
 
 
+@FUNCTIONS.add(1, name="cudaGraphAddEmptyNode")
+def add_empty_node(runtime: Any, graph: Any, dependencies: Any, count: int) -> Results:
+    """Add a node without work after others."""
+    before = [driver.CUgraphNode(int(each)) for each in dependencies or ()]
+    code, node = call("cuGraphAddEmptyNode", graph, before, count)
+    return code, runtime.cudaGraphNode_t(int(node or 0))
+
+
 @FUNCTIONS.add(0, name="cudaLaunchHostFunc")
 def launch_host_function(runtime: Any, stream: Any, function: Any, data: Any) -> Results:
     """Call a function of C in the order of a stream."""

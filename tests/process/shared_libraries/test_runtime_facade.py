@@ -75,9 +75,13 @@ ok(rt.cudaEventRecord(end, stream))
 ok(rt.cudaEventSynchronize(end))
 ok(rt.cudaEventQuery(end))
 assert ok(rt.cudaEventElapsedTime(start, end)) >= 0
-code, nodes, _ = driver.cuGraphGetNodes(driver.CUgraph(int(graph)), 1)
-ok(rt.cudaGraphDestroyNode(nodes[0]))
-assert driver.cuGraphGetNodes(driver.CUgraph(int(graph)))[2] == 0
+of_driver = driver.CUgraph(int(graph))
+first = driver.cuGraphGetNodes(of_driver, 1)[1][0]
+after = ok(rt.cudaGraphAddEmptyNode(graph, [rt.cudaGraphNode_t(int(first))], 1))
+assert isinstance(after, rt.cudaGraphNode_t) and driver.cuGraphGetEdges(of_driver)[-1] == 1
+for node in (after, first, ok(rt.cudaGraphAddEmptyNode(graph, None, 0))):
+    ok(rt.cudaGraphDestroyNode(node))
+assert driver.cuGraphGetNodes(of_driver)[2] == 0
 for destroy, each in ((rt.cudaGraphExecDestroy, executable), (rt.cudaGraphDestroy, graph),
                       (rt.cudaEventDestroy, end)):
     ok(destroy(each))
