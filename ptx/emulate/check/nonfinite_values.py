@@ -149,9 +149,12 @@ class NonfiniteValues(RegisterMarks):
         """
         if threads.present is not None:
             return False
-        lanes, depth = threads.lane_numbers(), len(threads.calls)
+        depth = len(threads.calls)
+        lanes = _slice_of(threads.lane_numbers())
+        are_all_nan = _are_all_nan(result)
+        if are_all_nan and self._passes_nans_on(lanes, depth, use, sources):
+            return True
         is_nan = np.isnan(result)
-        are_all_nan = bool(is_nan.all())
         is_wrong = is_nan if are_all_nan else ~np.isfinite(result)
         marks: Marks | None = None
         for number, value in zip(use.sources, sources, strict=True):
@@ -172,6 +175,31 @@ class NonfiniteValues(RegisterMarks):
         if marks is not None and not are_all_nan:
             marks *= is_wrong
         self._set((depth, use.targets[0]), lanes, marks)
+        return True
+
+    def _passes_nans_on(
+        self, lanes: Index | slice, depth: int, use: FloatUse, sources: Sequence[Value]
+    ) -> bool:
+        """Pass marks on to results that are NaN; False if an operand with marks is not all NaN."""
+        target = depth, use.targets[0]
+        marked = [
+            (stored, value)
+            for number, value in zip(use.sources, sources, strict=True)
+            if number is not None and (stored := self.get((depth, number))) is not None
+        ]
+        if not marked:
+            if not any(map(_are_all_nan, sources)):
+                return False
+            if target in self:
+                self._set(target, lanes, None)
+            return True
+        if not all(_are_all_nan(value) for _, value in marked):
+            return False
+        first = marked[0][0]
+        if all(stored is first for stored, _ in marked) and self.get(target) is first:
+            return True  # as of a sum in a loop
+        marks = reduce(np.maximum, [stored[lanes] for stored, _ in marked])
+        self._set(target, lanes, marks)
         return True
 
     def _are_concerned(self, threads: Threads, use: FloatUse, results: Sequence[Value]) -> _Flags:
@@ -303,6 +331,16 @@ def _active(threads: Threads, guard: Value | None) -> Index:
         if mask is not None:
             flags = flags & mask
     return flags.nonzero()[0]
+
+
+def _are_all_nan(value: Value) -> bool:
+    return not np.count_nonzero(value == value)  # faster than `all`
+
+
+def _slice_of(lanes: Index) -> Index | slice:
+    """Return lanes without gaps as a slice, which costs less than their numbers."""
+    first, last = int(lanes[0]), int(lanes[-1])
+    return slice(first, last + 1) if last - first + 1 == len(lanes) else lanes
 
 
 def _rows(kind: FloatFormat, value: Value, positions: Index) -> Parts:

@@ -119,12 +119,12 @@ class RegisterMarks(dict[_Key, Marks]):
             )
             self._set(key, lanes, new if by is None else np.maximum(new, by))
 
-    def _set(self, key: _Key, lanes: Index, marks: Marks | None) -> None:
+    def _set(self, key: _Key, lanes: Index | slice, marks: Marks | None) -> None:
         stored = self.get(key)
-        if marks is None or not marks.any():
+        if marks is None or not np.count_nonzero(marks):
             if stored is not None:
                 stored[lanes] = 0
-                if not stored.any():
+                if not np.count_nonzero(stored):
                     del self[key]
             return
         if stored is None:
