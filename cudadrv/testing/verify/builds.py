@@ -19,7 +19,9 @@ _TEXTS: Final = {
     "__TIME__": '"03:04:05"',
 }
 _TARGET_MACRO: Final = re.compile(r"\b__CUDA_ARCH(?:_\w+)?__\b")
-_OTHER_TARGETS: Final = ("compute_75", "compute_80")
+_OLDER_TARGETS: Final = ("compute_75", "compute_80")
+_NEWER_TARGETS: Final = ("compute_100", "compute_120")
+"""They run the PTX of older targets, so that a source must mean the same for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,12 @@ class Build:
     Attributes:
         macro: what it changes.
         compiled: the build.
-        is_target: whether it is for another target: code may be meant for one target alone.
+        is_older: whether it is for an older target: code may be meant for newer ones alone.
     """
 
     macro: str
     compiled: CompiledCase
-    is_target: bool
+    is_older: bool
 
 
 def other_builds(compiled: CompiledCase) -> Iterator[Build]:
@@ -46,12 +48,19 @@ def other_builds(compiled: CompiledCase) -> Iterator[Build]:
         if changed != source:
             build = _built(compiled, case.of_text(changed, case.source_file))
             if build is not None:
-                yield Build(macro, build, is_target=False)
-    for target in _OTHER_TARGETS if _TARGET_MACRO.search(source) else ():
+                yield Build(macro, build, is_older=False)
+    if not _TARGET_MACRO.search(source):
+        return
+    targets = [(each, True) for each in _OLDER_TARGETS]
+    chosen = case.options.target
+    # Features of one architecture, as of compute_90a, do not run on a newer one.
+    if chosen is None or not chosen.suffix:
+        targets += [(each, False) for each in _NEWER_TARGETS]
+    for target, is_older in targets:
         options = replace(case.options, target=ptx.Target.parse(target))
         build = _built(compiled, case.with_options(options))
         if build is not None:
-            yield Build(f"the target {target}", build, is_target=True)
+            yield Build(f"the target {target}", build, is_older=is_older)
 
 
 def _built(compiled: CompiledCase, case: KernelCase) -> CompiledCase | None:

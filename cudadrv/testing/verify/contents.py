@@ -81,7 +81,7 @@ def other_contents(
         changed = _with_contents(case, example, partial(_fill, name, source))
         if changed is not None:
             is_wide = name in _WIDE and _is_whole(case)
-            yield Contents(name, changed, is_wide, _has_other_floats(example, changed))
+            yield Contents(name, changed, is_wide, has_other_floats(example, changed))
     same = _with_contents(
         case,
         example,
@@ -210,7 +210,7 @@ def _inputs_of(case: KernelCase, kinds: str) -> list[ArrayInput | NumberInput]:
     ]
 
 
-def _has_other_floats(example: Example, other: Example) -> bool:
+def has_other_floats(example: Example, other: Example) -> bool:
     """Return whether a float differs between two examples."""
     return any(
         other.arguments[name] is not value and _kind(value) == "f"
@@ -414,11 +414,11 @@ def neighbours(case: KernelCase, example: Example) -> Iterator[Example]:
     """Yield examples of the same sizes and numbers, and with the same elements at the ends of rows.
 
     Where the case draws each element by itself, the elements between the ends differ. They change
-    places, by another number in each array. Or they are some of few elements of the array, or one
-    of them changes.
+    places, by another number in each array. Or they are some of few elements of the array, or few
+    of them change, so that a sum, a weighted sum, an XOR or a sum of squares stays.
     """
     source = np.random.default_rng(0)
-    for number in range(1 + 2 * _FEW_VALUES):
+    for number in range(1 + _FEW_VALUES + len(_CHANGES_OF_FEW)):
         arguments: dict[str, Argument] = dict(example.arguments)
         for step, (name, value) in enumerate(example.arguments.items(), 1):
             each = case.arguments[name]
@@ -427,7 +427,8 @@ def neighbours(case: KernelCase, example: Example) -> Iterator[Example]:
             if not isinstance(each, ArrayInput) or not isinstance(each.values, (str, tuple)):
                 continue
             if number > _FEW_VALUES:
-                changed = _with_one_other(value.contents, source)
+                change = _CHANGES_OF_FEW[number - _FEW_VALUES - 1]
+                changed = change(value.contents, source)
             elif number:
                 changed = _with_few_values(value.contents, source)
             else:
@@ -453,21 +454,80 @@ def _with_few_values(contents: Host, source: np.random.Generator) -> Host:
 
 
 def _with_one_other(contents: Host, source: np.random.Generator) -> Host:
-    """Return contents of which one element between the first and the last has another value.
-
-    In half of them a second one changes, so that the sum stays.
-    """
+    """Return contents of which one element between the first and the last has another value."""
     changed: Any = contents.copy()
     flat = changed.reshape(-1)
     if flat.size > _FEW_VALUES and flat.dtype.kind in "iuf":
-        more, less = source.choice(np.arange(1, flat.size - 1), 2, replace=False)
-        others = flat[flat != flat[more]]
-        if source.random() < 0.5 and flat[more] < np.max(flat) and flat[less] > np.min(flat):
-            flat[more], flat[less] = flat[more] + 1, flat[less] - 1
-        elif others.size:
-            flat[more] = source.choice(others)
+        place = source.integers(1, flat.size - 1)
+        others = flat[flat != flat[place]]
+        if others.size:
+            flat[place] = source.choice(others)
     result: Host = changed
     return result
+
+
+def _with_same_sums(contents: Host, source: np.random.Generator, steps: Sequence[int]) -> Host:
+    """Return contents of which neighbours change by steps, whose sum is zero.
+
+    With the steps 1, -2, 1 sums weighted by the places stay, too.
+    """
+    changed: Any = contents.copy()
+    flat = changed.reshape(-1)
+    if flat.size < len(steps) + 2 or flat.dtype.kind not in "iuf":
+        return contents
+    low, high = np.min(flat), np.max(flat)
+    for place in source.permutation(np.arange(1, flat.size - len(steps))):
+        part = flat[place : place + len(steps)].astype(np.float64) + steps
+        if low <= np.min(part) and np.max(part) <= high:
+            flat[place : place + len(steps)] = part.astype(flat.dtype)
+            break
+    result: Host = changed
+    return result
+
+
+def _with_same_xor(contents: Host, source: np.random.Generator) -> Host:
+    """Return integers of which two change in one bit."""
+    changed: Any = contents.copy()
+    flat = changed.reshape(-1)
+    if flat.size <= _FEW_VALUES or flat.dtype.kind not in "iu":
+        return contents
+    low, high = np.min(flat), np.max(flat)
+    places = source.permutation(np.arange(1, flat.size - 1))
+    for bit in (1, 2, 4):
+        flipped = flat[places] ^ flat.dtype.type(bit)
+        # Two bits that go the same way, so that the sum changes.
+        fits = places[(low <= flipped) & (flipped <= high) & (flipped > flat[places])][:2]
+        if len(fits) == 2:
+            flat[fits] ^= flat.dtype.type(bit)
+            break
+    result: Host = changed
+    return result
+
+
+def _with_other_sign(contents: Host, source: np.random.Generator) -> Host:
+    """Return contents of which one element has the other sign: sums of squares stay."""
+    changed: Any = contents.copy()
+    flat = changed.reshape(-1)
+    if flat.size <= _FEW_VALUES or flat.dtype.kind not in "if":
+        return contents
+    between = np.arange(1, flat.size - 1)
+    low, high = np.min(flat), np.max(flat)
+    negated = -flat[between]
+    fits = between[(flat[between] != 0) & (low <= negated) & (negated <= high)]
+    if len(fits):
+        flat[source.choice(fits)] *= -1
+    result: Host = changed
+    return result
+
+
+_CHANGES_OF_FEW: Final[tuple[Callable[[Host, np.random.Generator], Host], ...]] = (
+    _with_one_other,
+    partial(_with_same_sums, steps=(1, -1)),
+    partial(_with_same_sums, steps=(1, -2, 1)),
+    _with_same_xor,
+    _with_other_sign,
+)
+"""Changes of few elements, after which a sum or a hash of all may be the same."""
 
 
 def allowed_differences(

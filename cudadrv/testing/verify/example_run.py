@@ -35,6 +35,7 @@ from ...emulator import (
 )
 from ...emulator.call_site import user_call_site
 from ...emulator.hosting import log_operations
+from ...emulator.profiles import DeviceProperties
 from ...emulator.timeline.operation_log import LoggedOperation
 from ...emulator.timeline.schedule import OrderName
 from ...errors import CudadrvError, CudaError
@@ -57,6 +58,7 @@ VALUES: Final = "values"
 FAULT: Final = "fault"
 _ALLOCATED_BY: Final = re.compile(r" \(cuMem\w+(?: at [^()]*)?\)")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
+_DEFAULT_TARGET: Final = 90  # that the default device runs
 _EVERY: Final = 1 << 62  # bytes
 BYTES_NEAR: Final = 256  # before and after an array that still have its name
 GUARD_BYTE: Final = 0x7B  # huge as a float and as an integer, so that a use of it changes values
@@ -284,6 +286,7 @@ class CompiledCase:
                         check=self.checks,
                         limits=self._limits(example),
                         raise_findings=False,
+                        **self._device,
                     ) as emulator,
                     nullcontext() if self.wait is None else self.wait.inserted(run.caller),
                 ):
@@ -335,6 +338,7 @@ class CompiledCase:
                     check=["init"],
                     limits=self._limits(example),
                     raise_findings=False,
+                    **self._device,
                 ),
             ):
                 warnings.simplefilter("ignore")  # of the order of copies
@@ -388,7 +392,14 @@ class CompiledCase:
         with (
             warnings.catch_warnings(),
             suppress(CudaError),
-            session(order=order, seed=seed, check=[], limits=limits, raise_findings=False),
+            session(
+                order=order,
+                seed=seed,
+                check=[],
+                limits=limits,
+                raise_findings=False,
+                **self._device,
+            ),
         ):
             warnings.simplefilter("ignore")  # of the order of copies
             context = cuda_context_for(0)
@@ -411,18 +422,7 @@ class CompiledCase:
 
         Operations run at their calls; [] if no value is wrong then.
         """
-        run, trace = _Run({}, {}, user_call_site()), ValueTrace()
-        limits = self._limits(example)
-        with (
-            suppress(CudaError),
-            session(
-                order="immediate",
-                check=[],
-                raise_findings=False,
-                limits=replace(limits, watchers=(*limits.watchers, trace.watcher)),
-            ),
-        ):
-            self._run(example, run)
+        run, trace = self._traced(example)
         for name, reference in expected.items():
             array = run.arrays.get(name)
             if array is None:
@@ -433,6 +433,48 @@ class CompiledCase:
                 offset = int(np.argmax(wrong)) * array.itemsize
                 return ValueChain(trace, run.memory[name][0] + offset, array.itemsize).steps()
         return []
+
+    def addresses(self, example: Example) -> dict[str, int]:
+        """Return where the arrays of an example begin."""
+        order, seed = _order_of(example)
+        with session(order=order, seed=seed, check=[], **self._device):
+            context = cuda_context_for(0)
+            with context.new_stream() as own:
+                stream = own if example.stream == "new" else context.default_stream
+                arguments = _on_device(stream, example).arguments.items()
+                return {name: each.ptr for name, each in arguments if isinstance(each, DeviceArray)}
+
+    def roundings(
+        self, example: Example, name: str, places: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.float64]:
+        """Run an example again; return how far roundings put elements of an array off, about."""
+        run, trace = self._traced(example)
+        array = run.arrays[name]
+        return np.array(
+            [
+                ValueChain(
+                    trace, run.memory[name][0] + int(place) * array.itemsize, array.itemsize
+                ).rounding()
+                for place in places
+            ]
+        )
+
+    def _traced(self, example: Example) -> tuple[_Run, ValueTrace]:
+        """Run an example again, whose operations run at their calls, and record its values."""
+        run, trace = _Run({}, {}, user_call_site()), ValueTrace()
+        limits = self._limits(example)
+        with (
+            suppress(CudaError),
+            session(
+                order="immediate",
+                check=[],
+                raise_findings=False,
+                limits=replace(limits, watchers=(*limits.watchers, trace.watcher)),
+                **self._device,
+            ),
+        ):
+            self._run(example, run)
+        return run, trace
 
     def measure(self, example: Example, block: Dim3, warp: int) -> MeasuredRun:
         """Run an example again, count its launches, and record the accesses of one warp.
@@ -447,7 +489,11 @@ class CompiledCase:
             warnings.simplefilter("ignore")  # an OrderWarning was reported by `faults`
             with (
                 session(
-                    order=order, seed=seed, check=[], limits=_logged(self._limits(example), log)
+                    order=order,
+                    seed=seed,
+                    check=[],
+                    limits=_logged(self._limits(example), log),
+                    **self._device,
                 ) as emulator,
                 emulator.counting() as counters,
             ):
@@ -481,6 +527,12 @@ class CompiledCase:
             f"step {access.step}: {access.what} at {address} by "
             f"block {where.block}, thread {where.thread}, {place}{f': {text}' if text else ''}"
         )
+
+    @property
+    def _device(self) -> DeviceProperties:
+        """The properties of an emulated device that runs the target; none for the default one."""
+        target = self.image.target.number
+        return {"compute_capability": divmod(target, 10)} if target > _DEFAULT_TARGET else {}
 
     def _limits(self, example: Example) -> Limits:
         return replace(self.limits, hardware_seed=example.hardware_seed)
@@ -517,7 +569,7 @@ class CompiledCase:
         run = _Run({}, {}, user_call_site())
         with (
             suppress(CudaError),  # a fault here is another check's
-            session(order=order, seed=seed, check=[], limits=self._limits(example)),
+            session(order=order, seed=seed, check=[], limits=self._limits(example), **self._device),
         ):
             context = cuda_context_for(0)
             with context.load_module(self.image) as module, context.new_stream() as own:

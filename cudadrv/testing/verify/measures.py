@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,18 +24,21 @@ from .approximations import approximations
 from .builds import other_builds
 from .chosen_sizes import FROM, chosen_sizes, near_constants
 from .comparison import Host, bits_differ
+from .conditions import VECTOR, ConditionSearch
 from .contents import (
     LARGEST,
     PRECISION,
     Contents,
     allowed_differences,
     coarse_differences,
+    has_other_floats,
     other_contents,
 )
 from .example_run import VALUES, CompiledCase, Fault, RunResult
 from .generated import generated_example
 from .kernel_case import KernelCase
 from .ptx_edit import EditablePtx
+from .rounding import Allowed, with_roundings
 from .search import FailedExampleError, Search, error_of
 from .unmet import unmet_comparisons
 from .variations import (
@@ -63,6 +67,7 @@ _CLOSE: Final = 1e-5
 _MOST_ELEMENTS: Final = 1 << 16  # of the largest example
 _BITS: Final = ("add.f", "exch", "cas", "min.f", "max.f")
 APPROXIMATE: Final = "approximate instructions can be so far off on a GPU: give their tolerance"
+CONDITION: Final = "the values are right, but not where a condition of the hardware alone is other"
 SAME_BITS: Final = "the same inputs give other bits where blocks run in another order"
 
 
@@ -138,6 +143,10 @@ class Measures:
     @cached_property
     def _compared(self) -> Compared:
         return compared_constants(self._module, self._compiled.kernel)
+
+    @cached_property
+    def _conditions(self) -> ConditionSearch:
+        return ConditionSearch(self._compiled, self.seed)
 
     @property
     def _compiled(self) -> CompiledCase:
@@ -318,6 +327,16 @@ class Measures:
                     text = f"values: the same inputs give other bits in {name}"
                     yield error_of(Fault(VALUES, text, (), name), each), SAME_BITS
                     return
+        yield from self._on_other_hardware()
+
+    def _on_other_hardware(self) -> Iterator[_Found]:
+        """Values must stay where a condition of clocks or of the stack has its other outcome."""
+        for example in spread(self.search.passed)[-1:]:
+            for forced in self._conditions.forced():
+                error = self._only_quickly(forced.compiled, example)
+                if error is not None and error.fault.check == VALUES:
+                    yield error, f"{CONDITION}: {forced.text}"
+                    return
 
     def _other_bits(self, first: RunResult, second: RunResult, example: Example) -> str:
         """Return the first array with other bits, but for elements that the reference leaves open.
@@ -344,6 +363,13 @@ class Measures:
             # Vectors of several elements need a larger alignment.
             if error is not None and error.fault.check == VALUES:
                 yield error, PLACE
+                return
+            for shift in self._conditions.shifts(example):
+                error = self._failure(replace(example, shift=shift))
+                is_aligned = shift % VECTOR == 0
+                if error is not None and (is_aligned or error.fault.check == VALUES):
+                    yield error, PLACE
+                    return
 
     def _contents_text(self) -> str:
         floats = [number for number in self._compared.floats if number]
@@ -381,6 +407,14 @@ class Measures:
                 if found is not None:
                     yield found
                     return
+        for example in chosen[-1:]:
+            for solved in self._conditions.contents(example):
+                name = "elements for which a condition of the kernel holds"
+                floats = has_other_floats(example, solved)
+                found = self._of_contents(Contents(name, solved, True, floats))
+                if found is not None:
+                    yield found
+                    return
 
     def _of_contents(self, contents: Contents) -> _Found | None:
         """Run an example with other contents; return its fault."""
@@ -390,10 +424,15 @@ class Measures:
         try:
             expected = self._case.expected(example)
             is_exact = self._case.is_exact or not contents.has_fractions
-            allowed = {} if is_exact else allowed_differences(self._case, example, expected)
+            allowed: Allowed = (
+                {} if is_exact else allowed_differences(self._case, example, expected)
+            )
             result = self._compiled.result(
                 example, expected, allowed, is_strict=not contents.is_wide
             )
+            if [each.check for each in result.faults] == [VALUES] and not contents.is_wide:
+                allowed = with_roundings(self._compiled, example, expected, result, allowed)
+                result = self._compiled.result(example, expected, allowed, is_strict=True)
         except CannotVerifyError:
             return None
         self._runs += 1
@@ -415,7 +454,9 @@ class Measures:
         until = time.process_time() + _MOST_SECONDS
         quick = replace(self._compiled, checks=())
         bounds = {root: root.bounds for root in self._case.roots if root.bounds is not None}
-        for numbers in chosen_sizes(bounds, self._compared.integers):
+        seen = [example.arguments for example in self.search.passed]
+        rare = self._conditions.sizes(seen) if bounds else ()
+        for numbers in itertools.chain(rare, chosen_sizes(bounds, self._compared.integers)):
             if time.process_time() > until or self._runs > _SIZES_OF_EXAMPLES * self.examples:
                 return
             for example in self._of_size(numbers):
@@ -476,7 +517,9 @@ class Measures:
         for build in other_builds(self._compiled):
             for example in spread(self.search.passed):
                 error = self._only_quickly(build.compiled, example)
-                if error is not None and build.is_target:
+                if error is not None and not build.is_older and error.fault.check != VALUES:
+                    break  # a target that lacks what the kernel uses
+                if error is not None and build.is_older:
                     self.suspicions.append(f"for {build.macro} it gives other values")
                     break
                 if error is not None:

@@ -21,7 +21,7 @@ from ptx.emulate.model.errors import Where
 from ptx.emulate.model.float_format import FORMATS, FloatFormat
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.isa.instruction_facts import InstructionKind
-from ptx.isa.model import FloatImmediate, Operand, Register
+from ptx.isa.model import FloatImmediate, Instruction, Operand, Register
 
 _CONTEXT: Final = decimal.Context(prec=60, Emax=9999, Emin=-9999, traps=[])
 _MOST_NODES: Final = 4000
@@ -31,6 +31,9 @@ _OF_ONE: Final = {32: 127 + 23, 64: 1023 + 52}
 """The exponents of numbers whose last place is 1, by the width."""
 _LEAST_LOSS: Final = 2.0**7  # of the last place that a step must add to be the cause
 _CANCELS: Final = frozenset({"add", "sub", "fma", "mad"})
+_UNITS: Final = {"f32": 2.0**-24, "f64": 2.0**-53}
+"""By the type of a result: half of its last place. Narrower types have none: they are a choice."""
+_APPROXIMATE: Final = 4  # half last places of an approximate instruction
 
 
 def _power(exponent: Decimal) -> Decimal:
@@ -68,6 +71,39 @@ _EXACT: Final[dict[str, Callable[..., Decimal]]] = {
 }
 
 
+def _slopes(opcode: str, operands: Sequence[float], result: float) -> tuple[float, ...]:
+    """Return how much a result changes by a small change of each operand."""
+    a, b = operands[0], operands[1] if len(operands) > 1 else 1.0
+    match opcode:
+        case "mul":
+            return b, a
+        case "fma" | "mad":
+            return b, a, 1
+        case "div":
+            return 1 / b, result / b
+        case "rcp":
+            return (result * result,)
+        case "sqrt":
+            return (0.5 / result,)
+        case "rsqrt":
+            return (0.5 * result / a,)
+        case "ex2":
+            return (math.log(2) * result,)
+        case "lg2":
+            return (1 / (a * math.log(2)),)
+    return (1.0,) * len(operands)
+
+
+def _unit(calculation: Calculation, i: Instruction) -> float:
+    """Return how far an instruction rounds its result, as a share of it."""
+    unit = _UNITS.get(calculation.result.ptx_type, 0.0)
+    if i.opcode == "cvt":
+        narrows = any(kind.ptx_type == "f64" for _, kind in calculation.sources)
+        return unit if narrows else 0.0
+    is_approximate = "approx" in i.facts.words or "full" in i.facts.words
+    return unit * _APPROXIMATE if is_approximate else unit
+
+
 @dataclass(slots=True)
 class ChainStep:
     """An instruction that a thread executed for a value.
@@ -97,6 +133,7 @@ class _Node:
     exact: Decimal | None = None
     error: float = 0.0
     loss: float = 0.0
+    rounding: float = 0.0
 
 
 class ValueChain:
@@ -114,9 +151,6 @@ class ValueChain:
         self._address = address
         if self._start is not None:
             self._search(self._start)
-            with decimal.localcontext(_CONTEXT):
-                for key in sorted(self._nodes):
-                    self._calculate(self._nodes[key])
 
     def steps(self) -> list[ChainStep]:
         """Return the shortest way from the value to its cause, else to where it came from.
@@ -125,6 +159,9 @@ class ValueChain:
         """
         if self._start is None:
             return []
+        with decimal.localcontext(_CONTEXT):
+            for _, node in sorted(self._nodes.items(), key=lambda each: each[0]):
+                self._calculate(node)
         cause = self._cause()
         end, text = (self._nearest_end(), "") if cause is None else cause
         way: list[ChainStep] = []
@@ -134,6 +171,45 @@ class ValueChain:
             way.append(self._shown(node, text if key == end else ""))
             key = node.parent
         return way[::-1]
+
+    def rounding(self) -> float:
+        """Return how far independent roundings of float32 and float64 put the value off, about.
+
+        Each calculation adds half of the last place of its result, and hands on what its operands
+        have by its derivatives. So a difference of near terms has the rounding of the terms.
+        """
+        with np.errstate(all="ignore"):
+            for _, node in sorted(self._nodes.items(), key=lambda each: each[0]):
+                try:
+                    node.rounding = self._rounding(node)
+                except (ArithmeticError, ValueError):
+                    node.rounding = math.inf
+        return self._nodes[self._start].rounding if self._start is not None else 0.0
+
+    def _rounding(self, node: _Node) -> float:
+        i = node.step.use.instruction
+        calculation = calculation_of(i)
+        behind = {
+            index: self._nodes[key].rounding
+            for index, key in node.sources.items()
+            if key in self._nodes
+        }
+        if calculation is None or calculation.is_of_warp or i.opcode in ("min", "max"):
+            return max(behind.values(), default=0.0)
+        result = float(_decimal(calculation.result, self._result(node)))
+        numbers: list[float] = []
+        roundings: list[float] = []
+        for operand, kind in calculation.sources:
+            if isinstance(operand, Register):
+                index = node.step.use.sources.index(operand)
+                numbers.append(float(_decimal(kind, self._bits(node, node.step.sources[index]))))
+                roundings.append(behind.get(index, 0.0))
+            elif isinstance(operand, FloatImmediate):
+                numbers.append(float(_decimal(kind, operand.bits)))
+                roundings.append(0.0)
+        slopes = _slopes(i.opcode, numbers, result) if numbers else ()
+        of_operands = [slope * each for slope, each in zip(slopes, roundings, strict=False)]
+        return math.hypot(_unit(calculation, i) * result, *of_operands)
 
     def _search(self, start: tuple[int, int]) -> None:
         """Find the steps behind a store, by breadth, so that the first way to each is shortest."""
