@@ -340,3 +340,106 @@ def test_an_atomic_sum_that_becomes_nan_or_infinite_in_memory_is_named() -> None
 @pytest.mark.slow
 def test_each_atomic_sum_that_becomes_nan_or_infinite_in_memory_is_named() -> None:
     assert differences_of_sums(_WIDTHS) == []
+
+
+GROUP_HEAD: Final = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 k_0, .param .b32 k_1, .param .b32 k_2, .param .b32 k_3,
+    .param .u32 k_4) {
+    .reg .b64 %w, %rd<4>; .reg .b32 %i, %at, %h, %a<4>, %n; .reg .f32 %d<4>; .reg .pred %p;
+    .shared .align 1024 .b8 pool[4096];
+    ld.param.u64 %w, [k_0]; mov.u32 %i, %tid.x; mad.wide.u32 %w, %i, 16, %w;
+    ld.param.b32 %a0, [k_1]; mov.b32 %a1, %a0; mov.b32 %a2, %a0; mov.b32 %a3, %a0;
+    ld.param.b32 %h, [k_2]; shl.b32 %at, %i, 2; mov.u32 %n, pool; add.u32 %at, %at, %n;
+    st.shared.b32 [%at], %h; st.shared.b32 [%at+512], %h; st.shared.b32 [%at+1024], %h;
+    st.shared.b32 [%at+1536], %h; bar.sync 0;
+    ld.param.f32 %d0, [k_3]; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
+    ld.param.u32 %n, [k_4]; setp.ne.u32 %p, %n, 0;
+    mov.u32 %n, pool; shr.u32 %n, %n, 4; cvt.u64.u32 %rd1, %n;
+    or.b64 %rd1, %rd1, 0x0000001000080000;
+    wgmma.fence.sync.aligned;
+"""
+GROUP_TAIL: Final = """
+    wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+    st.global.v4.f32 [%w], {%d0, %d1, %d2, %d3}; ret;
+}"""
+GROUP: Final = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
+GROUP_CASES: Final = [
+    (1.0, 1.0, 0.0, True, ""),
+    (_INF, 1.0, 0.0, True, ""),
+    (_INF, 0.0, 0.0, True, "NaN"),
+    (_NAN, 1.0, 0.0, True, ""),
+    (1.0, _INF, 0.0, True, ""),
+    (0.0, _INF, 0.0, True, "NaN"),
+    (1.0, _NAN, 0.0, True, ""),
+    (1.0, _INF, -_INF, True, "NaN"),
+    (1.0, 1.0, _INF, True, ""),
+    (1.0, 1.0, _NAN, False, ""),
+    (1.0, _INF, -_INF, False, ""),
+    (_INF, _INF, 0.0, True, ""),
+    (_INF, _INF, -_INF, True, "NaN"),
+    (_NAN, _NAN, 0.0, True, ""),
+    (256.0, 256.0, 3.4e38, True, ""),
+]
+
+
+def kinds_of_group(line: str, a: float, b: float, c: float, *, adds: bool) -> list[str]:
+    """Return the kinds of findings of a product whose B is in shared memory."""
+    text = GROUP_HEAD + line + GROUP_TAIL
+    with emulator.session(check="nan", raise_findings=False) as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.default_stream
+        out = stream.zeros(512, np.float32)
+        words = [np.uint32(bits_of(*each)) for each in (("f16", a), ("f16", b))]
+        kernel = context.load_module(ptx.Image.from_ptx(text)).kernel("k")
+        config = cudadrv.LaunchConfig(1, 128)
+        kernel.launch(stream, config, out, *words, np.float32(c).view(np.uint32), int(adds))
+        stream.synchronize()
+    return [finding.kind for finding in machine.findings if isinstance(finding, emulator.Finding)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", ["{%a0, %a1, %a2, %a3}", "%rd1"])
+def test_a_product_of_four_warps_names_what_it_makes(left: str) -> None:
+    transposed = "0" if left[0] == "{" else "0, 0"
+    line = f"{GROUP} {{%d0, %d1, %d2, %d3}}, {left}, %rd1, %p, 1, 1, {transposed};"
+    in_memory = left == "%rd1"
+    for a, b, c, adds, made in GROUP_CASES:
+        if in_memory and a != b:
+            continue
+        found = kinds_of_group(line, a, b, c, adds=adds)
+        assert found == [made] * bool(made), (a, b, c)
+
+
+def test_an_infinity_of_an_accumulator_is_named_by_the_product() -> None:
+    line = f"{GROUP} {{%d0, %d1, %d2, %d3}}, {{%a0, %a1, %a2, %a3}}, %rd1, %p, 1, 1, 0;"
+    again = f"{line} wgmma.wait_group.sync.aligned 0; mul.f32 %d0, %d0, 0f7F000000; {line}"
+    assert kinds_of_group(again, 300.0, 300.0, 0.0, adds=True) == ["infinity"]
+    assert kinds_of_group(again, 300.0, 300.0, 0.0, adds=False) == []
+
+
+SPARSE: Final = "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+
+
+@pytest.mark.parametrize(("a", "b", "made"), [
+    (1.0, 1.0, []), (_INF, 1.0, []), (_INF, 0.0, ["NaN"]), (0.0, _INF, ["NaN"]), (1.0, _NAN, []),
+])  # fmt: skip
+def test_a_sparse_product_names_what_it_makes(a: float, b: float, made: list[str]) -> None:
+    text = f"""{HEAD}.visible .entry k(.param .u64 k_0, .param .b32 k_1, .param .b32 k_2) {{
+    .reg .b64 %w; .reg .b32 %i, %a, %b, %e; .reg .f32 %d<4>, %z;
+    ld.param.u64 %w, [k_0]; mov.u32 %i, %tid.x; mad.wide.u32 %w, %i, 16, %w;
+    ld.param.b32 %a, [k_1]; ld.param.b32 %b, [k_2]; mov.b32 %e, 0x44444444; mov.f32 %z, 0f00000000;
+    {SPARSE} {{%d0, %d1, %d2, %d3}}, {{%a, %a}}, {{%b, %b}}, {{%z, %z, %z, %z}}, %e, 0;
+    st.global.v4.f32 [%w], {{%d0, %d1, %d2, %d3}}; ret;
+    }}"""
+    with emulator.session(check="nan", raise_findings=False) as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.default_stream
+        out = stream.zeros(128, np.float32)
+        words = [np.uint32(bits_of("f16", each)) for each in (a, b)]
+        kernel = context.load_module(ptx.Image.from_ptx(text)).kernel("k")
+        kernel.launch(stream, cudadrv.LaunchConfig(1, 32), out, *words)
+        stream.synchronize()
+    found = [each.kind for each in machine.findings if isinstance(each, emulator.Finding)]
+    assert found == made

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ptx.emulate.check.nonfinite_sums import FloatUse, SumPlace, sums_before
 from ptx.emulate.check.register_marks import RegisterUse
 from ptx.emulate.codegen.analysis.float_flow import (
+    SHARED_FACTORS,
     Calculation,
     FloatFlow,
     calculation_of,
@@ -26,8 +29,10 @@ from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.float_format import FORMATS, FloatFormat, may_be_nonfinite
+from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of
-from ptx.isa.model import Address, Instruction, Operand, Register
+from ptx.emulate.ops.wgmma import group_product, shared_factors
+from ptx.isa.model import Address, Instruction, Operand, Register, SpecialRegister, Vector
 from ptx.isa.registers import registers_in
 
 _NUMBERS = ("f32", "f64")  # that NumPy calculates with
@@ -104,10 +109,15 @@ class NonfiniteWriter(BlockInstrument):
 
     def _calculates(self, e: Emitter, i: Instruction, calculation: Calculation) -> None:
         use = _bound(e, i, calculation)
-        values = [e.value(operand, kind.held) for operand, kind in calculation.sources]
+        values = [
+            self._factors(e, i) if operand == SHARED_FACTORS else e.value(operand, kind.held)
+            for operand, kind in calculation.sources
+        ]
         read = {operand for operand, _ in calculation.sources}
         if not read.isdisjoint(calculation.targets):
             values = [e.temporary(value) for value in values]
+        if i.opcode == "wgmma":
+            values = self._added(e, i, values, len(calculation.targets))
         guard = _guard(e, i, "guard=")
 
         def finish(e: Emitter) -> None:
@@ -121,6 +131,20 @@ class NonfiniteWriter(BlockInstrument):
 
         self._finish = finish
 
+    def _factors(self, e: Emitter, i: Instruction) -> str:
+        """Write code that looks at the factors of a product in shared memory."""
+        product = e.scope.bind(group_product(e, i), "product")
+        left = "None" if isinstance(i.operands[1], Vector) else e.value(i.operands[1], "u64")
+        right, warp = e.value(i.operands[2], "u64"), e.value(SpecialRegister("%warpid"), "u32")
+        helper = e.helper(shared_factors)
+        return e.temporary(f"{helper}(f, {product}, {left}, {right}, {warp})")
+
+    def _added(self, e: Emitter, i: Instruction, values: list[str], count: int) -> list[str]:
+        """Return values of which the first ones are zero where a product does not add them."""
+        flag = e.value(i.operands[5 if "sp" in i.modifiers else 3], "pred")
+        added = [e.temporary(f"{e.helper(_where)}({flag}, {each})") for each in values[:count]]
+        return [*added, *values[count:]]
+
     def _uses(self, e: Emitter, step: BlockStep, *, writes: bool) -> None:
         """Write code for an instruction after which nothing follows its operands."""
         operands = step.instruction.operands[step.operation.writes :]
@@ -132,6 +156,11 @@ class NonfiniteWriter(BlockInstrument):
         if marked:
             widths = [8 * e.scope.width[_number(e, each)] for each in marked]
             values = [e.value(each, f"b{bits}") for each, bits in zip(marked, widths, strict=True)]
+            if step.instruction.opcode == "wgmma" and not writes:
+                targets = list(registers_in(step.instruction.operands[0]))
+                marked_first = [each for each in marked if each in targets]
+                assert marked[: len(marked_first)] == marked_first
+                values = self._added(e, step.instruction, values, len(marked_first))
             e.line(f"if N: N.needs(f, {use}, {_tuple(values)})")
         elif written and self._writes_reached(e, step):
             e.line(f"if N: N.passes(f, {use})")
@@ -187,6 +216,10 @@ class NonfiniteWriter(BlockInstrument):
             f"if {condition}.any(): N.calculated(f, {use_of_pole}, {values},"
             f" ({e.value(target, kind.held)},), guard={condition})"
         )
+
+
+def _where(flag: Value, value: Value) -> Value:
+    return np.where(flag, value, value.dtype.type(0))
 
 
 def _memory_text(memory: Address) -> str:

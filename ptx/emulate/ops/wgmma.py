@@ -160,6 +160,27 @@ def multiply_group(
     return list(np.ascontiguousarray(flat.take(own_positions, axis=0).T))
 
 
+def shared_factors(
+    fibre: Fibre, product: GroupProduct, left: Value, right: Value, warp: Value
+) -> Value:
+    """NaN, infinity or zero for each thread, as are the factors that its warp reads from memory."""
+    rows, threads = np.unique(fibre.lane_numbers() // WARP, return_index=True)
+
+    def one_a_warp(value: Value) -> NDArray[Any]:
+        return np.broadcast_to(np.asarray(value), (fibre.n,))[threads]
+
+    first = one_a_warp(warp).astype(np.int64) % _WARPS * _ROWS
+    factors = [product.right.read(fibre, threads, one_a_warp(right), np.zeros_like(first))]
+    if isinstance(product.left, SharedMatrix):
+        factors.append(product.left.read(fibre, threads, one_a_warp(left), first))
+    found = np.zeros(len(rows), np.float32)
+    for matrix in factors:
+        numbers = matrix.reshape(len(rows), -1)
+        found[np.isinf(numbers).any(axis=1) & ~np.isnan(found)] = np.inf
+        found[np.isnan(numbers).any(axis=1)] = np.nan
+    return found[np.searchsorted(rows, fibre.lane_numbers() // WARP)]
+
+
 def commit(fibre: Fibre, late: bool) -> None:
     """`wgmma.commit_group`; `late`: in an ordered launch."""
     for observer in fibre.blocks.order_observers:
@@ -232,6 +253,15 @@ def _require_four(
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
+    _emit_product(e, i, group_product(e, i))
+
+
+def group_product(e: Emitter, i: Instruction) -> GroupProduct:
+    """Return what an instruction multiplies.
+
+    Raises:
+        UnsupportedInstruction: its operands do not fit.
+    """
     types = element_types(i)
     if len(types) != 3 or (types[1] == "b1" and not {"and", "popc"} <= {*i.modifiers}):
         raise e.reject("it multiplies single bits with .b1.b1.and.popc")
@@ -252,7 +282,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
         selector = selector_of(e, i.operands[4], shape.k, WIDTHS[a])
         sparsity = Sparsity(shape.k, WIDTHS[a], selector)
         held_shape = shape._replace(k=shape.k // 2)
-    product = GroupProduct(
+    return GroupProduct(
         i,
         (d, a, b, d),
         tuple(word for word in i.modifiers if word in ("satfinite", "and")),
@@ -262,7 +292,6 @@ def _emit(e: Emitter, i: Instruction) -> None:
         _shared(e, i, b, shape.n, layouts[-1:], 64 if is_sparse else 32),
         sparsity,
     )
-    _emit_product(e, i, product)
 
 
 def _shared(

@@ -10,7 +10,16 @@ from ptx.emulate.codegen.cfg import BlockStep, reads_and_writes
 from ptx.emulate.codegen.table import find_operation, in_table_order
 from ptx.emulate.model.float_format import FORMATS, FloatFormat
 from ptx.isa.instruction_facts import InstructionKind
-from ptx.isa.model import Body, FloatImmediate, Immediate, Instruction, Operand, Register, Vector
+from ptx.isa.model import (
+    Body,
+    FloatImmediate,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+)
 from ptx.isa.registers import registers_in
 
 _CALCULATE: Final = frozenset({
@@ -21,6 +30,8 @@ _ADD: Final = ("add", "sub", "fma")
 _INFINITIES: Final = (FloatImmediate(0x7F800000, 32), FloatImmediate(0x7FF << 52, 64))
 """CUDA's functions add them to a number that overflows; a mask adds the negative ones."""
 _PRODUCTS: Final = ("mma", "wmma.mma")
+SHARED_FACTORS: Final = Symbol("shared memory")
+"""An operand: for each thread NaN, infinity or zero, as are the factors that its warp reads."""
 _TESTS_OF_NAN: Final = ("nan", "num")
 _MOST_STEPS: Final = 200  # back along the sources of a value
 
@@ -55,6 +66,8 @@ def calculation_of(i: Instruction) -> Calculation | None:
         return None
     if facts.name in _PRODUCTS or i.opcode == "mma":
         return _product(i)
+    if i.opcode == "wgmma" and "mma_async" in i.modifiers:
+        return _group_product(i)
     if i.opcode not in _CALCULATE and i.opcode != "cvt":
         return None
     result = FORMATS.get(types[0])
@@ -86,7 +99,8 @@ def _product(i: Instruction) -> Calculation | None:
     types = list(i.facts.types)
     if len(types) == 2:  # wmma of f16 names only the results and what is added
         types = [types[0], "f16", "f16", types[1]]
-    if len(types) != 4 or "sp" in i.modifiers or len(i.operands) != 4:
+    is_sparse = not {"sp", "sp::ordered_metadata"}.isdisjoint(i.modifiers)
+    if len(types) != 4 or len(i.operands) != (6 if is_sparse else 4):
         return None
     formats = [FORMATS.get(_in_registers(name, i)) for name in types]
     if any(each is None for each in formats):
@@ -94,10 +108,27 @@ def _product(i: Instruction) -> Calculation | None:
     result, *of_sources = [each for each in formats if each is not None]
     pairs = [
         (item, kind)
-        for operand, kind in zip(i.operands[1:], of_sources, strict=True)
+        for operand, kind in zip(i.operands[1:4], of_sources, strict=True)
         for item in _items(operand)
     ]
     return Calculation(result, _registers(i.operands[0]), tuple(pairs), is_of_warp=True)
+
+
+def _group_product(i: Instruction) -> Calculation | None:
+    """Return a product of four warps; `SHARED_FACTORS` stands for its factors in shared memory."""
+    types = [word for word in i.facts.words if word in FORMATS]
+    types = types or list(i.facts.types)
+    if len(types) != 3:
+        return None
+    result, left = (FORMATS.get(_in_registers(name, i)) for name in types[:2])
+    if result is None or left is None:
+        return None
+    targets = _registers(i.operands[0])
+    pairs: list[tuple[Operand, FloatFormat]] = [(each, result) for each in targets]
+    if isinstance(i.operands[1], Vector):
+        pairs += [(each, left) for each in i.operands[1].items]
+    pairs.append((SHARED_FACTORS, FORMATS["f32"]))
+    return Calculation(result, targets, tuple(pairs), is_of_warp=True)
 
 
 def _in_registers(name: str, i: Instruction) -> str:
