@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -21,8 +22,11 @@ from ptx.isa.compared import float_of
 from ptx.isa.conditions import Condition, Conditions, Leaf, Source
 from ptx.isa.model import FloatImmediate, Immediate, Instruction
 from ptx.isa.module import parse
+from ptx.signature import KernelSignature
 
-from ..strategies import ArrayInput, DrawnArray, NumberInput, Size
+from ...errors import CudadrvError
+from ...launch.config import LaunchConfig
+from ..strategies import ArrayInput, DrawnArray, NumberInput, Size, configs_of
 from .condition_run import Table, evaluated, width_of
 from .example_run import CompiledCase
 from .ptx_edit import EditablePtx, written_name
@@ -36,6 +40,8 @@ _SMALL: Final = 16
 _MOST_POOL: Final = 360  # values of two elements, of which all pairs are tried
 _LARGEST_FLOAT: Final = 1e6
 _SPANS: Final = {"%smid": 256, "%nsmid": 256, "%warpid": 64, "%nwarpid": 64, "%clock_hi": 1 << 20}
+_MOST_LAUNCHES: Final = 160  # sizes, each with all of its launches
+_GEOMETRY: Final = ("%ntid", "%nctaid")
 _MOST_SHIFTS: Final = 48
 VECTOR: Final = 16  # bytes
 _LARGEST_SHIFT: Final = 4096
@@ -105,16 +111,44 @@ class ConditionSearch:
             for (name, column), before in zip(columns.items(), seen, strict=True)
         }
         outcomes = self._outcomes(chosen, lambda leaf: rows[names[int(leaf.name)]])
-        count = len(table)
-        _, first, groups, sizes = np.unique(
-            outcomes, axis=0, return_index=True, return_inverse=True, return_counts=True
-        )
-        groups = groups.reshape(-1)
-        known = set(groups[count:].tolist())
-        for group in np.argsort(sizes, kind="stable")[: _MOST_SIZES + len(known)].tolist():
-            if group not in known:
-                row = table[first[group]]
-                yield {root: int(number) for root, number in zip(roots, row, strict=True)}
+        for place in _rarest(outcomes, len(table))[:_MOST_SIZES]:
+            yield {root: int(number) for root, number in zip(roots, table[place], strict=True)}
+
+    def launches(self, signature: KernelSignature) -> Iterator[tuple[Numbers, LaunchConfig]]:
+        """Yield sizes with a launch for which conditions of both have rare outcomes together."""
+        names = list(self._case.arguments)
+        chosen = [
+            each
+            for each in self._known
+            if each.sources <= {Source.ARGUMENT, Source.THREAD}
+            and any(leaf.source is Source.THREAD for leaf in each.leaves)
+            and all(
+                leaf.name.startswith(_GEOMETRY)
+                if leaf.source is Source.THREAD
+                else isinstance(self._case.arguments[names[int(leaf.name)]], Size)
+                for leaf in each.leaves
+            )
+        ]
+        roots = [root for root in self._case.roots if root.bounds is not None]
+        if not chosen or len(roots) < len(self._case.roots):
+            return
+        rows: list[tuple[Numbers, Mapping[str, object], LaunchConfig]] = []
+        for row in self._table_of_sizes(roots)[:_MOST_LAUNCHES].tolist():
+            numbers = dict(zip(roots, row, strict=True))
+            sized = self._case.with_sizes(numbers)
+            with suppress(CudadrvError):  # such as a launch that no device has
+                configs = configs_of(sized.launch, signature)
+                rows += [(numbers, sized.arguments, config) for config in configs]
+
+        def of_leaf(leaf: Leaf) -> Table:
+            if leaf.source is Source.THREAD:
+                return np.array([_extent(leaf.name, config) for _, _, config in rows], np.uint64)
+            name = names[int(leaf.name)]
+            return np.array([_integer(arguments[name]) for _, arguments, _ in rows], np.uint64)
+
+        if rows:
+            for place in _rarest(self._outcomes(chosen, of_leaf), 0)[:_MOST_SIZES]:
+                yield rows[place][0], rows[place][2]
 
     def _is_of_sizes(self, condition: Condition, names: Sequence[str]) -> bool:
         return condition.sources == {Source.ARGUMENT} and all(
@@ -392,6 +426,26 @@ class ConditionSearch:
         return replace(example, arguments=arguments)
 
 
+def _rarest(outcomes: npt.NDArray[np.bool_], known: int) -> list[int]:
+    """Return a row of each combination of outcomes, the rarest first.
+
+    Combinations are left out that a row from `known` on has, unless that is zero.
+    """
+    _, first, groups, sizes = np.unique(
+        outcomes, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    seen = set(groups.reshape(-1)[known:].tolist()) if known else set()
+    order = np.argsort(sizes, kind="stable").tolist()
+    return [int(first[group]) for group in order if group not in seen]
+
+
+def _extent(name: str, config: LaunchConfig) -> int:
+    """Return the extent of a block or a grid that a special register has."""
+    kind, _, axis = name.partition(".")
+    extents = config.block if kind == "%ntid" else config.grid
+    return int(extents["xyz".index(axis)])
+
+
 def _column(
     size: Size, roots: Sequence[Size], table: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
@@ -416,10 +470,8 @@ def _of_thread(name: str, example: Example, thread: int) -> int:
     kind, _, axis = name.partition(".")
     number = "xyz".find(axis or "x")
     config = example.config
-    if kind == "%ntid":
-        return int(config.block[number])
-    if kind == "%nctaid":
-        return int(config.grid[number])
+    if kind in _GEOMETRY:
+        return _extent(name, config)
     if kind == "%laneid":
         return thread % 32
     return thread % int(config.block[0]) if (kind, number) == ("%tid", 0) else 0

@@ -67,6 +67,7 @@ _CLOSE: Final = 1e-5
 _MOST_ELEMENTS: Final = 1 << 16  # of the largest example
 _BITS: Final = ("add.f", "exch", "cas", "min.f", "max.f")
 APPROXIMATE: Final = "approximate instructions can be so far off on a GPU: give their tolerance"
+OTHER_LAUNCHES: Final = "the drawn examples have other blocks and grids"
 CONDITION: Final = "the values are right, but not where a condition of the hardware alone is other"
 SAME_BITS: Final = "the same inputs give other bits where blocks run in another order"
 
@@ -494,13 +495,27 @@ class Measures:
 
     def _geometry(self) -> Iterator[_Found]:
         quick = replace(self._compiled, checks=())
-        for example in spread(self.search.passed):
+        rare = list(self._rare_launches(quick))
+        yield from rare
+        most = self._runs + self.examples
+        for example in () if rare else spread(self.search.passed):
             for config in example.alternatives:
-                if self._runs > self.examples:
+                if self._runs > most:
                     return
                 found = self._quickly(quick, replace(example, config=config))
                 if found is not None:
-                    yield found, "the drawn examples have other blocks and grids"
+                    yield found, OTHER_LAUNCHES
+                    return
+
+    def _rare_launches(self, quick: CompiledCase) -> Iterator[_Found]:
+        """Take sizes with a launch for which conditions of both have rare outcomes."""
+        signature = self._compiled.image.signatures[self._compiled.kernel]
+        for numbers, config in self._conditions.launches(signature):
+            each = generated_example(self._case, signature, numbers, self.seed, self._most_elements)
+            if each is not None and self._case.is_allowed(each):
+                found = self._quickly(quick, replace(each, config=config))
+                if found is not None:
+                    yield found, OTHER_LAUNCHES
                     return
 
     def _approximations(self) -> Iterator[_Found]:

@@ -229,6 +229,12 @@ def test_places_of_arrays_that_a_condition_selects_are_found(relation: str) -> N
 
 
 @pytest.mark.slow
+def test_a_launch_that_a_condition_selects_is_found() -> None:
+    verdict = verdict_of("out[i] = gridDim.x * blockDim.x - n == 13 ? 0 : 2 * x[i];")
+    assert note_of(verdict) == "the drawn examples have other blocks and grids"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["k ^= x[j]", "k += x[j] * x[j]", "k += (j + 1) * x[j]"])
 def test_a_result_that_is_kept_for_a_sum_of_all_elements_is_found(key: str) -> None:
     verdict = verdict_of(
