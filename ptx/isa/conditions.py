@@ -73,7 +73,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Comparison:
     """A comparison.
 
     Attributes:
@@ -130,13 +130,13 @@ class Conditions:
         for register in _targets(instruction):
             self._writers.setdefault(register.name, []).append(instruction)
 
-    def __iter__(self) -> Iterator[Condition]:
+    def __iter__(self) -> Iterator[Comparison]:
         """Yield the conditions whose values are known, in the order of the text."""
         for comparison in self._comparisons:
             predicate = comparison.operands[0]
             found = self.behind(comparison.operands[1:])
             if found is not None and isinstance(predicate, Register):
-                condition = Condition(comparison, predicate, *found)
+                condition = Comparison(comparison, predicate, *found)
                 if Source.UNKNOWN not in condition.sources:
                     yield condition
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptx.isa.compared import float_of
-from ptx.isa.conditions import Condition, Conditions, Leaf, Source
+from ptx.isa.conditions import Comparison, Conditions, Leaf, Source
 from ptx.isa.model import FloatImmediate, Immediate, Instruction
 from ptx.isa.module import parse
 from ptx.signature import KernelSignature
@@ -78,7 +78,7 @@ class ConditionSearch:
         return Conditions(parse(self._compiled.image.data.decode()), self._compiled.kernel)
 
     @cached_property
-    def _known(self) -> Sequence[Condition]:
+    def _known(self) -> Sequence[Comparison]:
         if self._case.program is not None:
             return ()
         return [
@@ -150,7 +150,7 @@ class ConditionSearch:
             for place in _rarest(self._outcomes(chosen, of_leaf), 0)[:_MOST_SIZES]:
                 yield rows[place][0], rows[place][2]
 
-    def _is_of_sizes(self, condition: Condition, names: Sequence[str]) -> bool:
+    def _is_of_sizes(self, condition: Comparison, names: Sequence[str]) -> bool:
         return condition.sources == {Source.ARGUMENT} and all(
             isinstance(self._case.arguments[names[int(leaf.name)]], Size)
             for leaf in condition.leaves
@@ -169,7 +169,7 @@ class ConditionSearch:
             [self._random.integers(low, high, _MOST_ROWS, endpoint=True) for low, high in bounds], 1
         )
 
-    def _outcomes(self, chosen: Sequence[Condition], values: Any) -> npt.NDArray[np.bool_]:
+    def _outcomes(self, chosen: Sequence[Comparison], values: Any) -> npt.NDArray[np.bool_]:
         """Return for each row which conditions hold; `values` gives those of a leaf."""
         steps: dict[int, Instruction] = {}
         leaves: dict[str, Leaf] = {}
@@ -215,7 +215,7 @@ class ConditionSearch:
                 place = editable.source(instruction, "").text or instruction.text
                 yield Forced(build, f"{place} is {'true' if outcome else 'false'}")
 
-    def _hardware(self, condition: Condition) -> dict[str, Table]:
+    def _hardware(self, condition: Comparison) -> dict[str, Table]:
         """Return values that the hardware may have: later clocks are larger."""
         tables: dict[str, Table] = {}
         constants = [each.value for each in condition.constants if isinstance(each, Immediate)]
@@ -295,7 +295,7 @@ class ConditionSearch:
             if changed is not None:
                 yield changed
 
-    def _with_elements(self, condition: Condition, example: Example) -> Example | None:
+    def _with_elements(self, condition: Comparison, example: Example) -> Example | None:
         elements = [leaf for leaf in condition.leaves if leaf.source is Source.ELEMENT]
         tried: list[dict[str, tuple[str, int]]] = []
         for thread, loop in itertools.product(_THREADS, _LOOPS):
@@ -366,7 +366,7 @@ class ConditionSearch:
         return (names[number], offset // size) if offset // size < value.contents.size else None
 
     def _pools(
-        self, condition: Condition, places: Mapping[str, tuple[str, int]]
+        self, condition: Comparison, places: Mapping[str, tuple[str, int]]
     ) -> dict[tuple[str, int], npt.NDArray[Any]]:
         """Return by element the values to try, in its type."""
         pools: dict[tuple[str, int], npt.NDArray[Any]] = {}
@@ -382,7 +382,7 @@ class ConditionSearch:
     def _rows(
         self,
         pools: Mapping[tuple[str, int], npt.NDArray[Any]],
-        condition: Condition,
+        condition: Comparison,
         places: Mapping[str, tuple[str, int]],
         example: Example,
         thread: int,

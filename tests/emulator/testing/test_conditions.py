@@ -10,7 +10,7 @@ import pytest
 import ptx
 from cudadrv.testing import strategies as st
 from cudadrv.testing.verify import KernelCase, Verdict, VerifyOptions, verify
-from ptx.isa.conditions import Condition, Conditions, Source
+from ptx.isa.conditions import Comparison, Conditions, Source
 from ptx.isa.module import parse
 
 QUICK = VerifyOptions(
@@ -72,7 +72,7 @@ def note_of(verdict: Verdict) -> str:
     return verdict.findings[0].note
 
 
-def conditions() -> list[Condition]:
+def conditions() -> list[Comparison]:
     return list(Conditions(parse(PTX), "k"))
 
 
