@@ -30,13 +30,15 @@ def made_by(
 
 def _line(compiled: CompiledCase, step: ChainStep) -> SourceLine:
     where = step.where
+    # Line 0 is code of no line, such as a selection in a function of CUDA.
+    file, line = (where.source_file, where.source_line) if where.source_line else (None, None)
     what = f"{where.instruction.partition(' ')[0]}: {step.text}"
     return SourceLine(
         f"{what} ({step.cause})" if step.cause else what,
-        where.source_file,
-        where.source_line,
+        file,
+        line,
         where.ptx_line,
         where.block,
         where.thread,
-        compiled.source.line(where.source_file, where.source_line),
+        compiled.source.line(file, line),
     )
