@@ -16,11 +16,10 @@ from ptx.target import ImageKind, Target
 
 __all__ = ["Image", "ImageOrigin"]
 
-# Directives of the header in any layout of its lines, then at the start of any line.
-_BLANKS = r"(?s:\s|//[^\n]*|/\*.*?\*/)*"
-_PTX_TARGET = r"\.target\s+sm_(\d+)([af]?)"
-_HEADER_TARGET = rf"{_BLANKS}(?:\.version\s+\d+\.\d+{_BLANKS})?{_PTX_TARGET}"
-_PTX_VERSION = r"^\s*\.version\s+(\d+)\.(\d+)"
+# The first directives of the header, with any blanks and comments before each.
+_BLANKS = r"(?:\s|//[^\n]*|/\*(?s:.)*?\*/|#[^\n]*)*+"
+_PTX_VERSION = re.compile(rf"{_BLANKS}\.version{_BLANKS}(\d+)\.(\d+)")
+_PTX_TARGET = re.compile(rf"{_BLANKS}\.target{_BLANKS}(?:sm|compute)_(\d+)([af]?)")
 
 
 class ImageOrigin(Enum):
@@ -78,7 +77,7 @@ class Image:
     @property
     def ptx_version(self) -> tuple[int, int] | None:
         """The PTX ISA version that the PTX text requires of a driver, such as (8, 4)."""
-        match = re.search(_PTX_VERSION, self.ptx or "", re.MULTILINE)
+        match = _PTX_VERSION.match(self.ptx or "")
         return (int(match[1]), int(match[2])) if match else None
 
     @classmethod
@@ -92,9 +91,8 @@ class Image:
 
         text = checks.instance_of("Image.from_ptx: text", text, str).rstrip("\0")
         checks.text("the PTX", text)
-        match = re.match(_HEADER_TARGET, text) or re.search(
-            rf"^\s*{_PTX_TARGET}", text, re.MULTILINE
-        )
+        version = _PTX_VERSION.match(text)
+        match = _PTX_TARGET.match(text, version.end() if version else 0)
         if match is None:
             raise ImageFormatError("the text has no '.target sm_…' line: it is not a PTX module")
         try:
