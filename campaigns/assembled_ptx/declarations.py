@@ -9,6 +9,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
+from campaigns.assembled_ptx.bodies import Bodies
+
 _SLIP: Final = 0.04
 _VERSIONS: Final = ("6.0", "6.5", "7.0", "7.7", "7.8", "8.0", "8.3", "8.6", "8.8", "9.0")
 _TARGETS: Final = ("sm_52", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")
@@ -159,20 +161,31 @@ def declared_module(source: random.Random) -> DeclaredModule:
     target = source.choice(_TARGETS) if source.random() < 0.15 else "sm_90a"
     version = source.choice(_VERSIONS) if source.random() < 0.15 else "9.0"
     module = DeclaredModule("", "sm_90a" if target == "sm_90a" else "sm_90")
-    declared = [_variable(source, module, number) for number in range(source.choice((1, 2, 3)))]
+    if source.random() < 0.1:
+        target = target.replace("sm_", "compute_")
+    sections = ".section .debug_str { .b8 1 }" if source.random() < 0.1 else ""
+    if source.random() < 0.05 + 0.8 * bool(sections):
+        target = f"{target}, debug"
+    bodies = Bodies(source)
+    called = bodies.functions()
+    declared = [
+        _variable(source, module, number) for number in range(source.choice((0, 0, 1, 2, 3)))
+    ]
     directives = [source.choice(_OF_KERNELS) for _ in range(source.choice((0, 0, 0, 1, 2)))]
     if source.random() < _SLIP:
         directives.append(source.choice(_WRONG_OF_KERNELS))
     parameters = _parameters(source, "entry") if source.random() < 0.3 else "()"
     module.text = "\n".join(
         (
+            *(("// .version 7.5",) if source.random() < 0.1 else ()),
             f".version {version}",
             f".target {target}",
             ".address_size 64",
             *declared,
             *_functions(source),
-            f".visible .entry k{parameters} {' '.join(directives)} {{ ret; }}",
-            "",
+            *called,
+            f".visible .entry k{parameters} {' '.join(directives)} {bodies.body()}",
+            sections,
         )
     )
     return module

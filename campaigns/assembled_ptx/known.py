@@ -283,6 +283,13 @@ KNOWN: Final = (
         and "Illegal state space for address" in log,
     ),
     KnownDifference(
+        "ptxas takes floats as arguments without a type of another size",
+        True,
+        lambda text, error: "an operand of the call does not fit" in error
+        and re.search(r"\.(?:b\d+|f16)$|\.(?:b\d+|f16):", error) is not None
+        and re.search(r"[(,] ?(?:0[fd][0-9A-F]+|1\.0)[,)]", text) is not None,
+    ),
+    KnownDifference(
         "ptxas takes an address as a number, if an offset is added",
         True,
         lambda text, error: re.search(r"mem ?\+", _wrong_operand(text, error)) is not None,
