@@ -91,7 +91,7 @@ class EmulatedKernel:
         module, layout = self._program.module, self._program.globals
         const = sum(
             layout[v.name][1]
-            for v in module.variables.values()
+            for v in module.static_variables
             if v.space is Space.CONST and v.name in layout
         )
         most = self._program.device.max_threads_per_block

@@ -22,6 +22,7 @@ from ptx.isa.model import (
     Instruction,
     Label,
     Operand,
+    Parameter,
     SourceLocation,
     Variable,
 )
@@ -47,14 +48,14 @@ def parse_body(
     text: str,
     span: tuple[int, int],
     lines: LineIndex,
-    parameters: Collection[str],
+    parameters: Collection[Parameter],
     variables: Mapping[str, Variable],
     functions: Collection[str],
 ) -> Body:
     """The body whose braces are at `span`; `text` has no comments.
 
-    `parameters` are the names of the function's own, which the body does not declare again, and
-    `variables` and `functions` those of the module.
+    `parameters` are the function's own, whose names the body does not declare again; `variables`
+    and `functions` are those of the module.
 
     Raises:
         PtxSyntaxError: at the first token that does not fit.
@@ -89,6 +90,7 @@ class _BodyReader(BodyContent):
             tuple(self.statements),
             self.tables,
             self.prototypes,
+            self.declared_at,
         )
 
     def _quick(self) -> bool:

@@ -133,7 +133,7 @@ def _reached(module: PtxModule) -> set[str]:
     reached = {f.name for f in module.functions.values() if f.is_entry}
     reached |= {
         value.name
-        for variable in module.variables.values()
+        for variable in module.static_variables
         for value in variable.initialiser
         if isinstance(value, SymbolValue)
     }

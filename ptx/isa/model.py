@@ -311,12 +311,18 @@ class Function:
     span: tuple[int, int] | None
     line: int
 
+    @property
+    def passes_registers(self) -> bool:
+        """Whether a parameter or a result is a register."""
+        return any(each.space is Space.REG for each in (*self.returns, *self.params))
+
 
 @dataclass(frozen=True, slots=True)
 class Body:
     """A function's parsed body.
 
     Names in nested scopes are made unique. `tables`: `.branchtargets`, `.calltargets`.
+    `declared_at`: how many statements stand before each of them, and before each prototype.
     """
 
     registers: tuple[Register, ...]
@@ -324,3 +330,4 @@ class Body:
     statements: tuple[Instruction | Label, ...]
     tables: dict[str, tuple[str, ...]]
     prototypes: dict[str, Prototype]
+    declared_at: dict[str, int] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from functools import cached_property
 from ptx.argument_checks import checks
 from ptx.errors import FunctionNotFoundError
 from ptx.isa.body import parse_body
+from ptx.isa.call_checks import CallChecks
 from ptx.isa.constant_expressions import integer_literal
 from ptx.isa.declarations import (
     LINKAGES,
@@ -27,9 +28,11 @@ from ptx.isa.directives import (
     pragma,
     read_directives,
 )
-from ptx.isa.errors import shortened, syntax_error
+from ptx.isa.errors import PtxSyntaxError, shortened, syntax_error
 from ptx.isa.lexer import TOKEN_OR_TABLE, Cursor, LineIndex, without_comments
 from ptx.isa.model import Body, Function, Linkage, Space, SymbolValue, Variable
+from ptx.isa.names import STATIC_SPACES, fault_of_function_address
+from ptx.isa.passed_registers import PassedRegisters
 from ptx.read_only import Guarded, ReadOnly
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
@@ -40,6 +43,8 @@ _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 # A declaration, not an instruction such as ld.shared.b32, whose `.shared` follows a word. The
 # pattern begins with plain characters, which are searched for ten times faster.
 _SHARED = re.compile(r"\.shared(?<![\w$]\.shared)\s(?:(?!\.shared\s)[^;])*+;")
+# The same of variables of the whole module that a function declares.
+_STATIC = re.compile(r"\.(?:const|global)(?<![\w$]\.const)(?<![\w$]\.global)\s")
 # At the start of a line or a statement, after a guard. Each pattern begins with one character,
 # which is searched for ten times faster than any of them. None reads blank lines that another match
 # reads again: time stays linear.
@@ -99,6 +104,8 @@ class PtxModule(Guarded):
         self._variables: dict[str, Variable] = {}
         self._aliases: dict[str, str] = {}
         self._clean = without_comments(text)
+        self._is_debug = False
+        self._has_sections = False
         self._lines = LineIndex(text)
         self._bodies: dict[str, Body] = {}
         self._uses: dict[str, NamesUsed] = {}
@@ -112,12 +119,27 @@ class PtxModule(Guarded):
         """The kernels, in the order of the text."""
         return tuple(function for function in self._functions.values() if function.is_entry)
 
+    @property
+    def lacks_sections(self) -> bool:
+        """Whether `.target` has the option `debug` and no section has debug information."""
+        return self._is_debug and not self._has_sections
+
     @cached_property
     def device_functions(self) -> frozenset[str]:
         """The names of the functions that are no kernels."""
         return frozenset(
             name for name, function in self._functions.items() if not function.is_entry
         )
+
+    @cached_property
+    def static_variables(self) -> tuple[Variable, ...]:
+        """The `.global` and `.const` variables: the module's, then those that functions declare."""
+        own = [v for v in self._variables.values() if v.space in STATIC_SPACES]
+        for function in self._functions.values():
+            if function.span is not None and _STATIC.search(self._clean, *function.span):
+                declared = self.body(function.name).variables
+                own += [v for v in declared if v.space in STATIC_SPACES]
+        return tuple(own)
 
     @cached_property
     def shared_places(self) -> dict[str, int]:
@@ -167,17 +189,28 @@ class PtxModule(Guarded):
             function = self._function(name)
             if function.span is None:
                 raise FunctionNotFoundError(f"function {name!r} is only declared")
-            parameters = [parameter.name for parameter in (*function.returns, *function.params)]
             parsed = parse_body(
                 self._clean,
                 function.span,
                 self._lines,
-                parameters,
+                (*function.returns, *function.params),
                 self._variables,
                 self._functions,
             )
-            self._bodies[name] = parsed
+            parsed = self._bodies[name] = self._with_calls(function, parsed)
         return parsed
+
+    def _with_calls(self, function: Function, body: Body) -> Body:
+        """A body whose calls and indirect branches are right, and pass parameters alone."""
+        text = self.body_text(function.name)
+        if "call" not in text and "brx" not in text and not function.passes_registers:
+            return body
+        fault, line = CallChecks(function, body, self._functions, self._aliases).fault()
+        if fault:
+            at = line or function.line
+            source = self._text.split("\n")[at - 1]
+            raise PtxSyntaxError(fault, line=at, column=1, source_line=source)
+        return PassedRegisters(function, body, self._functions, self._aliases).body()
 
     def body_text(self, name: str) -> str:
         """The text of a function's body without its comments, "" where it is only declared."""
@@ -224,6 +257,7 @@ class _ModuleReader:
                 function = _FUNCTION.search(text, at)
             section = _SECTION.search(text, at, function.start() if function else len(text))
             if section is not None:
+                self._module._has_sections = True
                 self._directives(at, section.start())
                 opening = section.end() - 1
                 at = self._closing(opening) + 1 if text[opening] == "{" else section.end()
@@ -459,6 +493,7 @@ class _ModuleReader:
                     else f".target takes an architecture such as sm_90{cursor.found}"
                 )
             modes |= {option} & _TEXTURE_MODES
+            self._module._is_debug |= option == "debug"
             if len(modes) > 1:
                 cursor.fail(f"{' and '.join(sorted(modes))} do not go together")
             cursor.advance()
@@ -485,11 +520,8 @@ def fault_of_address(
     """
     variable = by_name.get(symbol.name)
     if variable is None:
-        if symbol.name not in functions:
-            return "is not declared before"
-        is_plain = not (symbol.offset or symbol.generic)
-        return "" if is_plain else "is a function, whose plain address is needed"
-    if variable.space in (Space.GLOBAL, Space.CONST):
+        return fault_of_function_address(symbol, functions)
+    if variable.space in STATIC_SPACES:
         return ""
     return f"is a .{variable.space.value} variable, whose address is not known here"
 

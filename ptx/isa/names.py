@@ -11,12 +11,17 @@ from collections.abc import Collection, Mapping
 
 from ptx.isa.errors import syntax_error
 from ptx.isa.instruction_facts import TYPE_BYTES
-from ptx.isa.model import Operand, Register, Space, SymbolValue, Variable
+from ptx.isa.model import Operand, Parameter, Register, Space, SymbolValue, Variable
+from ptx.isa.special_registers import COLOURS
 
 _LANDMARK = re.compile(r'"[^"\n]*"|[{}:?]')
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%")
 _MOST_DIGITS = 10  # of a register's number
 _ELEMENTS = (".x", ".y", ".z", ".w")
+_COLOUR_OF = {element: colour for colour, element in COLOURS.items()}
+
+STATIC_SPACES = (Space.GLOBAL, Space.CONST)
+"""Those of variables that exist once for a module, wherever they are declared."""
 
 Span = tuple[int, int]
 
@@ -28,16 +33,28 @@ class Scope:
         registers: those declared or already named; `ranges`: `%r<9>` declares %r0 to %r8 at once.
         declared: the registers that are declared one by one.
         operands: what operand texts mean here, until something is declared.
+        suffix: of the unique names of registers and variables.
+        static_suffix: of those of `.global` and `.const` variables, which all functions share.
     """
 
-    __slots__ = ("declared", "labels", "names", "operands", "ranges", "registers", "suffix")
+    __slots__ = (
+        "declared",
+        "labels",
+        "names",
+        "operands",
+        "ranges",
+        "registers",
+        "static_suffix",
+        "suffix",
+    )
 
-    def __init__(self, labels: dict[str, str], suffix: str) -> None:
+    def __init__(self, labels: dict[str, str], suffix: str, static_suffix: str) -> None:
         self.registers: dict[str, Register] = {}
         self.ranges: dict[str, tuple[int, str]] = {}
         self.names: dict[str, str] = {}
         self.labels: dict[str, str] = labels
         self.suffix: str = suffix
+        self.static_suffix: str = static_suffix
         self.operands: dict[str, Operand] = {}
         self.declared: set[str] = set()
 
@@ -97,7 +114,7 @@ class Names:
         self,
         text: str,
         span: Span,
-        parameters: Collection[str],
+        parameters: Collection[Parameter],
         variables: Mapping[str, Variable],
         functions: Collection[str],
     ) -> None:
@@ -107,16 +124,20 @@ class Names:
         self._element_bytes: dict[str, int] = {}
         self._spaces: dict[str, Space] = {}
         self.scopes: list[Scope] = []
-        self._labels = _labels_of_scopes(text, span, parameters)
+        self._labels = _labels_of_scopes(text, span, {each.name for each in parameters})
         self._parameters = parameters
 
     def open(self, offset: int) -> None:
         """Enter the scope whose opening brace is at `offset`."""
         suffix = f"@{offset}" if self.scopes else ""
-        scope = Scope(self._labels.get(offset, {}), suffix)
-        if not self.scopes:
-            scope.names.update(zip(self._parameters, self._parameters, strict=True))
+        scope = Scope(self._labels.get(offset, {}), suffix, f"@{offset}")
+        is_outermost = not self.scopes
         self.scopes.append(scope)
+        for each in self._parameters if is_outermost else ():
+            if each.space is Space.REG:
+                self.declare(each.name, each.ptx_type, 1)
+            else:
+                scope.names[each.name] = each.name
 
     def close(self) -> None:
         """Leave the innermost scope."""
@@ -147,6 +168,8 @@ class Names:
         for element in ("",) if width == 1 else _ELEMENTS[:width]:
             register = Register(name + element + scope.suffix, ptx_type)
             scope.registers[name + element] = register
+            if element:
+                scope.registers[name + _COLOUR_OF[element]] = register
             self.registers.append(register)
         if width > 1:
             scope.names[name] = f"{name}{scope.suffix}.v{width}"
@@ -160,7 +183,8 @@ class Names:
         """Add a variable; gives its unique name."""
         scope = self.innermost
         scope.operands.clear()
-        unique = scope.names[name] = name + scope.suffix
+        suffix = scope.static_suffix if space in STATIC_SPACES else scope.suffix
+        unique = scope.names[name] = name + suffix
         self._element_bytes[unique] = TYPE_BYTES[ptx_type]
         self._spaces[unique] = space
         return unique
@@ -181,8 +205,8 @@ class Names:
         variable = self._variables.get(name)
         space = self._spaces.get(name) or (variable.space if variable else None)
         if space is None:
-            return "is not declared before"
-        if space in (Space.GLOBAL, Space.CONST):
+            return fault_of_function_address(symbol, self._functions)
+        if space in STATIC_SPACES:
             return ""
         return f"is a .{space.value} variable, whose address is not known here"
 
@@ -225,6 +249,14 @@ class Names:
             if name in scope.labels:
                 return scope.labels[name]
         return name
+
+
+def fault_of_function_address(symbol: SymbolValue, functions: Collection[str]) -> str:
+    """Return why no initialiser has the address of a function, "" if one may have it."""
+    if symbol.name not in functions:
+        return "is not declared before"
+    is_plain = not (symbol.offset or symbol.generic)
+    return "" if is_plain else "is a function, whose plain address is needed"
 
 
 def _labels_of_scopes(

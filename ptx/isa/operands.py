@@ -24,10 +24,11 @@ from ptx.isa.model import (
     Vector,
 )
 from ptx.isa.names import Names
-from ptx.isa.special_registers import special_type
+from ptx.isa.special_registers import COLOURS, special_type, usual_special
 
 _SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
 _SINK = Sink()
+_ELEMENTS = {*COLOURS, *COLOURS.values()}
 
 
 class OperandReader:
@@ -100,6 +101,8 @@ class OperandReader:
 
     def _named(self, name: str) -> Operand:
         names = self._names
+        if self._cursor.word in _ELEMENTS:  # `%tid .x`
+            name += self._cursor.advance()
         register = names.register(name)
         if register is not None:
             return register
@@ -114,8 +117,9 @@ class OperandReader:
             if register is not None:
                 return Selected(register, selector)
         if name[0] == "%" and not names.is_declared(name):
-            if special_type(name) is not None:
-                return SpecialRegister(name)
+            usual = usual_special(name)
+            if special_type(usual) is not None:
+                return SpecialRegister(usual)
             raise self._cursor.error(f"{name} is not declared here", self._cursor.index - 1)
         resolved = names.resolve(name)
         if self._cursor.word == "[":

@@ -35,6 +35,16 @@ SPECIAL_REGISTERS: Final[dict[str, str]] = {
 """Types by name, without the % and an element; "v4" is a vector of four u32."""
 
 
+COLOURS: Final = {".r": ".x", ".g": ".y", ".b": ".z", ".a": ".w"}
+"""Other names for the elements of vectors (PTX ISA, "Vectors as Operands")."""
+
+
+def usual_special(name: str) -> str:
+    """The usual name of a special register: `%tid.x` for `%tid.r`."""
+    element = COLOURS.get(name[-2:])
+    return name[:-2] + element if element else name
+
+
 def special_type(name: str) -> str | None:
     """The type of a special register such as `%tid.x`; None if there is no such register."""
     stem, _, element = name[1:].partition(".")

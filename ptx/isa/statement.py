@@ -6,6 +6,7 @@ PTX ISA, "Instruction Statements", "Directive Statements".
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ptx.isa.constant_expressions import integer_literal
 from ptx.isa.declarations import (
@@ -57,6 +58,7 @@ class BodyContent:
         self.statements: list[Instruction | Label] = []
         self.tables: dict[str, tuple[str, ...]] = {}
         self.prototypes: dict[str, Prototype] = {}
+        self.declared_at: dict[str, int] = {}
         self.location: SourceLocation | None = None
         self.inlined: dict[tuple[int, int, int], SourceLocation] = {}
         self.used_bytes: int | None = None
@@ -102,6 +104,7 @@ class Statement:
         cursor = self._cursor
         name = self._names.label(cursor.advance())
         cursor.expect(":")
+        self._body.declared_at[name] = len(self._body.statements)
         if cursor.word in (".branchtargets", ".calltargets"):
             cursor.advance()
             labels = [self._names.resolve(cursor.expect_kind("word"))]
@@ -141,19 +144,14 @@ class Statement:
             if declared.ptx_type in ("texref", "samplerref", "surfref"):
                 self._reject(f".{declared.ptx_type} variables stand at module level only", first)
             self._reject(self._names.fault_of(declared.name), first)
-            unique = self._names.declare_variable(declared.name, declared.ptx_type, declared.space)
-            self._body.variables.append(
-                Variable(
-                    unique,
-                    declared.space,
-                    declared.ptx_type,
-                    declared.align,
-                    declared.count,
-                    declared.initialiser,
-                    declared.linkage,
-                    declared.line,
-                )
+            values = tuple(
+                replace(each, name=self._names.resolve(each.name))
+                if isinstance(each, SymbolValue)
+                else each
+                for each in declared.initialiser
             )
+            unique = self._names.declare_variable(declared.name, declared.ptx_type, declared.space)
+            self._body.variables.append(replace(declared, name=unique, initialiser=values))
 
     def _fault_of_address(self, symbol: SymbolValue) -> str:
         """Why no initialiser in a function has an address, "" if it may have it."""

@@ -65,7 +65,7 @@ class CallGraph:
     def with_address(self) -> tuple[str, ...]:
         """The defined functions whose addresses are used anywhere in the module."""
         names = {match[1] for match in _TAKEN.finditer(self._module.text)}
-        for variable in self._module.variables.values():
+        for variable in self._module.static_variables:
             names.update(e.name for e in variable.initialiser if isinstance(e, SymbolValue))
         real_names = {self._module.aliases.get(name, name) for name in names}
         return tuple(

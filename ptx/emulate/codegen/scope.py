@@ -88,13 +88,8 @@ class FunctionScope:
         self._prefer_written_kinds()
 
     def _number_registers(self) -> None:
-        """Number the registers of the body, parameters in registers, and the carry."""
-        extra = [
-            Register(param.name, param.ptx_type)
-            for param in (*self.function.returns, *self.function.params)
-            if param.space.value == "reg"
-        ]
-        for register in (*self.body.registers, *extra, CARRY):
+        """Number the registers of the body, and the carry."""
+        for register in (*self.body.registers, CARRY):
             self.numbers[register.name] = len(self.width)
             kind = kind_of(register.ptx_type)
             self.width.append(TYPE_BYTES[register.ptx_type])
@@ -172,8 +167,8 @@ class FunctionScope:
             return "local", f"(f.stack_pointer + {offset})"
         if name in self.frame.params:
             return "param", str(self.frame.params[name])
-        bare = name.partition("@")[0]
-        if bare in self._shared:
+        bare, _, is_nested = name.partition("@")
+        if bare in self._shared and not (is_nested and name in self.layout.globals):
             return "shared", str(self._shared[bare])
         if name in self.layout.globals:
             return "global", str(self.layout.globals[name][0])

@@ -91,15 +91,14 @@ class ModuleLayout:
         self.aliases: dict[str, str] = module.aliases
         self.globals: dict[str, tuple[int, int]] = {}
         self.code: dict[str, int] = code_addresses.place(self, module.functions)
-        placed = [v for v in module.variables.values() if v.space in (Space.GLOBAL, Space.CONST)]
-        placed = [v for v in placed if v.nbytes]
+        placed = [v for v in module.static_variables if v.nbytes]
         # As driver 580: a variable that is only declared is a variable of zeros.
         self.undefined: list[str] = [v.name for v in placed if v.linkage is Linkage.EXTERN]
         try:
             for variable in placed:
                 address = memory.allocate(
                     variable.nbytes,
-                    origin=f"variable {variable.name} of {origin}",
+                    origin=f"variable {variable.name.partition('@')[0]} of {origin}",
                     alignment=max(variable.align, 1),
                 )
                 self.globals[variable.name] = (address, variable.nbytes)
@@ -198,8 +197,7 @@ def frame_layout(function: Function, body: Body) -> FrameLayout:
         frame.params = {param.name: param.offset for param in laid_out}
     else:
         for param in (*function.returns, *function.params):
-            if param.space is Space.PARAM:
-                frame.place(param.name, param.nbytes, max(param.align, 8))
+            frame.place(param.name, param.nbytes, max(param.align, 8))
         frame.nbytes = max(frame.nbytes, FRAME_ALIGN)  # a call without end fills the stack
     frame.nbytes = aligned(frame.nbytes, FRAME_ALIGN)
     return frame

@@ -45,7 +45,7 @@ def check_sizes(module: PtxModule, signatures: Iterable[KernelSignature]) -> Non
     Raises:
         SizeLimitExceeded: there is too much of something.
     """
-    constants = _constant_bytes(module.variables.values())
+    constants = _constant_bytes(module.static_variables)
     if constants > MOST_CONSTANT_BYTES:
         remedy = "Put large tables into __device__ variables or pass them as pointers."
         raise SizeLimitExceeded("__constant__ memory", constants, MOST_CONSTANT_BYTES, remedy)

@@ -50,22 +50,29 @@ def check_forms(module: PtxModule) -> None:
 
 
 def check_bodies(module: PtxModule) -> None:
-    """Check that each function and kernel has a body, unless another module may have it.
+    """Check that each function has a body, unless another module may have it.
+
+    Debug information that `.target` announces must be there as well.
 
     Raises:
-        PtxSyntaxError: at one that is declared without `.extern`.
+        PtxSyntaxError: at a function that is declared without `.extern`, or at `.target`.
     """
+    if module.lacks_sections:
+        raise _error_at(
+            module,
+            module.line_of(".target"),
+            ".target has the option debug, and no section has debug information",
+        )
     elsewhere = SYSTEM_FUNCTIONS | module.aliases.keys()
     for function in module.functions.values():
         if function.span is not None or function.linkage is Linkage.EXTERN:
             continue
         if function.name not in elsewhere:
             kind = "kernel" if function.is_entry else "function"
-            raise PtxSyntaxError(
+            raise _error_at(
+                module,
+                function.line,
                 f"the {kind} {function.name} is declared without .extern and has no body",
-                line=function.line,
-                column=1,
-                source_line=module.text.split("\n")[function.line - 1],
             )
 
 
@@ -79,7 +86,7 @@ def undefined_function(module: PtxModule) -> tuple[str, str, str, int] | None:
     declared -= _OF_THE_ASSEMBLER | module.aliases.keys()
     if not declared:
         return None
-    for variable in module.variables.values():
+    for variable in module.static_variables:
         for value in variable.initialiser:
             if isinstance(value, SymbolValue) and value.name in declared:
                 return value.name, "variable", variable.name, variable.line
@@ -119,6 +126,11 @@ def _check_function(module: PtxModule, function: Function) -> None:
             raise _error(module, statement, fault)
         if not shapes.has_values(statement):
             _RIGHT.add(form)
+
+
+def _error_at(module: PtxModule, line: int, fault: str) -> PtxSyntaxError:
+    source_line = module.text.split("\n")[line - 1]
+    return PtxSyntaxError(fault, line=line, column=1, source_line=source_line)
 
 
 def _error(module: PtxModule, instruction: Instruction, fault: str) -> PtxSyntaxError:

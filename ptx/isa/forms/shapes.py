@@ -20,7 +20,6 @@ from ptx.isa.model import (
     Register,
     Selected,
     Sink,
-    Space,
     SpecialRegister,
     Symbol,
     Vector,
@@ -44,10 +43,7 @@ class Shapes:
         """The space of each name of the function."""
         function = self._function
         of_parameters = "kparam" if function.is_entry else "param"
-        spaces = {
-            p.name: "reg" if p.space is Space.REG else of_parameters
-            for p in (*function.returns, *function.params)
-        }
+        spaces = {p.name: of_parameters for p in (*function.returns, *function.params)}
         spaces |= {v.name: v.space.value for v in body.variables}
         spaces |= {s.name: "label" for s in body.statements if isinstance(s, Label)}
         spaces |= dict.fromkeys(body.tables, "table")

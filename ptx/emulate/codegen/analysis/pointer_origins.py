@@ -285,13 +285,13 @@ class KernelOrigins:
                 if sizes.get(name)
                 else None
             )
-        bare = name.partition("@")[0]
-        if bare in self._shared.offsets:
+        bare, _, is_nested = name.partition("@")
+        if bare in self._shared.offsets and not (is_nested and name in scope.layout.globals):
             start, nbytes = self._shared.offsets[bare], self._shared.sizes[bare]
             return Origin(
                 demangled(bare), "shared", start=start, end=start + nbytes if nbytes else 0
             )
         if name in scope.layout.globals:
             start, nbytes = scope.layout.globals[name]
-            return Origin(demangled(name), "global", start=start, end=start + nbytes)
+            return Origin(demangled(bare), "global", start=start, end=start + nbytes)
         return None
