@@ -21,7 +21,7 @@ BODY = "\n.visible .entry k() { ret; }\n"
         ".version 8.5 // of\n/* x\n.target sm_70 */ .target sm_90a",
         ".version 8.5\n.target compute_90a, debug",
         ".version 8.5 .target // sm_80\n/**/compute_90a",
-        "# 1 \"k.ptx\"\n.version 8.5\n.target sm_90a",
+        '# 1 "k.ptx"\n.version 8.5\n.target sm_90a',
     ],
 )
 def test_the_target_is_that_of_the_header(header: str) -> None:
