@@ -70,6 +70,12 @@ class Bodies:
             for kind in (f"b{formal.split()[1].lstrip('.ubsf').split('x')[0]}",)
             if "16x2" not in formal
         ]
+        if self._source.random() < 0.4:
+            moves += [
+                f".reg .b64 %at{place}; mov.b64 %at{place}, {formal.split()[2].partition('[')[0]};"
+                for place, formal in enumerate((*lists[0], *lists[1]))
+                if formal.startswith(".param")
+            ]
         return f"{head} {{ {' '.join(moves)} {source.choice(('ret;', ''))} }}"
 
     def _fitting(self, formal: str) -> tuple[str, str]:

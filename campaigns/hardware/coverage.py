@@ -47,6 +47,7 @@ REASONS: Final = {
     r"multimem\..*": "NVLink must multicast memory to several GPUs, and none could be had.",
     r"trap|brkpt": "It ends the kernel, which then has no results.",
     r"prefetch\.const\.tensormap|fence\.proxy\.async::generic": "It changes no value.",
+    r"mov\.v[24]\..*": "Programs of GCC with it were compared with the processor.",
     r"cvta\.u32": "Targets from `sm_90` on have no 32-bit addresses.",
     r"cvt\.b?f16\.[us]8|cvt\.[us]8\.b?f16|set\.f(16|32)\.b?f16": NOT_PTX,
     r"tensormap\.replace\..*\.b(32|64)": NOT_PTX,

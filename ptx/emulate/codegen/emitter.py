@@ -14,7 +14,7 @@ from ptx.emulate.access.memory_access import load, store
 from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.scope import Constants, FunctionScope
 from ptx.emulate.kernel_facts import Instrument, LateWork
-from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, PARAM_WINDOW
+from ptx.emulate.memory.generic_addresses import PARAM_WINDOW
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
@@ -377,8 +377,8 @@ class Emitter:
         """The address of a symbol, as `mov` gives it."""
         space, expression = self.scope.symbol(symbol.name, self.instruction)
         offset = symbol.offset
-        if self.scope.is_parameter(symbol.name):
-            offset += PARAM_WINDOW if space == "param" else LOCAL_WINDOW
+        if space == "param":
+            offset += PARAM_WINDOW
         if expression.isdigit():
             return self.constant(int(expression) + offset, kind)
         return f"{self.dtype(kind)}({expression} + {offset})"

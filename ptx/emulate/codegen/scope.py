@@ -18,7 +18,7 @@ from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
 from ptx.isa.instruction_facts import TYPE_BYTES
-from ptx.isa.model import Body, FloatImmediate, Function, Instruction, Register
+from ptx.isa.model import Body, FloatImmediate, Function, Instruction, Operand, Register, Symbol
 from ptx.isa.signature import kernel_params
 
 
@@ -148,9 +148,10 @@ class FunctionScope:
         """The error that an instruction of this function is not executed."""
         return UnsupportedInstruction(self.kernel, instruction.text, instruction.line, reason)
 
-    def is_parameter(self, name: str) -> bool:
-        """Return whether a symbol is a formal parameter or result of this function."""
-        return name in self._parameters
+    def is_parameter(self, operand: Operand) -> bool:
+        """Return whether an operand names a parameter or result of this function, no kernel."""
+        is_named = isinstance(operand, Symbol) and operand.name in self._parameters
+        return is_named and not self.function.is_entry
 
     def symbol(self, name: str, user: Instruction) -> tuple[str, str]:
         """The space of a symbol and an expression for its address there: digits where constant.

@@ -96,15 +96,20 @@ def _unpack(e: Emitter, kind: str, target: Vector, value: str) -> None:
         e.assign(item, part, f"{piece}.astype({e.dtype(part)})")
 
 
-def _move_special(e: Emitter, i: Instruction) -> None:
-    """`mov.v4.u32`: the elements of a special register such as %tid."""
+def _move_vector(e: Emitter, i: Instruction) -> None:
+    """`mov.v2.u32`, `mov.v4.f32`: from registers, numbers, or a special register such as %tid."""
+    kind = kind_of(type_suffix(i))
     target, source = i.operands
-    items = target.items if isinstance(target, Vector) else ()
-    if len(items) != len(_AXES) or not isinstance(source, SpecialRegister):
-        raise e.reject("it moves a special register's elements to four registers in braces")
-    for axis, item in zip(_AXES, items, strict=True):
+    targets = target.items if isinstance(target, Vector) else ()
+    sources: tuple[Operand, ...] = source.items if isinstance(source, Vector) else ()
+    if isinstance(source, SpecialRegister) and width_of(kind) == 4:
+        sources = tuple(SpecialRegister(f"{source.name}.{axis}") for axis in _AXES)
+    if len(targets) != len(sources):
+        raise e.reject("it moves as many elements as it has registers in braces")
+    values = [e.temporary(e.value(each, kind)) for each in sources]
+    for item, value in zip(targets, values, strict=True):
         if not isinstance(item, Sink):
-            e.assign(item, "u32", e.value(SpecialRegister(f"{source.name}.{axis}"), "u32"))
+            e.assign(item, kind, value)
 
 
 def _space(e: Emitter, i: Instruction) -> str:
@@ -119,6 +124,8 @@ def _convert_address(e: Emitter, i: Instruction) -> None:
     kind, space = type_suffix(i), _space(e, i)
     value = e.value(i.operands[1], kind)
     window = _WINDOWS.get(space)
+    if space.startswith("param") and e.scope.is_parameter(i.operands[1]):
+        window = LOCAL_WINDOW  # a function has its parameters in its frame
     if window is not None:
         sign = "-" if "to" in i.modifiers else "+"
         value = f"{value} {sign} {e.constant(window, kind)}"
@@ -158,7 +165,8 @@ def _is_in_space(e: Emitter, i: Instruction) -> None:
 
 
 operation("mov", (*_TYPES, "f32", "f64", "pred"), 2, _move, section="mov")
-operation("mov.v4", ("u32", "b32"), 2, _move_special, section="mov")
+for _width in ("v2", "v4"):
+    operation(f"mov.{_width}", (*_TYPES, "f32", "f64"), 2, _move_vector, section="mov")
 operation("cvta", ("u32", "u64"), 2, _convert_address, modifiers=["to", *_SPACES], section="cvta")
 operation("isspacep", ("",), 2, _is_in_space, modifiers=_SPACES, section="isspacep")
 

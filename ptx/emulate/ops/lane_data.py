@@ -103,6 +103,8 @@ def _convert_address(e: LaneEmitter, i: Instruction) -> None:
     kind = type_suffix(i)
     value = e.bits(i.operands[1], kind)
     window = next((_WINDOWS[word] for word in i.modifiers if word in _WINDOWS), None)
+    if "param" in i.modifiers and e.scope.is_parameter(i.operands[1]):
+        window = LOCAL_WINDOW  # a function has its parameters in its frame
     if window is not None:
         value = f"{value} {'-' if 'to' in i.modifiers else '+'} {window} & {e.ones(kind)}"
     elif "const" in i.modifiers and kind == "u64":

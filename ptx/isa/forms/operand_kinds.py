@@ -115,8 +115,8 @@ def _of(*sets: frozenset[str] | frozenset[Shape]) -> Fits:
 
 
 _OF_SYMBOLS: Final = {
-    "": ("global", "shared", "local"), "param": ("kparam", "param"), "argument": ("param",),
-    "param::entry": ("kparam",), "param::func": ("param",), "generic": ("global", "shared", "local", "const"),
+    "": ("global", "shared", "local"), "param": ("kparam", "fparam", "param"), "argument": ("fparam", "param"),
+    "param::entry": ("kparam",), "param::func": ("fparam", "param"), "generic": ("global", "shared", "local", "const"),
     "policy": ("global", "shared", "local"), "none": (), "source": ("global",), "object": ("shared",),
     "bulk": ("global",), "multimem": ("global", "shared", "local"), "matrix": ("shared",),
     "word": ("global", "shared", "local", "const"), "globalword": ("global",),
@@ -173,10 +173,10 @@ def _predicate_or_constant(shape: Shape) -> bool:
 
 _NEGATED: Final[frozenset[Shape]] = frozenset({("!", "pred")})
 _ADDRESSABLE: Final = frozenset({
-    "global", "shared", "local", "const", "kparam", "code", "entry", "texref", "surfref",
+    "global", "shared", "local", "const", "kparam", "fparam", "code", "entry", "texref", "surfref",
     "samplerref",
 })  # fmt: skip
-_SMALL: Final = frozenset({"shared", "local", "const", "kparam", "code", "entry"})
+_SMALL: Final = frozenset({"shared", "local", "const", "kparam", "fparam", "code", "entry"})
 _UNTYPED: Final[dict[str, Fits]] = {
     "p": _predicate_or_constant,
     "P": _is_predicate,

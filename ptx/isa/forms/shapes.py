@@ -42,7 +42,7 @@ class Shapes:
     def _spaces_of(self, body: Body) -> dict[str, str]:
         """The space of each name of the function."""
         function = self._function
-        of_parameters = "kparam" if function.is_entry else "param"
+        of_parameters = "kparam" if function.is_entry else "fparam"
         spaces = {p.name: of_parameters for p in (*function.returns, *function.params)}
         spaces |= {v.name: v.space.value for v in body.variables}
         spaces |= {s.name: "label" for s in body.statements if isinstance(s, Label)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptx.emulate.codegen.lane.lane_registers import FLOATS, LaneRegisters, NoLaneCode, held_as
 from ptx.emulate.codegen.scope import Constants, FunctionScope
-from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, PARAM_WINDOW
+from ptx.emulate.memory.generic_addresses import PARAM_WINDOW
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.threads.rows import double_of_long, float_of_word, long_of_double
@@ -232,8 +232,8 @@ class LaneEmitter(LaneRegisters):
         """The address of a symbol, as `mov` gives it."""
         space, expression = self.scope.symbol(symbol.name, self.instruction)
         offset = symbol.offset
-        if self.scope.is_parameter(symbol.name):
-            offset += PARAM_WINDOW if space == "param" else LOCAL_WINDOW
+        if space == "param":
+            offset += PARAM_WINDOW
         if expression.isdigit():
             return str(int(expression) + offset & mask)
         return f"({expression} + {offset} & {mask})"

@@ -72,6 +72,24 @@ def test_registers_and_constants_are_passed(body: str, expected: list[int]) -> N
     assert values_of(body) == expected
 
 
+STRUCTURE = """
+.func (.param .u32 b) second(.param .align 8 .b8 s[8])
+{ .reg .b64 d; .reg .u32 t; mov.b64 d, s; ld.local.u32 t, [d+4]; st.param.u32 [b], t; ret; }
+.func (.param .u32 b) third(.param .align 8 .b8 s[8])
+{ .reg .b64 d; .reg .u32 t; cvta.param.u64 d, s; ld.u32 t, [d+4]; st.param.u32 [b], t; ret; }
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", ["second", "third"])
+def test_the_address_of_a_parameter_of_a_function_is_one_of_local_memory(
+    name: str, threads: int
+) -> None:
+    passed = ".param .align 8 .b8 q[8]; st.param.u32 [q], 1; st.param.u32 [q+4], %i;"
+    body = f"{{ {passed} call (%o), {name}, (q); }}"
+    assert values_of(body, threads, STRUCTURE) == list(range(threads))
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -113,6 +131,23 @@ def test_a_variable_of_a_function_hides_that_of_the_module() -> None:
 )
 def test_elements_have_the_names_of_colours_too(body: str, expected: int) -> None:
     assert values_of(body, threads=1) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("mov.v4.u32 %v, {1, 2, 3, %i}; mov.u32 %o, %v.z;", [3, 3]),
+        ("mov.v4.u32 %v, {1, 2, 3, %i}; mov.v4.u32 {%o, _, _, _}, %v;", [1, 1]),
+        ("mov.v4.u32 %v, {1, 2, 3, %i}; add.u32 %o, %v.x, %v.w;", [1, 2]),
+        ("mov.u32 %n, 9; mov.v2.u32 {%n, %o}, {%i, %n};", [9, 9]),
+        ("mov.v2.f32 {%f, _}, {0f40000000, 0f3F800000}; mov.b32 %o, %f;", [0x40000000] * 2),
+        ("mov.v2.u64 {%a, _}, {%a, 5};", [0, 0]),
+        ("mov.v4.u32 %v, %ntid; mov.u32 %o, %v.x;", [2, 2]),
+    ],
+)
+def test_vectors_move_element_by_element(body: str, expected: list[int]) -> None:
+    assert values_of(f".reg .u32 %n; {body}", threads=2) == expected
+    assert values_of(f".reg .u32 %n; {body}", threads=1) == expected[:1] or "%ntid" in body
 
 
 TABLE = "T: .branchtargets L0, L1;"
