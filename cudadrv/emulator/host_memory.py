@@ -7,10 +7,14 @@ memory is everywhere at once, so advice and prefetches are stored and have no ef
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
+import os
 import struct
+import sys
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple
 
 from ptx.emulate.memory.device_memory import map_shared
@@ -363,11 +367,21 @@ def _mapped(
     nbytes: int, file: SharedFile | None, offset: int
 ) -> tuple[mmap.mmap, ctypes.Array[ctypes.c_char]]:
     """Return new pages and a view of their bytes; of a file, if one is given."""
+    if nbytes > _bytes_of_this_machine():  # which the system may still map
+        raise OSError(errno.ENOMEM, "more than the memory of this machine")
     pages = mmap.mmap(-1, nbytes)
     view = (ctypes.c_char * nbytes).from_buffer(pages)
     if file is not None:  # mmap.mmap would use one more descriptor for each allocation
         map_shared(ctypes.addressof(view), whole_pages(nbytes), file.number, offset)
     return pages, view
+
+
+@cache
+def _bytes_of_this_machine() -> int:
+    """Return the bytes that can be page-locked at most."""
+    if not hasattr(os, "sysconf"):
+        return sys.maxsize
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _preferred(pool: Pool | None, graph: GraphMemory | None) -> MemoryLocation | None:
