@@ -544,6 +544,7 @@ class TensorMap(NotCopyable, KernelObject):
         box: as given; of images, pixels and channels.
         box_nbytes: the bytes that one copy writes to shared memory, and an mbarrier must expect.
         element_strides: as given.
+        buffer: the array's memory.
 
     Raises:
         TensorMapError: CUDA has no such tensor map.

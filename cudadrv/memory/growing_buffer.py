@@ -42,6 +42,7 @@ class GrowingBuffer(DeviceBuffer):
     Attributes:
         nbytes: its current size; in another process, its size when it was last sent there.
         capacity: the size of the range.
+        granularity: the bytes of the pieces in which it grows.
     """
 
     __slots__ = ("_capacity", "_granularity")

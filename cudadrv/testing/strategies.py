@@ -228,7 +228,12 @@ class DrawnArray:
 
 
 class NumberInput:
-    """A number that a kernel takes by value; made by `numbers`."""
+    """A number that a kernel takes by value; made by `numbers`.
+
+    Attributes:
+        dtype: of the number.
+        values: the possible numbers, as given to `numbers`.
+    """
 
     __slots__ = ("__weakref__", "_dtype", "_values")
 
@@ -252,6 +257,7 @@ class ArrayInput:
     Attributes:
         dtype: of its elements.
         shape: its extents, each an integer or a `Size`.
+        values: the contents, as given to `arrays`.
         is_written: False if nothing writes it before the kernel.
     """
 

@@ -67,7 +67,13 @@ class MipmapMemory(Memory[CUmipmappedArray]):
 
 
 class Texels(Closeable, Generic[_ScalarT]):
-    """The properties that a CUDA array and a mipmapped one share."""
+    """The properties that a CUDA array and a mipmapped one share.
+
+    Attributes:
+        context: the context.
+        extents: the width, height and depth of level 0, and the layers.
+        texel: the dtype and the channels.
+    """
 
     __slots__ = ("_context", "_extents", "_texel")
 

@@ -111,6 +111,7 @@ class TexelView(Closeable, KernelObject):
 
     Attributes:
         context: the context.
+        buffer: the array, or the memory of a device array.
         closed: True once it or its array was closed.
     """
 
@@ -474,6 +475,9 @@ class Texture(TexelView):
         seamless_cubemap: filtering goes on across the edges of a cubemap.
         channels: of a device array, whose last axis they are if there are several.
         width: texels of each row of a device array that count, where its rows are padded.
+
+    Attributes:
+        reading: how kernels read it: modes, levels and border.
 
     Raises:
         TextureError: CUDA has no such texture, or would read it otherwise.

@@ -84,6 +84,7 @@ class PtxModule(Guarded):
         files: the CUDA source of each `.file` number.
         functions: by name; a definition hides its declaration.
         variables: module-scope variables by name.
+        aliases: the function that each name of an `.alias` means.
     """
 
     text: ReadOnly[str] = ReadOnly("_text")

@@ -82,6 +82,9 @@ class KernelCase:
         tolerance: for floats; or a mapping from names to tolerances.
         options: of the compilation. Line numbers are always added.
 
+    Attributes:
+        source_name: the file's name, where `source` has the text of a file; else "".
+
     Raises:
         ArgumentError: an argument of the case has the wrong type.
     """
