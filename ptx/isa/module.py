@@ -39,6 +39,7 @@ _BRACE = re.compile(r'"[^"\n]*"|[{}]')
 _SECTION = re.compile(r"(?m)^[ \t]*\.section\b[^\n{]*(?:\s*\{)?")
 _FUNCTION = re.compile(r"\.(?:entry|func)(?![\w$])")
 _FILE = re.compile(r'(?m)^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(.))")
 _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 # A declaration, not an instruction such as ld.shared.b32, whose `.shared` follows a word. The
 # pattern begins with plain characters, which are searched for ten times faster.
@@ -111,7 +112,7 @@ class PtxModule(Guarded):
         self._bodies: dict[str, Body] = {}
         self._uses: dict[str, NamesUsed] = {}
         self._files: dict[int, str] = {
-            int(match[1]): match[2] for match in _FILE.finditer(self._clean)
+            int(match[1]): _file_name(match[2]) for match in _FILE.finditer(self._clean)
         }
         _ModuleReader(self, self._clean, self._lines).read()
 
@@ -598,3 +599,21 @@ def with_register_limit(text: str, registers: int) -> str:
         parts += [text[start:offset], f".maxnreg {registers} "]
         start = offset
     return "".join([*parts, text[start:]])
+
+
+def _file_name(text: str) -> str:
+    """Return the name that NVRTC's escapes mean, of bytes in UTF-8.
+
+    A name with control characters, or of other bytes, stays as it is written: it is shown to users.
+    """
+    if "\\" not in text:
+        return text
+    written = text.encode(errors="surrogateescape")
+    name = _ESCAPE.sub(_escaped_byte, written).decode(errors="surrogateescape")
+    return name if name.isprintable() else text
+
+
+def _escaped_byte(match: re.Match[bytes]) -> bytes:
+    if match[1]:
+        return bytes([int(match[1], 8) & 0xFF])
+    return b"\0" if match[2].isalpha() else match[2]  # \\n, \\t: control characters

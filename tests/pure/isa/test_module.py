@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import ptx
 from ptx.isa import PtxSyntaxError, parse, signatures_of
 from ptx.isa.model import (
     Address,
@@ -153,6 +154,27 @@ def test_debug_sections_are_passed_over() -> None:
     text = entry("ret;") + '\t.section .debug_str\n\t{\n.b8 0 // {\n\t}\n.file 1 "/a//b{.cu"\n'
     module = parse(text)
     assert module.files == {1: "/a//b{.cu"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mean.cu", "ü/日本.cu", "a {name}.cu", "back\\slash.cu", "it's // no comment.cu"],
+)
+def test_the_name_of_a_file_is_the_one_that_nvrtc_was_given(name: str) -> None:
+    options = ptx.CompileOptions(target=ptx.Target.parse("compute_80"), lineinfo=True)
+    source = 'extern "C" __global__ void k(int* x) { *x = 7 / x[1]; }'
+    text = ptx.compile(source, options, name=name, cache=False).ptx
+    assert text is not None
+    module = parse(text)
+    assert module.files[1].endswith(f"/{name}")
+    assert module.body("k").statements
+
+
+@pytest.mark.parametrize(
+    "written", [r"a\nb.cu", r"a\033[1mb.cu", r"a\342\200\256b.cu", r"a\377.cu", r"a\303.cu", "a\\"]
+)
+def test_the_name_of_a_file_that_no_terminal_shows_stays_as_it_is_written(written: str) -> None:
+    assert parse(f'{HEADER}.file 1 "{written}"').files.get(1, written) == written
 
 
 @pytest.mark.parametrize(
