@@ -204,7 +204,8 @@ class MemoryPool(Closeable):
             raise errors.NotPermittedError(
                 f"allocating {nbytes} bytes of {self!r}: only the process that made it can"
             )
-        allocate, stream._source = api.cuMemAllocFromPoolAsync, self._handle.destroyer
+        stream._sources.add(self._handle.destroyer)
+        allocate = api.cuMemAllocFromPoolAsync
         code, pointer = owner._handle.submit(allocate, nbytes, self.handle, owner.handle)
         if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             now = self.statistics()

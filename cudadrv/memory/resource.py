@@ -33,7 +33,7 @@ class MemoryStream(NotCopyable):
         owner: the public stream object.
     """
 
-    __slots__ = ("_handle", "_owner", "_source")
+    __slots__ = ("_handle", "_owner", "_sources")
 
     owner: ReadOnly[BaseStream] = ReadOnly("_owner")
 
@@ -41,7 +41,7 @@ class MemoryStream(NotCopyable):
         self._owner: BaseStream = owner
         self._handle = handle
         # What must outlive the memory, which has this object as long as it lives.
-        self._source: object = None
+        self._sources: set[object] = set()
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""

@@ -86,6 +86,37 @@ def test_a_closed_pool_is_destroyed_after_its_last_memory(second_context: cudadr
         assert len(destroyed) == 1
 
 
+def test_a_stream_of_two_pools_retains_both_until_its_memory_is_freed(
+    second_context: cudadrv.Context,
+) -> None:
+    """A resource may take one piece of two pools, such as a header beside the data."""
+    stream = second_context.default_stream
+    small, large = (MemoryPool(second_context.device) for _ in range(2))
+    headers: list[int] = []
+
+    class Both:
+        def allocate(self, nbytes: int, stream: MemoryStream) -> int:
+            address = large.allocate(nbytes, stream)
+            headers.append(small.allocate(16, stream))
+            return address
+
+        def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
+            small.deallocate(headers.pop(), 16, stream)
+            large.deallocate(address, nbytes, stream)
+
+    with calls_of("cuMemPoolDestroy") as destroyed:
+        with using_memory(Both()):
+            array = stream.zeros(100, "u1")
+        small.close()
+        large.close()
+        gc.collect()
+        assert not destroyed
+        assert not stream.to_host(array).any()
+        array.close()
+        gc.collect()
+        assert len(destroyed) == 2
+
+
 def test_a_pool_is_of_one_device(stream: cudadrv.Stream, second_context: cudadrv.Context) -> None:
     with MemoryPool(1) as pool, using_memory(pool):
         with pytest.raises(WrongDeviceError, match="choose a pool of that"):
