@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -64,10 +65,14 @@ class Tolerance:
     def __post_init__(self) -> None:
         if self.ulps is not None and (self.relative is not None or self.absolute is not None):
             raise ArgumentValueError("Tolerance: give ulps, or relative and absolute")
-        for name in ("relative", "absolute", "ulps"):
+        for name in ("relative", "absolute"):
             value = getattr(self, name)
-            if value is not None and not border.real(f"Tolerance: {name}", value) >= 0:
-                raise ArgumentValueError(f"Tolerance: {name} is {value!r}: give 0 or more")
+            # Infinity times a reference of zero is NaN, which nothing is near to.
+            if value is not None and not 0 <= border.real(f"Tolerance: {name}", value) < math.inf:
+                raise ArgumentValueError(
+                    f"Tolerance: {name} is {value!r}: give a finite number of 0 or more"
+                )
+        border.integer_fields(self, "ulps", least=0)
 
     def scaled(self, expected: Host) -> Tolerance:
         """Return the tolerance of small numbers: zeros must not pass for them.

@@ -61,7 +61,7 @@ _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _DEFAULT_TARGET: Final = 90  # that the default device runs
 _EVERY: Final = 1 << 62  # bytes
 BYTES_NEAR: Final = 256  # before and after an array that still have its name
-GUARD_BYTE: Final = 0x7B  # huge as a float and as an integer, so that a use of it changes values
+GUARD_BYTES: Final = range(0x74, 0x7C)  # huge as floats and as integers: a use changes values
 _GUARD: Final = 64  # bytes after an array
 _MOST_STEPS: Final = 64  # of one instruction of a measured warp
 ORDER_OF_CHECKS: Final = (
@@ -611,7 +611,8 @@ class CompiledCase:
             if isinstance(argument, DeviceArray):
                 _read_array(stream, name, argument, run)
         for name, zone in memory.guards:
-            changed = int(np.count_nonzero(stream.to_host(zone) != GUARD_BYTE))
+            before = _guard_bytes(zone.nbytes, example.shift)
+            changed = int(np.count_nonzero(stream.to_host(zone) != before))
             if changed:
                 run.overwritten[name] = (
                     f"bounds: the kernel writes {changed} bytes before the start or after the end "
@@ -721,7 +722,7 @@ def _on_device(stream: Stream, example: Example) -> _DeviceMemory:
     for number, (name, value) in reversed(numbered) if example.shift else numbered:
         contents = value.contents
         if example.shift:
-            array = _guarded(stream, name, contents, number * example.shift, memory)
+            array = _guarded(stream, name, contents, number, example.shift, memory)
         else:
             array = stream.empty(contents.shape, contents.dtype)
             memory.allocations.append(array)
@@ -732,13 +733,23 @@ def _on_device(stream: Stream, example: Example) -> _DeviceMemory:
 
 
 def _guarded(
-    stream: Stream, name: str, contents: Host, shift: int, memory: _DeviceMemory
+    stream: Stream, name: str, contents: Host, number: int, shift: int, memory: _DeviceMemory
 ) -> DeviceArray[Any]:
-    """Return an array between two zones of known bytes."""
-    end = shift + contents.nbytes
+    """Return an array, the given one of a kernel's, between two zones of known bytes."""
+    start = number * shift
+    end = start + contents.nbytes
     allocation: DeviceArray[Any] = stream.empty(end + _GUARD, np.uint8)
     memory.allocations.append(allocation)
-    for zone in (allocation[:shift], allocation[end:]):
-        stream.copy(zone, np.full(zone.nbytes, GUARD_BYTE, np.uint8))
+    for zone in (allocation[:start], allocation[end:]):
+        stream.copy(zone, _guard_bytes(zone.nbytes, shift))
         memory.guards.append((name, zone))
-    return allocation[shift:end].view(contents.dtype).reshape(contents.shape)
+    return allocation[start:end].view(contents.dtype).reshape(contents.shape)
+
+
+def _guard_bytes(count: int, shift: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a zone, which differ from place to place and from run to run.
+
+    A kernel that writes one value past the end would leave equal bytes as they are.
+    """
+    places = np.arange(count) * 5 + shift // 16
+    return (GUARD_BYTES[0] + places % len(GUARD_BYTES)).astype(np.uint8)

@@ -82,6 +82,18 @@ def test_a_kernel_that_depends_on_addresses_is_found_by_moved_arrays() -> None:
     assert "addresses" in finding.note
 
 
+@pytest.mark.parametrize(
+    "byte", [0x7B, *(pytest.param(each, marks=pytest.mark.slow) for each in range(0x70, 0x7B))]
+)
+def test_a_byte_past_the_end_of_a_moved_array_is_found_whatever_its_value(byte: int) -> None:
+    kernel = case(
+        "if (i < n) out[i] = 2 * x[i];\n"
+        f"    if (i == 0 && (size_t)out % 256) *(unsigned char*)(out + n) = {byte};"
+    )
+    verdict = verified(kernel, replace(QUICK, examples=3, checks=("race",)))
+    assert [finding.check for finding in verdict.findings] == ["bounds"], str(verdict)
+
+
 def test_a_kernel_that_depends_on_the_multiprocessor_is_found() -> None:
     read = 'unsigned s; asm volatile("mov.u32 %0, %smid;" : "=r"(s));'
     finding = found(case(f"{read}\n    if (i < n) out[i] = s == blockIdx.x ? 2 * x[i] : 0;"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import time
@@ -389,6 +390,20 @@ def test_a_tolerance_decides(
 ) -> None:
     kernel, reference = np.array([actual], np.float32), np.array([expected], np.float64)
     assert bool(difference("y", kernel, reference, tolerance)) is differs
+
+
+@pytest.mark.parametrize("given", [math.inf, math.nan, -1.0, np.float32(np.inf)])
+@pytest.mark.parametrize("name", ["relative", "absolute"])
+def test_a_tolerance_is_finite(name: str, given: float) -> None:
+    words = f"Tolerance: {name} is .*: give a finite number of 0 or more"
+    with pytest.raises(ArgumentError, match=words):
+        Tolerance(**{name: given})
+
+
+@pytest.mark.parametrize("given", [1.5, math.inf, -1, True, "2"])
+def test_a_tolerance_in_ulps_is_an_integer(given: Any) -> None:
+    with pytest.raises(ArgumentError, match="Tolerance: ulps is .*: give an integer"):
+        Tolerance(ulps=given)
 
 
 def test_integers_must_be_equal() -> None:
