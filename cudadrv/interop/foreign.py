@@ -14,6 +14,7 @@ from operator import index
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.lib.format import descr_to_dtype
 
 from .. import border
 from ..driver._api import CUcontext, CUdeviceptr, CUmemoryPool, CUpointer_attribute, CUstream
@@ -30,8 +31,9 @@ from ..errors import (
 )
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, owning
+from ..memory.export import UnusableTensorError
 from ..memory.layout import Layout, is_dense
-from .dlpack import offered
+from .dlpack import Offer, offered
 from .elements import Elements, dtype_name, name_of_typestr, require_usable
 from .ordering import follow_producers
 from .reader import ByInterface, Foreign, found_for
@@ -115,7 +117,7 @@ def _dtype(interface: Mapping[str, Any]) -> np.dtype[Any]:
     fields = interface.get("descr") if dtype.kind == "V" else None
     if not fields or fields == [("", text)]:
         return dtype
-    structure: np.dtype[Any] = np.dtype(fields)
+    structure: np.dtype[Any] = descr_to_dtype(fields)  # leaves out the padding
     if structure.itemsize != dtype.itemsize:
         raise ValueError(f"descr {fields} for the typestr {text!r}")
     return structure
@@ -137,10 +139,10 @@ def _is_dense(interface: Mapping[str, Any], strides: Iterable[Any]) -> bool:
     return is_dense(shape, steps, np.dtype(interface["typestr"]).itemsize)
 
 
-def dlpack_address(
-    value: object, stream: BaseStream, elements: Elements | None = None, *, orders: bool = True
-) -> int | None:
-    """Return the address of memory that an object exports by DLPack; None if it exports none.
+def _usable_offer(
+    value: object, stream: BaseStream, elements: Elements | None, *, orders: bool = True
+) -> Offer | None:
+    """Return the tensor that an object exports by DLPack for a kernel; None if it exports none.
 
     With `orders` the producer orders the memory before `stream`, or names the stream that it works
     on.
@@ -160,7 +162,7 @@ def dlpack_address(
         is_read_only=_is_read_only(value, offer.is_read_only),
         nbytes=offer.nbytes,
     )
-    return offer.address
+    return offer
 
 
 class _ImportedMemory(NamedTuple):
@@ -193,6 +195,8 @@ def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
         imported = _memory_by_dlpack(stream, value) or _memory_by_interface(value)
     except CudadrvError:
         raise
+    except UnusableTensorError as error:
+        raise ArgumentTypeError(f"a {type(value).__name__} {error}") from error
     except Exception as error:  # any error of the library
         raise ArgumentTypeError(
             f"a {type(value).__name__} has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
@@ -400,10 +404,12 @@ class Pointer(NamedTuple):
         address: of the first element.
         way: the reader of exactly this type, or the array interface of it; "raw" for all other
             types, which are examined each time.
+        keeper: keeps the memory alive, beside the object.
     """
 
     address: int
     way: _Way
+    keeper: object = None
 
 
 def pointer_of(
@@ -483,7 +489,7 @@ def _checked_by_protocols(value: object, stream: BaseStream, elements: Elements 
     if hasattr(value, "__cuda_array_interface__"):
         interface_address(value, stream, [], elements)
         return True
-    return dlpack_address(value, stream, elements, orders=False) is not None
+    return _usable_offer(value, stream, elements, orders=False) is not None
 
 
 # Any: every object that has the interface.
@@ -506,5 +512,5 @@ def _pointer_by_interface(
 def _pointer_by_dlpack(
     value: object, stream: BaseStream, elements: Elements | None
 ) -> Pointer | None:
-    address = dlpack_address(value, stream, elements)
-    return None if address is None else Pointer(address, "raw")
+    offer = _usable_offer(value, stream, elements)
+    return None if offer is None else Pointer(offer.address, "raw", offer.keeper)

@@ -476,9 +476,10 @@ class KernelParameter:
         except BufferError as error:
             raise self._error(f"is {_described(value)} and {error}") from error
         if resolved is not None:
-            address, way = resolved
+            address, way, keeper = resolved
             if way == "raw":
-                return Argument(struct.pack("=Q", address), "raw", holds=value)
+                # An export by DLPack may be a copy, which is freed with its tensor.
+                return Argument(struct.pack("=Q", address), "raw", holds=(value, keeper))
             return Argument(address, way, holds=value)
         if isinstance(value, np.ndarray):
             if has_mask(value):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import CellType, FunctionType
@@ -326,14 +326,16 @@ class LauncherState:
             self._forget(self.function)
 
     def _prepare(self, *args: object) -> _Prepared:
-        kinds, names, parameters = self._pack_prepared(args)
+        kinds, names, parameters, holds = self._pack_prepared(args)
         scope = {**self._prepared_names, **names, "own": self._own}
         function = FunctionType(prepared_code(kinds), scope)
         launch = _PreparedPartial(function) if FREE_THREADED else function
         # Weakly, so that a dropped object is freed at once, with its arguments.
         scope["slow_path"] = partial(self._launch_prepared, ref(launch))
         # Not `|=`: free-threaded builds keep an assigned dict until the next collection.
-        launch.__dict__.update(launcher=self.function, args_kept=args, block=parameters)
+        launch.__dict__.update(
+            launcher=self.function, args_kept=args, block=parameters, holds=holds
+        )
         self._prepared.add(launch)
         gate = self._stream._handle.gate
         passes, mine = gate.passes, gate.try_enter()
@@ -346,20 +348,25 @@ class LauncherState:
 
     def _pack_prepared(
         self, args: tuple[object, ...]
-    ) -> tuple[tuple[Kind, ...], dict[str, object], ParameterBlock]:
-        """Pack arguments; return their kinds, their names in the code, and the packed block."""
+    ) -> tuple[tuple[Kind, ...], dict[str, object], ParameterBlock, Sequence[object]]:
+        """Pack arguments.
+
+        Returns:
+            Their kinds, their names in the code, the packed block, and the objects whose addresses
+            it has: an argument that is read again may name others.
+        """
         parameters, former = self._parameters, self._packing
         if former is not None and former[1] is not None and len(args) == len(former[0]):
             block = ParameterBlock(parameters.layout)
             names = former[1](self._stream._handle, block.buffer, *args)
             if names is not None:
-                return former[0], names, block
+                return former[0], names, block, ()  # the code packs our own memory alone
         read, block = parameters.pack(args, self._stream)
         kinds = tuple([argument.kind for argument in read])
         # From the second time on, as generating costs milliseconds.
         again = former is not None and former[0] == kinds
         self._packing = kinds, self._generate_packing(kinds) if again else None
-        return kinds, dict(zip(parameters.names, args, strict=True)), block
+        return kinds, dict(zip(parameters.names, args, strict=True)), block, _held(read)
 
     def _generate_packing(self, kinds: tuple[Kind, ...]) -> _Packing | None:
         code = packing_code(kinds)
@@ -375,8 +382,8 @@ class LauncherState:
         launch = prepared_launch()
         assert launch is not None  # it is running
         read, _ = self._parameters.pack(launch.__dict__["args_kept"], self._stream)
-        slot = self._slot(launch.__dict__["block"])
-        self._launch(read, slot, lambda: self._enable_fast_path(launch.__globals__, slot))
+        slot, holds = self._slot(launch.__dict__["block"]), launch.__dict__["holds"]
+        self._launch(read, slot, lambda: self._enable_fast_path(launch.__globals__, slot), holds)
 
     def _enable_fast_path(self, scope: dict[str, Any], slot: LaunchSlot) -> None:
         """Let a prepared launch skip the slow path, if it may; no capture begins meanwhile."""
@@ -466,7 +473,11 @@ class LauncherState:
         )
 
     def _launch(
-        self, read: list[Argument], slot: LaunchSlot, then: Callable[[], None] | None = None
+        self,
+        read: list[Argument],
+        slot: LaunchSlot,
+        then: Callable[[], None] | None = None,
+        holds: Iterable[object] = (),
     ) -> None:
         """Order the stream after earlier work on the arguments, and launch.
 
@@ -474,6 +485,7 @@ class LauncherState:
             read: the arguments.
             slot: the call, with its parameters.
             then: called after the launch, before another thread's capture may begin.
+            holds: further objects that a graph of the launch holds.
         """
         handle: StreamHandle = self._stream._handle
         for argument in read:
@@ -481,8 +493,7 @@ class LauncherState:
             if memory is not None and memory.ordered_on is not handle:
                 self._use(memory, handle, argument.writes)
         if handle.capture is not None:
-            holds = (argument.holds for argument in read if argument.holds is not None)
-            handle.capture.keeps += [slot.module, *holds]
+            handle.capture.keeps += [slot.module, *_held(read), *holds]
         event = self._config.attributes.completion_event
         if event is not None and event.closed:
             raise event._closed_error()
@@ -552,6 +563,11 @@ class LauncherState:
 
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)
+
+
+def _held(read: list[Argument]) -> list[object]:
+    """Return the objects that must live as long as a launch may read the packed arguments."""
+    return [argument.holds for argument in read if argument.holds is not None]
 
 
 def _use_ordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:

@@ -15,12 +15,14 @@ import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
+    ArgumentError,
     ArgumentTypeError,
     CopyError,
     DTypeError,
     InvalidValueError,
     WrongDeviceError,
 )
+from cudadrv.graph.base_graph import BaseGraph
 from cudadrv.memory.array import AnyDeviceArray
 from tests.noted_calls import calls_of, failed_calls
 from tests.rows import all_rows
@@ -128,6 +130,28 @@ def test_structures_keep_their_fields(stream: cudadrv.Stream) -> None:
     for typestr in ("|V16", None):
         with pytest.raises(ArgumentTypeError, match="cannot be read"):
             stream.import_array(ByInterface(array, typestr=typestr, descr=host.dtype.descr))
+
+
+STRUCTURES = {
+    "aligned": np.dtype([("a", "i1"), ("b", "f8")], align=True),
+    "nested": np.dtype([("a", "i2"), ("b", [("c", "f4"), ("d", "u1", (3,))], (2,))]),
+    "swapped": np.dtype(">f4,>i4"),
+}
+
+
+@pytest.mark.parametrize("dtype", STRUCTURES.values(), ids=STRUCTURES)
+def test_the_array_interface_has_the_fields_of_structures(
+    stream: cudadrv.Stream, dtype: np.dtype[Any]
+) -> None:
+    taken = stream.import_array(ByInterface(stream.zeros(3, dtype)))
+    assert taken.dtype == dtype
+    assert taken.dtype.names == dtype.names
+
+
+def test_the_array_interface_leaves_out_fields_that_overlap(stream: cudadrv.Stream) -> None:
+    dtype = np.dtype({"names": ["a", "b"], "formats": ["i4", "i2"], "offsets": [0, 2]})
+    assert "descr" not in stream.zeros(3, dtype).__cuda_array_interface__
+    assert "descr" not in stream.zeros(3, "f4").__cuda_array_interface__
 
 
 def test_where_a_host_array_is_due_the_error_names_the_import(stream: cudadrv.Stream) -> None:
@@ -306,3 +330,113 @@ def test_a_tensor_of_the_host_is_rejected_with_the_way_to_copy_it(stream: cudadr
     kernel = stream.context.compile_kernel('extern "C" __global__ void k(float* x) {}')
     with pytest.raises(cudadrv.ArgumentError, match=r"on no CUDA device: .* Stream\.to_device"):
         kernel.launch(stream, cudadrv.LaunchConfig(1, 1), OfHost())
+
+
+class ExportsCopies:
+    """Has its values in no memory of its own: each export is a new copy, which its tensor keeps."""
+
+    def __init__(self, stream: cudadrv.Stream, number: int) -> None:
+        self._stream, self._number = stream, number
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self._stream.context.ordinal
+
+    def __dlpack__(self, **options: Any) -> object:
+        return self._stream.to_device(np.full(64, self._number, "i4")).__dlpack__(**options)
+
+
+def launched(kernel: cudadrv.Kernel, stream: cudadrv.Stream, *args: object) -> None:
+    kernel.launch(stream, LaunchConfig(1, 64), *args)
+
+
+def bound(kernel: cudadrv.Kernel, stream: cudadrv.Stream, *args: object) -> None:
+    launcher = kernel.bind(stream, LaunchConfig(1, 64))
+    launcher(*args)
+    launcher(*args)
+
+
+def prepared(kernel: cudadrv.Kernel, stream: cudadrv.Stream, *args: object) -> None:
+    ready = kernel.bind(stream, LaunchConfig(1, 64)).prepare(*args)
+    gc.collect()
+    ready()
+    ready()
+
+
+def prepared_and_captured(kernel: cudadrv.Kernel, stream: cudadrv.Stream, *args: object) -> None:
+    ready = kernel.bind(stream, LaunchConfig(1, 64)).prepare(*args)
+    with stream.capture() as graph:
+        ready()
+    del ready
+    replayed(graph, stream)
+
+
+def captured(kernel: cudadrv.Kernel, stream: cudadrv.Stream, *args: object) -> None:
+    with stream.capture() as graph:
+        kernel.launch(stream, LaunchConfig(1, 64), *args)
+    replayed(graph, stream)
+
+
+def built(kernel: cudadrv.Kernel, stream: cudadrv.Stream, *args: object) -> None:
+    graph = stream.context.new_graph()
+    graph.add_kernel(kernel, LaunchConfig(1, 64), *args)
+    replayed(graph, stream)
+
+
+def updated(kernel: cudadrv.Kernel, stream: cudadrv.Stream, *args: object) -> None:
+    graph = stream.context.new_graph()
+    unused = stream.zeros(64, "i4")
+    node = graph.add_kernel(kernel, LaunchConfig(1, 64), unused, unused)
+    node.update(kernel, LaunchConfig(1, 64), *args)
+    replayed(graph, stream)
+
+
+def replayed(graph: BaseGraph, stream: cudadrv.Stream) -> None:
+    with graph.instantiate() as executable:
+        gc.collect()
+        executable.launch(stream)
+        executable.launch(stream)
+
+
+@pytest.mark.parametrize(
+    "way", [launched, bound, prepared, prepared_and_captured, captured, built, updated]
+)
+def test_memory_of_a_tensor_alone_lives_until_its_kernel_has_run(
+    stream: cudadrv.Stream, way: Any
+) -> None:
+    """An export may be a copy, which is freed with the tensor that the consumer took."""
+    kernel = stream.context.compile_kernel(
+        'extern "C" __global__ void k(int* to, const int* from)'
+        "{ to[threadIdx.x] = from[threadIdx.x]; }"
+    )
+    copied = stream.empty(64, "i4")
+    way(kernel, stream, copied, ExportsCopies(stream, 7))
+    stream.fill(stream.empty(64, "i4"), 9)  # takes the memory if it was freed too early
+    assert stream.to_host(copied).tolist() == [7] * 64
+
+
+class Contradiction:
+    """Names the GPU, and exports memory of another place."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, **options: object) -> object:
+        return np.zeros(4, "f4").__dlpack__()
+
+
+def test_a_tensor_that_is_not_where_its_library_says_is_reported_with_both_places(
+    stream: cudadrv.Stream,
+) -> None:
+    words = (
+        "memory of DLPack's device type 1 in its capsule, but its __dlpack_device__ is (2, 0)\n"
+        "  let both of them name the device of the memory"
+    )
+    with pytest.raises(ArgumentTypeError) as imported:
+        stream.import_array(Contradiction())
+    assert str(imported.value) == f"a Contradiction has {words}"
+    kernel = stream.context.compile_kernel('extern "C" __global__ void k(int n, float* x) {}')
+    with pytest.raises(ArgumentError) as launched:
+        kernel.launch(stream, LaunchConfig(1, 1), 3, Contradiction())
+    assert str(launched.value) == (
+        f"argument 1 of kernel 'k' is of type Contradiction and has {words}"
+    )
