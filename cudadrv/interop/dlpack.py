@@ -33,6 +33,7 @@ from ..memory.export import (
     VERSIONED,
     DLTensor,
     ManagedTensor,
+    UnusableTensorError,
     VersionedTensor,
     capsule_pointer,
     is_capsule,
@@ -123,7 +124,7 @@ def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, Borro
     Raises:
         ArgumentValueError: it was taken before; `value` is the producer.
         ValueError: it is no capsule of DLPack.
-        BufferError: it is of a version with another layout; its producer still owns it.
+        UnusableTensorError: it is of a version with another layout; its producer still owns it.
     """
     # Of two threads with one capsule, one takes it.
     claim = object()
@@ -343,7 +344,7 @@ def offered(value: object, stream: BaseStream, *, orders: bool = True) -> Offer 
         orders: whether the stream comes after the work on the memory.
 
     Raises:
-        BufferError: it reports memory of a GPU, and its tensor lies elsewhere.
+        UnusableTensorError: it reports memory of a GPU, and its tensor lies elsewhere.
         WrongDeviceError: its library reports another device.
     """
     exchange = exchange_of(type(value))
@@ -393,7 +394,7 @@ def _by_method(value: object, stream: BaseStream, number: int) -> Offer | None:
         capsule = export(stream=number)
     tensor, read_only, keeper = _taken(capsule, value)
     if tensor.device_type not in _ON_GPU:
-        raise BufferError(
+        raise UnusableTensorError(
             f"has memory of DLPack's device type {tensor.device_type} in its capsule, but its "
             f"__dlpack_device__ is {border.shown(where())}\n"
             "  let both of them name the device of the memory"

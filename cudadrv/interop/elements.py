@@ -56,6 +56,7 @@ _OF_VECTOR: Final = {
     "longlong": "x", "ulonglong": "y", "float": "f", "double": "d",
 }  # fmt: skip
 _SWAPPED: Final = "another byte order"
+_IN_ORDER: Final = "one of the device's, by array.astype(array.dtype.newbyteorder('=')) on the host"
 UNNAMED: Final = "a type that NumPy has no name for"
 """The name of elements whose type is known, and neither NumPy's nor ml_dtypes'."""
 # Every dtype that is no structure, text or raw bytes.
@@ -158,7 +159,7 @@ def require_usable(
     if dtype not in elements:
         raise BufferError(
             f"has elements of {dtype_name(dtype)}, but the parameter is {elements.described}\n"
-            f"  give {elements.usual or 'one of its byte order'}, or the address as a number"
+            f"  give {elements.usual or _IN_ORDER}, or the address as a number"
         )
     if nbytes is not None and elements.has_parts_in(nbytes):
         raise BufferError(

@@ -12,8 +12,9 @@ would read an uninitialised tensor, or crash.
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
@@ -72,6 +73,7 @@ class CudaArrayInterface(TypedDict):
     strides: tuple[int, ...] | None
     stream: int | None
     version: int
+    descr: NotRequired[list[tuple[Any, ...]]]
 
 
 class Exported:
@@ -124,7 +126,7 @@ class Exported:
                 if not user.is_capturing():
                     user.synchronize()
             last = None
-        return {
+        interface: CudaArrayInterface = {
             "shape": self.shape,
             "typestr": self.dtype.str,
             "data": (self.ptr, memory.is_read_only),
@@ -132,6 +134,11 @@ class Exported:
             "stream": None if last is None else int(last.raw),
             "version": 3,
         }
+        if self.dtype.names is not None:
+            # NumPy describes no fields that overlap or stand in another order than in memory.
+            with suppress(ValueError):
+                interface["descr"] = self.dtype.descr
+        return interface
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(kDLCUDA, ordinal)."""
@@ -203,6 +210,10 @@ class ManagedTensor(ctypes.Structure):
     )
 
 
+class UnusableTensorError(BufferError):
+    """A tensor that no consumer here can read; the text continues "it ..."."""
+
+
 class VersionedTensor(ctypes.Structure):
     """DLManagedTensorVersioned."""
 
@@ -220,11 +231,12 @@ class VersionedTensor(ctypes.Structure):
         """Return a producer's tensor at an address; the producer still owns it.
 
         Raises:
-            BufferError: it is of a version with another layout.
+            UnusableTensorError: it is of a version with another layout.
         """
         head = cls.from_address(address)
         if head.major > MAJOR:
-            raise BufferError(f"is of DLPack {head.major}.{head.minor}, of which 1 is known")
+            version = f"{head.major}.{head.minor}"
+            raise UnusableTensorError(f"is of DLPack {version}, of which 1 is known")
         return head
 
     @property
@@ -257,7 +269,7 @@ def tensor_of(capsule: object) -> Found:
 
     Raises:
         ValueError: the capsule's name is not DLPack's.
-        BufferError: it is of a version with another layout.
+        UnusableTensorError: it is of a version with another layout.
     """
     if not is_capsule(capsule, VERSIONED):
         address: int = capsule_pointer(capsule, PLAIN)

@@ -239,3 +239,38 @@ def test_bfloat16_and_small_floats_are_arrays_like_others(
     assert stream.to_host(y).astype("f4").tolist() == [3.0] * 4
     stream.fill(array, 2.5)
     assert stream.to_host(array).astype("f4").tolist() == [2.5] * 4
+
+
+@pytest.mark.parametrize("wrapped", [lambda array: array, ByInterface], ids=["ours", "foreign"])
+def test_structures_of_another_byte_order_are_reported_with_the_way_to_convert_them(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, wrapped: Any
+) -> None:
+    array = wrapped(stream.zeros(2, ">f4,>i4"))
+    with pytest.raises(ArgumentError) as raised:
+        kernels.kernel("pairs").launch(stream, LaunchConfig(1, 1), array)
+    first, remedy = str(raised.value).split("\n")
+    assert first.startswith("argument 0 of kernel 'pairs' is ")
+    assert first.endswith(
+        "has elements of another byte order, but the parameter is a device pointer to Pair"
+    )
+    assert remedy == (
+        "  give one of the device's, by array.astype(array.dtype.newbyteorder('=')) on the host, "
+        "or the address as a number"
+    )
+    values = np.array([(1.5, -2)], ">f4,>i4")
+    assert values.astype(values.dtype.newbyteorder("=")).tobytes() == b"\0\0\xc0?\xfe\xff\xff\xff"
+
+
+def test_a_structure_of_another_byte_order_is_reported_with_the_way_to_convert_it(
+    stream: cudadrv.Stream,
+) -> None:
+    kernel = compile_module(
+        stream.context, "struct P { float a; int b; }; __global__ void k(P p) {}", "k"
+    ).kernel("k")
+    with pytest.raises(ArgumentError) as raised:
+        kernel.launch(stream, LaunchConfig(1, 1), np.zeros((), ">f4,>i4")[()])
+    assert str(raised.value) == (
+        "argument 0 of kernel 'k' is a NumPy structure of another byte order, but the parameter is "
+        "a structure of 8 bytes\n"
+        "  convert it: NumPy's is array.astype(dtype.newbyteorder('='))"
+    )

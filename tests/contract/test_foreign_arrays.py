@@ -22,7 +22,6 @@ from cudadrv.errors import (
     InvalidValueError,
     WrongDeviceError,
 )
-from cudadrv.graph.base_graph import BaseGraph
 from cudadrv.memory.array import AnyDeviceArray
 from tests.noted_calls import calls_of, failed_calls
 from tests.rows import all_rows
@@ -390,7 +389,7 @@ def updated(kernel: cudadrv.Kernel, stream: cudadrv.Stream, *args: object) -> No
     replayed(graph, stream)
 
 
-def replayed(graph: BaseGraph, stream: cudadrv.Stream) -> None:
+def replayed(graph: cudadrv.Graph, stream: cudadrv.Stream) -> None:
     with graph.instantiate() as executable:
         gc.collect()
         executable.launch(stream)

@@ -394,10 +394,11 @@ def test_a_tolerance_decides(
 
 @pytest.mark.parametrize("given", [math.inf, math.nan, -1.0, np.float32(np.inf)])
 @pytest.mark.parametrize("name", ["relative", "absolute"])
-def test_a_tolerance_is_finite(name: str, given: float) -> None:
+def test_a_tolerance_is_finite(name: str, given: Any) -> None:
+    fields: dict[str, Any] = {name: given}
     words = f"Tolerance: {name} is .*: give a finite number of 0 or more"
     with pytest.raises(ArgumentError, match=words):
-        Tolerance(**{name: given})
+        Tolerance(**fields)
 
 
 @pytest.mark.parametrize("given", [1.5, math.inf, -1, True, "2"])
