@@ -406,7 +406,7 @@ class CalibrationStore:
             if entry["schema"] != SCHEMA or entry["fingerprint"] != print_of_device:
                 return None
             return GpuDispatchPolicy.from_json(entry["policy"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             _log.debug("the calibration in %s is ignored: %r", name, error)
             return None
 

@@ -62,6 +62,8 @@ def unseal(data: bytes) -> bytes | None:
 
 
 _MIB: Final = 1 << 20
+MOST_BYTES: Final = 64 * _MIB
+"""The most bytes of a file that is no image."""
 DEFAULT_MAX_BYTES: Final = 512 * _MIB
 _MOST_MIB: Final = LARGEST // _MIB - 1
 
@@ -259,10 +261,11 @@ class PrivateFolder:
         with self._opened():
             pass
 
-    def read(self, name: str, most: int | None = None, *, use: bool = False) -> bytes | None:
+    def read(self, name: str, most: int = MOST_BYTES, *, use: bool = False) -> bytes | None:
         """Return the bytes of a file, or None where there is none that may be trusted.
 
-        None as well for more than `most` bytes. With `use` its date is set to now.
+        None as well for more than `most` bytes: a damaged file may have any size. With `use` its
+        date is set to now.
 
         Raises:
             UntrustedFolderError: the folder itself is not to be trusted.
@@ -271,7 +274,7 @@ class PrivateFolder:
         try:
             with self._file(name, os.O_RDONLY) as descriptor:
                 status = os.fstat(descriptor)
-                if not _private(status) or (most is not None and status.st_size > most):
+                if not _private(status) or status.st_size > most:
                     return None
                 if use and status.st_nlink == 1:  # a hard link's date is another file's, too
                     with contextlib.suppress(OSError):

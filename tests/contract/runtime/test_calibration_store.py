@@ -47,6 +47,7 @@ def test_a_cached_policy_is_read_and_not_measured_again() -> None:
         lambda text: "",
         lambda text: text[: len(text) // 2],
         lambda text: "[]",
+        lambda text: "[" * 100_000,
         lambda text: text.replace('"schema": 1', '"schema": 0'),
         lambda text: text.replace("synthetic", "another"),
         lambda text: text.replace("potrf_min_p", "potrf_max_p"),

@@ -12,7 +12,7 @@ import pytest
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache import toolchain
-from ptx.cache.folder import seal
+from ptx.cache.folder import MOST_BYTES, PrivateFolder, seal
 from ptx.cache.header_dependencies import HeaderMemo
 from ptx.cache.key import differences, sealed_key
 from ptx.cache.store import decode, decode_key, encode
@@ -193,3 +193,20 @@ def test_nothing_in_the_package_can_run_what_it_reads() -> None:
     package = Path(ptx.__file__).parent
     for path in (*(package / "cache").glob("*.py"), package / "image_cache.py"):
         assert not words.search(path.read_text(encoding="utf-8")), path
+
+
+@pytest.mark.parametrize("kind", ["memos", toolchain.FILE, "cudadrv-statistics"])
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, kind: str) -> None:
+    header, folder = tmp_path / "a.h", tmp_path / "cache"
+    header.write_text("#define V 1\n")
+    options = CompileOptions(target=PTX80.target, include_paths=(tmp_path,))
+    source = '#include "a.h"\n__global__ void k(int* x) { *x = V; }'
+    right = ImageCache(folder).get_or_compile(source, options)
+    path = folder / kind
+    if path.is_dir():
+        (path,) = path.iterdir()
+    path.touch(0o600)
+    os.truncate(path, MOST_BYTES + 1)
+    assert PrivateFolder(path.parent).read(path.name) is None
+    cache = ImageCache(folder)
+    assert cache.get_or_compile(source, options).data == right.data
