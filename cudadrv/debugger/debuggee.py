@@ -21,6 +21,7 @@ from ptx.emulate.debug.expression import Evaluator, ExpressionError
 from ptx.emulate.debug.frames import Frame
 from ptx.emulate.debug.stops import CodePoint, Orders, Stop, StopHandler, Stops
 from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.threads import Registers
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.watchers import process_watchers
 from ptx.options import source_observers
@@ -127,17 +128,17 @@ class Debuggee(StopHandler):
         while self._connection.poll():  # a copy ends here if it is not wanted any more
             self._take(*self._receive())
 
-    def holds(self, fibre: Fibre, positions: Index, condition: str) -> NDArray[np.bool_]:
-        """Return for which threads a condition holds; for none if it has no value."""
-        point = self.stops.point
-        assert point is not None
+    def holds(
+        self, point: CodePoint, fibre: Fibre, registers: Registers, positions: Index, condition: str
+    ) -> NDArray[np.bool_] | None:
+        """Return for which threads a condition holds; None if it has no value."""
         frame = Frame(
-            fibre, positions, fibre.regs, point.scope, fibre.stack_pointer, point.instruction
+            fibre, positions, registers, point.scope, fibre.stack_pointer, point.instruction
         )
         try:
             return Evaluator(frame, self.texts.info(frame)).holds(condition)
         except ExpressionError:
-            return np.zeros(len(positions), np.bool_)
+            return None
 
     # Copies.
 

@@ -20,13 +20,14 @@ from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.debug.deferred import DeferredCondition
 from ptx.emulate.kernel_facts import Instrument
 from ptx.emulate.memory.generic_addresses import WINDOWS, by_space, owners_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.model.geometry import Dim3, Value
-from ptx.emulate.model.threads import ThreadBlocks
+from ptx.emulate.model.threads import Registers, ThreadBlocks
 from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
@@ -281,8 +282,10 @@ class StopHandler:
     def launch_ended(self) -> None:
         """A launch has ended."""
 
-    def holds(self, fibre: Fibre, positions: Index, condition: str) -> NDArray[np.bool_]:
-        """Return for which of some threads a condition holds."""
+    def holds(
+        self, point: CodePoint, fibre: Fibre, registers: Registers, positions: Index, condition: str
+    ) -> NDArray[np.bool_] | None:
+        """Return for which of some threads a condition holds; None if it has no value."""
         return np.ones(len(positions), np.bool_)
 
 
@@ -322,6 +325,8 @@ class Stops:
         self.ranges: list[tuple[int, int]] = []
         self._writers: dict[int, StopWriter] = {}
         self._exited = 0
+        self._deferred: dict[tuple[int, int], DeferredCondition] = {}
+        self._deferred_of: tuple[LaunchStops | None, ResidentBlocks | None] = (None, None)
         self._last_lane: _FibreLane = (None, None, None, None)
 
     def keep_log(self) -> None:
@@ -388,6 +393,7 @@ class Stops:
         self.look_from = self.time if is_step else min(self.timer, plan.until)
         self.resumed_at = -1 if plan.is_search else self.time  # a search begins before the access
         self.searched, self._last_lane = Searched(), (None, None, None, None)
+        self._deferred = {}
         if is_step and self.fibre is not None and self.point is not None and not plan.is_search:
             self.searched.last_line = self._line(self.fibre, self.point)
         self._exited = 0 if self.fibre is None else len(self.fibre.scheduler.exited)
@@ -445,6 +451,7 @@ class Stops:
     def stop(self, kind: str, text: str, thread: Thread, number: int) -> None:
         """Let the handler have a stop, or note it in a search."""
         stop = Stop(kind, text, self.time, thread, number)
+        self.settle()
         if self.orders.plan.is_search and self.time < self.orders.plan.until:
             self.searched.stop = stop
             return
@@ -462,7 +469,11 @@ class Stops:
         plan = self.orders.plan
         thread = plan.thread
         lane = None if thread is None else self._lane_in(launch, fibre, thread)
+        is_deferred = plan.is_search and plan.kind == "go"
         for breakpoint in point.breakpoints:
+            may_defer = is_deferred and breakpoint.condition
+            if may_defer and self._defer(breakpoint, point, fibre, guard):
+                continue
             hit = self._hit(breakpoint, fibre, guard, lane)
             if hit is not None and (plan.kind == "go" or hit == lane):
                 return "breakpoint", "", launch.thread_of(fibre, hit), breakpoint.number
@@ -512,8 +523,43 @@ class Stops:
             lanes = fibre.lane_numbers()[positions] // geometry.threads_per_block
             positions = positions[np.isin(lanes, slots)]
         if breakpoint.condition and len(positions):
-            positions = positions[self.handler.holds(fibre, positions, breakpoint.condition)]
+            point = self.point
+            assert point is not None
+            holds = self.handler.holds(point, fibre, fibre.regs, positions, breakpoint.condition)
+            positions = positions[False if holds is None else holds]
         return int(fibre.lane_numbers()[positions[0]]) if len(positions) else None
+
+    def _defer(
+        self, breakpoint: Breakpoint, point: CodePoint, fibre: Fibre, guard: Value | None
+    ) -> bool:
+        """Evaluate a condition of a search later, with others; return whether that is possible."""
+        if breakpoint.block or breakpoint.thread:
+            return False
+        key = breakpoint.number, point.number
+        condition = self._deferred.get(key)
+        if condition is None:
+            condition = DeferredCondition(point, breakpoint.condition, self.handler.holds)
+            self._deferred[key] = condition
+        if condition.is_full or self._deferred_of != (self.current, fibre.blocks):
+            self.settle()  # lanes are those of their blocks
+            self._deferred_of = self.current, fibre.blocks
+        positions = None
+        if guard is not None or fibre.present is not None:
+            chosen = np.ones(fibre.n, np.bool_) if fibre.present is None else fibre.present
+            positions = (chosen if guard is None else chosen & guard).nonzero()[0]
+        return condition.defer(fibre, positions, self.time)
+
+    def settle(self) -> None:
+        """Evaluate the conditions that a search has deferred."""
+        launch, blocks = self._deferred_of
+        for (number, _), condition in self._deferred.items():
+            last = condition.last()
+            former = self.searched.stop
+            if last is not None and launch is not None and blocks is not None:
+                time, lane = last
+                if former is None or former.time <= time:
+                    thread = launch.thread_in(blocks, lane)
+                    self.searched.stop = Stop("breakpoint", "", time, thread, number)
 
     @staticmethod
     def _line(fibre: Fibre, point: CodePoint) -> object:
@@ -624,6 +670,7 @@ class LaunchStops(Observer):
 
     def end(self) -> None:
         """The launch has ended without a fault."""
+        self._stops.settle()
         self._stops.ends.append(self._stops.time)
         self._stops.handler.launch_ended()
 
@@ -638,8 +685,12 @@ class LaunchStops(Observer):
 
     def thread_of(self, fibre: Fibre, lane: int) -> Thread:
         """Return the thread of a lane of its chunk."""
-        slot, number = divmod(lane, fibre.blocks.geometry.threads_per_block)
-        return Thread(self.number, fibre.blocks.first + slot, number)
+        return self.thread_in(fibre.blocks, lane)
+
+    def thread_in(self, blocks: ResidentBlocks, lane: int) -> Thread:
+        """Return the thread of a lane of the blocks of a chunk."""
+        slot, number = divmod(lane, blocks.geometry.threads_per_block)
+        return Thread(self.number, blocks.first + slot, number)
 
     def thread_at(self, fibre: Fibre, block: Dim3 | None, thread: Dim3 | None) -> Thread:
         """Return the thread with these coordinates in a fibre's chunk; else its first one."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import product
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import cudadrv
 import ptx
 from cudadrv import emulator
+from ptx.emulate.debug import deferred
 from ptx.emulate.debug.debug_info import DebugInfo
 from ptx.emulate.debug.expression import Evaluator, ExpressionError
 from ptx.emulate.debug.frames import Frame, StoppedLaunch
@@ -28,6 +31,7 @@ from ptx.emulate.debug.stops import (
     Watchpoint,
 )
 from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.threads import Registers
 from ptx.emulate.threads.fibre import Fibre
 
 SOURCE = """struct Pair { int first; float second; };
@@ -70,11 +74,14 @@ class Debugger(StopHandler):
         self.log.append(stop)
         self.stops.orders.plan = self.script(self, stop) or Plan()
 
-    def holds(self, fibre: Fibre, positions: Index, condition: str) -> NDArray[np.bool_]:
-        point = self.stops.point
-        assert point is not None
-        frame = Frame(fibre, positions, fibre.regs, point.scope, 0, point.instruction)
-        return self.evaluator(frame).holds(condition)
+    def holds(
+        self, point: CodePoint, fibre: Fibre, registers: Registers, positions: Index, condition: str
+    ) -> NDArray[np.bool_] | None:
+        frame = Frame(fibre, positions, registers, point.scope, 0, point.instruction)
+        try:
+            return self.evaluator(frame).holds(condition)
+        except ExpressionError:
+            return None
 
     def evaluator(self, frame: Frame) -> Evaluator:
         module = frame.scope.layout.module
@@ -497,6 +504,38 @@ def test_parts_of_a_search_have_the_lines_of_the_thread_that_steps() -> None:
     assert called
     assert all(part.stop is not None for part in called)  # the line after the call
     assert parts[-1].stop is None
+
+
+def assert_found(line: int, conditions: Iterable[str]) -> int:
+    """Compare searches with the stops of runs forwards; return how many found one."""
+    found, wrong = 0, {}
+    for condition, thread in product(conditions, ((), (3,))):
+        places = (Breakpoint(1, "sums.cu", line, thread=thread, condition=condition),)
+        log = run(Orders(places), lambda _, __: None)[0].log
+        searching, _ = run(Orders(places, plan=Plan(is_search=True)), lambda _, __: None)
+        stop, last = searching.stops.searched.stop, log[-1] if log else None
+        found += last is not None
+        if stop != last or searching.log:
+            wrong[line, condition, thread] = stop, last
+    assert not wrong
+    return found
+
+
+def test_a_search_finds_the_last_place_at_which_a_condition_holds() -> None:
+    assert assert_found(LINES["sum += twice(t);"], ["i % 7 == 3 && j < 2"]) == 2
+
+
+@pytest.mark.slow
+def test_a_search_evaluates_conditions_of_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that read memory, those that are evaluated with others, and those without a value."""
+    monkeypatch.setattr(deferred, "_MOST", 2)
+    conditions = [
+        "j == 2 && threadIdx.x == 3", "sum > 20", "isnan(sum)", "x[i] > 62", "t == 5", "v == 7",
+        "i % 7 == 3", "threadIdx.x < 5 && blockIdx.x == 1", "tile[3] == 3", "nothing == 3",
+        "%tid.x == 9",
+    ]  # fmt: skip
+    lines = "sum += twice(t);", "sum += 1;", "float w = v * 2;"
+    assert sum(assert_found(LINES[line], conditions) for line in lines) > 20
 
 
 def line_of(place: object) -> tuple[int, int] | None:
