@@ -244,7 +244,7 @@ class Adapter:
         self._unverified |= {each.number: each for each in breakpoints}
         known = self._verified(breakpoints)
         self._changed()
-        return [{"id": each.number, "verified": each.number in known} for each in breakpoints]
+        return [_place_of(each, known.get(each.number)) for each in breakpoints]
 
     def _changed(self) -> None:
         if self._has_begun and self._stop is None:
@@ -260,12 +260,7 @@ class Adapter:
         file = "" if file.endswith(".ptx") else file
         breakpoints = [self._breakpoint(e, file=file, line=int(e["line"])) for e in wanted]
         found = self._set(f"source {file}", breakpoints)
-        return {
-            "breakpoints": [
-                {**answer, "line": each.line, "source": source}
-                for answer, each in zip(found, breakpoints, strict=True)
-            ]
-        }
+        return {"breakpoints": [{**each, "source": source} for each in found]}
 
     def _set_functions(self, arguments: Body) -> Body:
         return {
@@ -308,17 +303,17 @@ class Adapter:
         self._changed()
         return {"breakpoints": [{"id": each.number, "verified": True} for each in watchpoints]}
 
-    def _verified(self, breakpoints: list[Breakpoint]) -> set[int]:
+    def _verified(self, breakpoints: list[Breakpoint]) -> dict[int, int]:
         try:
-            return set(self._used.ask("verified", breakpoints=breakpoints))
+            return dict(self._used.ask("verified", breakpoints=breakpoints))
         except DebuggerError:  # no kernel is stopped
-            return set()
+            return {}
 
     def _verify(self) -> None:
         """Report which breakpoints have code by now."""
-        for number in self._verified(list(self._unverified.values())):
-            del self._unverified[number]
-            self._event("breakpoint", reason="changed", breakpoint={"id": number, "verified": True})
+        for number, line in self._verified(list(self._unverified.values())).items():
+            place = _place_of(self._unverified.pop(number), line)
+            self._event("breakpoint", reason="changed", breakpoint=place)
 
     # The stopped threads.
 
@@ -339,6 +334,18 @@ class Adapter:
         if is_console and self._commands is not None and self._commands.is_query(text):
             return {"result": self._commands.run(text), "variablesReference": 0}
         return self._ask(arguments)
+
+
+def _place_of(breakpoint: Breakpoint, line: int | None) -> Body:
+    """Return the protocol's description of a breakpoint that stops at a line, if it does."""
+    place: Body = {"id": breakpoint.number, "verified": line is not None}
+    if breakpoint.file:
+        place["line"] = line or breakpoint.line
+    if line is None:
+        place["message"] = "no kernel so far has code there"
+    elif breakpoint.file and line != breakpoint.line:
+        place["message"] = f"line {breakpoint.line} has no code: moved to line {line}"
+    return place
 
 
 def _ptx_line(arguments: Body) -> int:

@@ -96,9 +96,11 @@ class Inspector:
             "disassemble": self._disassemble, "dataBreakpointInfo": self._data_info,
             "exceptionInfo": self._exception, "info": self._info, "where": self._where,
             "list": self._list, "thread": self._find, "depth": self._depth,
-            "verified": lambda arguments: [
-                each.number for each in arguments["breakpoints"] if stops.has_code_for(each)
-            ],
+            "verified": lambda arguments: {
+                each.number: line
+                for each in arguments["breakpoints"]
+                if (line := stops.line_of(each)) is not None
+            },
         }  # fmt: skip
 
     # Threads and frames.

@@ -121,8 +121,12 @@ class Commands:
         self._debugger.breakpoints[_OWN] = (*former, breakpoint)
         self._texts[breakpoint.number] = f"break {text}"
         said = f"breakpoint {breakpoint.number} at {text}"
-        if self._thread is not None and not self._ask("verified", breakpoints=[breakpoint]):
-            said += ": no kernel so far has code there"
+        if self._thread is not None:
+            line = self._ask("verified", breakpoints=[breakpoint]).get(breakpoint.number)
+            if line is None:
+                said += ": no kernel so far has code there"
+            elif breakpoint.file and line != breakpoint.line:
+                said += f": line {breakpoint.line} has no code, and stops at line {line}"
         return said
 
     def _watch(self, text: str, *, reads: bool = False) -> str:

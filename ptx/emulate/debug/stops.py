@@ -6,6 +6,7 @@ numbered through: the number is a time, at which a repeated run has the same sta
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable
@@ -32,7 +33,9 @@ from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
 from ptx.isa.model import Instruction, source_place
+from ptx.isa.module import PtxModule
 
+_LOCATION: Final = re.compile(r"(?m)^\s*\.loc\s+(\d+)\s+(\d+)")
 NEVER: Final = 1 << 62
 ANY: Final = "*"
 MOST_LOGGED: Final = 1 << 24
@@ -52,6 +55,7 @@ class CodePoint:
         names: of its function.
         is_known: whether the user has the source of its line.
         alias: the same line in the file that has the source as a text, if there is one.
+        after: the last line before it that has code in its file; lines between have none.
         begins_line: whether the one before it in the text is of another line; is_start: whether
             there is none in its function.
         is_prologue: whether its function's parameters are not loaded yet; is_entry: whether it is
@@ -67,6 +71,7 @@ class CodePoint:
     names: tuple[str, ...] = ()
     is_known: bool = True
     alias: tuple[str, int] | None = None
+    after: int = 0
     begins_line: bool = True
     is_start: bool = True
     is_prologue: bool = False
@@ -150,7 +155,8 @@ class Breakpoint:
 
     Attributes:
         number: counts breakpoints.
-        file, line: of the CUDA source; of PTX if the file is "".
+        file, line: of the CUDA source, where a line without code means the next one that has some;
+            of PTX if the file is "".
         kernel: a kernel or function, or `ANY` kernel, whose first instruction stops.
         block, thread: the only coordinates.
         condition: an expression that must hold, or "".
@@ -172,11 +178,19 @@ class Breakpoint:
             return point.is_entry and self.kernel in point.names
         if not self.file:
             return point.instruction.line == self.line
-        places = [(point.file, point.line)] + ([] if point.alias is None else [point.alias])
-        return point.begins_line and any(
-            line == self.line and f"/{file}".endswith(f"/{self.file.lstrip('/')}")
-            for file, line in places
-        )
+        return point.begins_line and self.line_at(point) is not None
+
+    def line_at(self, point: CodePoint) -> int | None:
+        """Return an instruction's line in the file of this breakpoint; None if it has another."""
+        if not self.file or not self.line:
+            return point.instruction.line
+        for file, line in ((point.file, point.line), point.alias or (None, None)):
+            if file is None or line is None or point.line is None:
+                continue
+            is_file = f"/{file}".endswith(f"/{self.file.lstrip('/')}")
+            if is_file and line - (point.line - point.after) < self.line <= line:
+                return line
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +353,10 @@ class Stops:
         if len(self._log) > MOST_LOGGED:
             del self._log[: MOST_LOGGED // 2]
 
-    def has_code_for(self, breakpoint: Breakpoint) -> bool:
-        """Return whether kernels that were launched have an instruction for a breakpoint."""
-        return any(breakpoint.may_stop(point) for point in self._points)
+    def line_of(self, breakpoint: Breakpoint) -> int | None:
+        """Return the line at which a breakpoint stops in kernels that were launched, if it does."""
+        points = (point for point in self._points if breakpoint.may_stop(point))
+        return min(map(breakpoint.line_at, points), key=lambda line: line or 0, default=None)
 
     def last_reported(
         self, breakpoints: tuple[Breakpoint, ...], spans: list[tuple[int, int]]
@@ -406,8 +421,13 @@ class Stops:
         """Number the instructions of code, and find where its functions begin after parameters."""
         first: dict[int, CodePoint] = {}
         line: object = None
+        lines = lines_with_code(points[0].scope.layout.module) if points else {}
         for point in points:
             point.number = len(self._points)
+            if point.line is not None:
+                known_lines = lines.get(point.file, [])
+                place = bisect_left(known_lines, point.line)
+                point.after = known_lines[place - 1] if place else 0
             self._points.append(point)
             self.handler.describe(point)
             if point.is_known:  # code of headers in the midst of a line does not end it
@@ -700,6 +720,14 @@ class LaunchStops(Observer):
                 lane = slot * size + linear(thread, fibre.blocks.geometry.block)
                 return self.thread_of(fibre, lane)
         return self.thread_of(fibre, first_of(fibre))
+
+
+def lines_with_code(module: PtxModule) -> dict[str | None, list[int]]:
+    """Return the lines of each file that functions of a module have code for, in their order."""
+    found: dict[str | None, set[int]] = {}
+    for file, line in set(_LOCATION.findall(module.text)):
+        found.setdefault(module.files.get(int(file)), set()).add(int(line))
+    return {file: sorted(lines) for file, lines in found.items()}
 
 
 def linear(coordinates: tuple[int, ...], extents: Dim3) -> int:

@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from queue import Queue
@@ -21,6 +21,7 @@ from typing import Any, Final, Self
 from tests.patience import SECONDS
 
 Json = Any  # of the protocol
+ADAPTER: Final = (sys.executable, "-m", "cudadrv", "debug", "--adapter")
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
     "array": (list,),
@@ -40,12 +41,12 @@ class Client:
         log: all messages, in their order.
     """
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, command: Sequence[str] = ADAPTER) -> None:
         self.log: list[Json] = []
         self._sequence = 0
         self._messages: Queue[Json] = Queue()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cudadrv", "debug", "--adapter", *arguments],
+            [*command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

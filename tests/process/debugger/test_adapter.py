@@ -173,6 +173,54 @@ def test_the_port_serves_one_editor_after_another() -> None:
     end_server(server)
 
 
+def json_of_page(number: int) -> Any:
+    """Return a block of JSON of the debugger's page."""
+    page = Path(__file__).parents[3] / "docs" / "howto" / "debug.md"
+    return json.loads(page.read_text().split("```json\n")[number + 1].split("```")[0])
+
+
+def test_the_files_of_the_page_start_the_adapter_of_vs_code(tmp_path: Path) -> None:
+    """VS Code starts `runtime` with `runtimeArgs`, and sends the configuration as arguments."""
+    program = tmp_path / "program.py"
+    program.write_text(WRONG_INDEX)
+    (debugger,) = json_of_page(0)["contributes"]["debuggers"]
+    (configuration,) = json_of_page(1)["configurations"]
+    assert configuration["type"] == debugger["type"]
+    assert configuration.pop("program") == "${file}"
+    assert debugger["runtime"] == "python"
+    command = [sys.executable, *debugger["runtimeArgs"]]
+    with Client(command=command) as editor:
+        editor.launch(program, **configuration, __sessionId="1")
+        stop = editor.stopped("configurationDone")
+        assert "out-of-bounds read" in stop["text"]
+        editor.request("disconnect", restart=False, terminateDebuggee=True)
+
+
+def test_a_breakpoint_at_a_line_without_code_is_shown_where_it_stops(tmp_path: Path) -> None:
+    """In the file that has the kernel as a text, before its launch and after it."""
+    program = tmp_path / "program.py"
+    old = "        y[row * n"
+    program.write_text(NOT_A_NUMBER.replace(old, f"\n    // the share\n{old}"))
+    line = line_in(program.read_text(), "    // the share")
+    with Client() as editor:
+        editor.launch(program)
+        places = {
+            "source": {"path": str(program)},
+            "breakpoints": [{"line": line - 1}, {"line": 2}],
+        }
+        before = editor.request("setBreakpoints", **places)["breakpoints"]
+        assert [(e["verified"], e["line"]) for e in before] == [(False, line - 1), (False, 2)]
+        stop = editor.stopped("configurationDone")
+        assert stop["hitBreakpointIds"] == [before[0]["id"]]
+        assert editor.top(stop)["line"] == line + 1
+        moved = editor.event("breakpoint")["breakpoint"]
+        assert (moved["id"], moved["verified"], moved["line"]) == (before[0]["id"], True, line + 1)
+        after = editor.request("setBreakpoints", **places)["breakpoints"]
+        assert [(e["verified"], e["line"]) for e in after] == [(True, line + 1), (False, 2)]
+        assert after[0]["message"] == f"line {line - 1} has no code: moved to line {line + 1}"
+        editor.request("disconnect")
+
+
 SESSIONS = {
     "steps": (WRONG_INDEX, "        sum += x[i + j];"),
     "wrong_index": (WRONG_INDEX, ""),
@@ -189,7 +237,8 @@ def test_a_client_of_vs_code_finds_faults_with_ten_requests(name: str, tmp_path:
     text, line = SESSIONS[name]
     program = tmp_path / "program.py"
     program.write_text(text)
-    answer = session_of_vs_code(name, program, *([line_in(text, line)] if line else []))
+    lines = [line_in(text, line)] if line else []
+    answer = session_of_vs_code(name, program, *lines, uses_port=name == "steps")
     expected: dict[str, list[object]] = {
         "steps": ["breakpoint", line_in(text, line) - 1, line_in(text, line)],
         "wrong_index": ["exception", line_in(text, "        sum += x[i + j];"), "63", "1", "64"],
@@ -220,20 +269,23 @@ def line_in(text: str, line: str) -> int:
     return lines.index(line) + 1 if line in lines else 0
 
 
-def session_of_vs_code(name: str, program: Path, *lines: int) -> Any:  # of JSON
+def session_of_vs_code(name: str, program: Path, *lines: int, uses_port: bool) -> Any:  # of JSON
     """Return what a session of `vscode_client.js` prints."""
     node, module = shutil.which("node"), "@vscode/debugadapter-testsupport"
     found = [node or "", "-e", f"require('{module}')"]
     if node is None or subprocess.run(found, check=False, capture_output=True).returncode:
         pytest.skip(f"needs Node.js with {module}")
-    server, port = start_server()
+    command = [sys.executable, *json_of_page(0)["contributes"]["debuggers"][0]["runtimeArgs"]]
+    server, port = start_server() if uses_port else (None, 0)
+    script, adapter = str(FOLDER / "vscode_client.js"), json.dumps(command)
     done = subprocess.run(
-        [node, str(FOLDER / "vscode_client.js"), str(port), name, str(program), *map(str, lines)],
+        [node, script, adapter, str(port), name, str(program), *map(str, lines)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    end_server(server)
+    if server is not None:
+        end_server(server)
     return json.loads(done.stdout)

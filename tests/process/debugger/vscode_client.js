@@ -1,5 +1,6 @@
 // Sessions of the client with which VS Code's developers test debug adapters.
 // Prints as JSON: the messages of the adapter, the requests of the session, and what it has found.
+const { spawn } = require('child_process');
 const { DebugClient } = require('@vscode/debugadapter-testsupport');
 
 class Session extends DebugClient {
@@ -7,6 +8,11 @@ class Session extends DebugClient {
         super('python', '', 'cudadrv');
         this.defaultTimeout = 120000;
         [this.program, this.lines, this.messages, this.requests] = [program, lines, [], []];
+    }
+
+    startAdapter(command) {
+        const adapter = spawn(command[0], command.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
+        this.connect(adapter.stdout, adapter.stdin);
     }
 
     dispatch(body) {
@@ -98,9 +104,13 @@ const sessions = {
     },
 };
 
-async function main(port, name, program, lines) {
+async function main(adapter, port, name, program, lines) {
     const client = new Session(program, lines.map(Number));
-    await client.start(Number(port));
+    if (Number(port)) {
+        await client.start(Number(port));
+    } else {
+        client.startAdapter(JSON.parse(adapter));
+    }
     const found = await sessions[name](client);
     const { requests } = client;
     await client.disconnectRequest();
@@ -108,8 +118,8 @@ async function main(port, name, program, lines) {
     process.exit(0);
 }
 
-const [port, name, program, ...lines] = process.argv.slice(2);
-main(port, name, program, lines).catch((error) => {
+const [adapter, port, name, program, ...lines] = process.argv.slice(2);
+main(adapter, port, name, program, lines).catch((error) => {
     console.error(error);
     process.exit(1);
 });

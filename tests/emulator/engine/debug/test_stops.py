@@ -156,6 +156,20 @@ def test_breakpoints_stop_where_they_say() -> None:
     assert not wrong
 
 
+def test_a_breakpoint_at_a_line_without_code_stops_at_the_next_line() -> None:
+    """Of all functions of the module, and not after its last line."""
+    first, last = LINES["float own[3];"], len(SOURCE.splitlines())
+    cases = {first: first + 1, last: last, last + 1: None, last + 9: None}
+    wrong = {}
+    for line, expected in cases.items():
+        breakpoint = Breakpoint(1, "sums.cu", line)
+        debugger, _ = run(Orders((breakpoint,)), lambda _, __: None)
+        found = debugger.stops.line_of(breakpoint), len(debugger.log) > 0
+        if found != (expected, expected is not None):
+            wrong[line] = found
+    assert not wrong
+
+
 def test_a_breakpoint_of_a_thread_stops_in_that_thread() -> None:
     line = LINES["sum += twice(t);"]
     orders = Orders((Breakpoint(1, "sums.cu", line, block=(1,), thread=(5,)),))
