@@ -132,6 +132,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "Stops Thread Watchpoint",
             "model.addresses: Index",
             "model.geometry: WARP",
+            "model.threads: Registers",
             "threads.fibre: Fibre",
             "watchers: process_watchers",
         ),

@@ -31,7 +31,7 @@ from .debugger import (
     on_interrupt,
 )
 from .inspector import Body, thread_id
-from .terminal import Commands, parse_breakpoint
+from .terminal import Commands, parse_breakpoint, place_of
 
 _CAPABILITIES: Final = (
     "supportsConfigurationDoneRequest", "supportsFunctionBreakpoints",
@@ -103,11 +103,8 @@ class Adapter:
 
     def _serve(self, request: Body) -> None:
         command, arguments = str(request.get("command")), request.get("arguments")
-        answer: Body = {
-            "type": "response",
-            "request_seq": request.get("seq", 0),
-            "command": command,
-        }
+        answer: Body = {"type": "response", "command": command}
+        answer["request_seq"] = request.get("seq", 0)
         try:
             if command not in self._requests:
                 raise DebuggerError(f"the debugger has no {command}")
@@ -116,11 +113,8 @@ class Adapter:
             answer |= {"success": True} | ({} if body is None else {"body": body})
         except (CudadrvError, PtxError, OSError, *_WRONG) as error:
             text = f"{command}: no {error}" if isinstance(error, KeyError) else str(error)
-            answer |= {
-                "success": False,
-                "message": text,
-                "body": {"error": {"id": 1, "format": text}},
-            }
+            error_body = {"error": {"id": 1, "format": text}}
+            answer |= {"success": False, "message": text, "body": error_body}
         self._send(answer)
         if command in ("launch", "attach") and answer["success"]:
             self._event("initialized")
@@ -211,11 +205,8 @@ class Adapter:
             self._commands.choose(thread_id(end.thread))
         self._verify()
         self._stop = end
-        body: Body = {
-            "reason": _REASONS.get(end.kind, end.kind),
-            "threadId": thread_id(end.thread),
-            "allThreadsStopped": True,
-        }
+        body: Body = {"threadId": thread_id(end.thread), "allThreadsStopped": True}
+        body["reason"] = _REASONS.get(end.kind, end.kind)
         if end.kind == "breakpoint" and end.number == self._entry:
             body["reason"] = "entry"
         elif end.kind == "breakpoint":
@@ -244,7 +235,7 @@ class Adapter:
         self._unverified |= {each.number: each for each in breakpoints}
         known = self._verified(breakpoints)
         self._changed()
-        return [_place_of(each, known.get(each.number)) for each in breakpoints]
+        return [place_of(each, known.get(each.number)) for each in breakpoints]
 
     def _changed(self) -> None:
         if self._has_begun and self._stop is None:
@@ -263,26 +254,15 @@ class Adapter:
         return {"breakpoints": [{**each, "source": source} for each in found]}
 
     def _set_functions(self, arguments: Body) -> Body:
-        return {
-            "breakpoints": self._set(
-                "functions",
-                [
-                    replace(
-                        parse_breakpoint(each["name"], self._used.number()),
-                        condition=str(each.get("condition") or ""),
-                    )
-                    for each in arguments["breakpoints"]
-                ],
-            )
-        }
+        found = []
+        for each in arguments["breakpoints"]:
+            place = parse_breakpoint(each["name"], self._used.number())
+            found.append(replace(place, condition=str(each.get("condition") or place.condition)))
+        return {"breakpoints": self._set("functions", found)}
 
     def _set_instructions(self, arguments: Body) -> Body:
-        return {
-            "breakpoints": self._set(
-                "instructions",
-                [self._breakpoint(each, line=_ptx_line(each)) for each in arguments["breakpoints"]],
-            )
-        }
+        found = [self._breakpoint(each, line=_ptx_line(each)) for each in arguments["breakpoints"]]
+        return {"breakpoints": self._set("instructions", found)}
 
     def _set_filters(self, arguments: Body) -> None:
         filters = arguments["filters"]
@@ -312,7 +292,7 @@ class Adapter:
     def _verify(self) -> None:
         """Report which breakpoints have code by now."""
         for number, line in self._verified(list(self._unverified.values())).items():
-            place = _place_of(self._unverified.pop(number), line)
+            place = place_of(self._unverified.pop(number), line)
             self._event("breakpoint", reason="changed", breakpoint=place)
 
     # The stopped threads.
@@ -334,18 +314,6 @@ class Adapter:
         if is_console and self._commands is not None and self._commands.is_query(text):
             return {"result": self._commands.run(text), "variablesReference": 0}
         return self._ask(arguments)
-
-
-def _place_of(breakpoint: Breakpoint, line: int | None) -> Body:
-    """Return the protocol's description of a breakpoint that stops at a line, if it does."""
-    place: Body = {"id": breakpoint.number, "verified": line is not None}
-    if breakpoint.file:
-        place["line"] = line or breakpoint.line
-    if line is None:
-        place["message"] = "no kernel so far has code there"
-    elif breakpoint.file and line != breakpoint.line:
-        place["message"] = f"line {breakpoint.line} has no code: moved to line {line}"
-    return place
 
 
 def _ptx_line(arguments: Body) -> int:

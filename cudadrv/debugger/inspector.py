@@ -21,7 +21,7 @@ from .sources import Source, Sources, user_frames
 
 Body = dict[str, Any]  # JSON, as the protocol's schema has it
 TOLD: Final = ("arguments", "locals", "shared", "registers", "warp", "barriers", "host")
-_SCOPES: Final = ("arguments", "locals", "shared", "registers", "warp", "host")
+_STATES: Final = ("warp", "barriers", "host")
 _THREADS_OF_BLOCK: Final = 1024
 _MOST_FRAMES: Final = 5
 _PAGE: Final = 100
@@ -160,8 +160,13 @@ class Inspector:
 
     def _stack(self, arguments: Body) -> Body:
         frames: list[Body] = []
-        for frame in self._launch.frames(self._thread(arguments)):
+
+        def add(frame: Frame | None, name: str, line: int, source: Body, **more: str) -> None:
             self._frames.append(frame)
+            body = {"id": len(self._frames), "name": name, "line": line, "column": 1}
+            frames.append({**body, "source": source, **more})
+
+        for frame in self._launch.frames(self._thread(arguments)):
             reference = self._texts.number_of(frame.scope.layout.module.text)
             source, line = self._texts.source_of(frame)
             if source is None:
@@ -171,28 +176,11 @@ class Inspector:
             else:
                 number = self._texts.number_of(source.text)
                 place = {"name": Path(source.name).name, "sourceReference": number}
-            frames.append(
-                {
-                    "id": len(self._frames),
-                    "name": self._name(frame),
-                    "line": line,
-                    "column": 1,
-                    "source": place,
-                    "instructionPointerReference": f"ptx:{reference}:{frame.ptx_line}",
-                }
-            )
+            pointer = f"ptx:{reference}:{frame.ptx_line}"
+            add(frame, self._name(frame), line, place, instructionPointerReference=pointer)
         for file, line, name in user_frames():
-            self._frames.append(None)
-            frames.append(
-                {
-                    "id": len(self._frames),
-                    "name": f"{name} (host)",
-                    "line": line,
-                    "column": 1,
-                    "source": {"name": Path(file).name, "path": file},
-                    "presentationHint": "subtle",
-                }
-            )
+            place = {"name": Path(file).name, "path": file}
+            add(None, f"{name} (host)", line, place, presentationHint="subtle")
         first = arguments.get("startFrame", 0)
         last = first + (arguments.get("levels") or len(frames))
         return {"stackFrames": frames[first:last], "totalFrames": len(frames)}
@@ -204,15 +192,12 @@ class Inspector:
 
     def _scopes(self, arguments: Body) -> Body:
         scopes = []
-        for name in _SCOPES:
+        for name in TOLD:
             self._variables.append((arguments["frameId"], name, ""))
-            scope = {
-                "name": name.capitalize(),
-                "variablesReference": len(self._variables),
-                "expensive": name in ("registers", "warp", "host"),
-            }
-            hint = name if name in ("arguments", "locals", "registers") else None
-            scopes.append(scope | ({"presentationHint": hint} if hint else {}))
+            scope = {"name": name.capitalize(), "variablesReference": len(self._variables)}
+            scope["expensive"] = name in ("registers", *_STATES)
+            has_hint = name in ("arguments", "locals", "registers")
+            scopes.append(scope | {"presentationHint": name} if has_hint else scope)
         return {"scopes": scopes}
 
     def _list_variables(self, arguments: Body) -> Body:
@@ -220,50 +205,41 @@ class Inspector:
         if not 0 < reference <= len(self._variables):
             raise LookupError("there are no such variables")
         number, scope, text = self._variables[reference - 1]
-        if scope in ("warp", "host"):
-            lines = self._warp(self._stop.thread) if scope == "warp" else _host()
-            return {
-                "variables": [
-                    {"name": str(n), "value": line, "variablesReference": 0}
-                    for n, line in enumerate(lines)
-                ]
-            }
+        if not text:
+            frame = None if scope in _STATES else self._frame(number)
+            rows = self._rows(scope, frame, self._stop.thread)
+            return {"variables": [self._row(number, frame, *row) for row in rows]}
         frame = self._frame(number)
         evaluator = self._evaluator(frame)
-        if text:
-            first, count = arguments.get("start", 0), arguments.get("count") or _PAGE
-            listed = evaluator.children(evaluator.evaluate(text), first, count)
-            return {
-                "variables": [
-                    self._variable(number, evaluator, name, f"{text}{name}", each)
-                    for name, each in listed
-                ]
-            }
+        first, count = arguments.get("start", 0), arguments.get("count") or _PAGE
+        listed = evaluator.children(evaluator.evaluate(text), first, count)
         return {
-            "variables": [
-                {"name": name, "value": shown, "variablesReference": 0}
-                if result is None
-                else self._variable(number, evaluator, name, name, result)
-                for name, shown, result in self._of_scope(evaluator, scope)
-            ]
-        }
+            "variables": [self._variable(number, evaluator, name, f"{text}{name}", each)
+                          for name, each in listed]
+        }  # fmt: skip
 
-    @staticmethod
-    def _of_scope(evaluator: Evaluator, scope: str) -> Iterator[tuple[str, str, Result | None]]:
-        """Yield the names and values of a scope's variables; None has no parts."""
+    def _row(
+        self, number: int, frame: Frame | None, name: str, value: str, result: Result | None
+    ) -> Body:
+        if result is None or frame is None:
+            return {"name": name, "value": value, "variablesReference": 0}
+        return self._variable(number, self._evaluator(frame), name, name, result)
+
+    def _rows(
+        self, scope: str, frame: Frame | None, thread: Thread
+    ) -> Iterator[tuple[str, str, Result | None]]:
+        """Yield the names and values of a scope; None has no parts."""
+        if frame is None:
+            lines = {"warp": self._warp, "barriers": self._barriers, "host": _host}[scope](thread)
+            yield from ((str(number), line, None) for number, line in enumerate(lines))
+            return
+        evaluator = self._evaluator(frame)
         if scope == "registers":
             yield from ((name, value, None) for name, value in evaluator.registers())
             return
-        names = (
-            evaluator.shared()
-            if scope == "shared"
-            else [
-                name
-                for name, is_argument in evaluator.variables().items()
-                if is_argument == (scope == "arguments")
-            ]
-        )
-        for name in names:
+        is_parameter = evaluator.variables()
+        names = [name for name in is_parameter if is_parameter[name] == (scope == "arguments")]
+        for name in evaluator.shared() if scope == "shared" else names:
             try:
                 result = evaluator.evaluate(name)
             except ExpressionError as error:
@@ -304,6 +280,9 @@ class Inspector:
         del body["name"], body["evaluateName"]  # of variables alone
         return {"result": body.pop("value"), **body}
 
+    def _barriers(self, _: Thread) -> list[str]:
+        return self._launch.barriers() or ["no thread waits at a barrier"]
+
     def _data_info(self, arguments: Body) -> Body:
         text, number = arguments["name"], arguments.get("frameId")
         if arguments.get("variablesReference"):
@@ -315,18 +294,10 @@ class Inspector:
         except ExpressionError as error:
             return {"dataId": None, "description": str(error)}
         first = int(place.addresses[0])
-        data = {
-            "name": text,
-            "space": place.space,
-            "first": first,
-            "end": first + (place.type.nbytes or 1),
-            "block": block,
-        }
-        return {
-            "dataId": json.dumps(data),
-            "description": text,
-            "accessTypes": ["write", "readWrite"],
-        }
+        data = {"name": text, "space": place.space, "block": block}
+        data |= {"first": first, "end": first + (place.type.nbytes or 1)}
+        access = ["write", "readWrite"]
+        return {"dataId": json.dumps(data), "description": text, "accessTypes": access}
 
     # Texts.
 
@@ -337,53 +308,39 @@ class Inspector:
         _, module, line = arguments["memoryReference"].split(":")
         lines = self._texts.text(int(module)).split("\n")
         first = int(line) + arguments.get("offset", 0) + arguments.get("instructionOffset", 0)
-        return {
-            "instructions": [
-                {
-                    "address": hex(line if line > 0 else 0),
-                    "instruction": lines[line - 1] if 0 < line <= len(lines) else "",
-                }
-                for line in range(first, first + min(arguments["instructionCount"], len(lines)))
-            ]
-        }
+        every = range(first, first + min(arguments["instructionCount"], len(lines)))
+        texts = [lines[line - 1] if 0 < line <= len(lines) else "" for line in every]
+        instructions = [
+            {"address": hex(max(line, 0)), "instruction": text}
+            for line, text in zip(every, texts, strict=True)
+        ]
+        return {"instructions": instructions}
 
     def _exception(self, _: Body) -> Body:
-        return {
-            "exceptionId": self._stop.kind,
-            "description": self._stop.text,
-            "breakMode": "always",
-        }
+        stop = self._stop
+        return {"exceptionId": stop.kind, "description": stop.text, "breakMode": "always"}
 
     def _info(self, arguments: Body) -> str:
-        """Return `variables` or states as lines."""
+        """Return the values of a scope as lines."""
         what = arguments["what"]
-        if what == "host":
-            return "\n".join(_host())
-        if what == "barriers":
-            return "\n".join(self._launch.barriers()) or "no thread waits at a barrier"
-        if what == "warp":
-            return "\n".join(self._warp(self._thread(arguments)))
-        evaluator = self._evaluator(self._of_thread(arguments))
-        listed = self._of_scope(evaluator, what)
-        return "\n".join(f"{name} = {value}" for name, value, _ in listed) or "none"
+        frame = None if what in _STATES else self._of_thread(arguments)
+        rows = self._rows(what, frame, self._thread(arguments))
+        lines = [value if frame is None else f"{name} = {value}" for name, value, _ in rows]
+        return "\n".join(lines) or "none"
 
     def _where(self, arguments: Body) -> str:
-        """Return a thread's state and its calls, as many as `most`."""
-        thread = self._thread(arguments)
+        """Return a thread's state and some of its calls."""
+        thread, frames = self._thread(arguments), self._stack(arguments)["stackFrames"]
         lines = [f"{self._named(thread)}: {self._launch.state_of(thread).state}"]
-        for number, frame in enumerate(self._launch.frames(thread)):
-            if arguments["first"] <= number < arguments["end"]:
-                lines.append(f"#{number} {self._place(frame)}")
+        for number, body in enumerate(frames[: arguments["end"]]):
+            pointer: str = body.get("instructionPointerReference", "")
+            if pointer and number >= arguments["first"]:
+                _, module, ptx_line = pointer.split(":")
+                text = self._texts.text(int(module)).split("\n")[int(ptx_line) - 1].strip()
+                place, source = f"PTX line {ptx_line}", body["source"]["name"]
+                place = place if source.endswith(".ptx") else f"{source}:{body['line']} ({place})"
+                lines.append(f"#{number} {body['name']} at {place}: {text * (ptx_line != '0')}")
         return "\n".join(lines)
-
-    def _place(self, frame: Frame) -> str:
-        """Return a frame's function, place and instruction."""
-        place, (source, line) = f"PTX line {frame.ptx_line}", self._texts.source_of(frame)
-        if source is not None:
-            name = Path(source.path or source.name).name
-            place = f"{name}:{line + source.offset} ({place})"
-        text = frame.scope.layout.module.text.split("\n")[frame.ptx_line - 1]
-        return f"{self._name(frame)} at {place}: {text.strip() if frame.ptx_line else ''}"
 
     def _list(self, arguments: Body) -> str:
         """Return the lines around a frame's line."""
@@ -421,7 +378,7 @@ def thread_of(number: int, launch: int) -> Thread:
     return Thread(launch, *divmod(number - 2, _THREADS_OF_BLOCK))
 
 
-def _host() -> list[str]:
+def _host(_: Thread) -> list[str]:
     """Return the host's calls, and what is queued."""
     driver = current_or_none()
     api = None if driver is None else driver.api

@@ -22,7 +22,7 @@ from .debugger import (
     is_readable,
     on_interrupt,
 )
-from .inspector import TOLD, thread_id
+from .inspector import TOLD, Body, thread_id
 
 _PROMPT: Final = "(cudadrv) "
 _PLACE: Final = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d{1,9})|(?P<name>[\w:<>]*\w[\w:<>]*|\*)")
@@ -122,11 +122,9 @@ class Commands:
         self._texts[breakpoint.number] = f"break {text}"
         said = f"breakpoint {breakpoint.number} at {text}"
         if self._thread is not None:
-            line = self._ask("verified", breakpoints=[breakpoint]).get(breakpoint.number)
-            if line is None:
-                said += ": no kernel so far has code there"
-            elif breakpoint.file and line != breakpoint.line:
-                said += f": line {breakpoint.line} has no code, and stops at line {line}"
+            known = self._ask("verified", breakpoints=[breakpoint])
+            message = place_of(breakpoint, known.get(breakpoint.number)).get("message", "")
+            said += f": {message}" * bool(message)
         return said
 
     def _watch(self, text: str, *, reads: bool = False) -> str:
@@ -221,6 +219,18 @@ def parse_breakpoint(text: str, number: int) -> Breakpoint:
     file = "" if file == "ptx" else file
     block, thread = only.get("block", ()), only.get("thread", ())
     return Breakpoint(number, file, line, kernel, block, thread, "".join(condition))
+
+
+def place_of(breakpoint: Breakpoint, line: int | None) -> Body:
+    """Return the protocol's description of a breakpoint that stops at a line, if it does."""
+    place: Body = {"id": breakpoint.number, "verified": line is not None}
+    if breakpoint.file:
+        place["line"] = line or breakpoint.line
+    if line is None:
+        place["message"] = "no kernel so far has code there"
+    elif breakpoint.file and line != breakpoint.line:
+        place["message"] = f"line {breakpoint.line} has no code: moved to line {line}"
+    return place
 
 
 def coordinates(text: str) -> tuple[int, ...]:

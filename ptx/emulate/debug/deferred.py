@@ -7,7 +7,7 @@ thousands of instructions as for one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,7 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.threads import Registers
 from ptx.emulate.threads.fibre import Fibre
 
-if TYPE_CHECKING:
-    from ptx.emulate.debug.stops import CodePoint
-
-_MOST: Final = 4096  # instructions that wait for their evaluation
-
-Holds = Callable[["CodePoint", Fibre, Registers, Index, str], NDArray[np.bool_] | None]
+Holds = Callable[[Fibre, Registers, Index], NDArray[np.bool_] | None]
 
 
 class _Seen:
@@ -65,11 +60,11 @@ class DeferredCondition:
     """A condition at an instruction, of a search.
 
     Args:
-        holds: evaluates it.
+        holds: evaluates it for threads at these positions; None if it has no value.
     """
 
-    def __init__(self, point: CodePoint, condition: str, holds: Holds) -> None:
-        self._point, self._condition, self._holds = point, condition, holds
+    def __init__(self, holds: Holds) -> None:
+        self._holds = holds
         self._read: list[int | str] | None = None
         self._is_possible = self._are_scalars = True
         self._values: list[list[Any]] = []
@@ -98,17 +93,14 @@ class DeferredCondition:
     def _find_registers(self, fibre: Fibre) -> None:
         """Find what the condition reads, by one evaluation."""
         seen, every = _Seen(fibre, fibre.regs), np.arange(fibre.n)
-        holds = self._holds(
-            self._point, cast(Fibre, seen), cast(Registers, seen), every, self._condition
-        )
+        holds = self._holds(cast(Fibre, seen), cast(Registers, seen), every)
         self._is_possible = not seen.reads_more and holds is not None
         self._read = list(dict.fromkeys(seen.read))
         self._values = [[] for _ in self._read]
 
-    @property
-    def is_full(self) -> bool:
-        """Whether so many instructions wait that they must be evaluated."""
-        return len(self._noted) >= _MOST
+    def __len__(self) -> int:
+        """Return how many instructions wait for their evaluation."""
+        return len(self._noted)
 
     def last(self) -> tuple[int, int] | None:
         """Evaluate what was noted; return the last time at which it holds, and the lane."""
@@ -127,10 +119,7 @@ class DeferredCondition:
         self._are_scalars = True
         every = _Values(columns)
         whole: Index = np.arange(sum(counts))
-        holds = self._holds(
-            self._point, cast(Fibre, _Seen(every, every)), cast(Registers, every), whole,
-            self._condition,
-        )  # fmt: skip
+        holds = self._holds(cast(Fibre, _Seen(every, every)), cast(Registers, every), whole)
         found = np.zeros(0, np.intp) if holds is None else holds.nonzero()[0]
         if not len(found):
             return None

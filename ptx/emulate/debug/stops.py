@@ -315,6 +315,7 @@ class Stops:
         current: the launch of that.
         searched: what a search has found.
         ends: the times at which launches ended.
+        most_deferred: how many instructions of a search wait for the evaluation of a condition.
         note: called with the number of each reported point.
         ranges: the addresses that are watched, of their spaces and generic.
     """
@@ -340,6 +341,7 @@ class Stops:
         self._writers: dict[int, StopWriter] = {}
         self._exited = 0
         self._deferred: dict[tuple[int, int], DeferredCondition] = {}
+        self.most_deferred: int = 4096
         self._deferred_of: tuple[LaunchStops | None, ResidentBlocks | None] = (None, None)
         self._last_lane: _FibreLane = (None, None, None, None)
 
@@ -558,9 +560,16 @@ class Stops:
         key = breakpoint.number, point.number
         condition = self._deferred.get(key)
         if condition is None:
-            condition = DeferredCondition(point, breakpoint.condition, self.handler.holds)
+            condition = DeferredCondition(
+                lambda fibre, registers, positions: self.handler.holds(
+                    point, fibre, registers, positions, breakpoint.condition
+                )
+            )
             self._deferred[key] = condition
-        if condition.is_full or self._deferred_of != (self.current, fibre.blocks):
+        if len(condition) >= self.most_deferred or self._deferred_of != (
+            self.current,
+            fibre.blocks,
+        ):
             self.settle()  # lanes are those of their blocks
             self._deferred_of = self.current, fibre.blocks
         positions = None

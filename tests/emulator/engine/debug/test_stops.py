@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 import cudadrv
 import ptx
 from cudadrv import emulator
-from ptx.emulate.debug import deferred
 from ptx.emulate.debug.debug_info import DebugInfo
 from ptx.emulate.debug.expression import Evaluator, ExpressionError
 from ptx.emulate.debug.frames import Frame, StoppedLaunch
@@ -106,8 +105,10 @@ def run(
     y: int = 64,
     debug: bool = True,
     check: tuple[emulator.CheckName, ...] = (),
+    most: int = 4096,
 ) -> tuple[Debugger, NDArray[np.float32]]:
     debugger = Debugger(orders, script)
+    debugger.stops.most_deferred = most
     limits = emulator.Limits(watchers=(debugger.stops.watcher,))
     result = np.zeros(y, np.float32)
     with emulator.session(order="immediate", limits=limits, check=check, raise_findings=False):
@@ -520,13 +521,14 @@ def test_parts_of_a_search_have_the_lines_of_the_thread_that_steps() -> None:
     assert parts[-1].stop is None
 
 
-def assert_found(line: int, conditions: Iterable[str]) -> int:
+def assert_found(line: int, conditions: Iterable[str], most_deferred: int = 4096) -> int:
     """Compare searches with the stops of runs forwards; return how many found one."""
     found, wrong = 0, {}
     for condition, thread in product(conditions, ((), (3,))):
         places = (Breakpoint(1, "sums.cu", line, thread=thread, condition=condition),)
         log = run(Orders(places), lambda _, __: None)[0].log
-        searching, _ = run(Orders(places, plan=Plan(is_search=True)), lambda _, __: None)
+        plan = Plan(is_search=True)
+        searching, _ = run(Orders(places, plan=plan), lambda _, __: None, most=most_deferred)
         stop, last = searching.stops.searched.stop, log[-1] if log else None
         found += last is not None
         if stop != last or searching.log:
@@ -540,16 +542,15 @@ def test_a_search_finds_the_last_place_at_which_a_condition_holds() -> None:
 
 
 @pytest.mark.slow
-def test_a_search_evaluates_conditions_of_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_evaluates_conditions_of_all_kinds() -> None:
     """Those that read memory, those that are evaluated with others, and those without a value."""
-    monkeypatch.setattr(deferred, "_MOST", 2)
     conditions = [
         "j == 2 && threadIdx.x == 3", "sum > 20", "isnan(sum)", "x[i] > 62", "t == 5", "v == 7",
         "i % 7 == 3", "threadIdx.x < 5 && blockIdx.x == 1", "tile[3] == 3", "nothing == 3",
         "%tid.x == 9",
     ]  # fmt: skip
     lines = "sum += twice(t);", "sum += 1;", "float w = v * 2;"
-    assert sum(assert_found(LINES[line], conditions) for line in lines) > 20
+    assert sum(assert_found(LINES[line], conditions, 2) for line in lines) > 20
 
 
 def line_of(place: object) -> tuple[int, int] | None:
