@@ -27,12 +27,16 @@ from ptx.emulate.memory.generic_addresses import (
     owners,
 )
 from ptx.emulate.memory.site import Memory, Site
-from ptx.emulate.model.addresses import Addresses, Index, addresses_in, same_address
+from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in, same_address
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.observer import Access
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
+# Threads whose elements are gathered together with those of later loads, where their addresses
+# spread over more bytes than a processor's nearest caches hold.
+_FEWEST_TOGETHER = 4096
+_LEAST_SPREAD = 1 << 20
 _STRING_STEP = 64
 _LONGEST_STRING = 1 << 20
 Elements = NDArray[Any]  # of the type that the access has
@@ -328,8 +332,51 @@ def _loaded(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> li
     if run >= 0:
         return [elements[run : run + threads.n].copy()]
     if count == 1:
+        varying = addresses.varying
+        if threads.n >= _FEWEST_TOGETHER and varying is not None:
+            return [_gathered(threads, addresses, varying, offset, site, elements, index)]
         return [elements.take(index, mode="wrap")]  # faster than "clip"; all are in bounds
     return [elements[k:].take(index, mode="wrap") for k in site.parts]
+
+
+def _gathered(
+    threads: Fibre,
+    addresses: Addresses,
+    varying: Varying,
+    offset: int,
+    site: Site,
+    elements: Elements,
+    index: Index,
+) -> Elements:
+    """Gather elements, with those of later loads beside them while they are in the caches.
+
+    The later loads check their addresses themselves.
+    """
+    known = varying.loaded.pop(site, None)
+    if known is not None:
+        return known
+    least, greatest, _ = varying.bounds()
+    first_address, end_address = site.bounds[:2]
+    start = addresses.base + offset
+    room = end_address - (start + greatest + site.nbytes)
+    if (
+        not site.neighbours
+        or greatest - least < _LEAST_SPREAD
+        or start + least < first_address
+        or varying.cached  # by other threads, too
+        or threads.blocks.observers
+    ):
+        return elements.take(index, mode="wrap")
+    gathered = [(0, np.empty(len(index), elements.dtype))]
+    for distance, neighbour in site.neighbours:
+        if distance <= room and not distance & (site.nbytes - 1):
+            result = varying.loaded[neighbour] = np.empty(len(index), elements.dtype)
+            gathered.append((distance >> site.shift, result))
+    for start in range(0, len(index), _FEWEST_TOGETHER):
+        part = slice(start, start + _FEWEST_TOGETHER)
+        for step, result in gathered:
+            elements[step:].take(index[part], mode="clip", out=result[part])
+    return gathered[0][1]
 
 
 def store(threads: Fibre, addresses: Addresses, offset: int, site: Site, *values: Value) -> None:

@@ -20,6 +20,7 @@ from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, unsigned, width_of
 from ptx.emulate.threads.special_registers import known_special
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (
     Address,
     FloatImmediate,
@@ -101,6 +102,8 @@ class Emitter:
         self._registers = BlockRegisters(scope, self._constants)
         self._numbers = scope.numbers
         self._condition = ""
+        # By the name of the addresses and the kind of an element: the first of several loads.
+        self._first_loads: dict[tuple[str, str], tuple[int, Site]] = {}
 
     @property
     def late(self) -> LateWork:
@@ -114,11 +117,16 @@ class Emitter:
         self.here = here
         self.following = following
         self._registers.begin()
+        self._first_loads.clear()
 
     def start(self, instruction: Instruction) -> None:
         """Go on to the next instruction."""
         self.instruction = instruction
         self._condition = ""
+        facts = instruction.facts
+        is_load = facts.kind is InstructionKind.LOAD
+        if facts.is_strong or facts.reads_past_l1 or not (facts.is_calculation or is_load):
+            self._first_loads.clear()
         self._registers.slot = self.scope.invariants.get(id(instruction))
 
     @property
@@ -261,6 +269,15 @@ class Emitter:
         site = Site(self.instruction, space, kind_of(ptx_type), count, writes=writes)
         self.sites.append(site)
         return self.scope.bind(site, "site")
+
+    def join_loads(self, addresses: str, offset: int) -> None:
+        """Let the first load of this block from some addresses know the site made last."""
+        site = self.sites[-1]
+        if site.space != "global" or self.instruction.guard is not None:
+            return
+        first_offset, first = self._first_loads.setdefault((addresses, site.kind), (offset, site))
+        if first is not site and offset > first_offset:
+            first.neighbours.append((offset - first_offset, site))
 
     def address(self, operand: Operand, space: str) -> tuple[str, int, str]:
         """A memory operand: the name of its `Addresses`, a constant offset, and the space it is in.

@@ -45,6 +45,8 @@ class Site:
             of the device's allocation table then, and the memory that it is in; replaced as a
             whole, as several threads may launch the kernel at once.
         is_padding: whether it loads bytes of which none is used.
+        neighbours: later loads of its basic block from the same addresses at other offsets, if
+            nothing writes memory between: offset and site of each.
         is_elsewhere: whether an access reached another device's memory, or the host's.
         window: the same bounds for code of single threads: least and greatest address, version,
             address of the first element in units of elements, the elements, and their bits.
@@ -52,7 +54,8 @@ class Site:
 
     __slots__ = (
         "bounds", "count", "dtype", "end", "facts", "first", "instruction", "is_elsewhere",
-        "is_padding", "kind", "nbytes", "parts", "shift", "space", "total", "window", "writes",
+        "is_padding", "kind", "nbytes", "neighbours", "parts", "shift", "space", "total", "window",
+        "writes",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +80,7 @@ class Site:
         self.bounds: tuple[int, int, int, Memory | None] = (0, 0, -1, None)
         self.is_elsewhere: bool = False
         self.window: Window = _CLOSED
+        self.neighbours: list[tuple[int, Site]] = []
 
     def open_window(self) -> None:
         """Give single threads direct access to the memory of the last access, if it is known."""

@@ -24,12 +24,12 @@ class Varying:
 
     `cached`: it lives as long as its launch; `sums`: with other such parts, by their identity;
     `pattern`: its first value and a shared array relative to it; `users`: how many listed accesses
-    have it.
+    have it; `loaded`: elements that were loaded with others, for a later load, by its site.
     """
 
     __slots__ = (
         "_apart", "_bounds", "_distances", "_indices", "_line", "_placed", "_run", "_stretches",
-        "array", "cached", "pattern", "sums", "users",
+        "array", "cached", "loaded", "pattern", "sums", "users",
     )  # fmt: skip
 
     def __init__(self, array: NDArray[Any], *, cached: bool = False) -> None:
@@ -46,6 +46,7 @@ class Varying:
         self._stretches: dict[int, tuple[Index, Index] | None] = {}
         self.pattern: tuple[int, Varying] | None = None
         self.users: int = 0
+        self.loaded: dict[object, NDArray[Any]] = {}
 
     def bounds(self) -> tuple[int, int, int]:
         """Least value, greatest value, and the OR of all values, exact in its lowest set bit."""

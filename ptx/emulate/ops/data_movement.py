@@ -421,6 +421,7 @@ def _load(e: Emitter, i: Instruction) -> None:
     ):
         e.line(f"{e.helper(note_read)}(f)")
     if count == 1:
+        e.join_loads(addresses, offset)
         function = e.helper(load)
         e.assign_all(target, ptx_type, [f"{function}(f, {addresses}, {offset}, {site})"])
         return
