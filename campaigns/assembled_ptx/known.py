@@ -130,6 +130,11 @@ KNOWN: Final = (
         lambda text, log: "Undefined reference" in log,
     ),
     KnownDifference(
+        "nvJitLink does not link some machine code whose debug information is no DWARF",
+        False,
+        lambda text, log: ", debug" in text and "NVJITLINK_INPUT_CUBIN" in log,
+    ),
+    KnownDifference(
         "ptxas ignores repeated modifiers, and some of other instructions: no compiler writes them",
         True, _has_ignored_words,
     ),
