@@ -258,6 +258,8 @@ def read_parameters(
     """
     signature = function.signature
     params = signature.params
+    if kernel_params and extra:
+        raise invalid_value(f"kernel {function.shown} is given both kernelParams and `extra`")
     if not params:
         return b""
     read = read_ranges if is_checked else copied_ranges

@@ -55,6 +55,16 @@ def launch_packed(api: OpenApi, function: CUfunction, nbytes: int) -> int:
     return code(api.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, LEGACY, 0, address))
 
 
+def test_parameters_in_both_forms_are_rejected(api: OpenApi, module: CUmodule) -> None:
+    """Measured on an H200, driver 580; also for a kernel without parameters."""
+    (fill,) = functions(api, module, "fill")
+    packed, size = ctypes.create_string_buffer(13), ctypes.c_size_t(13)
+    extra = (ctypes.c_size_t * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0)
+    each = (ctypes.c_size_t * 3)(*[ctypes.addressof(packed)] * 3)
+    both = ctypes.addressof(each), ctypes.addressof(extra)
+    assert code(api.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, LEGACY, *both)) == 1
+
+
 def test_a_packed_buffer_that_is_too_large_is_rejected(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     assert launch_packed(api, fill, 16) == 701
