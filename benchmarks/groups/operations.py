@@ -242,7 +242,7 @@ REASONS: Final = {
     ),
     "`Event(...)`: the driver makes it, with its context current. `Stream.record` uses events of "
     "closed objects again.": ("event made and closed",),
-    "Events and waits: the driver needs little time for each call, so the method, its test for a "
+    "Events and waits: the driver needs little time for each call. So the method, its test for a "
     "capture of another thread and the objects of an event show.": (
         "two events of one stream, and the time between them", "wait for a stream",
         "four streams fork and join",

@@ -114,7 +114,7 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     command: list[str] = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if not command:
+    if not (command and command[0]):
         parser.error(f"name a command, such as: {parser.prog} python script.py")
     _check_names(parser, options)
     if command[0] == "python":

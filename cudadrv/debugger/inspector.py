@@ -213,10 +213,10 @@ class Inspector:
         evaluator = self._evaluator(frame)
         first, count = arguments.get("start", 0), arguments.get("count") or _PAGE
         listed = evaluator.children(evaluator.evaluate(text), first, count)
-        return {
-            "variables": [self._variable(number, evaluator, name, f"{text}{name}", each)
-                          for name, each in listed]
-        }  # fmt: skip
+        shown = (
+            self._variable(number, evaluator, name, f"{text}{name}", each) for name, each in listed
+        )
+        return {"variables": list(shown)}
 
     def _row(
         self, number: int, frame: Frame | None, name: str, value: str, result: Result | None

@@ -544,7 +544,16 @@ class LauncherState:
         # partial costs less than loading the arguments for each call.
         launch = stream.api.cuLaunchKernelEx
         call = partial(launch, self._native, handle, parameters.address, 0)
+        if self._config.attributes.device_updatable:
+            call = partial(self._launch_updatable, handle, parameters)
         return LaunchSlot(call, parameters, stream, loaded)
+
+    def _launch_updatable(self, handle: CUfunction, parameters: ParameterBlock) -> tuple[CUresult]:
+        """Launch with a new structure: the driver rejects the handle that it has written to one."""
+        stream: StreamHandle = self._stream._handle
+        native = native_config(self._config)
+        native.hStream = stream.raw
+        return stream.api.cuLaunchKernelEx(native, handle, parameters.address, 0)
 
     def _failure(self, code: CUresult) -> Exception:
         doing = (

@@ -249,8 +249,9 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
         if queue.capture is None:
             open_pools(dst, src)
         contexts = target_memory.context.raw, source_memory.context.raw
-        copy = queue.api.cuMemcpyPeerAsync
-        (code,) = queue.submit(copy, target, contexts[0], source, contexts[1], nbytes, queue.raw)
+        (code,) = queue.submit(
+            queue.api.cuMemcpyPeerAsync, target, contexts[0], source, contexts[1], nbytes, queue.raw
+        )
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to {dst.context.ordinal}"
         raise failure(queue.api, code, call, doing)

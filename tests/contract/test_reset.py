@@ -6,6 +6,8 @@ import ast
 
 import pytest
 
+import cudadrv
+
 from .test_faults import run
 
 MADE = """
@@ -324,7 +326,12 @@ print(context.closed)
 def test_frees_after_the_release_of_the_primary_context_have_these_codes(
     is_current: bool,
 ) -> None:
-    """No other holds the context. With it current, frees fail also for memory of a pool."""
+    """No other holds the context. With it current, frees fail also for memory of a pool.
+
+    On driver 580 the codes of modules and streams vary between processes, and some end.
+    """
+    if not cudadrv.list_devices()[0].is_emulated:
+        pytest.skip("needs a driver that keeps what a released context had")
     text = run(
         """
 from cudadrv.driver._api import *

@@ -72,7 +72,7 @@ def test_a_class_of_a_user_keeps_the_result_of_the_class_that_it_inherits_from()
 INTERNAL = {
     "BadDescriptor", "BadTensorMap", "CallError", "CaptureUnderWay", "ChunksDepend", "Elsewhere",
     "EpochsExhausted", "ForeignJsonError", "NoLaneCode", "ObserverExhausted", "OpcodeRowError",
-    "UncacheableError", "UnreadableError", "FailedExampleError",
+    "UncacheableError", "UnreadableError", "UnusableTensorError", "FailedExampleError",
     "_NotUnderstoodError", "_UnsupportedNodeError",
 }  # fmt: skip
 SCRIPTS = ("__main__", "cli.startup", "cli.toolkit")  # act when they are imported

@@ -303,7 +303,8 @@ class ExecutionCalls(DriverCalls):
         """Check the attribute of a node that kernels update (codes of driver 580)."""
         if self._state.handles.stream(h_stream).capture is None:
             raise not_supported("a launch has a node that kernels update in a capture only")
-        requested_update(value)
+        if requested_update(value) and int(value.deviceUpdatableKernelNode.devNode):
+            raise invalid_value("the attribute has the handle of another launch's node")
 
     @call
     def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:

@@ -77,9 +77,6 @@ class ModuleCalls(DriverCalls):
     @call
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]:
         """Free the module's variables and functions; those of an ended context are freed."""
-        module = self._state.handles.modules.get(int(hmod))
-        if module is not None and module.context.destroyed:
-            raise invalid_handle("the module's context is destroyed, and the module with it")
         module = self._module(hmod)
         self._state.captures.reject_unsafe()
         self._state.operations.finish_context(module.context)
@@ -154,6 +151,8 @@ class ModuleCalls(DriverCalls):
         module = self._state.handles.modules.get(int(handle))
         if module is None:
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no loaded module")
+        if module.context.destroyed:
+            raise invalid_handle("the module's context is destroyed, and the module with it")
         self._state.handles.usable(module.context)
         return module
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cudadrv.__main__ import main
 from cudadrv.cli import emulate
 from cudadrv.emulator.checks import Checks
 from tests.emulator.kernels import EMPTY, TRAP
@@ -468,6 +469,16 @@ def test_stores_of_one_value_are_counted_and_others_are_listed(tmp_path: Path, o
         "cudadrv: 2 found by race",
         "cudadrv: 3 likely intentional, not listed",
     )
+
+
+@pytest.mark.parametrize("command", [[], [""], ["--", ""], ["", "script.py"]])
+def test_a_command_without_a_name_is_rejected(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["emulate", *command])
+    assert caught.value.code == 2
+    assert "name a command, such as: " in capsys.readouterr().err
 
 
 def test_the_command_knows_the_emulators_checks() -> None:

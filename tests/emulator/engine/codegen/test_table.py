@@ -108,8 +108,8 @@ def test_a_fault_names_the_instruction_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("mov.v4.u32 {%r0, %r1}, %tid;", "to four registers in braces"),
-        ("mov.v4.u32 {%r0, %r1, %r2, _}, %r1;", "a special register's elements"),
+        ("mov.v4.u32 {%r0, %r1}, %tid;", "as many elements as it has registers in braces"),
+        ("mov.v4.u32 {%r0, %r1, %r2, _}, %r1;", "as many elements as it has registers in braces"),
         ("mov.v4.u32 {%r0, %r1, %r2, _}, %laneid;", "laneid.x"),
     ],
 )
