@@ -40,6 +40,7 @@ WITHOUT: Final = {
     "ExecHandle.__init__: cuGraphLaunch": "called with a pass, by `launch`",
     "ExecHandle.reset: cuGraphLaunch": "called with a pass, by `launch`",
     "LauncherState._slot: cuLaunchKernelEx": "called with a pass, or with the slot",
+    "LauncherState._launch_updatable: cuLaunchKernelEx": "the call of a slot",
     "prefetch_batch: cuMemDiscardAndPrefetchBatchAsync": "called with a pass, by `_call_batch`",
     "prefetch_batch: cuMemPrefetchBatchAsync": "called with a pass, by `_call_batch`",
     "discard_batch: cuMemDiscardBatchAsync": "called with a pass, by `_call_batch`",
