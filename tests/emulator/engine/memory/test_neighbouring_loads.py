@@ -103,6 +103,6 @@ def test_a_fault_is_that_of_the_load_that_leaves_the_memory() -> None:
         case.launch()
     lines = ptx_text(_BODY, _PARAMS).splitlines()
     (line,) = [number for number, text in enumerate(lines, 1) if "[%rd5+12]" in text]
-    block, thread = divmod(int(case.rows.argmax()), _THREADS)
+    block, thread = divmod(int(np.argmax(case.rows)), _THREADS)
     place = f"block ({block}, 0, 0), thread ({thread}, 0, 0), ld.global.u32 at PTX line {line}"
     assert str(caught.value).endswith(place)
