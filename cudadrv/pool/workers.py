@@ -19,11 +19,13 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ..driver.call_gate import Wait, waits
 from ..driver.driver_selection import Ending, current
+from ..driver.handle import FREE_THREADED
 from ..driver.once_task import OnceTask, complete
 from ..stream import cuda_context_for
 from .tile import Tile, Workplace, running
 
 IDLE_SECONDS: Final = 10.0
+_PATIENCE_S: Final = 1.0
 _R = TypeVar("_R")
 
 
@@ -112,9 +114,10 @@ class Worker:
         jobs: what it was given and has not done; None ends it. A job stays there until it is done,
             so that the next thread has it where an exception ends this one.
         workplace: its stream and arena.
+        has_ended: set once its thread ends.
     """
 
-    __slots__ = ("_given", "_name", "_workers", "jobs", "workplace")
+    __slots__ = ("_given", "_name", "_workers", "has_ended", "jobs", "workplace")
 
     def __init__(self, workers: Workers, ordinal: int, job: _AnyJob) -> None:
         self._workers = workers
@@ -122,6 +125,7 @@ class Worker:
         self.jobs: deque[_AnyJob | None] = deque([job])
         self._given: SimpleQueue[None] = SimpleQueue()
         self.workplace: Workplace = Workplace()
+        self.has_ended = threading.Event()
         self._start()
 
     def give(self, job: _AnyJob | None) -> None:
@@ -145,6 +149,7 @@ class Worker:
         while True:
             while self.jobs:
                 if self.jobs[0] is None:
+                    self.has_ended.set()
                     return
                 self._do_first()
             try:
@@ -214,15 +219,22 @@ class Workers(Ending):
         Raises:
             CudaError: the driver refused.
         """
+        ended: list[Worker] = []
         while self.idle:
             try:
                 worker, _ = self.idle.popitem()
             except KeyError:
-                return  # another thread took it
+                break  # another thread took it
             try:
                 worker.workplace.clear()
             finally:
                 worker.give(None)
+            ended.append(worker)
+        if FREE_THREADED and self._pid == os.getpid():
+            # Such a Python destroys what a thread has made once that thread runs again. No driver's
+            # object may be left then; a thread that cannot run is not awaited for long.
+            for worker in ended:
+                worker.has_ended.wait(_PATIENCE_S)
 
 
 def run_all(jobs: Sequence[Job[_R]]) -> None:
