@@ -135,7 +135,9 @@ def test_a_launch_has_a_node_that_kernels_update_in_a_capture_only(
         if value == 1:
             (node,) = graph.nodes
             assert isinstance(node, KernelNode)
-            assert node.make_updatable() == written > 0
+            assert node.make_updatable() > 0
+            # cuda-bindings 13.5.0 returns the attributes as they were given.
+            assert written in (0, node.make_updatable())
             with graph.instantiate() as executable:
                 for use in (graph.instantiate, graph.clone):
                     with pytest.raises(CudaError, match="NOT_SUPPORTED"):
