@@ -76,7 +76,7 @@ class ModuleCalls(DriverCalls):
 
     @call
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]:
-        """Free the module's variables and functions; those of an ended context are freed."""
+        """Free the module's variables and functions."""
         module = self._module(hmod)
         self._state.captures.reject_unsafe()
         self._state.operations.finish_context(module.context)
