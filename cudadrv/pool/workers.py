@@ -9,6 +9,7 @@ their driver is no longer in use.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from ..stream import cuda_context_for
 from .tile import Tile, Workplace, running
 
 IDLE_SECONDS: Final = 10.0
-_PATIENCE_S: Final = 1.0
+_INTERVAL_S: Final = 1.0
 _R = TypeVar("_R")
 
 
@@ -125,7 +126,7 @@ class Worker:
         self.jobs: deque[_AnyJob | None] = deque([job])
         self._given: SimpleQueue[None] = SimpleQueue()
         self.workplace: Workplace = Workplace()
-        self.has_ended = threading.Event()
+        self.has_ended: threading.Event = threading.Event()
         self._start()
 
     def give(self, job: _AnyJob | None) -> None:
@@ -142,7 +143,11 @@ class Worker:
             self._serve()
         except BaseException:
             # Set into the thread by another. The next thread takes the remaining jobs.
-            self._start()
+            try:
+                self._start()
+            except BaseException:
+                self.has_ended.set()
+                raise
             raise
 
     def _serve(self) -> None:
@@ -232,9 +237,10 @@ class Workers(Ending):
             ended.append(worker)
         if FREE_THREADED and self._pid == os.getpid():
             # Such a Python destroys what a thread has made once that thread runs again. No driver's
-            # object may be left then; a thread that cannot run is not awaited for long.
+            # object may be left then. While the interpreter ends, threads run no more.
             for worker in ended:
-                worker.has_ended.wait(_PATIENCE_S)
+                while not worker.has_ended.wait(_INTERVAL_S) and not sys.is_finalizing():
+                    pass
 
 
 def run_all(jobs: Sequence[Job[_R]]) -> None:
