@@ -263,7 +263,7 @@ KINDS: Final = {
     "stream": Kind(a_stream, lambda api, h: api.cuStreamDestroy(h), 400),
     "event": Kind(an_event, lambda api, h: api.cuEventDestroy(h), 709),
     "shared event": Kind(a_shared_event, lambda api, h: api.cuEventDestroy(h), 709),
-    "module": Kind(a_module, lambda api, h: api.cuModuleUnload(h), 400),
+    "module": Kind(a_module, lambda api, h: api.cuModuleUnload(h), 400, orphan=400),
     "function": Kind(a_function, unload, 400),
     "graph": Kind(a_graph, lambda api, h: api.cuGraphDestroy(h), 1, None),
     "node": Kind(a_node, lambda api, h: api.cuGraphDestroyNode(h), 1, None),
