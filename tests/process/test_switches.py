@@ -99,7 +99,9 @@ ENDS: Final[Mapping[str, str]] = {
     "raises": "raise ValueError('its own error')",
     "exits with 0": "sys.exit(0)",
     "exits with 3": "sys.exit(3)",
-    "is interrupted": "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)",
+    # A shell lets its background processes ignore the signal, and their children inherit that.
+    "is interrupted": "signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)",
     "is terminated": "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
     "leaves at once": "os._exit(0)",
 }

@@ -299,7 +299,7 @@ class Emitter:
             space = space_of_symbol
             return self._registers.same_address(expression), operand.offset, space
         if space == "param":
-            space = "generic"
+            space = self.scope.space_of_register(self.instruction)
         number = self._numbers[operand.base.name]
         if self.scope.width[number] not in (4, 8):
             raise self.reject(f"{operand.base.name} is no register of 32 or 64 bits")

@@ -153,6 +153,15 @@ class FunctionScope:
         is_named = isinstance(operand, Symbol) and operand.name in self._parameters
         return is_named and not self.function.is_entry
 
+    def space_of_register(self, user: Instruction) -> str:
+        """Return the space of an address in a register that `.param` accesses.
+
+        A function has its parameters in its frame, and `mov` gives their addresses there. The
+        parameters of a kernel have generic addresses.
+        """
+        is_of_kernel = self.function.is_entry or "param::entry" in user.modifiers
+        return "generic" if is_of_kernel else "local"
+
     def symbol(self, name: str, user: Instruction) -> tuple[str, str]:
         """The space of a symbol and an expression for its address there: digits where constant.
 

@@ -294,7 +294,7 @@ class _Place:
         self.base: str = "0"
         self.space: str = space
         if isinstance(operand.base, Register):
-            self.space = "generic" if space == "param" else space
+            self.space = e.scope.space_of_register(e.instruction) if space == "param" else space
             self.width = e.scope.width[e.scope.number(operand.base)]
             if self.width not in (4, 8):
                 e.reject()

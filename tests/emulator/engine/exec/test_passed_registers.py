@@ -77,11 +77,14 @@ STRUCTURE = """
 { .reg .b64 d; .reg .u32 t; mov.b64 d, s; ld.local.u32 t, [d+4]; st.param.u32 [b], t; ret; }
 .func (.param .u32 b) third(.param .align 8 .b8 s[8])
 { .reg .b64 d; .reg .u32 t; cvta.param.u64 d, s; ld.u32 t, [d+4]; st.param.u32 [b], t; ret; }
+.func (.param .u32 b) fourth(.param .align 8 .b8 s[8])
+{ .reg .b64 d; .reg .u32 t; mov.b64 d, s; ld.param.u32 t, [d+4];
+  mov.b64 d, b; st.param.u32 [d], t; ret; }
 """
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("name", ["second", "third"])
+@pytest.mark.parametrize("name", ["second", "third", "fourth"])
 def test_the_address_of_a_parameter_of_a_function_is_one_of_local_memory(
     name: str, threads: int
 ) -> None:

@@ -88,10 +88,14 @@ def test_a_right_kernel_is_not_reported(name: str, target: str) -> None:
     launch(target, name, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "debug"),
-    [("compute_80", False), ("compute_90", True), ("compute_100", False), ("compute_120", False)],
+    [
+        pytest.param("compute_80", False, marks=pytest.mark.slow),
+        pytest.param("compute_90", True, marks=pytest.mark.slow),
+        ("compute_100", False),
+        pytest.param("compute_120", False, marks=pytest.mark.slow),
+    ],
 )
 def test_usual_code_is_not_reported_however_it_is_compiled(target: str, debug: bool) -> None:
     source = SOURCE.with_name("within_bounds.cu")
