@@ -12,6 +12,7 @@ from ptx.argument_checks import checks
 from ptx.errors import FatbinError, PtxArgumentValueError, UnsupportedTargetError
 from ptx.image import Image, ImageOrigin
 from ptx.isa import fatbin as stored
+from ptx.ordinary_files import read_bytes
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
@@ -113,7 +114,7 @@ class Fatbin:
         """
         where = "Fatbin.read: fatbin"
         if isinstance(fatbin, Path):
-            data = checks.path(where, fatbin).read_bytes()
+            data = read_bytes(checks.path(where, fatbin))
         else:
             data = checks.instance_of(where, fatbin, bytes)
         return cls(

@@ -22,6 +22,7 @@ from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.linked_text import link_texts, reject_twice_defined, undefined_references
 from ptx.isa.module import with_register_limit
 from ptx.isa.signature import known_signatures
+from ptx.ordinary_files import read_bytes
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
@@ -142,7 +143,7 @@ class LinkInput:
             return cls._of_image(given, number)
         if isinstance(given, Path):
             checks.path_text("link: a file", given)
-            return cls._of_bytes(given.read_bytes(), given.name)
+            return cls._of_bytes(read_bytes(given), given.name)
         if isinstance(given, str):
             return cls._of_bytes(checks.text("link: PTX", given).encode(), f"input {number}")
         if not isinstance(given, (bytes, bytearray, memoryview)):

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import ptx
+from ptx.ordinary_files import read_text
 from ptx.prewarming import Prewarmed, prewarm
 
 from .command_line import Commands, add_command, positive
@@ -149,7 +150,7 @@ def _requests(path: Path) -> list[ptx.CompileRequest]:
     parser = _LineParser(prog="", add_help=False)
     add_compile_options(parser)
     requests: list[ptx.CompileRequest] = []
-    for number, line in enumerate(path.read_text().split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         words = shlex.split(line, comments=True)
         if not words:
             continue

@@ -31,15 +31,18 @@ from .script import (
     why_no_module,
     why_no_script,
 )
+from .user_files import why_no_output, write_output
 
 if TYPE_CHECKING:
     from ..emulator import Found
 
 _USAGE_ERROR: Final = 2  # argparse's status for a wrong command line
+_NOT_WRITTEN: Final = 3
 _STATUSES: Final = {
     "0": "the script succeeded, and there are no findings",
     str(FOUND): "there are findings, and the script did not fail for another reason",
     "2": "the command line is wrong; no script has run",
+    str(_NOT_WRITTEN): "a file of --sarif or --junit cannot be written",
     "other": "the script's own status: 1 if an exception ended it",
 }
 
@@ -136,8 +139,8 @@ def run_check(
     """Print the findings; return the script's status if it fails, else `FOUND` if there are any."""
     why = why_no_module(program) if is_module else why_no_script(program)
     for name, file in (("sarif", options.sarif), ("junit", options.junit)):
-        if file is not None and not file.absolute().parent.is_dir():
-            why = f"--{name} {file}: there is no such folder"
+        if file is not None and (why_not := why_no_output(file)):
+            why = f"--{name} {file}: {why_not}"
     if why:
         return _rejection(why)
     with ExitStack() as stack:
@@ -163,23 +166,27 @@ def run_check(
     if queued:
         print_error(still_queued(queued, "When the script failed"))
     findings = [finding for finding in emulator.findings if not finding.benign]
-    _write_files(emulator.findings, options, checks, succeeded=not end.status)
+    is_written = _write_files(emulator.findings, options, checks, succeeded=not end.status)
     _print_findings(emulator, options, checks, end.error or "")
     # A script that a kernel's fault ended was ended by a finding.
     if end.error is not None and any(finding.is_told for finding in findings):
         return FOUND
-    return end.status or (FOUND if findings else 0)
+    return end.status or (FOUND if findings else 0 if is_written else _NOT_WRITTEN)
 
 
 def _write_files(
     every: Sequence[Found], options: CheckOptions, checks: Sequence[str], *, succeeded: bool
-) -> None:
+) -> bool:
+    """Write the files of findings; return False, after printing why, if one cannot be written."""
+    texts: list[tuple[Path, str]] = []
     if options.sarif is not None:
         log = as_sarif(every, version=VERSION, succeeded=succeeded)
-        options.sarif.write_text(json.dumps(log, indent=1), encoding="utf-8")
+        texts.append((options.sarif, json.dumps(log, indent=1)))
     if options.junit is not None:
         findings = [(finding.check, str(finding)) for finding in every if not finding.benign]
-        options.junit.write_text(as_junit(findings, checks), encoding="utf-8")
+        texts.append((options.junit, as_junit(findings, checks)))
+    written = [write_output(file, text) for file, text in texts]
+    return all(written)
 
 
 def _print_findings(

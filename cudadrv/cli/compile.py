@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 import ptx
+from ptx.ordinary_files import read_text, write_bytes
 
 from ..driver.device import list_devices
 from ..errors import CudadrvError
@@ -94,7 +95,7 @@ def requests_of(options: argparse.Namespace) -> list[ptx.CompileRequest]:
         OSError: the file cannot be read.
         ValueError: an option has a bad value.
     """
-    source = options.file.read_text()
+    source = read_text(options.file)
     defines: dict[str, str | int | None] = {}
     for define in options.define:
         name, equals, text = define.partition("=")
@@ -134,7 +135,7 @@ def run_compile(options: argparse.Namespace) -> int:
             path = options.out or options.file.with_name(
                 f"{options.file.stem}.{request.target.arch}{_SUFFIX[request.target.kind]}"
             )
-            path.write_bytes(image.data)
+            write_bytes(path, image.data)
             _describe(image, path)
     except FAULTS as error:
         return failed(options.file, error)

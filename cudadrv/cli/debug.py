@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from .command_line import Commands, add_command, program_name
 from .output import print_error, print_text
+from .user_files import why_no_file
 
 if TYPE_CHECKING:
     from ..debugger.debugger import DebuggedProgram
@@ -102,8 +103,8 @@ def _run_terminal(options: argparse.Namespace, program: DebuggedProgram) -> int:
         print_error(f"{program_name()} debug: name a script, a test or a finding")
         return _WRONG
     for file in filter(None, (program.file.partition("::")[0], options.commands)):
-        if not os.path.isfile(file):
-            print_error(f"{program_name()} debug: {file}: there is no such file")
+        if why := why_no_file(file):
+            print_error(f"{program_name()} debug: {file}: {why}")
             return _WRONG
     with nullcontext(sys.stdin) if options.commands is None else open(options.commands) as source:
         return run_terminal(program, options.breaks, source, print_text)

@@ -19,6 +19,7 @@ from ..driver.exit_status import FOUND
 from ..errors import ArgumentValueError, DriverSelectionError
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error
+from .user_files import why_no_file, why_no_output, write_output
 
 _STARTUP: Final = Path(__file__).parent / "startup"
 _TOOLKIT: Final = Path(__file__).parent / "toolkit" / "bin"
@@ -28,6 +29,7 @@ _NOT_FOUND: Final = 127  # a shell's status
 _BY_SIGNAL: Final = 128  # as a shell's, plus the signal
 _PRELOAD: Final = "LD_PRELOAD"
 _NO_KERNEL: Final = 67
+_NOT_WRITTEN: Final = 3
 CHECKS: Final = ("race", "init", "sync", "bounds", "divide", "nan", "assemble", "leak")
 """The names of the checks, as the emulator's own list takes long to import."""
 # Ten times the emulator's own: kernels of other libraries may loop long over registers alone.
@@ -49,6 +51,7 @@ def add_to(commands: Commands) -> None:
             "67": "--require-kernels, and no kernel ran on the emulator",
             "68": "a call of a Python process waited for the interpreter lock for five minutes",
             "2": "the command line is wrong",
+            str(_NOT_WRITTEN): "the command succeeded, and the file of --junit cannot be written",
             "other": "the command's own status; a fault alone does not change it",
         },
     )
@@ -145,10 +148,10 @@ def _check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -
             Schedule.read(options.order)
         except ArgumentValueError as error:
             parser.error(f"--order: {error}")
-    if options.junit is not None and not os.path.isdir(os.path.dirname(options.junit) or "."):
-        parser.error(f"--junit {options.junit}: there is no such folder")
-    if options.suppressions is not None and not os.path.isfile(options.suppressions):
-        parser.error(f"--suppressions: there is no file {options.suppressions!r}")
+    if options.junit is not None and (why := why_no_output(options.junit)):
+        parser.error(f"--junit {options.junit}: {why}")
+    if options.suppressions is not None and (why := why_no_file(options.suppressions)):
+        parser.error(f"--suppressions {options.suppressions}: {why}")
 
 
 def _words(checks: str | None) -> list[str]:
@@ -187,7 +190,8 @@ def _judged(status: int, folder: Path, options: argparse.Namespace) -> int:
 
         reports = Event.FINDING.reports(folder) + Event.FAULT.reports(folder)
         checks = _words(options.checks or os.environ.get("CUDADRV_CHECK"))
-        Path(options.junit).write_text(as_junit(reports, [*checks, "fault"]), encoding="utf-8")
+        if not write_output(Path(options.junit), as_junit(reports, [*checks, "fault"])):
+            status = status or _NOT_WRITTEN
     if options.fail_on_findings and (
         Event.FINDING.happened(folder) or Event.FAULT.happened(folder)
     ):

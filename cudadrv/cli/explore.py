@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from ptx.ordinary_files import why_not_ordinary
+
 from ..emulator.checks import Checks
 from ..emulator.timeline.schedule import Schedule
-from .command_line import Commands, add_command, positive
+from .command_line import Commands, add_command, positive, program_name
 from .output import print_error, print_text
 
 _DRIVER = "emulator:2"
@@ -94,6 +96,9 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
             f"{misplaced[0]} goes before the test: python -m cudadrv explore {misplaced[0]} … "
             f"{target}"
         )
+        return 2
+    if why := why_not_ordinary(target.partition("::")[0]):
+        print_error(f"{program_name()} explore: {target}: {why}")
         return 2
     passing = program.run("held:")
     if passing.status or passing.warned:

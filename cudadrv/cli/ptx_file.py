@@ -16,6 +16,7 @@ from ptx.isa.effects import Effects, effects_of
 from ptx.isa.model import Instruction
 from ptx.isa.module import PtxModule, parse
 from ptx.isa.signature import reachable_functions, signatures_of
+from ptx.ordinary_files import read_text
 from ptx.source_text import SourceText
 
 from .command_line import Commands, add_command
@@ -97,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
 def _texts(options: argparse.Namespace) -> tuple[str, SourceText]:
     """Return the PTX, and the text of its source as far as it is known."""
     if options.file.suffix == ".ptx":
-        return options.file.read_text(), SourceText("")
+        return read_text(options.file), SourceText("")
     options.kind, options.lineinfo = ptx.ImageKind.PTX, True
     requests = requests_of(options)
     if len(requests) != 1:

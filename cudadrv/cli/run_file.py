@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import ptx
+from ptx.ordinary_files import opener
 
 from ..driver.device import list_devices
 from ..launch.config import LaunchConfig
@@ -120,7 +121,8 @@ def _launch(
         stream.synchronize()
         for argument, passed in zip(arguments, on_device, strict=True):
             if argument.out is not None and isinstance(passed, DeviceArray):
-                np.save(argument.out, stream.to_host(passed))
+                with open(argument.out, "wb", opener=opener) as file:
+                    np.save(file, stream.to_host(passed))
                 print_text(f"{argument.out}: {passed.dtype}{list(passed.shape)}")
 
 
@@ -151,7 +153,8 @@ def parse_argument(text: str) -> Given:
 def _value(description: str, text: str) -> Number | Host:
     array = _ARRAY.fullmatch(description)
     if description.endswith(".npy"):
-        loaded: Host = np.load(description, allow_pickle=False)
+        with open(description, "rb", opener=opener) as file:
+            loaded: Host = np.load(file, allow_pickle=False)
         return np.ascontiguousarray(loaded)
     try:
         if array:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import ptx
+from ptx.ordinary_files import read_bytes, read_text
 from ptx.source_text import SourceText
 
 from .command_line import Commands, add_command
@@ -56,7 +57,7 @@ def _image(
     """Return the image of a file, the target to assemble it for, and its source as far as known."""
     unknown = SourceText("")
     if options.file.suffix == ".cubin":
-        return options.file.read_bytes(), None, unknown
+        return read_bytes(options.file), None, unknown
     targets = [ptx.Target.parse(name) for name in options.target] or [default_target()]
     if len(targets) != 1:
         raise ValueError("give one --arch")
@@ -64,7 +65,7 @@ def _image(
     if options.file.suffix == ".fatbin":
         return ptx.Fatbin.read(options.file).image(), target, unknown
     if options.file.suffix == ".ptx":
-        return ptx.Image.from_ptx(options.file.read_text()), target, unknown
+        return ptx.Image.from_ptx(read_text(options.file)), target, unknown
     options.target, options.kind, options.lineinfo = [target.real], None, not options.debug
     (request,) = requests_of(options)
     return ptx.default_cache().get_or_build(request), target, SourceText.of(request)

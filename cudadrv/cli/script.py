@@ -20,6 +20,7 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Final, NoReturn, ParamSpec, TypeVar
 
 import ptx
+from ptx.ordinary_files import read_bytes, why_not_ordinary
 from ptx.standard_streams import flush_output
 
 from ..errors import CudadrvError
@@ -81,7 +82,7 @@ def names_of(file: Path) -> Mapping[str, object] | None:
     def load() -> None:
         nonlocal names
         # Not by the loader's exec_module: that may run the compiled code of an earlier content.
-        exec(loader.source_to_code(file.read_bytes(), str(file)), vars(module))
+        exec(loader.source_to_code(read_bytes(file), str(file)), vars(module))
         names = vars(module)
 
     with _as_main(str(file), (), str(file.resolve().parent)), _imported(module):
@@ -155,6 +156,8 @@ def why_no_script(script: str) -> str:
     # Functions of os.path: those of Path raise for some names, such as long ones.
     if not os.path.exists(script):
         return f"{script or repr(script)}: there is no such file"
+    if why := why_not_ordinary(script):
+        return f"{script}: {why}"
     if os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):
         return f"{script}: the folder has no __main__.py"
     return ""

@@ -15,12 +15,15 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ptx.ordinary_files import write_bytes
+
 from ..emulator.checks import Checks
 from ..errors import ArgumentValueError, CudadrvError
 from .check import add_checks_option
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error, print_text
 from .script import names_of
+from .user_files import why_no_file
 
 if TYPE_CHECKING:
     from ..testing.report import CaseReport
@@ -387,7 +390,7 @@ def _write_page(report: _Report, file: Path) -> None:
 
     errors = tuple((error["case"], error["text"]) for error in report.errors)
     try:
-        file.write_text(page_of(Report(tuple(report.pages), errors)), encoding="utf-8")
+        write_bytes(file, page_of(Report(tuple(report.pages), errors)).encode())
     except OSError as error:
         report.fail(str(file), f"the page cannot be written: {error}", "")
         return
@@ -409,7 +412,7 @@ def _save(case: KernelCase, verdict: Verdict, folder: Path, report: _Report) -> 
         report.saved.add(file)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(finding.to_json()), encoding="utf-8")
+            write_bytes(file, json.dumps(finding.to_json()).encode())
         except OSError as error:
             raise CannotVerifyError(f"a finding cannot be written: {error}") from None
         report.show(f"  replay: python -m cudadrv replay {shlex.quote(str(file))}")
@@ -437,8 +440,8 @@ def _against(args: argparse.Namespace) -> tuple[Path, str] | None:
     if args.save is not None:
         raise ArgumentValueError("--save does not go with --against: replay knows the case alone")
     name, _, kernel = args.against.partition("::")
-    if not os.path.isfile(name):
-        raise ArgumentValueError(f"{name}: there is no such file")
+    if why := why_no_file(name):
+        raise ArgumentValueError(f"{name}: {why}")
     return Path(name), kernel
 
 
@@ -474,9 +477,9 @@ def _target(text: str) -> tuple[Path, str]:
     file = Path(name)
     cases = file.with_suffix(".py") if file.suffix in (".cu", ".cuh") else file
     for path in (file, cases):
-        if not os.path.isfile(path):  # of pathlib: some names raise
+        if why := why_no_file(path):
             beside = f": the cases of {file} stand there" if path != file else ""
-            raise ArgumentValueError(f"{path}: there is no such file{beside}")
+            raise ArgumentValueError(f"{path}: {why}{beside}")
     return cases, case
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 from ptx.emulate import EmulationFault, Limits
 from ptx.emulate.watchers import LAUNCH_CHECKS
 from ptx.errors import NvJitLinkNotFoundError
+from ptx.ordinary_files import read_text
 
 from .. import border
 from ..errors import ArgumentValueError
@@ -276,7 +277,7 @@ def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
     if not path:
         return Suppressions()
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        lines = read_text(path, "utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise ArgumentValueError(f"the suppressions of {path} cannot be read: {error}") from None
     suppressions = Suppressions()

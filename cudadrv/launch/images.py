@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import ptx
+from ptx.ordinary_files import read_bytes
 
 from .. import errors
 from ..driver._api import CUresult
@@ -37,7 +38,7 @@ def as_loadable(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
 def _read(path: Path) -> str | bytes:
     """Return the contents of a file: PTX as text, anything else as bytes."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except ValueError as error:  # a null character
         raise errors.ArgumentValueError(f"{str(path)!r} is not a file name: {error}") from None
     if is_binary(data):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO, cast
 
 import ptx
+from ptx.ordinary_files import opener
 from ptx.read_only import ReadOnly
 
 from .. import border
@@ -86,7 +87,7 @@ class Trace:
             traced.install()
             file = None
             if self._path is not None:
-                file = leaving.enter_context(self._path.open("w", encoding="utf-8"))
+                file = leaving.enter_context(open(self._path, "w", encoding="utf-8", opener=opener))
             recorder = Recorder(DeviceTimes(driver, traced.inner), keeps_events=file is not None)
             leaving.enter_context(ptx.observe(recorder.compiling))
             self._begun = _Recording(driver, traced, recorder, file, leaving)

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.collection import collection_paused
+from ptx.ordinary_files import opener
 from ptx.standard_streams import write_error
 
 from ... import border
@@ -142,7 +143,7 @@ class RunRecord:
         self.last.append(text)
         if self.trace:
             try:
-                with open(self.trace, "a", encoding="utf-8") as file:
+                with open(self.trace, "a", encoding="utf-8", opener=opener) as file:
                     file.write(f"{self._index}.{text}\t{operation.call_site}\n")
             except OSError as error:  # of a full disk: the operation itself has run
                 self.trace = ""
@@ -159,7 +160,7 @@ def trace_of_environment() -> str:
     trace = os.environ.get(Schedule.TRACE_VARIABLE, "").strip()
     if trace:
         try:
-            with open(trace, "a", encoding="utf-8"):
+            with open(trace, "a", encoding="utf-8", opener=opener):
                 pass
         except OSError as error:
             raise ArgumentValueError(

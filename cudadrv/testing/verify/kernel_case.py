@@ -18,6 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 import ptx
 from ptx.emulate.check.findings import demangled
+from ptx.ordinary_files import read_text
 from ptx.read_only import ReadOnly
 from ptx.source_text import SourceText
 
@@ -229,7 +230,7 @@ class KernelCase:
         if not isinstance(self._source, Path):
             return self._source
         try:
-            return self._source.read_text(encoding="utf-8")
+            return read_text(self._source, "utf-8")
         except (OSError, ValueError) as error:
             raise CannotVerifyError(f"the source {self._source} cannot be read: {error}") from None
 

@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 from typing import Final
 
+from ptx.ordinary_files import read_text
+
 from .verdict import CannotVerifyError
 
 _KERNEL: Final = "__global__"
@@ -25,7 +27,7 @@ def submitted_source(file: Path) -> tuple[str, str]:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise CannotVerifyError(f"{file}: it has more than {_MOST_BYTES} bytes")
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file, "utf-8")
     except (OSError, ValueError) as error:
         raise CannotVerifyError(f"the source {file} cannot be read: {error}") from None
     if file.suffix != ".py":
