@@ -682,8 +682,8 @@ class DeviceBuffer(DeviceData):
 
     @property
     def buffer(self) -> DeviceBuffer:
-        """The buffer itself."""
-        return self
+        """A view of the whole buffer."""
+        return BufferView(self, self._address, self._nbytes)
 
     def record_use(self, stream: BaseStream) -> None:
         """Let the release also wait for the work that `stream` has when the memory is freed.

@@ -191,14 +191,14 @@ def _upload_strided(stream: BaseStream, dst: AnyDeviceArray, src: HostArray, wai
 
 
 def contiguous(self: BaseStream, array: AnyDeviceArray) -> AnyDeviceArray:
-    """Return the array if its elements lie in C order, one after the other, else such a copy.
+    """Return a view of the array if its elements lie in C order, one after the other, else a copy.
 
     Raises:
         WrongDeviceError: the array is of another context.
     """
     border.instance_of("Stream.contiguous: array", array, DeviceArray)
     if array.is_contiguous:
-        return array
+        return array[...]
     ready(self, array, writes=False)
     dense = temporary(self, array)
     copy_on_device(self, dense, array)

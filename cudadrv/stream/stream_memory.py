@@ -79,7 +79,7 @@ class StreamMemory(BaseStream):
             """Return an uninitialised device array whose rows begin at multiples of 512 bytes."""
 
         def contiguous(self, array: DeviceArray[_ScalarT]) -> DeviceArray[_ScalarT]:
-            """Return the array if it is contiguous in C order, else such a copy.
+            """Return a view of the array if it is contiguous in C order, else such a copy.
 
             Raises:
                 WrongDeviceError: the array is of another context.

@@ -37,35 +37,35 @@ class Owner:
         self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 
-def _in_buffer(stream: cudadrv.Stream, _: cudadrv.Module) -> tuple[DeviceBuffer, AnyArray]:
+def _in_buffer(stream: cudadrv.Stream, _: cudadrv.Module | None) -> tuple[DeviceBuffer, AnyArray]:
     buffer = stream.alloc(DATA.nbytes)
     array: AnyArray = DeviceArray(buffer, DATA.shape, DATA.dtype)
     stream.copy(array, DATA)
     return buffer, array
 
 
-def _fortran(stream: cudadrv.Stream, _: cudadrv.Module) -> tuple[AnyArray, AnyArray]:
+def _fortran(stream: cudadrv.Stream, _: cudadrv.Module | None) -> tuple[AnyArray, AnyArray]:
     array = stream.to_device(DATA, order="F")
     return array, array
 
 
-def _pitched(stream: cudadrv.Stream, _: cudadrv.Module) -> tuple[AnyArray, AnyArray]:
+def _pitched(stream: cudadrv.Stream, _: cudadrv.Module | None) -> tuple[AnyArray, AnyArray]:
     array = stream.empty_pitched(DATA.shape, DATA.dtype)
     stream.copy(array, DATA)
     return array, array
 
 
-def _usual(stream: cudadrv.Stream, _: cudadrv.Module) -> tuple[AnyArray, AnyArray]:
+def _usual(stream: cudadrv.Stream, _: cudadrv.Module | None) -> tuple[AnyArray, AnyArray]:
     array = stream.to_device(DATA)
     return array, array
 
 
-def _imported(stream: cudadrv.Stream, _: cudadrv.Module) -> tuple[AnyArray, AnyArray]:
+def _imported(stream: cudadrv.Stream, _: cudadrv.Module | None) -> tuple[AnyArray, AnyArray]:
     array = stream.import_array(Owner(stream.to_device(DATA)))
     return array, array
 
 
-def _pinned(stream: cudadrv.Stream, _: cudadrv.Module) -> tuple[AnyArray, AnyArray]:
+def _pinned(stream: cudadrv.Stream, _: cudadrv.Module | None) -> tuple[AnyArray, AnyArray]:
     host = cudadrv.pinned_empty(DATA.shape, DATA.dtype)
     host[...] = DATA
     array = stream.in_place(host)
@@ -147,6 +147,49 @@ def test_closing_a_view_closes_it_alone_and_closing_the_base_closes_all(
                 stream.synchronize()
     assert not problems, "\n".join(problems)
     assert cells == len(BASES) * (4 + 2 * 12 + 3 * 24)
+
+
+# What is made from an array, by its name.
+DERIVED: dict[str, Callable[[cudadrv.Stream, AnyArray], Any]] = {
+    "contiguous": lambda stream, x: stream.contiguous(x),
+    "contiguous of a copy": lambda stream, x: stream.contiguous(x[:, ::2]),
+    "buffer": lambda stream, x: x.buffer,
+    "buffer of a buffer": lambda stream, x: x.buffer.buffer,
+    "part": lambda stream, x: x[...],
+    "reshape": lambda stream, x: x.reshape(x.shape),
+    "view": lambda stream, x: x.view(x.dtype),
+    "transpose": lambda stream, x: x.transpose(0, 1),
+    "import_array": lambda stream, x: stream.import_array(x),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_leaving_a_block_of_what_was_made_from_an_array_leaves_the_array_open(
+    stream: cudadrv.Stream, name: str
+) -> None:
+    for make in (_usual, _in_buffer, _imported, _pinned):
+        base, array = make(stream, None)
+        with DERIVED[name](stream, array):
+            pass
+        assert not base.closed
+        assert np.array_equal(stream.to_host(array), DATA), make.__name__
+        stream.synchronize()
+
+
+def test_a_buffer_of_a_buffer_is_a_view(stream: cudadrv.Stream) -> None:
+    buffer = stream.alloc(16)
+    with buffer.buffer as same:
+        assert (same.ptr, same.nbytes) == (buffer.ptr, 16)
+    assert (same.closed, buffer.closed) == (True, False)
+
+
+def test_the_contiguous_form_of_a_contiguous_array_is_a_view(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(DATA)
+    dense = stream.contiguous(array)
+    assert (dense.ptr, dense.shape, dense.dtype) == (array.ptr, array.shape, array.dtype)
+    array.close()
+    with pytest.raises(ClosedError, match="was closed"):
+        stream.to_host(dense)
 
 
 def test_a_closed_view_is_in_no_launch_though_it_was_before(
