@@ -78,7 +78,8 @@ def folder_from_environment() -> Path:
     Raises:
         NoCacheFolderError: there is no such folder, as in a container without users.
     """
-    if setting := os.environ.get("CUDADRV_CACHE_DIR"):
+    setting = os.environ.get("CUDADRV_CACHE_DIR", "")
+    if setting.strip():
         try:
             return Path(setting).expanduser()
         except RuntimeError:
