@@ -19,7 +19,7 @@ from ptx.argument_checks import (
     shown as shown,
 )
 
-from .errors import ArgumentTypeError, ArgumentValueError
+from .errors import ArgumentTypeError, ArgumentValueError, DriverSelectionError
 
 _checks: Final = ArgumentChecks(ArgumentTypeError, ArgumentValueError)
 
@@ -53,4 +53,19 @@ def descriptor(where: str, value: object) -> int:
             f"{where}: {number} is not open in this process\n"
             "  send the descriptor over a socket, by socket.send_fds or multiprocessing",
         ) from None
+    return number
+
+
+def positive_variable(variable: str, unit: str) -> int:
+    """Return the positive number that an environment variable has; 0 if it is not set.
+
+    Raises:
+        DriverSelectionError: it has another value.
+    """
+    value = os.environ.get(variable, "").strip()
+    number = integer_of_text(value, 1) if value else 0
+    if number is None:
+        raise DriverSelectionError(
+            f"{variable} is {shown(value)}: use a number of {unit}, in digits alone"
+        )
     return number

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import (
     TYPE_CHECKING,
@@ -37,8 +36,6 @@ from .registry import Registry
 from .types import Dependent
 
 if TYPE_CHECKING:
-    from ptx.emulate import Limits
-
     from ..emulator.emulator import Emulator
 
 _P = ParamSpec("_P")
@@ -264,9 +261,8 @@ class _Selection:
             return load_cuda()
         from ..emulator.emulator import Emulator  # most processes need no emulator: 20 ms
 
-        limits = emulated_limits()
         try:
-            emulator = Emulator(devices=count, limits=limits)
+            emulator = Emulator(devices=count)
         except ValueError as error:  # of CUDADRV_EMULATOR_ORDER
             raise DriverSelectionError(str(error)) from None
         emulator.follow_environment()
@@ -295,36 +291,14 @@ def emulated_devices(value: str | None = None) -> int | None:
     return count
 
 
-def emulated_limits() -> Limits:
-    """Return the emulator's limits; variables of the environment replace the defaults."""
-    from ptx.emulate import DEFAULT_LIMITS  # only with the emulator
-
-    limits = DEFAULT_LIMITS
-    steps = _number("CUDADRV_EMULATOR_STEPS", "steps such as 50000000")
-    if steps:
-        limits = replace(limits, max_steps=steps)
-    threads = _number("CUDADRV_EMULATOR_THREADS", "threads such as 4")
-    return replace(limits, threads=threads) if threads else limits
-
-
 def lock_wait_seconds() -> int:
     """Return how long a call may wait for the interpreter lock before the process ends.
 
     Raises:
         DriverSelectionError: CUDADRV_EMULATOR_LOCK_SECONDS has another value.
     """
-    return _number("CUDADRV_EMULATOR_LOCK_SECONDS", "seconds such as 600") or _LOCK_WAIT_SECONDS
-
-
-def _number(variable: str, unit: str) -> int:
-    """Return the positive number that an environment variable has; 0 if it is not set."""
-    value = os.environ.get(variable, "").strip()
-    number = border.integer_of_text(value, 1) if value else 0
-    if number is None:
-        raise DriverSelectionError(
-            f"{variable} is {border.shown(value)}: use a number of {unit}, in digits alone"
-        )
-    return number
+    seconds = border.positive_variable("CUDADRV_EMULATOR_LOCK_SECONDS", "seconds such as 600")
+    return seconds or _LOCK_WAIT_SECONDS
 
 
 _LOCK_WAIT_SECONDS: Final = 300

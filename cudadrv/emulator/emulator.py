@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate import DEFAULT_LIMITS, Limits
+from ptx.emulate import Limits
 from ptx.errors import PtxError
 from ptx.read_only import ReadOnly
 
@@ -48,6 +48,7 @@ from .calls.virtual_memory import VirtualMemoryCalls
 from .checks import CheckName, Checks
 from .device_state import DeviceState, LentMemory
 from .driver_state import DriverState
+from .environment_limits import emulated_limits
 from .fault_injection import BadDevice, MemoryLimit, ScheduledAction, ScheduledFault, result_named
 from .modules import NEWEST_DRIVER as NEWEST_DRIVER
 from .node_kind import NodeKind
@@ -135,7 +136,7 @@ class Emulator(
         devices: int | Sequence[EmulatedDevice] = 1,
         *,
         driver_version: tuple[int, int] = NEWEST_DRIVER,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: Limits | None = None,
         order: OrderName | None = None,
         seed: int | None = None,
         check: CheckName | Sequence[CheckName] | None = None,
@@ -145,6 +146,8 @@ class Emulator(
 
         `driver_version` is the result of cuDriverGetVersion, and decides which PTX is too new. The
         default is the newest released driver; that one takes the PTX of a newer NVRTC, too.
+        `limits` are those of kernels' execution; None reads CUDADRV_EMULATOR_STEPS and
+        CUDADRV_EMULATOR_THREADS.
         `order` is when operations run (docs/orders.md): "immediate" at their call, "late" when they
         are needed, "random" by `seed`; None reads CUDADRV_EMULATOR_ORDER. `check` selects the
         checks of a program (docs/checks.md): "race", "init", "sync", "bounds", "divide",
@@ -159,7 +162,7 @@ class Emulator(
             DriverState(
                 given_devices(devices, EmulatedDevice),
                 driver_version,
-                Checks.chosen(limits, check, suppressions),
+                Checks.chosen(emulated_limits() if limits is None else limits, check, suppressions),
                 Schedule.chosen(order, seed),
             )
         )

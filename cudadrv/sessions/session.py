@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Unpack, cast
 
-from ptx.emulate import DEFAULT_LIMITS, Limits
+from ptx.emulate import Limits
 from ptx.standard_streams import write_error
 
 from ..driver.driver_selection import (
@@ -38,7 +38,7 @@ def use(
     devices: int | Sequence[EmulatedDevice] = 1,
     *,
     driver_version: tuple[int, int] = NEWEST_DRIVER,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     order: OrderName | None = None,
     seed: int | None = None,
     check: CheckName | Sequence[CheckName] | None = None,
@@ -83,7 +83,7 @@ def session(
     devices: int | Sequence[EmulatedDevice] = 1,
     *,
     driver_version: tuple[int, int] = NEWEST_DRIVER,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     order: OrderName | None = None,
     seed: int | None = None,
     check: CheckName | Sequence[CheckName] | None = None,
@@ -100,7 +100,7 @@ def session(
     Args:
         devices: the number of devices, or the devices.
         driver_version: the CUDA version of the driver, such as (13, 0).
-        limits: limits of the kernels' execution.
+        limits: limits of the kernels' execution, by default those of the environment.
         order: when operations run. "immediate" is at their call, "late" when something needs them,
             "random" by `seed`. By default CUDADRV_EMULATOR_ORDER. An error that leaves the block
             under "random" has a note with the seed.

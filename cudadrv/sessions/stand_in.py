@@ -14,7 +14,6 @@ from ptx.read_only import Guarded, ReadOnly
 from ..driver.driver_selection import (
     Driver,
     emulated_devices,
-    emulated_limits,
     lock_wait_seconds,
     set_current,
     set_default,
@@ -189,7 +188,7 @@ def stand_in(
     emulator = Emulator(
         devices_of((emulated_devices() or 1) if devices is None else devices, properties),
         driver_version=driver_version,
-        limits=emulated_limits() if limits is None else limits,
+        limits=limits,
         order=order,
         seed=seed,
         check=check,

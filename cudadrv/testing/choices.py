@@ -12,7 +12,7 @@ import pytest
 
 from .. import border
 from ..driver.driver_selection import emulated_devices
-from ..errors import ArgumentValueError, CudadrvError, DriverSelectionError
+from ..errors import ArgumentValueError, CudadrvError
 from ..version import VERSION
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ def read_choices(config: pytest.Config) -> Choices:
     mode = _mode(config)
     if requires_gpu and mode == "emulator":
         raise pytest.UsageError("--cuda-require-gpu: the tests run on the emulator alone")
+    _reject_wrong_variables()
     environment: dict[str, str] = {}
     if mode in ("gpu", "emulator") and _kind(os.environ.get(DRIVER, "")) != mode:
         environment[DRIVER] = "cuda" if mode == "gpu" else mode
@@ -152,21 +153,19 @@ def read_choices(config: pytest.Config) -> Choices:
         requires_gpu=requires_gpu,
         profile=profile,
         leaks_fail=leaks == "fail",
-        devices=_devices(environment.get(DRIVER, os.environ.get(DRIVER, ""))),
+        devices=emulated_devices(environment.get(DRIVER)) or 1,
         seeds=_seeds(config),
         budget=cast(Budget, budget),  # the names are those of the literal
         environment=environment,
     )
 
 
-def _devices(driver: str) -> int:
-    """Return the number of emulated devices that a value of CUDADRV_DRIVER selects."""
-    if _kind(driver) != "emulator":
-        return 1  # a test that needs the driver reports another text
-    try:
-        return emulated_devices(driver) or 1
-    except DriverSelectionError as error:
-        raise pytest.UsageError(str(error)) from None
+def _reject_wrong_variables() -> None:
+    """Reject values of the environment at once: a run without GPU tests would not read them."""
+    for name, check in ((DRIVER, emulated_devices), (ORDER, _is_order), (CHECK, _is_check)):
+        value = os.environ.get(name, "")
+        if value.strip():
+            _reject_unless(check, value)
 
 
 def _option(config: pytest.Config, name: str, variable: str = "") -> str | None:

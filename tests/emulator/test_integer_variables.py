@@ -13,6 +13,7 @@ import cudadrv
 import ptx
 from cudadrv import CudaClient, emulator
 from cudadrv.driver import driver_selection
+from cudadrv.emulator.environment_limits import emulated_limits
 from cudadrv.memory.driver_pool import release_threshold
 from ptx.cache.folder import cache_settings
 
@@ -87,10 +88,10 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         prefix="random:",
     ),
     "CUDADRV_EMULATOR_STEPS": Variable(
-        lambda: driver_selection.emulated_limits().max_steps, 2_000_000, 1, 2**63 - 1
+        lambda: emulated_limits().max_steps, 2_000_000, 1, 2**63 - 1
     ),
     "CUDADRV_EMULATOR_THREADS": Variable(
-        lambda: driver_selection.emulated_limits().threads, 0, 1, 2**63 - 1
+        lambda: emulated_limits().threads, 0, 1, 2**63 - 1
     ),
     "CUDADRV_EMULATOR_LOCK_SECONDS": Variable(
         driver_selection.lock_wait_seconds, 300, 1, 2**63 - 1

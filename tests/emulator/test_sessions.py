@@ -22,7 +22,7 @@ from cudadrv.emulator import (
     Limits,
     session,
 )
-from cudadrv.errors import LaunchTimeoutError
+from cudadrv.errors import DriverSelectionError, LaunchTimeoutError
 from ptx.emulate.model.errors import Runaway
 from tests.patience import SECONDS
 from tests.short_cases import few
@@ -213,7 +213,7 @@ def test_the_environment_sets_how_many_steps_a_kernel_may_take(steps: str, said:
 def test_the_environment_sets_how_many_threads_run_a_launch(threads: str, said: str) -> None:
     found = run(
         """
-        from cudadrv.driver.driver_selection import emulated_limits
+        from cudadrv.emulator.environment_limits import emulated_limits
         from cudadrv.errors import CudadrvError
         try:
             print(emulated_limits().threads)
@@ -274,3 +274,18 @@ def _run_all(stream: cudadrv.Stream, image: str) -> None:
         if name in image:
             module.kernel(name).launch(stream, cudadrv.LaunchConfig(1, 1))
     stream.synchronize()
+
+
+def test_sessions_take_the_limits_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDADRV_EMULATOR_STEPS", "77")
+    monkeypatch.setenv("CUDADRV_EMULATOR_THREADS", "3")
+    with cudadrv.emulator.session() as chosen:
+        assert (chosen.limits.max_steps, chosen.limits.threads) == (77, 3)
+    with cudadrv.emulator.session(limits=cudadrv.emulator.Limits(max_steps=99)) as chosen:
+        assert chosen.limits.max_steps == 99
+    monkeypatch.setenv("CUDADRV_EMULATOR_STEPS", "many")
+    with (
+        pytest.raises(DriverSelectionError, match="CUDADRV_EMULATOR_STEPS is 'many': use a number"),
+        cudadrv.emulator.session(),
+    ):
+        pass

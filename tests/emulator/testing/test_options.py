@@ -111,14 +111,30 @@ def test_a_wrong_value_is_a_clear_error_of_usage(runs: Runs, options: list[str],
     assert "Traceback" not in str(result.stderr)
 
 
-@pytest.mark.parametrize("driver", few(["emulator:two", "emulator:0", "emulator:+1"], 1))
-def test_a_wrong_number_of_devices_in_the_environment_is_an_error_of_usage(
-    runs: Runs, driver: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mode", ["auto", *few(["emulator", "gpu", "both"], 0)])
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("DRIVER", "emulatr", "CUDADRV_DRIVER is 'emulatr': use \"cuda\", \"emulator\" or *"),
+        *few([
+            ("DRIVER", "emulator:two", "CUDADRV_DRIVER is 'emulator:two': use *"),
+            ("DRIVER", "emulator:0", "CUDADRV_DRIVER is 'emulator:0': use *"),
+            ("DRIVER", "emulator:+1", "CUDADRV_DRIVER is 'emulator:+1': use *"),
+            ("DRIVER", "cuda:1", "CUDADRV_DRIVER is 'cuda:1': use *"),
+            ("DRIVER", "GPU", "CUDADRV_DRIVER is 'GPU': use *"),
+            ("CHECK", "rac", "'rac' is no check of kernels: one of race, *"),
+            ("EMULATOR_ORDER", "lat", "'lat' is no order of operations: use immediate, *"),
+            ("EMULATOR_ORDER", "random:x", "'random:x' is no order of operations: *"),
+        ], 1),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_in_the_environment_is_an_error_of_usage_in_each_mode(
+    runs: Runs, name: str, value: str, said: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CUDADRV_DRIVER", driver)
-    result = runs.here("def test_it():\n    pass\n")
+    monkeypatch.setenv(f"CUDADRV_{name}", value)
+    result = runs.here("def test_it():\n    pass\n", f"--cuda={mode}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: CUDADRV_DRIVER is '{driver}': use *"])
+    result.stderr.fnmatch_lines([f"ERROR: {said}"])
 
 
 def test_spaces_around_the_driver_of_the_environment_count_for_nothing(
