@@ -89,6 +89,10 @@ class _Flag(NamedTuple):
 
     def needed_value(self) -> str:
         if not self.value:
+            if self.value is None and self.spelling is not None and self.spelling.form == "equals":
+                raise self.rejected(
+                    f"NVRTC takes its value only after =, as in {self.option}=VALUE"
+                )
             raise self.rejected("its value is missing")
         return self.value
 
@@ -116,9 +120,8 @@ def _divided(flags: Iterable[str]) -> Iterator[_Flag]:
             if equals == "=":
                 value = attached[1:]
         spelling = _SPELLINGS.get(option)
-        # `-std c++17` is nvcc's form: NVRTC takes the standard only after =.
         has_next = option in _WITH_VALUE or (
-            spelling is not None and (spelling.form in ("after", "boolean") or option == "-std")
+            spelling is not None and spelling.form in ("after", "boolean")
         )
         following = next(waiting, None) if has_next and not equals else None
         given = (flag,) if following is None else (flag, following)
@@ -325,10 +328,10 @@ class CompileOptions:
 
         ``CompileOptions.from_flags("-std=c++17", "--use_fast_math", "-Iinclude", "-DN=4")``. A
         value follows in each form that NVRTC takes: ``-DN=4`` or ``"-D", "N=4"``, ``-arch=sm_90``
-        or ``"-arch", "sm_90"``; and ``"-std", "c++17"``, as in nvcc. The last of contradicting
-        flags counts, as after ``-UN``, ``-DN``. Of several architectures NVRTC takes the last
-        number, with the suffix of an earlier one, and makes machine code if any is ``sm_``. Flags
-        without a field go into `extra` unchanged.
+        or ``"-arch", "sm_90"``, but only ``-std=c++17``. The last of contradicting flags counts, as
+        after ``-UN``, ``-DN``. Of several architectures NVRTC takes the last number, with the
+        suffix of an earlier one, and makes machine code if any is ``sm_``. Flags without a field go
+        into `extra` unchanged.
 
         Raises:
             ValueError: a value is missing or not possible, or NVRTC spells the option otherwise.

@@ -375,10 +375,10 @@ def with_target(flags: Flags) -> Flags:
 def differs_by_design(flags: Flags) -> bool:
     """Whether other flags are accepted than by NVRTC.
 
-    `-std c++17` is nvcc's form. A folder for precompiled headers is made where it is needed. No
-    registers are no limit for nvcc, and a very low one for NVRTC.
+    A folder for precompiled headers is made where it is needed. No registers are no limit for nvcc,
+    and a very low one for NVRTC.
     """
-    return bool({"-std", "--maxrregcount=0", "-maxrregcount=0"} & {*flags}) or any(
+    return bool({"--maxrregcount=0", "-maxrregcount=0"} & {*flags}) or any(
         flag.lstrip("-").startswith("pch-dir=") for flag in flags
     )
 
@@ -410,6 +410,14 @@ def header_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "with" / HEADER).write_text("#define FROM_HEADER 44\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "with"
+
+
+def test_a_standard_in_the_next_flag_raises_as_in_nvrtc() -> None:
+    for spelling in ("-std", "--std"):
+        flags = ("-arch=compute_80", spelling, "c++20")
+        assert by_nvrtc(flags).error
+        with pytest.raises(ValueError, match=f"only after =, as in {spelling}=VALUE"):
+            ptx.CompileOptions.from_flags(*flags)
 
 
 @pytest.mark.slow

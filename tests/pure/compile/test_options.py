@@ -194,7 +194,7 @@ def test_the_last_flag_of_a_macro_counts() -> None:
 def test_a_value_may_be_the_next_flag() -> None:
     read = CompileOptions.from_flags
     assert read("-arch", "sm_90", "-dlto").target == Target.ltoir("sm_90")
-    assert read("--maxrregcount", "32", "--fmad", "true", "-std", "c++20") == CompileOptions(
+    assert read("--maxrregcount", "32", "--fmad", "true", "-std=c++20") == CompileOptions(
         maxrregcount=32, fmad=True, std="c++20"
     )
     # The value of another option, whatever it looks like.
