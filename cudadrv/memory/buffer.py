@@ -485,6 +485,13 @@ class DeviceData(Closeable):
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
+    def _second_owner(self) -> DeviceBuffer:
+        """Return another buffer that owns the same memory: closing one leaves it to the other.
+
+        Not the handle alone: a collection would find it without a public object.
+        """
+        return over(self._stream, self._memory, self.ptr, self._nbytes)
+
     def _mark_closed(self, cause: str = "") -> None:
         stream: StreamHandle | None = self._handle.ordered_on
         if stream is not None:

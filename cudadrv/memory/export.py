@@ -111,6 +111,9 @@ class Exported:
         @property
         def _memory(self) -> AnyMemory: ...
 
+        def _second_owner(self) -> object:
+            """Return an object that keeps the memory alive, also after the array was closed."""
+
     @property
     def __cuda_array_interface__(self) -> CudaArrayInterface:
         """Version 3 of the interface; consumers order themselves after the stream in it.
@@ -286,12 +289,16 @@ _ADDRESS: Final = 2**20
 
 
 class _Anchor(ctypes.Structure):
-    """Keeps a device array alive, as the memory of an array of NumPy whose elements are unread."""
+    """Keeps a device array and its memory alive, as the memory of an array of NumPy.
+
+    The elements of that array are never read. The memory outlives `close` of the device array.
+    """
 
     _fields_ = (("bytes", ctypes.c_char * _SPAN),)
-    __slots__ = ("array",)
+    __slots__ = ("array", "memory")
 
     array: Exported
+    memory: object
 
 
 def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[object, DLTensor]:
@@ -302,7 +309,7 @@ def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[ob
     """
     # Any: before Python 3.12 a type checker does not recognise buffers.
     anchor: Any = _Anchor.from_address(_ADDRESS)
-    anchor.array = array
+    anchor.array, anchor.memory = array, array._second_owner()
     shape, is_read_only = array.shape, array._memory.is_read_only
     try:
         if array.is_contiguous:
