@@ -87,6 +87,11 @@ class CudaError(CudadrvError):
         doc = type(self).__doc__
         return doc.rstrip(".") if self.result and doc else "CUresult"
 
+    @property
+    def _advice(self) -> str:
+        """The remedy of this error."""
+        return self.remedy
+
     def __str__(self) -> str:
         result = f"{self.name} ({self.code})"
         if self.call:
@@ -97,8 +102,8 @@ class CudaError(CudadrvError):
             parts.append(self.text)
         if self.reason:
             parts.append(f"driver: {self.reason}")
-        if self.remedy and not self.explained:
-            parts.append(self.remedy)
+        if self._advice and not self.explained:
+            parts.append(self._advice)
         if self.sticky:
             parts.append(_BROKEN_EMULATED if self.explained else _BROKEN)
         return "\n  ".join(parts)

@@ -4,7 +4,13 @@
 # ruff: noqa: E501, E701
 from __future__ import annotations
 
+from typing import Final
+
 from .base import CudaError
+
+_HOST_ADVICE: Final = (
+    "free memory of the host (drop pinned, registered and managed arrays), or allocate less"
+)
 
 
 # fmt: off
@@ -19,7 +25,22 @@ class InvalidValueError(CudaError, result=1, remedy=(
 
 class OutOfMemoryError(CudaError, result=2, remedy=(
     "free device memory (close arrays, trim arenas), or allocate less"
-)): """CUDA_ERROR_OUT_OF_MEMORY."""
+)):
+    """CUDA_ERROR_OUT_OF_MEMORY."""
+
+    _is_of_host: bool = False
+
+    @classmethod
+    def _of_host(cls, doing: str, call: str = "") -> OutOfMemoryError:
+        """Return the error for memory of the host: device memory is no help."""
+        error = cls(doing, call=call)
+        error._is_of_host = True
+        return error
+
+    @property
+    def _advice(self) -> str:
+        return _HOST_ADVICE if self._is_of_host else self.remedy
+
 class NotInitializedError(CudaError, result=3, remedy=(
     "call cudadrv.init() first"
 )): """CUDA_ERROR_NOT_INITIALIZED."""

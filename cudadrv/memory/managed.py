@@ -70,9 +70,11 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
 def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"allocating {nbytes} bytes of managed memory"
     if nbytes > border.LARGEST:
-        raise OutOfMemoryError(doing)
+        raise OutOfMemoryError._of_host(doing)
     handle = ManagedHandle(host_context(), nbytes)
     code = handle.make(handle.api.cuMemAllocManaged, nbytes, _GLOBAL)
+    if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+        raise OutOfMemoryError._of_host(doing, "cuMemAllocManaged")
     if code:
         raise failure(handle.api, code, "cuMemAllocManaged", doing)
     return np.asarray(handle)

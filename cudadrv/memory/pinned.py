@@ -100,11 +100,11 @@ def pinned_in(context: ContextHandle, nbytes: int) -> npt.NDArray[np.uint8]:
 def _pinned(handle: _StagingHandle, nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"pinning {nbytes} bytes of host memory"
     if nbytes > border.LARGEST:
-        raise errors.OutOfMemoryError(doing)
+        raise errors.OutOfMemoryError._of_host(doing)
     context = handle.context
     code = handle.make(context.api.cuMemHostAlloc, nbytes, _PORTABLE)
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-        raise errors.OutOfMemoryError(doing, call="cuMemHostAlloc")
+        raise errors.OutOfMemoryError._of_host(doing, "cuMemHostAlloc")
     if code:
         raise failure(context.api, code, "cuMemHostAlloc", doing)
     return np.asarray(handle)

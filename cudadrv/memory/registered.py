@@ -67,7 +67,7 @@ def registered_in(context: ContextHandle, array: AnyArray) -> HostHandle[int]:
     if code:
         doing = f"pinning {array.nbytes} bytes of a host array"
         if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            raise OutOfMemoryError(doing, call="cuMemHostRegister")
+            raise OutOfMemoryError._of_host(doing, "cuMemHostRegister")
         raise failure(handle.api, code, "cuMemHostRegister", doing)
     return handle
 
