@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.nonfinite_sums import FloatUse, MemorySums
-from ptx.emulate.check.register_marks import FIRST_MARK, Marks, RegisterMarks, RegisterUse, either
+from ptx.emulate.check.register_marks import (
+    FIRST_MARK,
+    Marks,
+    RegisterMarks,
+    RegisterUse,
+    either,
+    slice_of,
+)
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.float_format import FloatFormat, Parts
 from ptx.emulate.model.geometry import WARP, Value
@@ -150,10 +157,10 @@ class NonfiniteValues(RegisterMarks):
         if threads.present is not None:
             return False
         depth = len(threads.calls)
-        lanes = _slice_of(threads.lane_numbers())
         are_all_nan = _are_all_nan(result)
-        if are_all_nan and self._passes_nans_on(lanes, depth, use, sources):
+        if are_all_nan and self._passes_nans_on(threads, depth, use, sources):
             return True
+        lanes = slice_of(threads.lane_numbers())
         is_nan = np.isnan(result)
         is_wrong = is_nan if are_all_nan else ~np.isfinite(result)
         marks: Marks | None = None
@@ -178,7 +185,7 @@ class NonfiniteValues(RegisterMarks):
         return True
 
     def _passes_nans_on(
-        self, lanes: Index | slice, depth: int, use: FloatUse, sources: Sequence[Value]
+        self, threads: Threads, depth: int, use: FloatUse, sources: Sequence[Value]
     ) -> bool:
         """Pass marks on to results that are NaN; False if an operand with marks is not all NaN."""
         target = depth, use.targets[0]
@@ -191,13 +198,14 @@ class NonfiniteValues(RegisterMarks):
             if not any(map(_are_all_nan, sources)):
                 return False
             if target in self:
-                self._set(target, lanes, None)
+                self._set(target, slice_of(threads.lane_numbers()), None)
             return True
         if not all(_are_all_nan(value) for _, value in marked):
             return False
         first = marked[0][0]
         if all(stored is first for stored, _ in marked) and self.get(target) is first:
             return True  # as of a sum in a loop
+        lanes = slice_of(threads.lane_numbers())
         marks = reduce(np.maximum, [stored[lanes] for stored, _ in marked])
         self._set(target, lanes, marks)
         return True
@@ -335,12 +343,6 @@ def _active(threads: Threads, guard: Value | None) -> Index:
 
 def _are_all_nan(value: Value) -> bool:
     return not np.count_nonzero(value == value)  # faster than `all`
-
-
-def _slice_of(lanes: Index) -> Index | slice:
-    """Return lanes without gaps as a slice, which costs less than their numbers."""
-    first, last = int(lanes[0]), int(lanes[-1])
-    return slice(first, last + 1) if last - first + 1 == len(lanes) else lanes
 
 
 def _rows(kind: FloatFormat, value: Value, positions: Index) -> Parts:

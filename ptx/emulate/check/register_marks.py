@@ -54,9 +54,11 @@ class RegisterMarks(dict[_Key, Marks]):
 
     def enter(self, threads: Threads, live: frozenset[int]) -> None:
         """Begin a basic block, and discard values that are not read any more."""
-        depth, lanes = len(threads.calls), present_lanes(threads)
-        for key in list(self):
-            if key[0] > depth or (key[0] == depth and key[1] not in live):
+        depth = len(threads.calls)
+        dead = [key for key in self if key[0] > depth or (key[0] == depth and key[1] not in live)]
+        if dead:
+            lanes = slice_of(present_lanes(threads))
+            for key in dead:
                 self._set(key, lanes, None)
 
     def passes(self, threads: Threads, use: RegisterUse, guard: Value | None = None) -> None:
@@ -137,6 +139,14 @@ def present_lanes(threads: Threads) -> Index:
     lanes = threads.lane_numbers()
     present: Index = lanes if threads.present is None else lanes[threads.present]
     return present
+
+
+def slice_of(lanes: Index) -> Index | slice:
+    """Return lanes without gaps as a slice, which costs less than their numbers."""
+    if not len(lanes):
+        return lanes
+    first, last = int(lanes[0]), int(lanes[-1])
+    return slice(first, last + 1) if last - first + 1 == len(lanes) else lanes
 
 
 def of_present(threads: Threads, value: Value) -> NDArray[np.bool_]:

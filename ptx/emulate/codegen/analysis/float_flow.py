@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from ptx.emulate.codegen.cfg import BlockStep, reads_and_writes
@@ -36,7 +37,7 @@ _TESTS_OF_NAN: Final = ("nan", "num")
 _MOST_STEPS: Final = 200  # back along the sources of a value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Calculation:
     """An instruction with a result in floating point.
 
@@ -51,7 +52,7 @@ class Calculation:
     sources: tuple[tuple[Operand, FloatFormat], ...]
     is_of_warp: bool = False
 
-    @property
+    @cached_property
     def is_of_numbers(self) -> bool:
         """Whether the result and the operands are single floats of NumPy, of one thread."""
         formats = (self.result, *(kind for _, kind in self.sources))
