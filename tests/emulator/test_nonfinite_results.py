@@ -350,14 +350,18 @@ MIXED: Final = """
     add.f32 %x, %a, %b; add.f32 %x, %x, %c;"""
 
 
-def mixed_findings(guard: str, seed: int) -> list[str]:
-    """Return the findings of calculations that a guard may precede, which always holds."""
+def mixed_findings(guard: str, seed: int, threads: int = _THREADS) -> list[str]:
+    """Return the findings of calculations that a guard may precede, which always holds.
+
+    Threads beyond the first ones only store.
+    """
     body = re.sub(r"(\w+\.[\w.]+ %)", rf"{guard}\1", MIXED)
     text = f"""{HEAD}.visible .entry mixed(.param .u64 xs, .param .u64 ys) {{
-        .reg .f32 %a, %b, %c, %d, %e, %x, %y; .reg .b32 %i; .reg .b64 %v, %w; .reg .pred %p;
+        .reg .f32 %a, %b, %c, %d, %e, %x, %y; .reg .b32 %i; .reg .b64 %v, %w; .reg .pred %p, %q;
         mov.u32 %i, %tid.x; setp.lt.u32 %p, %i, 1000; ld.param.u64 %v, [xs];
         ld.param.u64 %w, [ys]; mad.wide.u32 %v, %i, 4, %v; mad.wide.u32 %w, %i, 4, %w;
-        ld.global.f32 %x, [%v]; ld.global.f32 %y, [%w]; {body} st.global.f32 [%v], %x; ret;
+        ld.global.f32 %x, [%v]; ld.global.f32 %y, [%w]; setp.ge.u32 %q, %i, {threads};
+        @%q bra DONE; {body} DONE: st.global.f32 [%v], %x; ret;
     }}"""
     source = np.random.default_rng(seed)
     numbers = np.array([0, 1, -2, 3e38, 1e-30, np.inf, -np.inf, np.nan], np.float32)
@@ -378,6 +382,7 @@ def mixed_findings(guard: str, seed: int) -> list[str]:
 def test_calculations_under_a_guard_that_holds_give_the_findings_of_those_without(
     seed: int,
 ) -> None:
-    findings = mixed_findings("", seed)
-    assert findings == mixed_findings("@%p ", seed)
-    assert findings
+    for threads in (_THREADS, _THREADS - 5, 40):
+        findings = mixed_findings("", seed, threads)
+        assert findings == mixed_findings("@%p ", seed, threads)
+        assert findings

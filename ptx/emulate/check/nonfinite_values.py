@@ -154,11 +154,9 @@ class NonfiniteValues(RegisterMarks):
 
         That is if the calculation makes an infinity or a NaN of others, or a number of a NaN.
         """
-        if threads.present is not None:
-            return False
-        depth = len(threads.calls)
+        depth, present = len(threads.calls), threads.present
         are_all_nan = _are_all_nan(result)
-        if are_all_nan and self._passes_nans_on(threads, depth, use, sources):
+        if are_all_nan and present is None and self._passes_nans_on(threads, depth, use, sources):
             return True
         lanes = slice_of(threads.lane_numbers())
         is_nan = np.isnan(result)
@@ -169,20 +167,34 @@ class NonfiniteValues(RegisterMarks):
             if stored is None:
                 continue
             of_source = stored[lanes]
-            if not are_all_nan and (np.isnan(value) & ~is_nan & (of_source != 0)).any():
-                return False
+            is_lost = np.isnan(value) > is_nan
+            if is_lost.any():
+                is_marked = of_source != 0 if present is None else (of_source != 0) & present
+                if (is_lost & is_marked).any():
+                    return False
             inherited = of_source * ~np.isfinite(value)
             marks = inherited if marks is None else np.maximum(marks, inherited)
-        is_new = is_wrong if marks is None else is_wrong & (marks == 0)
+        has_mark = np.False_ if marks is None else marks != 0
+        is_new = is_wrong > has_mark if present is None else (is_wrong > has_mark) & present
         if is_new.any():
             of_nan = reduce(np.logical_or, map(np.isnan, sources), np.False_)
             of_wrong = ~reduce(np.logical_and, map(np.isfinite, sources), np.True_)
             if (is_new & ~np.where(is_nan, of_nan, of_wrong)).any():
                 return False
-        if marks is not None and not are_all_nan:
-            marks *= is_wrong
-        self._set((depth, use.targets[0]), lanes, marks)
+        if marks is not None and (has_mark > is_wrong).any():
+            marks = marks * is_wrong
+        self._mark_present(threads, (depth, use.targets[0]), marks)
         return True
+
+    def _mark_present(self, threads: Threads, target: tuple[int, int], marks: Marks | None) -> None:
+        """Set the marks of all threads of a fibre, those of absent ones apart."""
+        lanes, stored = slice_of(threads.lane_numbers()), self.get(target)
+        if threads.present is not None:
+            if marks is None and stored is None:
+                return
+            old = np.int32(0) if stored is None else stored[lanes]
+            marks = np.where(threads.present, np.int32(0) if marks is None else marks, old)
+        self._set(target, lanes, marks)
 
     def _passes_nans_on(
         self, threads: Threads, depth: int, use: FloatUse, sources: Sequence[Value]
