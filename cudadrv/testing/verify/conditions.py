@@ -36,6 +36,7 @@ _MOST_ROWS: Final = 1 << 17
 _MOST_HARDWARE: Final = 1 << 20
 _MOST_SIZES: Final = 24  # combinations of conditions of sizes
 _MOST_CONDITIONS: Final = 8
+_SPREAD: Final = 64
 _SMALL: Final = 16
 _MOST_POOL: Final = 360  # values of two elements, of which all pairs are tried
 _LARGEST_FLOAT: Final = 1e6
@@ -376,7 +377,8 @@ class ConditionSearch:
             numbers = _numbers(condition.constants, each.dtype)
             low, high = _limits(each)
             allowed = numbers[(numbers >= low) & (numbers <= high)]
-            pools[name, index] = allowed[:_MOST_ROWS].astype(each.dtype)
+            pool = np.concatenate([allowed.astype(each.dtype), _spread(each)])
+            pools[name, index] = pool[:_MOST_ROWS]
         return pools
 
     def _rows(
@@ -484,6 +486,19 @@ def _limits(each: ArrayInput | NumberInput) -> tuple[float, float]:
         return -_LARGEST_FLOAT, _LARGEST_FLOAT
     limits = np.iinfo(each.dtype.name)
     return float(limits.min), float(limits.max)
+
+
+def _spread(each: ArrayInput) -> npt.NDArray[Any]:
+    """Return numbers of the range of an array from end to end; none if it gives no range."""
+    if not isinstance(each.values, tuple):
+        return np.empty(0, each.dtype)
+    low, high = each.values
+    if each.dtype.kind == "f":
+        share = np.linspace(0, 1, _SPREAD + 1)
+        return np.clip(low * (1 - share) + high * share, low, high).astype(each.dtype)
+    least, most = int(low), int(high)
+    steps = [least + (most - least) * step // _SPREAD for step in range(_SPREAD + 1)]
+    return np.array(steps, each.dtype)
 
 
 def _numbers(

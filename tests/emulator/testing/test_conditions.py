@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ptx
+from cudadrv import LaunchConfig
 from cudadrv.testing import strategies as st
 from cudadrv.testing.verify import KernelCase, Verdict, VerifyOptions, verify
 from ptx.isa.conditions import Comparison, Conditions, Source
@@ -117,6 +118,32 @@ def test_elements_that_a_relation_selects_are_found(relation: str) -> None:
 def test_elements_beyond_the_values_of_the_case_are_not_tried() -> None:
     body = "out[i] = n > 1 && x[0] * x[1] == 1048583 ? 1 : 2 * x[i];"
     assert verdict_of(body, values=(-8, 8)).is_verified
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("elements", ["x[i]", "x[i] * x[0]", "x[i] * x[0] * x[1]"])
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        (np.float32, (1e-6, 1e-5)),
+        (np.float64, (0.1, 0.1)),
+        (np.int32, (1 << 20, (1 << 20) + 3)),
+        (np.uint64, (1 << 63, (1 << 64) - 1)),
+    ],
+)
+def test_a_kernel_with_a_condition_is_verified_for_a_narrow_range(
+    dtype: Any, values: tuple[float, float], elements: str
+) -> None:
+    kind = {"f4": "float", "f8": "double", "i4": "int", "u8": "unsigned long long"}
+    body = f"out[i] = {elements} == 7 ? 0 : x[i];"
+    narrow = KernelCase(
+        f'extern "C" __global__ void k(const {kind[np.dtype(dtype).str[1:]]}* x, '
+        f"{kind[np.dtype(dtype).str[1:]]}* out) {{ int i = threadIdx.x; {body} }}",
+        arguments={"x": st.arrays(dtype, 8, values), "out": st.unwritten(dtype, 8)},
+        launch=LaunchConfig(1, 8),
+        reference=lambda x: {"out": x},
+    )
+    assert verify(narrow, QUICK).outcome == "verified"
 
 
 @pytest.mark.slow
