@@ -59,6 +59,8 @@ def main() -> int:
     elif given.check:
         print(f"No figures of {machine} are kept: nothing is compared with earlier ones.")
     result = {**asdict(machine), "where": where, "rows": [row.to_json() for row in rows]}
+    if given.keep:
+        result["commit"] = report.commit()
     _write(given, result, rows, where)
     worse = [verdict for verdict in (*judged, *compared) if verdict.holds is False]
     # What cannot be measured of ours has got worse, too.

@@ -155,9 +155,9 @@ def _batch(peer: str) -> Callable[[], str]:
     )
 
 
-def _versions() -> str:
-    """The software of the run on the GPU."""
-    return str(_record(GPU)["where"])
+def _software(path: Path) -> Callable[[], str]:
+    """The software of a run, and the commit that stored its figures."""
+    return lambda: f"{_record(path)['where']}, commit {_record(path)['commit']}"
 
 
 def _simulator() -> list[tuple[str, float]]:
@@ -240,13 +240,13 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
     "batch, cuda.core": _batch("cuda.core copy_batch"),
     "batch, PyTorch": _batch("PyTorch _foreach_copy_"),
     "batches": _batches,
-    "batches' software": lambda: str(_record(H100)["where"]),
+    "batches' software": _software(H100),
     "measurements": _measurements,
     "scaling": _scaling,
-    "scaling's software": lambda: str(_record(FREE_THREADED)["where"]),
-    "software": _versions,
+    "scaling's software": _software(FREE_THREADED),
+    "software": _software(GPU),
     "simulator": _simulator_table,
-    "emulator's software": lambda: str(_record(EMULATOR)["where"]),
+    "emulator's software": _software(EMULATOR),
     "checks": _check_table,
     "all checks": _extent("every"),
     "counters": _extent("counted"),

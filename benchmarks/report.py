@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import subprocess
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +33,15 @@ def _figures(row: Row) -> str:
     if row.scaling:
         speed = f"{1e6 / row.median:13,.0f} a second, {row.scaling:5.2f} × one thread"
     return f"{row.median:12.2f}{row.best:12.2f}{row.ratio:12.3f}{speed}"
+
+
+def commit() -> str:
+    """The checked out commit, which figures are stored with."""
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    folder = Path(__file__).parent
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def verdicts(title: str, judged: Iterable[Verdict]) -> str:

@@ -28,6 +28,8 @@ def main() -> None:
     given = _options()
     where = f"{given.target}, Python {platform.python_version()}, {_versions()}"
     result: dict[str, object] = {"where": where}
+    if given.keep:
+        result["commit"] = report.commit()
     print(f"{where}\n\n{'':38}{'best':>9}{'median':>9}{'goal':>9}  ms", flush=True)
     result["goals"] = _printed(goals.lines(given.target))
     if given.orders:
