@@ -99,7 +99,7 @@ def _reduction() -> bytes:
         720,
         240,
         "The least, greatest and mean value of each section of a signal",
-        f'<polygon points="{band}" fill="#bbf7d0"/>',
+        f'<polygon points="{band}" fill="#bbf7d0" stroke="#166534" stroke-width="0.7"/>',
         f'<polyline points="{points(x, middle)}" fill="none" stroke="#166534" stroke-width="2"/>',
     )
 
@@ -108,7 +108,8 @@ def _histogram() -> bytes:
     bins = histogram.histogram(histogram.grey_image())
     bars = [
         f'<rect x="{20 + 2.65 * k:.2f}" y="{220 - 190 * n / np.max(bins):.1f}" width="2.4" '
-        f'height="{190 * n / np.max(bins):.1f}" fill="rgb({k},{k},{k})"/>'
+        f'height="{190 * n / np.max(bins):.1f}" fill="rgb({k},{k},{k})" '
+        'stroke="#475569" stroke-width="0.4"/>'
         for k, n in enumerate(bins.tolist())
         if n
     ]
@@ -120,11 +121,11 @@ def _n_body() -> bytes:
     found = n_body.paths(*n_body.disc(), 60)[:, :, :2] * 80 + 200
     lines = [
         f'<polyline points="{points(found[:, k, 0], found[:, k, 1])}" fill="none" '
-        'stroke="#818cf8" stroke-width="0.7"/>'
+        'stroke="#4f46e5" stroke-width="0.7"/>'
         for k in range(1, n_body.BODIES)
     ]
     last = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>' for x, y in found[-1, 1:]]
-    heavy = f'<circle cx="{found[-1, 0, 0]:.1f}" cy="{found[-1, 0, 1]:.1f}" r="7" fill="#f59e0b"/>'
+    heavy = f'<circle cx="{found[-1, 0, 0]:.1f}" cy="{found[-1, 0, 1]:.1f}" r="7" fill="#b45309"/>'
     return svg(
         400, 400, "The paths of 128 bodies", *lines, '<g fill="#312e81">', *last, "</g>", heavy
     )

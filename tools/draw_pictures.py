@@ -117,8 +117,37 @@ def finding() -> Drawing:
     return d
 
 
+def orders() -> Drawing:
+    """A read without a wait, under each order."""
+    d = Drawing(
+        720,
+        400,
+        "A program queues a copy to a host array and reads the array without a wait. Under "
+        '"immediate" the copy runs at its call, and the value is right by luck. Under "late" the '
+        'host reads first, and the value is wrong. Under "random" the seed decides.',
+    )
+    d.text(20, 28, "A program queues a copy to a host array, and reads the array without a wait.")
+    for top, order, words, copied_at, fill in (
+        (58, "immediate", "the copy runs at its call: right, by luck", 200, GREEN),
+        (168, "late", "the copy runs when something waits for it: wrong in each run", 500, RED),
+        (278, "random", "the copy runs at any later call: the seed decides, and repeats", 310,
+         YELLOW),
+    ):  # fmt: skip
+        d.text(20, top + 10, f'"{order}"', bold=True)
+        d.text(130, top + 10, words)
+        for y, name in ((top + 37, "stream"), (top + 73, "host")):
+            d.text(20, y + 5, name, size=13)
+            d.line((90, y), (700, y), arrow=False)
+        d.box(100, top + 60, 90, 26, "queues", fill=GREY)
+        d.box(copied_at, top + 24, 150, 26, "copy to array", fill=fill)
+        d.box(370, top + 60, 110, 26, "reads array", fill=fill)
+    d.text(20, 384, "stream.synchronize() before the read makes the value right under all three.")
+    return d
+
+
 PICTURES: Final[dict[str, Callable[[], Drawing]]] = {
     "allocation.svg": allocation,
+    "orders.svg": orders,
     "tiles.svg": tiles,
     "finding.svg": finding,
 }
