@@ -135,7 +135,7 @@ class PtxModule(Guarded):
 
     @cached_property
     def static_variables(self) -> tuple[Variable, ...]:
-        """The `.global` and `.const` variables: the module's, then those that functions declare."""
+        """The `.global` and `.const` variables of the module, then those of its functions."""
         own = [v for v in self._variables.values() if v.space in STATIC_SPACES]
         for function in self._functions.values():
             if function.span is not None and _STATIC.search(self._clean, *function.span):
