@@ -73,7 +73,7 @@ class CudaArrayInterface(TypedDict):
     strides: tuple[int, ...] | None
     stream: int | None
     version: int
-    descr: NotRequired[list[tuple[Any, ...]]]
+    descr: NotRequired[list[tuple[object, ...]]]
 
 
 class Exported:
@@ -140,7 +140,7 @@ class Exported:
         if self.dtype.names is not None:
             # NumPy describes no fields that overlap or stand in another order than in memory.
             with suppress(ValueError):
-                interface["descr"] = self.dtype.descr
+                interface["descr"] = [*self.dtype.descr]
         return interface
 
     def __dlpack_device__(self) -> tuple[int, int]:

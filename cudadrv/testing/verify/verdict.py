@@ -19,7 +19,7 @@ from ..foreign_json import ForeignJsonError, JsonValue
 from ..strategies import DrawnArray
 
 # JSON holds numbers, texts and further objects.
-Json: TypeAlias = dict[str, Any]
+Json: TypeAlias = dict[str, object]
 Argument: TypeAlias = "int | float | np.generic | DrawnArray"
 Outcome: TypeAlias = Literal["verified", "found", "unfinished"]
 StreamKind: TypeAlias = Literal["default", "new"]
@@ -335,7 +335,7 @@ def _read_extents(value: JsonValue) -> tuple[int, ...]:
 
 
 def _read_attributes(value: JsonValue) -> LaunchAttributes:
-    fields: Json = {
+    fields: dict[str, Any] = {
         name: _ATTRIBUTES[name](field) for name, field in value.fields(_ATTRIBUTES).items()
     }
     try:
@@ -346,10 +346,11 @@ def _read_attributes(value: JsonValue) -> LaunchAttributes:
 
 def _read_window(value: JsonValue) -> AccessWindow:
     fields = value.fields(AccessWindow.__dataclass_fields__)
-    numbers: Json = {name: fields[name].number() for name in _NUMBERS if name in fields}
-    texts: Json = {name: field.text() for name, field in fields.items() if name not in _NUMBERS}
+    values: dict[str, Any] = {
+        name: field.number() if name in _NUMBERS else field.text() for name, field in fields.items()
+    }
     try:
-        return AccessWindow(**numbers, **texts)
+        return AccessWindow(**values)
     except (TypeError, LaunchConfigError) as error:  # one is missing, or out of its range
         raise value.wrong(f"an access window: {error}") from None
 

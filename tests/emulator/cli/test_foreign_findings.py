@@ -80,9 +80,9 @@ def verdict() -> tuple[KernelCase, Verdict]:
 @pytest.fixture(scope="module")
 def saved(verdict: tuple[KernelCase, Verdict]) -> Json:
     (finding,) = (each for each in saved_findings(*verdict) if each.finding.check == "bounds")
-    given = finding.to_json()
+    given: Json = json.loads(json.dumps(finding.to_json()))
     assert given["finding"]["repairs"], "the cells below need one"
-    return json.loads(json.dumps(given))
+    return given
 
 
 def places(value: Json, steps: Steps = ()) -> Iterator[Steps]:

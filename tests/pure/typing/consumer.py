@@ -268,6 +268,7 @@ def resources(stream: cudadrv.Stream, x: npt.NDArray[np.int16]) -> None:
     assert_type(stream.empty_pitched((3, 3), np.float32), cudadrv.DeviceArray[np.float32])
     assert_type(array.__dlpack_device__(), tuple[int, int])
     assert_type(array.__cuda_array_interface__["typestr"], str)
+    assert_type(array.__cuda_array_interface__.get("descr"), list[tuple[object, ...]] | None)
     assert_type(len(array), int)
     with cudadrv.DeviceArena(np.int16).borrow(stream, 8) as slab:
         assert_type(slab, cudadrv.DeviceArray[np.int16])
@@ -328,6 +329,7 @@ def verified() -> None:
     verdict = verify.verify(case, verify.VerifyOptions(examples=3))
     assert_type(verdict, verify.Verdict)
     assert_type(verdict.findings, tuple[verify.Finding, ...])
+    assert_type(verdict.to_json(), dict[str, object])
 
 
 def errors(error: ptx.CompileError, failed: cudadrv.pool.ScatterError) -> None:
