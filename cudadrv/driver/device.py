@@ -161,7 +161,7 @@ class Device(Guarded):
 
     @cached_property
     def pci_bus_id(self) -> str:
-        """The PCI address, such as `0000:3b:00.0` (domain, bus, device and function)."""
+        """The PCI address, such as ``0000:3b:00.0`` (domain, bus, device and function)."""
         api, doing = self._api, f"device {self._ordinal}'s PCI address"
         text = checked(api, "cuDeviceGetPCIBusId", api.cuDeviceGetPCIBusId(32, self._raw), doing)
         return _text(text).lower()

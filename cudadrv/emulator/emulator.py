@@ -179,7 +179,7 @@ class Emulator(
 
     @property
     def order(self) -> str:
-        """The order of operations, as `immediate`, `late`, or `random:7` with the seed."""
+        """The order of operations, as ``immediate``, ``late``, or ``random:7`` with the seed."""
         return str(self._state.operations.schedule)
 
     @property

@@ -47,7 +47,7 @@ def test_public_names_and_their_members_have_docstrings() -> None:
     assert without == []
 
 
-_COLON = re.compile(r"([^`:]|::|``[^`]*``|`[^`]*`)*:(?!:)")
+_CODE, _COLON = re.compile(r"``[^`]*``"), re.compile("(?<!:):(?!:)")
 
 
 def test_no_colon_in_the_first_line_of_an_attribute_takes_its_begin_for_a_type() -> None:
@@ -61,7 +61,7 @@ def test_no_colon_in_the_first_line_of_an_attribute_takes_its_begin_for_a_type()
         and (hasattr(type(value), "__set__") or isinstance(value, cached_property))
     }
     assert len(lines) > 100
-    assert {name: line for name, line in lines.items() if _COLON.match(line)} == {}
+    assert {name: line for name, line in lines.items() if _COLON.search(_CODE.sub("", line))} == {}
 
 
 def test_constructors_that_the_site_shows_are_those_of_public_classes() -> None:
