@@ -141,6 +141,8 @@ class ExecutionCalls(DriverCalls):
                 size = extents.x * extents.y * extents.z
         device = function.module.context.device
         threads = config.blockDimX * config.blockDimY * config.blockDimZ
+        if threads < 1:
+            raise invalid_value("a block of no threads")
         blocks = resident_blocks(function, device, threads, config.sharedMemBytes)
         # Without clusters a block counts as one.
         return SUCCESS, blocks * device.profile.sm_count // max(size, 1)

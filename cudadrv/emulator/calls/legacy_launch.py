@@ -11,6 +11,7 @@ import struct
 
 from ...driver._api import CUfunction, CUresult, CUstream
 from ..call_error import OK, invalid_value
+from ..caller_memory import is_readable
 from ..modules import MAX_PARAMETER_BYTES, LegacyLaunch, Shape
 from .call import DriverCalls, call
 from .execution import submit_launch
@@ -67,7 +68,10 @@ class LegacyLaunchCalls(DriverCalls):
         self, hfunc: CUfunction, offset: int, ptr: int, numbytes: int, /
     ) -> tuple[CUresult]:
         """Set bytes, which are copied at the call."""
-        self._legacy(hfunc).put(offset, ctypes.string_at(ptr, numbytes))
+        legacy = self._legacy(hfunc)
+        if numbytes > MAX_PARAMETER_BYTES or not is_readable(ptr, numbytes):
+            raise invalid_value(f"{ptr:#x} is no address of {numbytes} bytes of parameters")
+        legacy.put(offset, ctypes.string_at(ptr, numbytes))
         return OK
 
     @call

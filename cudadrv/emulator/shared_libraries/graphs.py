@@ -293,12 +293,21 @@ def _with_edges(code: int, edges: int, count: int) -> int:
     return code
 
 
+@GRAPHS("cuGraphGetNodes")
+def all_nodes(api: Emulator, graph: int, result: int, count: int) -> int:
+    """Return the nodes of a graph, or how many there are."""
+    return _nodes("cuGraphGetNodes", api, graph, result, count)
+
+
 @GRAPHS("cuGraphGetRootNodes")
 def roots(api: Emulator, graph: int, result: int, count: int) -> int:
     """Return the nodes of a graph without dependencies."""
+    return _nodes("cuGraphGetRootNodes", api, graph, result, count)
 
+
+def _nodes(name: str, api: Emulator, graph: int, result: int, count: int) -> int:
     def ask(capacity: int) -> tuple[int, int, list[object] | None]:
-        code, nodes, number = call(api, "cuGraphGetRootNodes", graph, capacity)
+        code, nodes, number = call(api, name, graph, capacity)
         return int(code), number, nodes
 
     return _list(ask, result, count)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from ...driver._api import CUresult
-from ..caller_memory import view_at
 from ..emulator import Emulator
 from .caller_structures import bytes_at, image_at
 from .handlers import Handlers, Texts, call, passed_on, put_bytes, put_size
@@ -102,18 +101,6 @@ def link_add_file(api: Emulator, link: int, kind: int, path: bytes, *options: in
     except OSError:
         return int(CUresult.CUDA_ERROR_FILE_NOT_FOUND)
     return int(call(api, "cuLinkAddData", link, kind, image, len(image), path, 0, (), ())[0])
-
-
-@LOADING("cuGraphGetNodes")
-def graph_nodes(api: Emulator, graph: int, results: int, count: int) -> int:
-    """Return the nodes of a graph, or how many there are."""
-    capacity = view_at(ctypes.c_size_t, count).value if results else 0
-    code, nodes, node_count = call(api, "cuGraphGetNodes", graph, capacity)
-    if not code:
-        for index, node in enumerate(nodes or ()):
-            put_size(results + 8 * index, node)
-        put_size(count, node_count)
-    return int(code)
 
 
 @LOADING("cuGraphInstantiate")

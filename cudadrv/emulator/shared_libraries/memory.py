@@ -11,7 +11,7 @@ from ...driver._api import CUDA_MEMCPY3D, CUmemPool_attribute, cuuint64_t
 from ..caller_memory import view_at
 from ..emulator import Emulator
 from ..physical_memory import FABRIC
-from .caller_structures import bytes_at
+from .caller_structures import bytes_at, structures_at
 from .handlers import INVALID_VALUE, Handlers, call, put_bytes, put_size, put_uint
 
 MEMORY: Final = Handlers()
@@ -178,6 +178,7 @@ def range_attribute(
     api: Emulator, result: int, nbytes: int, attribute: int, address: int, count: int
 ) -> int:
     """Return the advice for a range: a number of 4 bytes, or several."""
+    structures_at(result, 1, nbytes)
     code, value = call(api, "cuMemRangeGetAttribute", nbytes, attribute, address, count)
     if not code:
         _put_numbers(result, value)
@@ -195,6 +196,8 @@ def range_attributes(
     count: int,
 ) -> int:
     """Return several attributes of a range."""
+    for result, nbytes in zip(results, sizes, strict=True):
+        structures_at(result, 1, nbytes)
     arguments = (sizes, attributes, number, address, count)
     code, values = call(api, "cuMemRangeGetAttributes", *arguments)
     if not code:

@@ -263,7 +263,9 @@ def test_clusters_are_counted() -> None:
             print(found.value == 2 * clustered > 0)
             called(cuda.cuOccupancyMaxPotentialClusterSize, c.byref(found), function, config)
             print(found.value)
-    """) == ["True", "8"]
+            nothing = struct.pack("<7I4xQQI4x", 8, 1, 1, 0, 1, 1, 0, 0, 0, 0)
+            print(cuda.cuOccupancyMaxActiveClusters(c.byref(found), c.c_size_t(function), nothing))
+    """) == ["True", "8", "1"]
 
 
 @pytest.mark.slow

@@ -19,6 +19,8 @@ COUNTING: Final = (
     "cuPointerGetAttributes", "cuStreamBeginCaptureToGraph", "cuStreamUpdateCaptureDependencies",
     "cuStreamBatchMemOp_v2", "cuGraphAddEmptyNode", "cuGraphAddDependencies", "cuLinkCreate_v2",
     "cuGraphRemoveDependencies", "cuModuleLoadDataEx", "cuLinkAddData_v2", "cuLaunchKernelEx",
+    "cuParamSetv", "cuGraphGetNodes", "cuGraphGetRootNodes", "cuGraphNodeGetDependencies",
+    "cuGraphNodeGetDependentNodes", "cuGraphGetEdges",
 )  # fmt: skip
 
 

@@ -94,6 +94,20 @@ def try_structure(
             print(name, f"field {position}", size, code, flush=True)
 
 
+def try_counts_in_memory(graph: int, node: int, out: int) -> None:
+    """Call with counts beyond the caller's array, which stand in memory."""
+    for name, owner in (
+        ("cuGraphGetNodes", graph),
+        ("cuGraphGetRootNodes", graph),
+        ("cuGraphNodeGetDependencies", node),
+        ("cuGraphNodeGetDependentNodes", node),
+    ):
+        for size in SIZES:
+            print(name, "count", size, call(name, owner, out, words(size)), flush=True)
+    for size in SIZES:
+        print("cuGraphGetEdges count", size, call("cuGraphGetEdges", graph, out, out, words(size)))
+
+
 def main() -> None:
     assert CUDA.cuInit(0) == 0
     context = made("cuDevicePrimaryCtxRetain", 0)
@@ -130,6 +144,7 @@ def main() -> None:
         managed,
         Size(64),
     )
+    try_sizes("cuMemRangeGetAttribute", out, Size(4), 4, managed, Size(64))
     try_sizes("cuMemPoolSetAccess", pool, access, Size(1))
     try_sizes("cuPointerGetAttributes", Count(1), at(struct.pack("i", 2)), words(out), a)
     # All that the count spans can be read; nothing of it is in memory.
@@ -176,6 +191,8 @@ def main() -> None:
     try_structure("cuArrayCreate_v2", [out], "<QQII", [16, 16, 0x20, 1], [0, 1], [])
     kernel = made("cuModuleGetFunction", module, b"k")
     launch = ("<7I4xQQI4x", [1, 1, 1, 1, 1, 1, 0, stream, at(bytes(72)), 0])
+    try_sizes("cuParamSetv", kernel, 0, host, Count(8))
+    try_counts_in_memory(graph, node, out)
     for count in COUNTS:
         config = at(struct.pack(launch[0], *launch[1][:-1], count))
         code = call("cuLaunchKernelEx", config, kernel, words(*[host] * 4), 0)
