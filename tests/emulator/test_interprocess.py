@@ -127,6 +127,23 @@ def test_memory_of_a_pool_is_one_in_two_emulators_and_counts_where_it_is_from(or
     first.finish()
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_values_of_another_process_stay_if_the_allocation_was_waited_for(waits: bool) -> None:
+    first, second = an_emulator(order="late"), an_emulator(order="late")
+    pool = a_pool(first)
+    pointer = ok(first.cuMemAllocFromPoolAsync(64, pool, CUstream(0)))
+    if waits:
+        ok(first.cuStreamSynchronize(CUstream(0)))
+    there = imported(second, first, pool)
+    opened = ok(second.cuMemPoolImportPointer(there, ok(first.cuMemPoolExportPointer(pointer))))
+    fill(second, opened, 5, 64)
+    # The allocation runs now, if it has not: its memory has new content.
+    assert (read(first, pointer, 64) == b"\5" * 64) is waits
+    ok(second.cuMemPoolDestroy(there))
+    ok(first.cuMemPoolDestroy(pool))
+    first.finish()
+
+
 @pytest.mark.usefixtures("same_descriptors")
 def test_what_was_opened_stays_until_it_is_closed_there() -> None:
     first, second = an_emulator(), an_emulator()
