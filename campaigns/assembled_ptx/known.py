@@ -135,6 +135,27 @@ KNOWN: Final = (
         lambda text, log: ", debug" in text and "NVJITLINK_INPUT_CUBIN" in log,
     ),
     KnownDifference(
+        "ptxas takes vectors as parameters of functions: no compiler writes them",
+        True,
+        lambda text, error: re.search(r"expected a type such as .b32, found '\.v[24]'", error)
+        is not None,
+    ),
+    KnownDifference(
+        "ptxas takes an unknown letter behind an architecture, as in sm_90b, or a zero before it",
+        True,
+        lambda text, error: "takes an architecture such as" in error
+        or re.search(r"unsupported \.target sm_0", error) is not None,
+    ),
+    KnownDifference(
+        "labels of debug sections are not looked up",
+        False,
+        lambda text, log: re.search(r"used in function_name|label '\S+' invalid", log) is not None,
+    ),
+    KnownDifference(
+        "ptxas takes strings of several lines, as of .file",
+        True, lambda text, error: "expected a string, found" in error,
+    ),
+    KnownDifference(
         "ptxas ignores repeated modifiers, and some of other instructions: no compiler writes them",
         True, _has_ignored_words,
     ),

@@ -194,7 +194,9 @@ class _BodyReader(BodyContent):
         match = _LOCATION.match(self.text, at, self.end)
         if match is None:
             return 0
-        self.location = SourceLocation(int(match[1]), int(match[2]), int(match[3]))
+        place = int(match[1]), int(match[2]), int(match[3])
+        self.places.add(place)
+        self.location = SourceLocation(*place)
         return match.end()
 
     def _statement(self, at: int) -> int:

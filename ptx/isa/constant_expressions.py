@@ -91,6 +91,14 @@ def integer_literal(cursor: Cursor) -> int:
     return value
 
 
+def source_number(cursor: Cursor) -> int:
+    """The number of a file, a line or a column: an integer of 32 bits."""
+    value = integer_literal(cursor)
+    if value >> 32:
+        raise cursor.error(f"{value} has over 32 bits", cursor.index - 1)
+    return value
+
+
 def digits_value(word: str) -> int | None:
     """The value of decimal, hexadecimal, octal or binary digits, None if there is none.
 

@@ -51,9 +51,10 @@ def vector_width(cursor: Cursor) -> int:
 
 
 def check_vector(cursor: Cursor, width: int, ptx_type: str) -> None:
-    """Reject a vector that is too large, or of predicates, at its type, which is just read."""
-    if width > 1 and (width * TYPE_BYTES[ptx_type] > _MOST_VECTOR_BYTES or ptx_type == "pred"):
-        why = "is no type" if ptx_type == "pred" else "has more than 128 bits"
+    """Reject a vector that is too large, or of no numbers, at its type, which is just read."""
+    is_large = width * TYPE_BYTES[ptx_type] > _MOST_VECTOR_BYTES
+    if width > 1 and (is_large or ptx_type == "pred" or ptx_type in OPAQUE_TYPES):
+        why = "has more than 128 bits" if is_large else "is no type"
         raise cursor.error(f"a vector of {width} .{ptx_type} {why}", cursor.index - 1)
 
 
@@ -161,12 +162,12 @@ class _VariableReader:
         if count is not None:
             if count > _MOST_NAMES:
                 raise cursor.error(f"{name} has more than {_MOST_NAMES} names", place)
+            self._check_single(name, (), place)
             for number in range(count):
                 self._add(f"{name}{number}", ())
             return
         shape = dimensions(cursor)
-        if _is_single_pair(self._space, self._type, shape):
-            raise cursor.error(f"{name} is a single .f16x2 in .param", place)
+        self._check_single(name, shape, place)
         values = Initialiser(cursor, self._type, self._fault_of)
         if cursor.word == "=":
             if self._linkage is Linkage.EXTERN or self._space not in _INITIALISED:
@@ -179,6 +180,13 @@ class _VariableReader:
         if self._linkage is not Linkage.EXTERN and not prod(shape):
             raise cursor.error(f"{name} has no elements", place)
         self._add(name, shape, tuple(values.elements))
+
+    def _check_single(self, name: str, shape: tuple[int, ...], place: int) -> None:
+        """Reject what ptxas takes in `.param` as an array alone."""
+        if _is_single_pair(self._space, self._type, shape):
+            raise self._cursor.error(f"{name} is a single .f16x2 in .param", place)
+        if self._space is Space.PARAM and self._width > 1 and not shape:
+            raise self._cursor.error(f"{name} is a single vector in .param", place)
 
     def _add(
         self, name: str, shape: tuple[int, ...], initialiser: tuple[Element, ...] = ()
@@ -231,13 +239,15 @@ class ParameterOwner(Enum):
 
 
 def parameter(cursor: Cursor, owner: ParameterOwner) -> Parameter:
-    """`.param {.align n} .type [.ptr [.space]] {.align n} name [[n]]`, or `.reg .type name`."""
+    """`.param {.align n} [.vN] .type [.ptr [.space]] {.align n} name [[n]]`, `.reg .type name`."""
     if cursor.word not in (".param", ".reg"):
         cursor.fail(f"expected .param or .reg{cursor.found}")
     place = cursor.index
     space = SPACES[cursor.advance()]
     align = _alignments(cursor)
+    width = vector_width(cursor) if owner is ParameterOwner.ENTRY else 1
     ptx_type = _parameter_type(cursor, space, owner)
+    check_vector(cursor, width, ptx_type)
     is_pointer = cursor.accept(".ptr")
     if is_pointer and cursor.word in (".const", ".global", ".local", ".shared"):
         cursor.advance()
@@ -248,14 +258,16 @@ def parameter(cursor: Cursor, owner: ParameterOwner) -> Parameter:
     name = "_" if is_anonymous else cursor.expect_name()
     shape = dimensions(cursor)
     fault = _fault_of_parameter(name, space, ptx_type, shape, owner)
+    if width > 1 and not shape:
+        fault = f"parameter {name} of a kernel is a single vector"
     if fault:
         raise cursor.error(fault, place)
     return Parameter(
         name=name,
         space=space,
         ptx_type=ptx_type,
-        align=max(align, 0 if is_pointer else after_type) or TYPE_BYTES[ptx_type],
-        count=prod(shape),
+        align=max(align, 0 if is_pointer else after_type, TYPE_BYTES[ptx_type] * width),
+        count=prod(shape) * width,
         is_pointer=is_pointer,
         is_array=bool(shape),
     )

@@ -11,7 +11,7 @@ from ptx.argument_checks import checks
 from ptx.errors import FunctionNotFoundError
 from ptx.isa.body import parse_body
 from ptx.isa.call_checks import CallChecks
-from ptx.isa.constant_expressions import integer_literal
+from ptx.isa.constant_expressions import integer_literal, source_number
 from ptx.isa.declarations import (
     LINKAGES,
     SPACES,
@@ -33,10 +33,10 @@ from ptx.isa.lexer import TOKEN_OR_TABLE, Cursor, LineIndex, without_comments
 from ptx.isa.model import Body, Function, Linkage, Space, SymbolValue, Variable
 from ptx.isa.names import STATIC_SPACES, fault_of_function_address
 from ptx.isa.passed_registers import PassedRegisters
+from ptx.isa.sections import SECTION, section_end
 from ptx.read_only import Guarded, ReadOnly
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
-_SECTION = re.compile(r"(?m)^[ \t]*\.section\b[^\n{]*(?:\s*\{)?")
 _FUNCTION = re.compile(r"\.(?:entry|func)(?![\w$])")
 _FILE = re.compile(r'(?m)^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(.))")
@@ -253,22 +253,29 @@ class _ModuleReader:
         """Split the text into stretches of directives and function bodies."""
         text = self._text
         at = self._header()
+        labels = set[str]()
         function = _FUNCTION.search(text, at)
         while at < len(text):
             if function is not None and function.start() < at:
                 function = _FUNCTION.search(text, at)
-            section = _SECTION.search(text, at, function.start() if function else len(text))
-            if section is not None:
+            section = self._section(at, function.start() if function else len(text))
+            if section >= 0:
                 self._module._has_sections = True
-                self._directives(at, section.start())
-                opening = section.end() - 1
-                at = self._closing(opening) + 1 if text[opening] == "{" else section.end()
+                self._directives(at, section)
+                at = section_end(text, section, labels)
             elif function is None:
                 self._directives(at, len(text))
                 at = len(text)
             else:
                 linkage = self._linkage_before(at, function.start())
                 at = self._function(function.start(), linkage)
+
+    def _section(self, start: int, end: int) -> int:
+        """The offset of the first section, -1 without one."""
+        for match in SECTION.finditer(self._text, start, end):
+            if match[1]:
+                return match.start()
+        return -1
 
     def _linkage_before(self, start: int, end: int) -> Linkage:
         """Read the directives before a function; the last may be its linkage."""
@@ -415,7 +422,7 @@ class _ModuleReader:
     def _file(self, cursor: Cursor) -> None:
         """`.file n string [, timestamp [, size]]`."""
         cursor.advance()
-        number = integer_literal(cursor)
+        number = source_number(cursor)
         if number in self._files:
             raise cursor.error(f"a second .file {number}", cursor.index - 1)
         self._files.add(number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ptx.isa.constant_expressions import integer_literal
+from ptx.isa.constant_expressions import integer_literal, source_number
 from ptx.isa.declarations import (
     SPACES,
     ParameterOwner,
@@ -46,6 +46,7 @@ class BodyContent:
 
     Attributes:
         location: of the last `.loc`.
+        places: of each `.loc`.
         inlined: the last `.loc` of each place in a function that was inlined.
         used_bytes: the mask that a pragma sets for the next instruction.
         opcodes: opcode and modifiers of the dotted words so far.
@@ -60,6 +61,7 @@ class BodyContent:
         self.prototypes: dict[str, Prototype] = {}
         self.declared_at: dict[str, int] = {}
         self.location: SourceLocation | None = None
+        self.places: set[tuple[int, int, int]] = set()
         self.inlined: dict[tuple[int, int, int], SourceLocation] = {}
         self.used_bytes: int | None = None
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -158,30 +160,33 @@ class Statement:
         return self._body.names.fault_of_address(symbol)
 
     def _loc(self) -> None:
-        """`.loc file line column [, function_name label [+ n]] [, inlined_at file line column]`."""
-        cursor = self._cursor
+        """`.loc file line column [, function_name label [+ n], inlined_at file line column]`."""
+        cursor, body = self._cursor, self._body
+        start = cursor.offset
         cursor.advance()
         place = self._place()
         caller = None
-        while cursor.accept(","):
-            kind = cursor.expect_kind("word")
-            if kind == "function_name":
-                cursor.expect_name()
-                if cursor.accept("+"):
-                    integer_literal(cursor)
-            elif kind == "inlined_at":
-                where = self._place()
-                caller = self._body.inlined.get(where) or SourceLocation(*where)
-            else:
-                cursor.fail(f"unknown part of .loc: {kind}")
-        location = self._body.location = SourceLocation(*place, caller)
+        if cursor.accept(","):
+            cursor.expect("function_name")
+            cursor.expect_name()
+            if cursor.accept("+"):
+                integer_literal(cursor)
+            cursor.expect(",")
+            cursor.expect("inlined_at")
+            at = cursor.index
+            where = self._place()
+            if where not in body.places and not _stands_before(cursor.text, start, where):
+                raise cursor.error("no .loc before this one has that place", at)
+            caller = body.inlined.get(where) or SourceLocation(*where)
+        body.places.add(place)
+        location = body.location = SourceLocation(*place, caller)
         if caller is not None:
-            self._body.inlined[place] = location
+            body.inlined[place] = location
 
     def _place(self) -> tuple[int, int, int]:
         """File, line and column."""
         cursor = self._cursor
-        return integer_literal(cursor), integer_literal(cursor), integer_literal(cursor)
+        return source_number(cursor), source_number(cursor), source_number(cursor)
 
     def _pragma(self) -> None:
         """`.pragma string {, string};`; unknown ones are ignored, as the ISA requires."""
@@ -263,3 +268,9 @@ class Statement:
                 used_bytes=used_bytes,
             )
         )
+
+
+def _stands_before(text: str, end: int, place: tuple[int, int, int]) -> bool:
+    """Return whether a function before has a `.loc` of this place."""
+    numbers = r"\s+".join(str(number) for number in place)
+    return re.compile(rf"\.loc\s+{numbers}(?!\w)").search(text, 0, end) is not None

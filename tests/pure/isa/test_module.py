@@ -113,7 +113,7 @@ def test_operands_of_each_form() -> None:
 
 
 def test_lines_and_source_locations_follow_the_text() -> None:
-    body = "\t.loc 1 7 3\n\tbar.sync 0;\n.loc 1 9 1, function_name $L__x+4, inlined_at 1 2 3\nret;"
+    body = "\t.loc 1 7 3\n\tbar.sync 0;\n.loc 1 9 1, function_name $L__x+4, inlined_at 1 7 3\nret;"
     barrier, ret = instructions("// a comment { with a brace\n" + body)
     assert (barrier.line, ret.line) == (8, 10)
     assert barrier.location is not None
