@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..debugger.sources import Sources
 
 _WRONG: Final = 2
+_ENDED: Final = 128 + signal.SIGTERM
 
 
 def add_to(commands: Commands) -> None:
@@ -26,7 +28,7 @@ def add_to(commands: Commands) -> None:
         commands,
         "debug",
         "Stop in the kernels of a script, a test or a saved finding, and go on or back.",
-        example="--break saxpy.cu:7 script.py",
+        example="--checks race,init script.py",
         statuses={
             "0": "the debugger was left, or the program succeeded",
             "2": "the command line is wrong",
@@ -41,19 +43,10 @@ def add_to(commands: Commands) -> None:
         help="speak the Debug Adapter Protocol on stdin and stdout, for editors",
     )
     add("--port", type=int, metavar="N", help="speak it on this port of 127.0.0.1; 0 chooses one")
-    add(
-        "--break",
-        dest="breaks",
-        action="append",
-        default=[],
-        metavar="PLACE",
-        help="FILE:LINE, ptx:LINE or the name of a kernel",
-    )
     add("--commands", metavar="FILE", help="read the commands of the terminal from a file")
     add("--checks", metavar="NAMES", default="", help="checks whose findings stop, as of `check`")
     add("--order", metavar="ORDER", default="", help="immediate, late or random:SEED")
     add("--optimised", action="store_true", help="compile as usual, without names of variables")
-    add("--no-back", action="store_true", help="make no copies of the process to go back with")
     add(
         "program",
         nargs="?",
@@ -68,20 +61,20 @@ def _run(options: argparse.Namespace) -> int:
     from ..debugger.debuggee import Debuggee, is_debuggee
 
     if is_debuggee():  # a debugger has started this process
-        debuggee = Debuggee(can_go_back=not options.no_back)
+        debuggee = Debuggee()
         debuggee.wait_for_orders()
         status = _run_program(options, debuggee.texts.sources)
         debuggee.ended(status)
         return status
     from ..debugger.debugger import DebuggedProgram, DebuggerError
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_ENDED))  # after the program has ended
     program = DebuggedProgram(
         options.program or "",
         tuple(options.arguments),
         options.checks,
         options.order,
         optimised=options.optimised,
-        goes_back=not options.no_back,
     )
     try:
         if options.adapter or options.port is not None:
@@ -107,7 +100,7 @@ def _run_terminal(options: argparse.Namespace, program: DebuggedProgram) -> int:
             print_error(f"{program_name()} debug: {file}: {why}")
             return _WRONG
     with nullcontext(sys.stdin) if options.commands is None else open(options.commands) as source:
-        return run_terminal(program, options.breaks, source, print_text)
+        return run_terminal(program, source, print_text)
 
 
 def _run_program(options: argparse.Namespace, sources: Sources) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import select
 import socket
 import sys
 import threading
@@ -22,25 +23,16 @@ from ptx.emulate.debug.stops import ANY, Breakpoint, Stop, Watchpoint
 from ptx.errors import PtxError
 
 from ..errors import CudadrvError
-from .debugger import (
-    DebuggedProgram,
-    Debugger,
-    DebuggerError,
-    Ended,
-    is_readable,
-    on_interrupt,
-)
+from .debugger import LOOK_S, DebuggedProgram, Debugger, DebuggerError, on_interrupt
 from .inspector import Body, thread_id
 from .terminal import Commands, parse_breakpoint, place_of
 
 _CAPABILITIES: Final = (
     "supportsConfigurationDoneRequest", "supportsFunctionBreakpoints",
     "supportsConditionalBreakpoints", "supportsEvaluateForHovers", "supportsStepBack",
-    "supportsExceptionInfoRequest", "supportTerminateDebuggee", "supportsTerminateRequest",
     "supportsDataBreakpoints", "supportsDisassembleRequest", "supportsSteppingGranularity",
     "supportsInstructionBreakpoints",
 )  # fmt: skip
-_FILTERS: Final = {"faults": "Faults of kernels", "findings": "Findings of checks"}
 _REASONS: Final = {"finding": "exception", "watchpoint": "data breakpoint", "arrived": "pause"}
 _MOVES: Final[Mapping[str, str]] = {
     "continue": "continue", "next": "next", "stepIn": "step", "stepOut": "finish",
@@ -48,10 +40,10 @@ _MOVES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _ASKED: Final = (
     "stackTrace", "scopes", "variables", "source", "disassemble", "dataBreakpointInfo",
-    "exceptionInfo",
 )  # fmt: skip
 _PROGRAM: Final = {"program": "file", "args": "arguments"}  # other names are equal
 _HOST: Final = 1  # the thread before a kernel has stopped
+_ENTRY: Final = 0  # the number of the breakpoint of stopOnEntry
 _MOST_BYTES: Final = 1 << 24
 # What requests whose arguments are missing, or of another form, raise.
 _WRONG: Final = (LookupError, TypeError, ValueError, AttributeError)
@@ -69,20 +61,18 @@ class Adapter:
         self._program = program
         self._source, self._sink = source, sink
         self._lock = threading.Lock()
-        self._sent = self._entry = 0
-        self._debugger: Debugger | None = None
-        self._commands: Commands | None = None
+        self._sent = 0
+        self._launched: Commands | None = None
         self._stop: Stop | None = None
         self._has_begun = False
         self._unverified: dict[int, Breakpoint] = {}
         self._requests: Mapping[str, Callable[[Body], Body | None]] = {
-            "initialize": self._initialize, "launch": self._launch, "attach": self._launch,
+            "initialize": lambda _: dict.fromkeys(_CAPABILITIES, True),
+            "launch": self._launch, "attach": self._launch, "configurationDone": self._begin,
             "setBreakpoints": self._set_breakpoints, "setFunctionBreakpoints": self._set_functions,
             "setInstructionBreakpoints": self._set_instructions,
-            "setExceptionBreakpoints": self._set_filters, "configurationDone": self._begin,
             "setDataBreakpoints": self._set_data, "threads": self._threads,
-            "evaluate": self._evaluate, "pause": self._pause,
-            "disconnect": self._end, "terminate": self._end,
+            "evaluate": self._evaluate, "pause": self._pause, "disconnect": self._end,
             **dict.fromkeys(_MOVES, self._move), **dict.fromkeys(_ASKED, self._ask),
         }  # fmt: skip
 
@@ -92,9 +82,9 @@ class Adapter:
             while (request := read_message(self._source)) is not None:
                 if isinstance(request, dict) and request.get("type") == "request":
                     self._serve(request)
-                if isinstance(request, dict) and request.get("command") == "disconnect":
-                    break
-        except ProtocolError as error:
+                    if request.get("command") == "disconnect":
+                        break
+        except DebuggerError as error:
             self._output("console", f"{error}\n")
             return 1
         finally:
@@ -118,7 +108,7 @@ class Adapter:
         self._send(answer)
         if command in ("launch", "attach") and answer["success"]:
             self._event("initialized")
-        if command in ("disconnect", "terminate"):
+        if command == "disconnect":
             self._event("terminated")
 
     def _send(self, message: Body) -> None:
@@ -135,21 +125,19 @@ class Adapter:
         self._event("output", category=stream, output=text)
 
     @property
-    def _used(self) -> Debugger:
-        if self._debugger is None:
+    def _commands(self) -> Commands:
+        if self._launched is None:
             raise DebuggerError("no program was launched")
-        return self._debugger
+        return self._launched
+
+    @property
+    def _debugger(self) -> Debugger:
+        return self._commands.debugger
 
     # The session.
 
-    def _initialize(self, _: Body) -> Body:
-        filters = [
-            {"filter": name, "label": label, "default": True} for name, label in _FILTERS.items()
-        ]
-        return {**dict.fromkeys(_CAPABILITIES, True), "exceptionBreakpointFilters": filters}
-
     def _launch(self, arguments: Body) -> None:
-        if self._debugger is not None:
+        if self._launched is not None:
             raise DebuggerError("a program was launched in this session already")
         given = {_PROGRAM.get(name, name): value for name, value in arguments.items()}
         for each in fields(DebuggedProgram):
@@ -162,34 +150,32 @@ class Adapter:
             self._program = replace(self._program, **{each.name: value})  # type: ignore[arg-type]
         if not Path(self._program.file.partition("::")[0]).is_file():
             raise DebuggerError(f"program {self._program.file!r}: there is no such file")
-        self._debugger = Debugger(self._program, self._output)
-        self._commands = Commands(self._debugger)
+        self._launched = Commands(Debugger(self._program, self._output))
         if arguments.get("stopOnEntry"):
-            self._entry = self._debugger.number()
-            self._debugger.breakpoints["entry"] = (Breakpoint(self._entry, kernel=ANY),)
+            self._debugger.breakpoints["entry"] = (Breakpoint(_ENTRY, kernel=ANY),)
 
     def _begin(self, _: Body) -> None:
-        if self._debugger is None or self._has_begun:
-            raise DebuggerError("no program was launched, or it has begun")
-        self._has_begun = True
+        if self._has_begun:
+            raise DebuggerError("the program has begun")
         self._start("continue", None)
+        self._has_begun = True
 
     def _end(self, _: Body) -> None:
-        if self._debugger is not None:
+        if self._launched is not None:
             self._debugger.close()
 
     def _start(self, word: str, thread: int | None) -> None:
         """Go on in a thread of its own, so that the editor can pause meanwhile."""
+        self._debugger.is_interrupted = False
         self._stop = None
-        self._used.forget_interrupt()
         threading.Thread(target=self._go, args=(word, thread), daemon=True).start()
 
     def _pause(self, _: Body) -> None:
-        if self._used.stop is None or self._stop is None:  # it runs, or is about to
-            self._used.pause()
+        if self._debugger.stop is None or self._stop is None:  # it runs, or is about to
+            self._debugger.pause()
 
     def _go(self, word: str, thread: int | None) -> None:
-        debugger = self._used
+        debugger = self._debugger
         try:
             end = debugger.move(word, thread)
         except DebuggerError as error:
@@ -197,17 +183,16 @@ class Adapter:
             if debugger.stop is None:
                 return
             end = debugger.stop
-        if isinstance(end, Ended):
-            self._event("exited", exitCode=end.status)
+        if end is None:
+            self._event("exited", exitCode=debugger.status)
             self._event("terminated")
             return
-        if self._commands is not None:
-            self._commands.choose(thread_id(end.thread))
+        self._commands.choose(thread_id(end.thread))
         self._verify()
         self._stop = end
         body: Body = {"threadId": thread_id(end.thread), "allThreadsStopped": True}
         body["reason"] = _REASONS.get(end.kind, end.kind)
-        if end.kind == "breakpoint" and end.number == self._entry:
+        if end.kind == "breakpoint" and end.number == _ENTRY:
             body["reason"] = "entry"
         elif end.kind == "breakpoint":
             body["hitBreakpointIds"] = [end.number]
@@ -227,11 +212,10 @@ class Adapter:
     # Places to stop at.
 
     def _set(self, group: str, breakpoints: list[Breakpoint]) -> list[Body]:
-        debugger = self._used
         for each in breakpoints:
             if each.condition:
                 parsed(each.condition)
-        debugger.breakpoints[group] = tuple(breakpoints)
+        self._debugger.breakpoints[group] = tuple(breakpoints)
         self._unverified |= {each.number: each for each in breakpoints}
         known = self._verified(breakpoints)
         self._changed()
@@ -239,11 +223,11 @@ class Adapter:
 
     def _changed(self) -> None:
         if self._has_begun and self._stop is None:
-            self._used.change()
+            self._debugger.has_changed = True
 
     def _breakpoint(self, arguments: Body, **place: Any) -> Breakpoint:  # of several types
         condition = str(arguments.get("condition") or "")
-        return Breakpoint(self._used.number(), condition=condition, **place)
+        return Breakpoint(self._debugger.number(), condition=condition, **place)
 
     def _set_breakpoints(self, arguments: Body) -> Body:
         source, wanted = arguments["source"], arguments.get("breakpoints") or []
@@ -256,7 +240,7 @@ class Adapter:
     def _set_functions(self, arguments: Body) -> Body:
         found = []
         for each in arguments["breakpoints"]:
-            place = parse_breakpoint(each["name"], self._used.number())
+            place = parse_breakpoint(each["name"], self._debugger.number())
             found.append(replace(place, condition=str(each.get("condition") or place.condition)))
         return {"breakpoints": self._set("functions", found)}
 
@@ -264,28 +248,22 @@ class Adapter:
         found = [self._breakpoint(each, line=_ptx_line(each)) for each in arguments["breakpoints"]]
         return {"breakpoints": self._set("instructions", found)}
 
-    def _set_filters(self, arguments: Body) -> None:
-        filters = arguments["filters"]
-        self._used.wanted.faults = "faults" in filters
-        self._used.wanted.findings = "findings" in filters
-        self._changed()
-
     def _set_data(self, arguments: Body) -> Body:
         watchpoints = [
             Watchpoint(
-                self._used.number(),
+                self._debugger.number(),
                 reads=each.get("accessType") in ("read", "readWrite"),
                 **json.loads(each["dataId"]),
             )
             for each in arguments["breakpoints"]
         ]
-        self._used.wanted.watchpoints = tuple(watchpoints)
+        self._debugger.wanted.watchpoints = tuple(watchpoints)
         self._changed()
         return {"breakpoints": [{"id": each.number, "verified": True} for each in watchpoints]}
 
     def _verified(self, breakpoints: list[Breakpoint]) -> dict[int, int]:
         try:
-            return dict(self._used.ask("verified", breakpoints=breakpoints))
+            return dict(self._debugger.ask("verified", breakpoints=breakpoints))
         except DebuggerError:  # no kernel is stopped
             return {}
 
@@ -300,7 +278,7 @@ class Adapter:
     def _ask(self, arguments: Body) -> Body:
         if self._stop is None and arguments["command"] != "source":
             raise DebuggerError("the program runs")
-        answer: Body = self._used.ask(**arguments)
+        answer: Body = self._debugger.ask(**arguments)
         return answer
 
     def _threads(self, arguments: Body) -> Body:
@@ -310,8 +288,7 @@ class Adapter:
 
     def _evaluate(self, arguments: Body) -> Body:
         text = str(arguments["expression"])
-        is_console = arguments.get("context") == "repl"
-        if is_console and self._commands is not None and self._commands.is_query(text):
+        if arguments.get("context") == "repl" and self._commands.is_query(text):
             return {"result": self._commands.run(text), "variablesReference": 0}
         return self._ask(arguments)
 
@@ -324,15 +301,11 @@ def _ptx_line(arguments: Body) -> int:
     return line + offset
 
 
-class ProtocolError(DebuggerError):
-    """A stream that does not have the protocol's form."""
-
-
 def read_message(source: BinaryIO) -> Any:  # JSON
     """Return the next message of a stream; None at its end.
 
     Raises:
-        ProtocolError: it has no length, or is not JSON.
+        DebuggerError: it has no length, or is not JSON.
     """
     nbytes = -1
     try:
@@ -347,7 +320,7 @@ def read_message(source: BinaryIO) -> Any:  # JSON
         text = source.read(nbytes)
         return json.loads(text) if len(text) == nbytes else None
     except ValueError as error:
-        raise ProtocolError(f"not the Debug Adapter Protocol: {error}") from None
+        raise DebuggerError(f"not the Debug Adapter Protocol: {error}") from None
     except OSError:  # the editor has left
         return None
 
@@ -390,3 +363,8 @@ class _Received(io.RawIOBase):
             if is_readable(self._connection):
                 return self._connection.recv_into(buffer)
         return 0
+
+
+def is_readable(source: socket.socket) -> bool:
+    """Wait for data, not long; return whether there is some, or the end."""
+    return bool(select.select([source], [], [], LOOK_S)[0])

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 import warnings
-from multiprocessing.connection import Client, Connection
+from multiprocessing import connection
+from multiprocessing.connection import Connection, Pipe
+from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any, Final
 
 import numpy as np
@@ -29,9 +32,10 @@ from ptx.options import source_observers
 from .inspector import Body, Inspector, ModuleTexts
 
 ADDRESS: Final = "CUDADRV_DEBUG_ADDRESS"
+# Of processor time, so that a busy machine makes no difference.
 _TICK_S: Final = 0.02  # between looks at the clock
 _BETWEEN_COPIES_S: Final = 0.1
-_FREE_COPYING_S: Final = 1.0  # besides half of the time that passes
+_FREE_COPYING_S: Final = 1.0  # besides half of the time that is used
 _OUTPUTS: Final = (1, 2)
 _WRONG: Final = (LookupError, TypeError, ValueError, AttributeError)  # of arguments of any form
 
@@ -55,25 +59,20 @@ class Debuggee(StopHandler):
         texts: the sources that it has compiled.
     """
 
-    def __init__(self, *, can_go_back: bool) -> None:
+    def __init__(self) -> None:
         self.stops: Stops = Stops(self)
         self.is_copy: bool = False
         self.texts: ModuleTexts = ModuleTexts()
-        self._can_go_back = can_go_back and can_fork()
-        if self._can_go_back:
+        if can_fork():
             self.stops.keep_log()
         self._inspector: Inspector | None = None
-        self._began = self._last_copy = self._last_tick = time.perf_counter()
+        self._began = self._last_copy = self._last_tick = time.process_time()
         self._copying = 0.0
         self._copies: list[int] = []
-        self._copies_made = 0
         self._ticks = 1000
         self._has_begun = False
         # Other processes that the program starts do not find the debugger.
-        key, _, address = os.environ.pop(ADDRESS).partition(" ")
-        host, _, port = address.partition(" ")
-        self._key, self._address = bytes.fromhex(key), (host, int(port)) if port else host
-        self._connection: Connection = self._connect("main")
+        self._connection: Connection = _end_of(int(os.environ.pop(ADDRESS)))
 
     def wait_for_orders(self) -> None:
         """Wait until the program may begin, and observe its launches."""
@@ -94,7 +93,7 @@ class Debuggee(StopHandler):
         self._send("stop", stop, self.stops.searched)
         self._serve()
         self._inspector = None
-        self._last_tick = time.perf_counter()
+        self._last_tick = time.process_time()
 
     def launch_began(self) -> None:
         """Make a copy at the first instruction."""
@@ -113,7 +112,7 @@ class Debuggee(StopHandler):
 
     def on_time(self) -> None:
         """Make a copy if it is time, and stop or change orders if the debugger wants it."""
-        now = time.perf_counter()
+        now = time.process_time()
         passed, self._last_tick = now - self._last_tick, now
         if not self._has_begun:
             self._ticks = max(1, int(self._ticks * min(max(_TICK_S / max(passed, 1e-6), 0.25), 4)))
@@ -122,7 +121,7 @@ class Debuggee(StopHandler):
         is_due = self._has_begun or now - self._last_copy > _BETWEEN_COPIES_S
         may_copy = self._copying < _FREE_COPYING_S + (now - self._began) / 2
         self._has_begun = False
-        if self._can_go_back and not self.is_copy and is_due and may_copy:
+        if can_fork() and not self.is_copy and is_due and may_copy:
             self._copies = [each for each in self._copies if not os.waitpid(each, os.WNOHANG)[0]]
             self._copy()
         while self._connection.poll():  # a copy ends here if it is not wanted any more
@@ -143,19 +142,25 @@ class Debuggee(StopHandler):
     # Copies.
 
     def _copy(self) -> None:
-        began = time.perf_counter()
+        began = time.process_time()
+        ours, theirs = Pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the copy runs this thread alone
             process = os.fork()
         if not process:
-            self._sleep()
+            theirs.close()
+            self._sleep(ours)
             return
+        ours.close()
+        try:
+            send_end(self._connection, theirs, "copy", self.stops.time)
+        except OSError:  # the debugger is gone
+            os._exit(1)
         self._copies.append(process)
-        self._copies_made += 1
-        self._last_copy = self._last_tick = time.perf_counter()
+        self._last_copy = self._last_tick = time.process_time()
         self._copying += self._last_copy - began
 
-    def _sleep(self) -> None:
+    def _sleep(self, end: Connection) -> None:
         """Wait, in a copy, until the debugger wants the time from here on again."""
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -163,24 +168,23 @@ class Debuggee(StopHandler):
             os.dup2(nowhere, output)
         self.is_copy = True
         self.stops.note = lambda _: None
-        try:
-            self._connection = self._connect("copy")
-        except (OSError, EOFError):
-            os._exit(0)
+        self._connection.close()  # so that the debugger sees when the program's process has ended
+        self._connection = end
         while True:
-            _, orders = self._receive()
+            try:
+                _, orders = end.recv()
+                run = receive_end(end)
+            except (EOFError, OSError):
+                os._exit(0)
             if not os.fork():
-                self._connection.close()
-                self._connection = self._connect("run")
+                end.close()
+                self._connection = run
+                self._last_tick = time.process_time()  # which begins anew
                 self._go(orders)
                 return
+            run.close()
 
     # Messages.
-
-    def _connect(self, kind: str) -> Connection:
-        connection = Client(self._address, authkey=self._key)
-        connection.send((kind, self.stops.time))
-        return connection
 
     def _send(self, *message: Any) -> None:
         try:
@@ -207,16 +211,9 @@ class Debuggee(StopHandler):
 
     def _answer(self, command: str, arguments: Body) -> None:
         try:
-            if command == "logged":
-                self._send("answer", self.stops.last_reported(**arguments))
-            elif command == "copies":
-                self._send("answer", self._copies_made)
-            elif command == "ends":
-                self._send("answer", self.stops.ends_after(arguments["times"]))
-            elif self._inspector is None:
-                self._send("error", "no kernel is stopped")
-            else:
-                self._send("answer", self._inspector.answers[command](arguments))
+            if self._inspector is None:
+                raise ExpressionError("no kernel is stopped")
+            self._send("answer", self._inspector.answers[command](arguments))
         except ExpressionError as error:
             self._send("error", str(error))
         except _WRONG as error:
@@ -237,3 +234,24 @@ class Debuggee(StopHandler):
         if self.is_copy:
             self.stops.timer = self.stops.time
             self.stops.resume()
+
+
+def _end_of(handle: int) -> Connection:
+    """Return the end of a connection that has a handle, which no other process inherits."""
+    if sys.platform == "win32":
+        os.set_handle_inheritable(handle, False)
+        return connection.PipeConnection(handle)
+    os.set_inheritable(handle, False)
+    return Connection(handle)
+
+
+def send_end(through: Connection, end: Connection, *message: Any) -> None:
+    """Send a message and then the end of a connection, which is closed here."""
+    with end:
+        through.send(message)
+        send_handle(through, end.fileno(), None)
+
+
+def receive_end(through: Connection) -> Connection:
+    """Receive the end of a connection, after its message."""
+    return _end_of(recv_handle(through))

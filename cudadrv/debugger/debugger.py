@@ -6,27 +6,22 @@ earlier times. To go back, a copy repeats the time up to the wanted instruction.
 
 from __future__ import annotations
 
+import itertools
 import os
-import queue
-import secrets
-import select
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection, Pipe
 from typing import Any, Final
 
-from ptx.emulate.debug.stops import NEVER, Breakpoint, Orders, Plan, Searched, Stop, Thread
+from ptx.emulate.debug.stops import Breakpoint, Orders, Plan, Searched, Stop
 
 from ..errors import CudadrvError
-from .debuggee import ADDRESS, can_fork
+from .debuggee import ADDRESS, can_fork, receive_end, send_end
 from .inspector import Body, thread_id, thread_of
 
 MOST_COPIES: Final = 12
@@ -36,10 +31,9 @@ MOVES: Final[Mapping[str, Plan]] = {
     "nexti": Plan("instruction", "over"),
 }  # fmt: skip
 """The words for going on; with "r" before them they go back."""
-_START_S: Final = 300  # of a program that lives
+_OUTPUT_S: Final = 300  # of the output's rest, which another process may have open
 LOOK_S: Final = 0.1
 """How long a wait goes on before it looks at what signals and other threads want."""
-_CONNECTING_S: Final = 60
 _REPEATED: Final = ("breakpoint", "watchpoint", "exception")  # stops that a search finds again
 _AT_ONCE: Final = os.cpu_count() or 1
 _LATER: Final = "launches after this one cannot be repeated, and may have later stops"
@@ -60,7 +54,6 @@ class DebuggedProgram:
         checks: the checks whose findings stop, separated by commas.
         order: when the work of streams runs; "" is the usual order.
         optimised: whether kernels are compiled as usual.
-        goes_back: whether copies of the process are made.
     """
 
     file: str = ""
@@ -68,13 +61,11 @@ class DebuggedProgram:
     checks: str = ""
     order: str = ""
     optimised: bool = False
-    goes_back: bool = True
 
     @property
     def command(self) -> list[str]:
         """The command of the debuggee."""
-        options = ["--no-back"] * (not self.goes_back)
-        options += ["--checks", self.checks] if self.checks else []
+        options = ["--checks", self.checks] if self.checks else []
         return [sys.executable, "-m", "cudadrv", "debug", *options, self.file, *self.arguments]
 
     @property
@@ -110,20 +101,13 @@ class KnownSpan:
     """Times from `first` to before `end` in which all stops at some places are known.
 
     Attributes:
-        places: the breakpoints, the watchpoints, and whether faults stop; hits: the stops.
+        places: the breakpoints and the watchpoints; hits: the stops.
     """
 
     first: int
     end: int
     places: tuple[object, ...]
     hits: tuple[Stop, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The program has ended, with an exit status."""
-
-    status: int
 
 
 class Debugger:
@@ -135,13 +119,14 @@ class Debugger:
 
     Attributes:
         breakpoints: by the names that their owner gives to groups of them; wanted: other places to
-            stop at. Call `change` if threads may run.
+            stop at.
         program: what runs; status: its exit status, None while it runs.
-        is_interrupted: whether what runs is to stop, or the search for a way back is to end.
+        number: returns a number for a breakpoint or watchpoint.
+        is_interrupted: whether what runs is to stop, or the search for a way back is to end;
+            has_changed: whether threads that run are to follow other breakpoints. Other threads and
+            signal handlers may set these; `move` sees them wherever it is.
+        copies_made: how many copies of the program's process there were.
         searched: the times of the parts that searches have repeated.
-
-    Raises:
-        DebuggerError: the program does not start.
     """
 
     def __init__(
@@ -151,60 +136,31 @@ class Debugger:
         self.wanted: Orders = Orders()
         self.program: DebuggedProgram = program
         self.status: int | None = None
+        self.number: Callable[[], int] = itertools.count(1).__next__
+        self.is_interrupted: bool = False
+        self.has_changed: bool = False
+        self.copies_made: int = 0
         self.searched: list[tuple[int, int]] = []
-        self._numbers = 0
         self._lock = threading.Lock()  # of the conversation with the process that has stopped
-        self._folder = tempfile.TemporaryDirectory(prefix="cudadrv-debug-")
-        key = secrets.token_bytes(32)
-        address = f"{self._folder.name}/debugger" if can_fork() else ("127.0.0.1", 0)
-        self._listener = Listener(address, authkey=key, backlog=MOST_COPIES)
-        self._arrivals: queue.Queue[tuple[str, int, Connection]] = queue.Queue()
-        threading.Thread(target=self._accept, daemon=True).start()
-        where = self._listener.address
-        where = where if isinstance(where, str) else " ".join(map(str, where))
-        pipe = None if output is None else subprocess.PIPE
-        self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            program.command,
-            stdin=subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
-            env={**os.environ, **program.settings, ADDRESS: f"{key.hex()} {where}"},
-            start_new_session=True,
-        )
-        self._readers = [
-            threading.Thread(target=_forward, args=(stream, name, output), daemon=True)
-            for name, stream in (("stdout", self.process.stdout), ("stderr", self.process.stderr))
-            if output is not None
-        ]
-        for reader in self._readers:
-            reader.start()
         self._copies: list[_Copy] = []
         self._findings: list[Stop] = []  # at the instructions that they are of
         self._known: list[KnownSpan] = []
-        self._taken = 0  # copies that have connected
-        self.is_interrupted: bool = False
-        self._has_changed = False
-        try:
-            self._main = _Here(self._arrived("main"))
-        except DebuggerError:
-            self._end_processes()
-            raise
-        self._here = self._main
+        ours, theirs = Pipe()
+        self._here = self._main = _Here(ours)
+        with theirs:
+            self.process: subprocess.Popen[bytes] = _start(program, theirs.fileno(), output)
+        self._readers = [
+            threading.Thread(target=_forward, args=(stream, name, output), daemon=True)
+            for name, stream in (("stdout", self.process.stdout), ("stderr", self.process.stderr))
+            if stream is not None
+        ]
+        for reader in self._readers:
+            reader.start()
 
     @property
     def stop(self) -> Stop | None:
         """The present stop; None before the first one, while threads run and after the end."""
         return self._here.stop
-
-    @property
-    def copies_made(self) -> int:
-        """The copies of the program's process that have connected so far."""
-        return self._taken
-
-    def number(self) -> int:
-        """Return a number for a breakpoint or watchpoint."""
-        self._numbers += 1
-        return self._numbers
 
     def _every(self) -> tuple[Breakpoint, ...]:
         return tuple(each for group in self.breakpoints.values() for each in group)
@@ -212,46 +168,40 @@ class Debugger:
     @property
     def _places(self) -> tuple[object, ...]:
         """What the stops of a run depend on, besides the program."""
-        return self._every(), self.wanted.watchpoints, self.wanted.faults
+        return self._every(), self.wanted.watchpoints
 
     def _orders(self, plan: Plan) -> Orders:
         return replace(self.wanted, breakpoints=self._every(), plan=plan)
 
     # Going on.
 
-    def move(self, word: str, thread: int | None = None) -> Stop | Ended:
+    def move(self, word: str, thread: int | None = None) -> Stop | None:
         """Go on, or back, by one of `MOVES`; a step is of the thread of this number.
+
+        Returns:
+            The stop; None if the program has ended.
 
         Raises:
             DebuggerError: there is nothing to go on from, or to go back to.
         """
         is_back = word not in MOVES
         plan = MOVES[word[is_back:]]
-        with self._lock, ExitStack() as at_end:
-            at_end.callback(self.forget_interrupt)
-            if plan.kind != "go":
-                if self.stop is None:
-                    raise DebuggerError("no kernel is stopped")
-                number = thread_id(self.stop.thread) if thread is None else thread
-                depth = self._ask(self._here.connection, "depth", {"threadId": number})
-                stepping = thread_of(number, self.stop.thread.launch)
-                plan = replace(plan, thread=stepping, until_depth=depth)
-            return self._back(plan) if is_back else self._go(plan)
-
-    def change(self) -> None:
-        """Send `wanted` to threads that run."""
-        self._has_changed = True
+        with self._lock:
+            try:
+                if plan.kind != "go":
+                    if self.stop is None:
+                        raise DebuggerError("no kernel is stopped")
+                    number = thread_id(self.stop.thread) if thread is None else thread
+                    depth = self._ask(self._here.connection, "depth", {"threadId": number})
+                    stepping = thread_of(number, self.stop.thread.launch)
+                    plan = replace(plan, thread=stepping, until_depth=depth)
+                return self._back(plan) if is_back else self._go(plan)
+            finally:
+                self.is_interrupted = False
 
     def pause(self) -> None:
-        """Stop at the next instruction of a kernel, or end a way back.
-
-        Other threads and signal handlers may call this. `move` sees it wherever it is.
-        """
+        """Stop at the next instruction of a kernel, or end a way back."""
         self.is_interrupted = True
-
-    def forget_interrupt(self) -> None:
-        """Let the next move begin without a former interrupt."""
-        self.is_interrupted = False
 
     def ask(self, command: str, **arguments: Any) -> Any:  # JSON
         """Return what the stopped process answers.
@@ -268,27 +218,19 @@ class Debugger:
 
     def close(self) -> None:
         """End the program and its copies."""
-        self._collect()
-        connections = [self._main.connection, self._here.connection]
-        for connection in (*connections, *(copy.connection for copy in self._copies)):
-            connection.close()
-        self._end_processes()
-
-    def _end_processes(self) -> None:
-        with suppress(OSError):
-            self._listener.close()
         with suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)  # with all copies
         self.process.kill()
         self.process.wait()
-        self._folder.cleanup()
+        for each in (self._main, self._here, *self._copies):
+            each.connection.close()
 
-    def _go(self, plan: Plan) -> Stop | Ended:
+    def _go(self, plan: Plan) -> Stop | None:
         """Go forwards to the next stop, or to the end of the program."""
         left: list[tuple[int, int]] = []
         stop = self._repeat(plan, left) or self._go_main(plan)
-        if left and isinstance(stop, Stop) and plan.kind == "go" and self._may_stop_in(left):
+        if left and stop is not None and plan.kind == "go" and self._may_stop_in(left):
             return noted(stop, _EARLIER)
         return stop
 
@@ -298,7 +240,7 @@ class Debugger:
         `left` receives the times that no copy can repeat.
         """
         while self._here is not self._main:
-            now, last = self._time(), self._main.stop
+            now, last = self._time, self._main.stop
             assert last is not None
             ahead = min(
                 [e for e in (*self._findings, last) if e.time > now] or [last],
@@ -331,22 +273,21 @@ class Debugger:
     def _is_wanted(self, stop: Stop) -> bool:
         """Return whether a stop that was made once is made again."""
         if stop.kind in ("breakpoint", "watchpoint"):
-            numbers = {each.number for each in self._every()}
-            return stop.number in numbers | {each.number for each in self.wanted.watchpoints}
+            places = (*self._every(), *self.wanted.watchpoints)
+            return stop.number in {each.number for each in places}
         return stop.kind == "exception"
 
-    def _go_main(self, plan: Plan) -> Stop | Ended:
+    def _go_main(self, plan: Plan) -> Stop | None:
         began, places = 0 if self._main.stop is None else self._main.stop.time, self._places
         self._main.stop = None
         kind, *values = self._run(self._main.connection, plan)
         if kind != "stop":
             self.status = self.process.wait()
             for reader in self._readers:
-                reader.join(_START_S)
-            return Ended(self.status)
+                reader.join(_OUTPUT_S)
+            return None
         stop: Stop = values[0]
         self._main.stop = stop
-        self._collect()
         if plan.kind == "go" and places == self._places:
             hits = (stop,) * (stop.kind in _REPEATED)
             self._known.append(KnownSpan(began + 1, stop.time + len(hits), places, hits))
@@ -374,17 +315,16 @@ class Debugger:
                 if self.is_interrupted and not is_pausing:
                     connection.send(("pause",))
                     is_pausing = True
-                if self._has_changed and not may_end:
-                    self._has_changed = False
+                if self.has_changed and not may_end:
+                    self.has_changed = False
                     connection.send(("change", self._orders(Plan())))
                 if connection.poll(LOOK_S):
-                    break
-                if not may_end:
-                    self._collect()  # so that there are never many copies
-            answer: tuple[Any, ...] = connection.recv()
+                    answer: tuple[Any, ...] = connection.recv()
+                    if answer[0] != "copy":
+                        return answer
+                    self._add(_Copy(answer[1], receive_end(connection)))
         except (EOFError, OSError):
             return "exited", None
-        return answer
 
     def _ask(self, connection: Connection, command: str, arguments: Body) -> Any:  # JSON
         try:
@@ -406,30 +346,41 @@ class Debugger:
         Raises:
             DebuggerError: nothing is known of the past.
         """
-        self._collect()
-        self._await_copies()
-        parts = self._parts(self._time())
-        if not parts:
+        parts = self._parts()
+        if not parts or self.stop is None:
             why = "" if can_fork() else ": this system has no fork"
             raise DebuggerError(f"nothing before this instruction can be repeated{why}")
         found = self._last_hit(parts) if plan.kind == "go" else self._last_step(parts, plan)
         if found is None:
             text = "nothing earlier can be repeated"
-            found = Stop("entry", text, parts[0][0].time, self._thread())
+            found = Stop("entry", text, parts[0][0].time, self.stop.thread)
         return self._travel(found)
 
-    def _parts(self, now: int) -> list[tuple[_Copy, int]]:
-        """Return the copies before a time, each with the end of the times that it repeats.
+    def _parts(self) -> list[tuple[_Copy, int]]:
+        """Return the copies before this stop, each with the end of the times that it repeats.
 
         A copy ends with its launch, and the next one repeats what is after it.
         """
-        copies = [copy for copy in self._copies if copy.time < now]
+        copies = [copy for copy in self._copies if copy.time < self._time]
         times = [copy.time for copy in copies]
-        ends = self._ask(self._main.connection, "ends", {"times": times})
+        ends = self._ask(self._main.connection, "ends", {"times": times}) if copies else []
         return [
             (copy, min(end, launch_end))
-            for copy, end, launch_end in zip(copies, [*times[1:], now], ends, strict=False)
+            for copy, end, launch_end in zip(copies, [*times[1:], self._time], ends, strict=False)
         ]
+
+    def _stops_known(self) -> tuple[list[KnownSpan], list[Stop]]:
+        """Return the times at which all stops at the present places are known, and these stops."""
+        known = [span for span in self._known if span.places == self._places]
+        return known, [*self._findings, *(hit for span in known for hit in span.hits)]
+
+    def _last_candidates(self, spans: list[tuple[int, int]]) -> list[int | None]:
+        """Return the last time in each span at which one of the present places may stop."""
+        if self.wanted.watchpoints:
+            return [end - 1 for _, end in spans]
+        arguments = {"breakpoints": self._every(), "spans": spans}
+        last: list[int | None] = self._ask(self._main.connection, "logged", arguments)
+        return last
 
     def _last_hit(self, parts: list[tuple[_Copy, int]]) -> Stop | None:
         """Return the last breakpoint, watchpoint, fault or finding in some parts.
@@ -437,9 +388,7 @@ class Debugger:
         Where the present places were stopped at before, the stops are known. Elsewhere a part is
         repeated if an instruction in it has a breakpoint, by the log of the program's process.
         """
-        places = self._places
-        known = [span for span in self._known if span.places == places]
-        hits = [*self._findings, *(hit for span in known for hit in span.hits)]
+        places, (known, hits) = self._places, self._stops_known()
         best = max(
             (hit for hit in hits for copy, end in parts if copy.time <= hit.time < end),
             key=lambda stop: stop.time,
@@ -451,10 +400,7 @@ class Debugger:
             for copy, end in parts
             for gap in unknown_spans(max(copy.time, after), end, known)
         ]
-        arguments = {"breakpoints": self._every(), "spans": [gap[1:] for gap in gaps]}
-        last = self._ask(self._main.connection, "logged", arguments)
-        if self.wanted.watchpoints:
-            last = [end - 1 for _, _, end in gaps]
+        last = self._last_candidates([gap[1:] for gap in gaps])
         searches = [
             (copy, Plan(since=first, until=at + 1))
             for (copy, first, _), at in zip(gaps, last, strict=True)
@@ -471,21 +417,16 @@ class Debugger:
         if best is None:
             return None
         repeated = [KnownSpan(copy.time, end, (), ()) for copy, end in parts]
-        left = list(unknown_spans(best.time + 1, self._time(), repeated))
+        left = list(unknown_spans(best.time + 1, self._time, repeated))
         return noted(best, _LATER) if self._may_stop_in(left) else best
 
     def _may_stop_in(self, spans: list[tuple[int, int]]) -> bool:
         """Return whether the present places may have stops in some times, by what is known."""
-        known = [span for span in self._known if span.places == self._places]
-        hits = [*self._findings, *(hit for span in known for hit in span.hits)]
+        known, hits = self._stops_known()
         if any(first <= hit.time < end for hit in hits for first, end in spans):
             return True
-        spans = [part for first, end in spans for part in unknown_spans(first, end, known)]
-        if not spans or self.wanted.watchpoints:
-            return bool(spans)
-        arguments = {"breakpoints": self._every(), "spans": spans}
-        last = self._ask(self._main.connection, "logged", arguments)
-        return any(at is not None for at in last)
+        gaps = [part for first, end in spans for part in unknown_spans(first, end, known)]
+        return any(at is not None for at in self._last_candidates(gaps))
 
     def _last_step(self, parts: list[tuple[_Copy, int]], plan: Plan) -> Stop | None:
         """Return where the last step in some parts ends; it may end between two of them."""
@@ -511,7 +452,8 @@ class Debugger:
                     copy, plan = searches.pop()
                     plan = replace(plan, is_search=True)
                     self.searched.append((copy.time, plan.until))
-                    running.append((self._wake(copy, self._orders(plan), findings=False), plan))
+                    orders = replace(self._orders(plan), findings=False)
+                    running.append((self._wake(copy, orders), plan))
                 connection, plan = running[0]
                 kind, *_, found = self._answer(connection, may_end=True)
                 if kind == "exited":
@@ -522,14 +464,14 @@ class Debugger:
             for connection, _ in running:
                 connection.close()  # which ends a repetition that goes on
 
-    def _wake(self, copy: _Copy, orders: Orders, *, findings: bool = True) -> Connection:
+    def _wake(self, copy: _Copy, orders: Orders) -> Connection:
         """Let a copy repeat the time from it on; return the connection of what does it."""
-        orders.findings = orders.findings and findings
+        ours, theirs = Pipe()
         try:
-            copy.connection.send(("go", orders))
+            send_end(copy.connection, theirs, "go", orders)
         except OSError:
             raise DebuggerError("a copy of the program has ended") from None
-        return self._arrived("run")
+        return ours
 
     def _travel(self, stop: Stop) -> Stop:
         """Go to the time of a stop that was found."""
@@ -548,67 +490,39 @@ class Debugger:
         self._here = _Here(connection, stop)
         return stop
 
+    @property
     def _time(self) -> int:
-        return NEVER if self._here.stop is None else self._here.stop.time
+        return 0 if self.stop is None else self.stop.time
 
-    def _thread(self) -> Thread:
-        return Thread(0, 0, 0) if self._here.stop is None else self._here.stop.thread
-
-    # The processes.
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection = self._listener.accept()
-                self._arrivals.put((*connection.recv(), connection))
-            except (OSError, EOFError):
-                return
-            except Exception:  # an unknown process, without the key
-                continue
-
-    def _arrived(self, kind: str) -> Connection:
-        """Wait for the connection of a process.
-
-        Raises:
-            DebuggerError: it does not come.
-        """
-        end = time.monotonic() + _START_S
-        while time.monotonic() < end:
-            with suppress(queue.Empty):
-                arrived, at, connection = self._arrivals.get(timeout=LOOK_S)
-                if arrived == kind:
-                    return connection
-                self._add(at, connection)
-                continue
-            if kind == "main" and self.process.poll() is not None:
-                break
-        raise DebuggerError("the program did not start")
-
-    def _collect(self) -> None:
-        """Take in the copies that were made meanwhile, and end some if there are many."""
-        with suppress(queue.Empty):
-            while True:
-                _, at, connection = self._arrivals.get_nowait()
-                self._add(at, connection)
-        while len(self._copies) > MOST_COPIES:  # the closer to each other, the sooner one goes
+    def _add(self, copy: _Copy) -> None:
+        """Take in a copy that was made, and end one if there are many."""
+        self.copies_made += 1
+        self._copies.append(copy)
+        if len(self._copies) > MOST_COPIES:  # the closer to each other, the sooner one goes
             gaps = [
                 (after.time - before.time) / (self._copies[-1].time - before.time + 1)
                 for before, after in zip(self._copies, self._copies[2:], strict=False)
             ]
             self._copies.pop(1 + gaps.index(min(gaps))).connection.close()
 
-    def _await_copies(self) -> None:
-        """Wait for the copies that were made and have not connected yet."""
-        made: int = self._ask(self._main.connection, "copies", {})
-        with suppress(queue.Empty):
-            while self._taken < made:
-                _, at, connection = self._arrivals.get(timeout=_CONNECTING_S)
-                self._add(at, connection)
 
-    def _add(self, at: int, connection: Connection) -> None:
-        self._taken += 1
-        self._copies.append(_Copy(at, connection))
-        self._copies.sort(key=lambda copy: copy.time)
+def _start(
+    program: DebuggedProgram, handle: int, output: Callable[[str, str], None] | None
+) -> subprocess.Popen[bytes]:
+    """Start the debuggee, which has an end of a connection by its handle."""
+    if os.name == "nt":
+        os.set_handle_inheritable(handle, True)
+    pipe = None if output is None else subprocess.PIPE
+    return subprocess.Popen(
+        program.command,
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        env={**os.environ, **program.settings, ADDRESS: str(handle)},
+        start_new_session=True,
+        close_fds=os.name != "nt",
+        pass_fds=(handle,) if os.name != "nt" else (),
+    )
 
 
 def unknown_spans(first: int, end: int, known: list[KnownSpan]) -> Iterator[tuple[int, int]]:
@@ -621,25 +535,15 @@ def unknown_spans(first: int, end: int, known: list[KnownSpan]) -> Iterator[tupl
         yield first, end
 
 
-def is_readable(source: Any) -> bool:  # a socket, or a terminal where the system can wait for one
-    """Wait for data, not long; return whether there is some, or the end."""
-    if isinstance(source, socket.socket) or can_fork():
-        return bool(select.select([source], [], [], LOOK_S)[0])
-    return True
-
-
 @contextmanager
 def on_interrupt(call: Callable[[], object]) -> Iterator[None]:
     """Let the first Ctrl-C call a function, which raises nothing; a second one raises.
 
     An exception could come at any instruction, and be lost in a finalizer.
     """
-    seen: list[bool] = []
 
     def interrupt(*_: object) -> None:
-        if seen:
-            raise KeyboardInterrupt
-        seen.append(True)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         call()
 
     former = signal.signal(signal.SIGINT, interrupt)
@@ -655,5 +559,6 @@ def noted(stop: Stop, note: str) -> Stop:
 
 
 def _forward(stream: Any, name: str, output: Callable[[str, str], None]) -> None:
-    for line in stream:
-        output(name, line.decode(errors="replace"))
+    with stream:
+        for line in stream:
+            output(name, line.decode(errors="replace"))

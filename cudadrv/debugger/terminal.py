@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -13,15 +13,7 @@ from ptx.emulate.debug.expression import ExpressionError, parsed
 from ptx.emulate.debug.stops import ANY, Breakpoint, Stop, Watchpoint
 from ptx.standard_streams import write_error
 
-from .debugger import (
-    MOVES,
-    DebuggedProgram,
-    Debugger,
-    DebuggerError,
-    Ended,
-    is_readable,
-    on_interrupt,
-)
+from .debugger import MOVES, DebuggedProgram, Debugger, DebuggerError, on_interrupt
 from .inspector import TOLD, Body, thread_id
 
 _PROMPT: Final = "(cudadrv) "
@@ -56,7 +48,7 @@ class Commands:
     """Commands for a debugger, with a chosen thread and frame."""
 
     def __init__(self, debugger: Debugger) -> None:
-        self._debugger = debugger
+        self.debugger: Debugger = debugger
         self._thread: int | None = None
         self._depth = 0
         self._texts: dict[int, str] = {}  # of breakpoints and watchpoints
@@ -84,8 +76,8 @@ class Commands:
         word, _, rest = text.strip().partition(" ")
         word = _SHORT.get(word, word)
         if word in MOVES or (word[:1] == "r" and word[1:] in MOVES):
-            end = self._debugger.move(word, self._thread)
-            self.choose(None if isinstance(end, Ended) else thread_id(end.thread))
+            end = self.debugger.move(word, self._thread)
+            self.choose(None if end is None else thread_id(end.thread))
             return self._told(end)
         if word in self._commands:
             return self._commands[word](rest.strip())
@@ -96,9 +88,9 @@ class Commands:
         word = text.strip().partition(" ")[0]
         return _SHORT.get(word, word) in self._commands
 
-    def _told(self, end: Stop | Ended) -> str:
-        if isinstance(end, Ended):
-            return f"the program ended with status {end.status}"
+    def _told(self, end: Stop | None) -> str:
+        if end is None:
+            return f"the program ended with status {self.debugger.status}"
         lines = [f"{end.kind}: {end.text}"] if end.text else []
         if end.kind == "breakpoint":
             lines = [f"breakpoint {end.number}", *([end.text] if end.text else [])]
@@ -107,18 +99,18 @@ class Commands:
     def _ask(self, command: str, **values: Any) -> Any:  # JSON
         if self._thread is None:
             raise DebuggerError("no kernel is stopped")
-        return self._debugger.ask(command, threadId=self._thread, depth=self._depth, **values)
+        return self.debugger.ask(command, threadId=self._thread, depth=self._depth, **values)
 
     # Places to stop at.
 
     def _break(self, text: str) -> str:
-        script = Path(self._debugger.program.file.partition("::")[0])
+        script = Path(self.debugger.program.file.partition("::")[0])
         if _LINE.match(text) and script.suffix == ".py":
             text = f"{script.name}:{text}"
         breakpoint = parse_breakpoint(text, 0)
-        breakpoint = replace(breakpoint, number=self._debugger.number())
-        former = self._debugger.breakpoints.get(_OWN, ())
-        self._debugger.breakpoints[_OWN] = (*former, breakpoint)
+        breakpoint = replace(breakpoint, number=self.debugger.number())
+        former = self.debugger.breakpoints.get(_OWN, ())
+        self.debugger.breakpoints[_OWN] = (*former, breakpoint)
         self._texts[breakpoint.number] = f"break {text}"
         said = f"breakpoint {breakpoint.number} at {text}"
         if self._thread is not None:
@@ -132,8 +124,8 @@ class Commands:
         if info["dataId"] is None:
             raise DebuggerError(info["description"])
         place = json.loads(info["dataId"])
-        watchpoint = Watchpoint(self._debugger.number(), reads=reads, **place)
-        self._debugger.wanted.watchpoints += (watchpoint,)
+        watchpoint = Watchpoint(self.debugger.number(), reads=reads, **place)
+        self.debugger.wanted.watchpoints += (watchpoint,)
         self._texts[watchpoint.number] = f"{'r' * reads}watch {text}"
         return f"watchpoint {watchpoint.number} at {text}: {place['space']} {place['first']:#x}"
 
@@ -142,7 +134,7 @@ class Commands:
         for number in numbers:
             if self._texts.pop(number, None) is None:
                 raise DebuggerError(f"{number} is no breakpoint or watchpoint")
-        debugger = self._debugger
+        debugger = self.debugger
         debugger.breakpoints[_OWN] = tuple(
             each for each in debugger.breakpoints.get(_OWN, ()) if each.number not in numbers
         )
@@ -248,34 +240,26 @@ def coordinates(text: str) -> tuple[int, ...]:
     return numbers
 
 
-def run_terminal(
-    program: DebuggedProgram, breaks: Sequence[str], source: TextIO, show: Callable[[str], None]
-) -> int:
+def run_terminal(program: DebuggedProgram, source: TextIO, show: Callable[[str], None]) -> int:
     """Read commands until the program has ended; return its status.
 
     An empty line repeats the last command. Commands of a file are shown, too.
     """
-    for text in breaks:
-        parse_breakpoint(text, 0)
     debugger = Debugger(program)
     try:
         commands, last = Commands(debugger), ""
-        for text in breaks:
-            commands.run(f"break {text}")
         if source.isatty():
             show("`continue` begins; `help` lists the commands")
         while debugger.status is None:
             if source.isatty():
                 write_error(_PROMPT)
-                while not is_readable(source):
-                    pass
             line = source.readline()
             last = line.strip() or last
             if line.strip() and not source.isatty():
                 show(f"{_PROMPT}{last}")
             if not line or last in ("q", "quit"):
                 return 0
-            debugger.forget_interrupt()
+            debugger.is_interrupted = False
             try:
                 if last:
                     with on_interrupt(debugger.pause):

@@ -39,13 +39,14 @@ class Client:
 
     Attributes:
         log: all messages, in their order.
+        process: the debugger.
     """
 
     def __init__(self, *arguments: str, command: Sequence[str] = ADAPTER) -> None:
         self.log: list[Json] = []
         self._sequence = 0
         self._messages: Queue[Json] = Queue()
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [*command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -62,12 +63,12 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(SECONDS)
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(SECONDS)
         self._reader.join(SECONDS)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
     def request(self, command: str, **arguments: Json) -> Json:
         """Return the body of the response; None if it has none."""
@@ -88,9 +89,9 @@ class Client:
         _require(request, {"$ref": f"#/definitions/{definition}"}, command)
         self.log.append(request)
         text = json.dumps(request).encode()
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
-        self._process.stdin.flush()
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
+        self.process.stdin.flush()
         return next(
             each
             for each in self._arriving()
@@ -151,7 +152,7 @@ class Client:
             yield message
 
     def _read(self) -> None:
-        stream = self._process.stdout
+        stream = self.process.stdout
         assert stream is not None
         while header := stream.readline():
             assert header.startswith(b"Content-Length: ")

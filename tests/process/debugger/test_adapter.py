@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -120,21 +121,47 @@ def test_few_copies_of_a_process_exist_and_none_survives(long: Path) -> None:
     wait_until(lambda: debugger.copies_made > 2 * MOST_COPIES)
     debugger.pause()
     runner.join(SECONDS)
-    debugger.move("rstepi")  # which waits for copies that have not connected
+    debugger.move("rstepi")
     wait_until(lambda: len(processes_of(group)) <= 1 + MOST_COPIES + 1)  # and one that repeats
     debugger.close()
     wait_until(lambda: not processes_of(group))
 
 
-def processes_of(group: int) -> list[str]:
+def processes_of(group: int) -> list[int]:
     """Return the processes of a group that have not ended."""
-    found = []
+    return [pid for pid, _, its_group in processes() if its_group == group]
+
+
+def processes() -> Iterator[tuple[int, int, int]]:
+    """Yield the number, the parent and the group of each process that has not ended."""
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
-            if int(its_group) == group and state != "Z":
-                found.append(file.parent.name)
-    return found
+            state, parent, group = file.read_text().rpartition(")")[2].split()[:3]
+            if state != "Z":
+                yield int(file.parent.name), int(parent), int(group)
+
+
+@pytest.mark.parametrize("way", ["the debugger ends", "the program ends", "the editor leaves"])
+@pytest.mark.parametrize("runs", [False, True])
+def test_no_process_and_no_temporary_file_outlives_a_session(
+    long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, way: str, runs: bool
+) -> None:
+    """Whichever process ends, and however: a signal has no time to clean up."""
+    if not Path("/proc/self/stat").is_file():
+        pytest.skip("needs the list of processes in /proc")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    with Client() as editor:
+        editor.launch(long, stopOnEntry=True)
+        stop = editor.stopped("configurationDone")
+        (program,) = [pid for pid, parent, _ in processes() if parent == editor.process.pid]
+        if runs:
+            editor.request("continue", threadId=stop["threadId"])
+        if way != "the editor leaves":
+            os.kill(editor.process.pid if way == "the debugger ends" else program, signal.SIGTERM)
+    wait_until(lambda: not processes_of(program))
+    assert not list(folder.iterdir())
 
 
 def start_server() -> tuple[subprocess.Popen[str], int]:

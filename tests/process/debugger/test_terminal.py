@@ -136,9 +136,8 @@ def test_optimised_code_and_wrong_commands(tmp_path: Path) -> None:
         "print missing",
         "thread 99",
         "info everything",
-        "rstep",
         "quit",
-        options=("--optimised", "--no-back"),
+        options=("--optimised",),
     )
     assert said[0] == "no kernel is stopped"
     assert said[1].startswith("'1:2:3!': give FILE:LINE")
@@ -147,7 +146,6 @@ def test_optimised_code_and_wrong_commands(tmp_path: Path) -> None:
     assert said[6] == "there is no missing here"
     assert said[7].startswith("block (1, 0, 0) is not among") or "has no" in said[7]
     assert said[8].endswith("shared, registers, warp, barriers, host or breakpoints")
-    assert said[9] == "nothing before this instruction can be repeated"
 
 
 def test_a_script_finds_the_variable_of_its_code_and_none_of_the_connection(tmp_path: Path) -> None:
