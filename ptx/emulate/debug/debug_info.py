@@ -10,15 +10,15 @@ import re
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, NamedTuple
 
 _SECTION: Final = re.compile(r"(?ms)^\s*\.section\s+(\.debug_\w+)\s*\{(.*?)^\s*\}")
 _DATUM: Final = re.compile(r"\.b(8|16|32|64)\s+([^\n]+)")
 _LABEL: Final = re.compile(r"^\s*([$\w]+):", re.MULTILINE)
-# Bytes of a value by its form: addr, data2, data4, data8, data1, flag, ref4, sec_offset.
-_SIZES: Final = {1: 8, 5: 2, 6: 4, 7: 8, 11: 1, 12: 1, 19: 4, 23: 4}
-_STRING, _BLOCK, _BLOCK1, _EXPRESSION, _LEBS, _FLAG = 8, 9, 10, 24, (13, 15), 25
+# Bytes of a value by its form: addr, data2, data4, data8, data1, flag, ref4, sec_offset, present.
+_SIZES: Final = {1: 8, 5: 2, 6: 4, 7: 8, 11: 1, 12: 1, 19: 4, 23: 4, 25: 0}
+_STRING, _BLOCK, _BLOCK1, _EXPRESSION, _LEBS = 8, 9, 10, 24, (13, 15)
 _NAME, _SIZE, _LOW, _HIGH, _LOCATION, _ENCODING = 0x03, 0x0B, 0x11, 0x12, 0x02, 0x3E
 _UPPER, _COUNT, _TYPE, _MEMBER, _LINKAGE = 0x2F, 0x37, 0x49, 0x38, 0x2007
 _LEXICAL, _SUBPROGRAM, _PARAMETER, _VARIABLE = 0x0B, 0x2E, 0x05, 0x34
@@ -101,12 +101,14 @@ class _Section:
 
 
 class _Entry(NamedTuple):
-    """A debugging information entry: `values` has the offset of each attribute's value, by name."""
+    """A debugging information entry, with the values of its attributes by name.
 
-    offset: int
+    A block's value is the range of its offsets, and that of an address its symbol.
+    """
+
     tag: int
-    depth: int
-    values: dict[int, tuple[int, int]]
+    values: dict[int, Any]
+    children: list[_Entry]
 
 
 class DebugInfo:
@@ -135,11 +137,9 @@ class DebugInfo:
         self._info, self._abbreviations = sections[".debug_info"], sections[".debug_abbrev"]
         self._places = sections.get(".debug_loc", _Section(""))
         if struct.unpack_from("<H", self._info.data, 4)[0] <= 4:
-            entries = list(self._entries())
-            self._by_offset = {entry.offset: number for number, entry in enumerate(entries)}
-            self._all = entries
             self._types: dict[int, CudaType] = {}
-            self._read()
+            self._by_offset: dict[int, _Entry] = {}
+            self._read(self._entries(), [], None)
 
     def visible(self, function: str, line: int) -> dict[str, tuple[CudaVariable, Place | None]]:
         """Return the variables at a PTX line by name, with their places; inner ones hide outer."""
@@ -154,51 +154,51 @@ class DebugInfo:
         self._visible[function, line] = found
         return found
 
-    def _read(self) -> None:
-        scopes: list[tuple[int, int, int]] = []
-        variables: list[CudaVariable] = []
-        for entry in self._all:
-            while scopes and scopes[-1][0] >= entry.depth:
-                scopes.pop()
-            if entry.tag in (_SUBPROGRAM, _LEXICAL) and _LOW in entry.values:
-                low, high = self._line(entry, _LOW), self._line(entry, _HIGH)
-                scopes.append((entry.depth, low, high))
-                if entry.tag == _SUBPROGRAM:
-                    name = self._text(entry, _LINKAGE) or self._text(entry, _NAME)
-                    variables = self.functions.setdefault(name, [])
-                    self.names[name] = self._text(entry, _NAME)
-            elif entry.tag == _VARIABLE and not scopes and _LOCATION in entry.values:
-                place, *_ = self._places_of(entry, 0, 0)
-                self.globals[place.symbol] = self._type_of(entry)
-            elif entry.tag in (_VARIABLE, _PARAMETER) and scopes and _LOCATION in entry.values:
-                _, low, high = scopes[-1]
-                variables.append(
-                    CudaVariable(
-                        self._text(entry, _NAME),
-                        self._type_of(entry),
-                        low,
-                        high,
-                        tuple(self._places_of(entry, low, high)),
-                        entry.tag == _PARAMETER,
-                    )
-                )
+    def _read(
+        self,
+        entries: list[_Entry],
+        variables: list[CudaVariable],
+        scope: tuple[int, int] | None,
+    ) -> None:
+        """Collect the variables of entries that are in a function and a scope of PTX lines."""
+        for tag, values, children in entries:
+            if tag in (_SUBPROGRAM, _LEXICAL) and _LOW in values:
+                its = variables
+                if tag == _SUBPROGRAM:
+                    name = values.get(_NAME, "")
+                    symbol = values.get(_LINKAGE) or name
+                    its = self.functions.setdefault(symbol, [])
+                    self.names[symbol] = name
+                lines = self._lines.get(values[_LOW], 0), self._lines.get(values[_HIGH], 0)
+                self._read(children, its, lines)
+                continue
+            if tag in (_VARIABLE, _PARAMETER) and _LOCATION in values:
+                places = tuple(self._places_of(values[_LOCATION], *(scope or (0, 0))))
+                kind, is_parameter = self._type_of(values), tag == _PARAMETER
+                if scope is not None:
+                    name = values.get(_NAME, "")
+                    variables.append(CudaVariable(name, kind, *scope, places, is_parameter))
+                elif not is_parameter:
+                    self.globals[places[0].symbol] = kind
+            self._read(children, variables, scope)
 
-    def _entries(self) -> Iterator[_Entry]:
-        at, depth, data = 11, 0, self._info.data
-        table = self._abbreviation_table()
-        while at < len(data):
+    def _entries(self) -> list[_Entry]:
+        """Return the outermost entries."""
+        at, table = 11, self._abbreviation_table()
+        nested: list[list[_Entry]] = [[]]
+        while at < len(self._info.data):
             offset = at
             code, at = self._info.leb(at)
-            if not code:
-                depth -= 1
-                continue
-            tag, has_children, attributes = table[code]
-            values: dict[int, tuple[int, int]] = {}
-            for name, form in attributes:
-                values[name] = form, at
-                at = self._after(form, at)
-            yield _Entry(offset, tag, depth, values)
-            depth += has_children
+            if code:
+                tag, has_children, attributes = table[code]
+                entry = self._by_offset[offset] = _Entry(tag, {}, [])
+                for name, form in attributes:
+                    entry.values[name], at = self._value(form, at)
+                nested[-1].append(entry)
+                nested += [entry.children] * has_children
+            elif len(nested) > 1:
+                nested.pop()
+        return nested[0]
 
     def _abbreviation_table(self) -> Mapping[int, tuple[int, int, list[tuple[int, int]]]]:
         table: dict[int, tuple[int, int, list[tuple[int, int]]]] = {}
@@ -219,38 +219,26 @@ class DebugInfo:
                 attributes.append((name, form))
         return table
 
-    def _after(self, form: int, at: int) -> int:
-        """Return the offset after a value of this form."""
+    def _value(self, form: int, at: int) -> tuple[Any, int]:
+        """Return the value of this form at an offset, and its end."""
+        info = self._info
         if form == _STRING:
-            return self._info.data.index(0, at) + 1
+            return info.text(at), info.data.index(0, at) + 1
         if form in _LEBS:
-            return self._info.leb(at)[1]
+            return info.leb(at)
         if form in (_BLOCK, _BLOCK1, _EXPRESSION):
-            nbytes, start = self._info.leb(at)
-            return start + nbytes
-        return at if form == _FLAG else at + _SIZES[form]
+            nbytes, start = info.leb(at)
+            return range(start, start + nbytes), start + nbytes
+        end = at + _SIZES[form]
+        return info.symbols.get(at, int.from_bytes(info.data[at:end], "little")), end
 
-    def _number(self, entry: _Entry, name: int) -> int:
-        form, at = entry.values.get(name, (0, 0))
-        if form in _LEBS:
-            return self._info.leb(at)[0]
-        if form in (_BLOCK1, _EXPRESSION):  # DW_OP_plus_uconst
-            return self._info.leb(at + 2)[0]
-        return int.from_bytes(self._info.data[at : at + _SIZES[form]], "little") if form else 0
-
-    def _text(self, entry: _Entry, name: int) -> str:
-        return self._info.text(entry.values[name][1]) if name in entry.values else ""
-
-    def _line(self, entry: _Entry, name: int) -> int:
-        return self._lines.get(self._info.symbols.get(entry.values[name][1], ""), 0)
-
-    def _places_of(self, entry: _Entry, low: int, high: int) -> Iterator[Place]:
-        form, at = entry.values[_LOCATION]
-        if form in (_BLOCK1, _EXPRESSION):
-            yield self._place(self._info, at + 1, low, high)
+    def _places_of(self, location: Any, low: int, high: int) -> Iterator[Place]:
+        if isinstance(location, range):
+            yield self._place(self._info, location.start, low, high)
             return
-        section, symbol = self._places, self._info.symbols.get(at, "")
-        at = int(symbol.partition("+")[2] or 0) if symbol else self._number(entry, _LOCATION)
+        section, at = self._places, location
+        if isinstance(at, str):  # an offset from the start of a section
+            at = int(at.partition("+")[2] or 0)
         while at + 16 <= len(section.data) and at in section.symbols:
             first, last = (self._lines.get(section.symbols[each], 0) for each in (at, at + 8))
             yield self._place(section, at + 18, first, last)
@@ -269,51 +257,53 @@ class DebugInfo:
             return Place(first, last, "", section.symbols.get(at + 1, ""), offset)
         return Place(first, last, "", "")
 
-    def _type_of(self, entry: _Entry) -> CudaType:
-        """Return the type of a variable, an element or a member."""
-        number = self._by_offset.get(self._number(entry, _TYPE))
-        if _TYPE not in entry.values or number is None:
+    def _type_of(self, values: dict[int, Any]) -> CudaType:
+        """Return the type of a variable, an element or a member, by its attributes."""
+        offset = values.get(_TYPE)
+        if offset not in self._by_offset:
             return CudaType("void", nbytes=0)
-        offset = self._all[number].offset
         known = self._types.get(offset)
         if known is None:
             known = self._types[offset] = CudaType("")
-            self._fill(known, number)
+            self._fill(known, self._by_offset[offset])
         return known
 
-    def _fill(self, known: CudaType, number: int) -> None:
-        entry = self._all[number]
-        known.name = self._text(entry, _NAME)
-        known.nbytes = self._number(entry, _SIZE)
+    def _fill(self, known: CudaType, entry: _Entry) -> None:
+        values = entry.values
+        known.name, known.nbytes = values.get(_NAME, ""), values.get(_SIZE, 0)
         if entry.tag == _BASE:
-            encoding = self._number(entry, _ENCODING)
+            encoding = values[_ENCODING]
             letter = "s" if encoding in (5, 6) else "u"
             known.kind = _KINDS.get((encoding, known.nbytes), f"{letter}{8 * known.nbytes}")
         elif entry.tag in _POINTERS:
-            known.element, known.kind, known.nbytes = self._type_of(entry), "u64", 8
+            known.element, known.kind, known.nbytes = self._type_of(values), "u64", 8
             known.name = f"{known.element.name} *"
         elif entry.tag == _ARRAY:
-            self._fill_array(known, number)
+            self._fill_array(known, entry)
         elif entry.tag in _STRUCTS:
             known.fields = [
-                (self._text(each, _NAME), self._number(each, _MEMBER), self._type_of(each))
-                for each in self._children(number)
+                (each.values.get(_NAME, ""), self._member(each), self._type_of(each.values))
+                for each in entry.children
                 if each.tag == _FIELD
             ]
-        elif _TYPE in entry.values:  # const, volatile, typedef
-            other = self._type_of(entry)
-            known.kind, known.nbytes, known.element = other.kind, other.nbytes, other.element
-            known.count, known.fields, known.name = (
-                other.count,
-                other.fields,
-                known.name or other.name,
-            )
+        elif _TYPE in values:  # const, volatile, typedef
+            other, name = self._type_of(values), known.name
+            for each in fields(CudaType):
+                setattr(known, each.name, getattr(other, each.name))
+            known.name = name or other.name
 
-    def _fill_array(self, known: CudaType, number: int) -> None:
-        element = self._type_of(self._all[number])
+    def _member(self, entry: _Entry) -> int:
+        """Return the offset of a member."""
+        place = entry.values.get(_MEMBER, 0)
+        if isinstance(place, range):  # DW_OP_plus_uconst
+            return self._info.leb(place.start + 1)[0]
+        return int(place)
+
+    def _fill_array(self, known: CudaType, entry: _Entry) -> None:
+        element = self._type_of(entry.values)
         extents = [
-            self._number(each, _COUNT) or self._number(each, _UPPER) + (_UPPER in each.values)
-            for each in self._children(number)
+            each.values.get(_COUNT) or each.values.get(_UPPER, -1) + 1
+            for each in entry.children
             if each.tag == _SUBRANGE
         ]
         for extent in reversed(extents[1:]):
@@ -322,11 +312,3 @@ class DebugInfo:
         known.element, known.count = element, extents[0] if extents else 0
         known.nbytes = element.nbytes * known.count
         known.name = f"{element.name}[{known.count}]"
-
-    def _children(self, number: int) -> Iterator[_Entry]:
-        depth = self._all[number].depth
-        for entry in self._all[number + 1 :]:
-            if entry.depth <= depth:
-                return
-            if entry.depth == depth + 1:
-                yield entry
