@@ -6,7 +6,7 @@ import argparse
 import os
 import signal
 import sys
-from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,6 @@ from .output import print_error, print_text
 from .user_files import why_no_file
 
 if TYPE_CHECKING:
-    from ..debugger.debugger import DebuggedProgram
     from ..debugger.sources import Sources
 
 _WRONG: Final = 2
@@ -58,15 +57,13 @@ def add_to(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..debugger.debuggee import Debuggee, is_debuggee
+    from ..debugger.debuggee import ADDRESS, Debuggee
 
-    if is_debuggee():  # a debugger has started this process
-        debuggee = Debuggee()
-        debuggee.wait_for_orders()
-        status = _run_program(options, debuggee.texts.sources)
-        debuggee.ended(status)
-        return status
+    if ADDRESS in os.environ:  # a debugger has started this process
+        return Debuggee().run(partial(_run_program, options))
+    from ..debugger.adapter import Adapter, serve_port
     from ..debugger.debugger import DebuggedProgram, DebuggerError
+    from ..debugger.terminal import run_terminal
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_ENDED))  # after the program has ended
     program = DebuggedProgram(
@@ -77,30 +74,20 @@ def _run(options: argparse.Namespace) -> int:
         optimised=options.optimised,
     )
     try:
-        if options.adapter or options.port is not None:
-            from ..debugger.adapter import serve_port, serve_streams
-
-            if options.adapter:
-                return serve_streams(program)
+        for file in filter(None, (program.file.partition("::")[0], options.commands)):
+            if why := why_no_file(file):
+                raise DebuggerError(f"{file}: {why}")
+        if options.adapter:
+            return Adapter(program, sys.stdin.buffer, sys.stdout.buffer).run()
+        if options.port is not None:
             return serve_port(program, options.port, print_error)
-        return _run_terminal(options, program)
+        if options.commands is None:
+            return run_terminal(program, sys.stdin, print_text)
+        with open(options.commands) as commands:
+            return run_terminal(program, commands, print_text)
     except (DebuggerError, OSError, OverflowError) as error:
         print_error(f"{program_name()} debug: {error}")
         return _WRONG
-
-
-def _run_terminal(options: argparse.Namespace, program: DebuggedProgram) -> int:
-    from ..debugger.terminal import run_terminal
-
-    if not program.file:
-        print_error(f"{program_name()} debug: name a script, a test or a finding")
-        return _WRONG
-    for file in filter(None, (program.file.partition("::")[0], options.commands)):
-        if why := why_no_file(file):
-            print_error(f"{program_name()} debug: {file}: {why}")
-            return _WRONG
-    with nullcontext(sys.stdin) if options.commands is None else open(options.commands) as source:
-        return run_terminal(program, source, print_text)
 
 
 def _run_program(options: argparse.Namespace, sources: Sources) -> int:
@@ -120,5 +107,4 @@ def _run_program(options: argparse.Namespace, sources: Sources) -> int:
 
     if options.checks:
         return run_check(program, options.arguments, CheckOptions(options.checks))
-    os.environ.setdefault("CUDADRV_DRIVER", "emulator")
     return run_script(program, options.arguments).status

@@ -6,16 +6,12 @@ warp that has stopped; the frames of the host are below those of the kernel.
 
 from __future__ import annotations
 
-import io
 import json
-import select
 import socket
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from ptx.emulate.debug.expression import parsed
@@ -148,8 +144,6 @@ class Adapter:
                 raise DebuggerError(f"launch: {each.name} is {value!r}")
             # Of the type of the field, by the comparison above.
             self._program = replace(self._program, **{each.name: value})  # type: ignore[arg-type]
-        if not Path(self._program.file.partition("::")[0]).is_file():
-            raise DebuggerError(f"program {self._program.file!r}: there is no such file")
         self._launched = Commands(Debugger(self._program, self._output))
         if arguments.get("stopOnEntry"):
             self._debugger.breakpoints["entry"] = (Breakpoint(_ENTRY, kernel=ANY),)
@@ -269,7 +263,7 @@ class Adapter:
 
     def _verify(self) -> None:
         """Report which breakpoints have code by now."""
-        for number, line in self._verified(list(self._unverified.values())).items():
+        for number, line in self._verified(list(self._unverified.copy().values())).items():
             place = place_of(self._unverified.pop(number), line)
             self._event("breakpoint", reason="changed", breakpoint=place)
 
@@ -325,11 +319,6 @@ def read_message(source: BinaryIO) -> Any:  # JSON
         return None
 
 
-def serve_streams(program: DebuggedProgram) -> int:
-    """Serve an editor on standard input and output."""
-    return Adapter(program, sys.stdin.buffer, sys.stdout.buffer).run()
-
-
 def serve_port(program: DebuggedProgram, port: int, show: Callable[[str], None]) -> int:
     """Serve editors on a port of 127.0.0.1, one after another, until Ctrl-C; 0 chooses one."""
     ended: list[bool] = []
@@ -338,33 +327,27 @@ def serve_port(program: DebuggedProgram, port: int, show: Callable[[str], None])
             with socket.create_server(("127.0.0.1", port)) as server:
                 port = server.getsockname()[1]
                 show(f"listening on 127.0.0.1:{port}")
-                while not (ended or is_readable(server)):
-                    pass
-                if ended:
-                    break
-                connection, _ = server.accept()
-            received = io.BufferedReader(_Received(connection, ended))
-            with connection, received, connection.makefile("wb") as sink:
-                Adapter(program, received, sink).run()
+                server.settimeout(LOOK_S)
+                connection: socket.socket | None = None
+                while connection is None and not ended:
+                    with suppress(TimeoutError):
+                        connection, _ = server.accept()
+            if connection is not None:
+                _serve_connection(program, connection, ended)
     return 0
 
 
-class _Received(io.RawIOBase):
-    """What a connection receives; the end, too, if a list is no longer empty."""
-
-    def __init__(self, connection: socket.socket, ended: list[bool]) -> None:
-        self._connection, self._ended = connection, ended
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # bytes that can be changed
-        while not self._ended:
-            if is_readable(self._connection):
-                return self._connection.recv_into(buffer)
-        return 0
-
-
-def is_readable(source: socket.socket) -> bool:
-    """Wait for data, not long; return whether there is some, or the end."""
-    return bool(select.select([source], [], [], LOOK_S)[0])
+def _serve_connection(
+    program: DebuggedProgram, connection: socket.socket, ended: list[bool]
+) -> None:
+    """Serve an editor until it leaves, or a list is no longer empty."""
+    with connection, connection.makefile("rb") as source, connection.makefile("wb") as sink:
+        session = threading.Thread(target=Adapter(program, source, sink).run)
+        session.start()
+        try:
+            while session.is_alive() and not ended:
+                session.join(LOOK_S)
+        finally:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            session.join()

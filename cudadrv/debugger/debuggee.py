@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from multiprocessing import connection
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import recv_handle, send_handle
@@ -20,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.debug.expression import Evaluator, ExpressionError
+from ptx.emulate.debug.expression import ExpressionError
 from ptx.emulate.debug.frames import Frame
 from ptx.emulate.debug.stops import CodePoint, Orders, Stop, StopHandler, Stops
 from ptx.emulate.model.addresses import Index
@@ -30,6 +31,7 @@ from ptx.emulate.watchers import process_watchers
 from ptx.options import source_observers
 
 from .inspector import Body, Inspector, ModuleTexts
+from .sources import Sources
 
 ADDRESS: Final = "CUDADRV_DEBUG_ADDRESS"
 # Of processor time, so that a busy machine makes no difference.
@@ -37,17 +39,9 @@ _TICK_S: Final = 0.02  # between looks at the clock
 _BETWEEN_COPIES_S: Final = 0.1
 _FREE_COPYING_S: Final = 1.0  # besides half of the time that is used
 _OUTPUTS: Final = (1, 2)
+CAN_FORK: Final = hasattr(os, "fork")
+"""Whether copies of a process can be made."""
 _WRONG: Final = (LookupError, TypeError, ValueError, AttributeError)  # of arguments of any form
-
-
-def is_debuggee() -> bool:
-    """Return whether a debugger has started this process."""
-    return ADDRESS in os.environ
-
-
-def can_fork() -> bool:
-    """Return whether copies of this process can be made."""
-    return hasattr(os, "fork")
 
 
 class Debuggee(StopHandler):
@@ -63,8 +57,6 @@ class Debuggee(StopHandler):
         self.stops: Stops = Stops(self)
         self.is_copy: bool = False
         self.texts: ModuleTexts = ModuleTexts()
-        if can_fork():
-            self.stops.keep_log()
         self._inspector: Inspector | None = None
         self._began = self._last_copy = self._last_tick = time.process_time()
         self._copying = 0.0
@@ -74,16 +66,15 @@ class Debuggee(StopHandler):
         # Other processes that the program starts do not find the debugger.
         self._connection: Connection = _end_of(int(os.environ.pop(ADDRESS)))
 
-    def wait_for_orders(self) -> None:
-        """Wait until the program may begin, and observe its launches."""
+    def run(self, program: Callable[[Sources], int]) -> int:
+        """Run a program when the debugger wants it; return its status."""
         self._serve()
         self.stops.resume()
         process_watchers.append(self.stops.watcher)
         source_observers.append(self.texts.sources.add)
-
-    def ended(self, status: int) -> None:
-        """Report that the program has ended."""
+        status = program(self.texts.sources)
         self._send("exited", status)
+        return status
 
     # Of `StopHandler`.
 
@@ -117,11 +108,10 @@ class Debuggee(StopHandler):
         if not self._has_begun:
             self._ticks = max(1, int(self._ticks * min(max(_TICK_S / max(passed, 1e-6), 0.25), 4)))
         self.stops.timer = self.stops.time + self._ticks
-        self.stops.shorten_log()
         is_due = self._has_begun or now - self._last_copy > _BETWEEN_COPIES_S
         may_copy = self._copying < _FREE_COPYING_S + (now - self._began) / 2
         self._has_begun = False
-        if can_fork() and not self.is_copy and is_due and may_copy:
+        if CAN_FORK and not self.is_copy and is_due and may_copy:
             self._copies = [each for each in self._copies if not os.waitpid(each, os.WNOHANG)[0]]
             self._copy()
         while self._connection.poll():  # a copy ends here if it is not wanted any more
@@ -135,7 +125,7 @@ class Debuggee(StopHandler):
             fibre, positions, registers, point.scope, fibre.stack_pointer, point.instruction
         )
         try:
-            return Evaluator(frame, self.texts.info(frame)).holds(condition)
+            return self.texts.evaluator(frame).holds(condition)
         except ExpressionError:
             return None
 

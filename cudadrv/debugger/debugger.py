@@ -21,7 +21,7 @@ from typing import Any, Final
 from ptx.emulate.debug.stops import Breakpoint, Orders, Plan, Searched, Stop
 
 from ..errors import CudadrvError
-from .debuggee import ADDRESS, can_fork, receive_end, send_end
+from .debuggee import ADDRESS, CAN_FORK, receive_end, send_end
 from .inspector import Body, thread_id, thread_of
 
 MOST_COPIES: Final = 12
@@ -127,6 +127,9 @@ class Debugger:
             signal handlers may set these; `move` sees them wherever it is.
         copies_made: how many copies of the program's process there were.
         searched: the times of the parts that searches have repeated.
+
+    Raises:
+        DebuggerError: there is no such program.
     """
 
     def __init__(
@@ -145,6 +148,8 @@ class Debugger:
         self._copies: list[_Copy] = []
         self._findings: list[Stop] = []  # at the instructions that they are of
         self._known: list[KnownSpan] = []
+        if not os.path.isfile(program.file.partition("::")[0]):
+            raise DebuggerError(f"program {program.file!r}: there is no such file")
         ours, theirs = Pipe()
         self._here = self._main = _Here(ours)
         with theirs:
@@ -163,7 +168,8 @@ class Debugger:
         return self._here.stop
 
     def _every(self) -> tuple[Breakpoint, ...]:
-        return tuple(each for group in self.breakpoints.values() for each in group)
+        groups = self.breakpoints.copy()  # which another thread may add to
+        return tuple(each for group in groups.values() for each in group)
 
     @property
     def _places(self) -> tuple[object, ...]:
@@ -223,8 +229,9 @@ class Debugger:
                 os.killpg(self.process.pid, signal.SIGKILL)  # with all copies
         self.process.kill()
         self.process.wait()
-        for each in (self._main, self._here, *self._copies):
-            each.connection.close()
+        connections = [self._main.connection, self._here.connection]
+        for connection in (*connections, *(copy.connection for copy in self._copies)):
+            connection.close()
 
     def _go(self, plan: Plan) -> Stop | None:
         """Go forwards to the next stop, or to the end of the program."""
@@ -273,8 +280,8 @@ class Debugger:
     def _is_wanted(self, stop: Stop) -> bool:
         """Return whether a stop that was made once is made again."""
         if stop.kind in ("breakpoint", "watchpoint"):
-            places = (*self._every(), *self.wanted.watchpoints)
-            return stop.number in {each.number for each in places}
+            numbers = {each.number for each in self._every()}
+            return stop.number in numbers | {each.number for each in self.wanted.watchpoints}
         return stop.kind == "exception"
 
     def _go_main(self, plan: Plan) -> Stop | None:
@@ -348,7 +355,7 @@ class Debugger:
         """
         parts = self._parts()
         if not parts or self.stop is None:
-            why = "" if can_fork() else ": this system has no fork"
+            why = "" if CAN_FORK else ": this system has no fork"
             raise DebuggerError(f"nothing before this instruction can be repeated{why}")
         found = self._last_hit(parts) if plan.kind == "go" else self._last_step(parts, plan)
         if found is None:
@@ -452,8 +459,7 @@ class Debugger:
                     copy, plan = searches.pop()
                     plan = replace(plan, is_search=True)
                     self.searched.append((copy.time, plan.until))
-                    orders = replace(self._orders(plan), findings=False)
-                    running.append((self._wake(copy, orders), plan))
+                    running.append((self._wake(copy, self._orders(plan)), plan))
                 connection, plan = running[0]
                 kind, *_, found = self._answer(connection, may_end=True)
                 if kind == "exited":
@@ -478,7 +484,8 @@ class Debugger:
         copies = [copy for copy in self._copies if copy.time <= stop.time]
         if not copies:
             raise DebuggerError("nothing before this instruction can be repeated")
-        connection = self._wake(copies[-1], Orders(findings=False, plan=Plan(until=stop.time)))
+        plan = Plan(since=stop.time, until=stop.time)
+        connection = self._wake(copies[-1], Orders(plan=plan))
         try:
             if self._answer(connection, may_end=True)[0] != "stop":
                 raise DebuggerError("the launch did not repeat itself")
@@ -510,7 +517,7 @@ def _start(
     program: DebuggedProgram, handle: int, output: Callable[[str, str], None] | None
 ) -> subprocess.Popen[bytes]:
     """Start the debuggee, which has an end of a connection by its handle."""
-    if os.name == "nt":
+    if sys.platform == "win32":
         os.set_handle_inheritable(handle, True)
     pipe = None if output is None else subprocess.PIPE
     return subprocess.Popen(

@@ -11,8 +11,9 @@ from ptx.emulate.check.findings import demangled
 from ptx.emulate.debug.debug_info import DebugInfo
 from ptx.emulate.debug.expression import Evaluator, ExpressionError, Place, Result
 from ptx.emulate.debug.frames import Frame, StoppedLaunch
-from ptx.emulate.debug.stops import CodePoint, Stop, Stops, Thread
+from ptx.emulate.debug.stops import CodePoint, Stop, Stops, Thread, lane_at
 from ptx.emulate.model.geometry import WARP
+from ptx.isa.module import PtxModule
 
 from ..driver.driver_selection import current_or_none
 from ..emulator.emulator import Emulator
@@ -36,22 +37,23 @@ class ModuleTexts:
         self._have_sources: dict[int, bool] = {}
         self._texts: list[str] = []
 
-    def info(self, frame: Frame) -> DebugInfo:
-        """Return the debug information of a frame's module."""
-        module = frame.scope.layout.module
+    def info(self, module: PtxModule) -> DebugInfo:
+        """Return the debug information of a module."""
         if id(module) not in self._infos:
             self._infos[id(module)] = DebugInfo(module.text)
         return self._infos[id(module)]
+
+    def evaluator(self, frame: Frame) -> Evaluator:
+        """Return what evaluates expressions in a frame."""
+        return Evaluator(frame, self.info(frame.scope.layout.module))
 
     def describe(self, point: CodePoint) -> None:
         """Complete what is known of an instruction."""
         module, function = point.scope.layout.module, point.scope.function.name
         if id(module) not in self._have_sources:
-            self._have_sources[id(module)] = any(
-                self.sources.find("", e) for e in module.files.values()
-            )
-            self._infos[id(module)] = DebugInfo(module.text)
-        name = self._infos[id(module)].names.get(function, "")
+            found = (self.sources.find("", file) for file in module.files.values())
+            self._have_sources[id(module)] = any(found)
+        name = self.info(module).names.get(function, "")
         point.names = (*point.names, name, name.partition("<")[0])
         source = None if point.file is None else self.sources.find(function, point.file)
         if self._have_sources[id(module)]:
@@ -94,7 +96,7 @@ class Inspector:
             "threads": self._list_threads, "stackTrace": self._stack, "scopes": self._scopes,
             "variables": self._list_variables, "evaluate": self._evaluate, "source": self._source,
             "disassemble": self._disassemble, "dataBreakpointInfo": self._data_info,
-            "exceptionInfo": self._exception, "info": self._info, "where": self._where,
+            "info": self._info, "where": self._where,
             "list": self._list, "thread": self._find, "depth": self._depth,
             "logged": lambda arguments: stops.last_reported(**arguments),
             "ends": lambda arguments: stops.ends_after(**arguments),
@@ -108,7 +110,8 @@ class Inspector:
     # Threads and frames.
 
     def _thread(self, arguments: Body) -> Thread:
-        return thread_of(arguments["threadId"], self._stop.thread.launch)
+        number = arguments.get("threadId", thread_id(self._stop.thread))
+        return thread_of(number, self._stop.thread.launch)
 
     def _named(self, thread: Thread) -> str:
         blocks = self._launch.fibre.blocks
@@ -131,34 +134,37 @@ class Inspector:
         if block is None:
             lane = self._thread(arguments).lane_in(self._launch.fibre, self._stop.thread.launch)
             block = blocks.block_of(lane or 0)
-        found = self._launch.find(block, arguments["thread"])
-        if found is None:
+        lane = lane_at(blocks, block, arguments["thread"])
+        if lane is None:
             raise LookupError(
                 f"block {block} is not among those that run now, or has no {arguments['thread']}"
             )
-        return thread_id(found)
+        return thread_id(self._launch.launch.thread_of(blocks, lane))
 
     def _depth(self, arguments: Body) -> int:
         return max(len(self._launch.frames(self._thread(arguments))) - 1, 0)
 
-    def _frame(self, number: int | None) -> Frame:
+    def _number(self, arguments: Body) -> int:
+        """Return the number of a frame: its own, or by its depth in the calls of a thread."""
+        number: int | None = arguments.get("frameId")
         if number is None:
-            return self._of_thread({"threadId": thread_id(self._stop.thread)})
+            frames, depth = self._launch.frames(self._thread(arguments)), arguments.get("depth", 0)
+            if not 0 <= depth < len(frames):
+                reason = "no such frame" if frames else "the thread is not in a kernel"
+                raise LookupError(reason)
+            self._frames.append(frames[depth])
+            number = len(self._frames)
+        return number
+
+    def _frame(self, number: int) -> Frame:
         frame = self._frames[number - 1] if 0 < number <= len(self._frames) else None
         if frame is None:
             raise LookupError("the frame has no variables")
         return frame
 
-    def _of_thread(self, arguments: Body) -> Frame:
-        frames = self._launch.frames(self._thread(arguments))
-        depth = arguments.get("depth", 0)
-        if not 0 <= depth < len(frames):
-            raise LookupError("the thread is not in a kernel" if not frames else "no such frame")
-        return frames[depth]
-
     def _name(self, frame: Frame) -> str:
-        function = frame.scope.function.name
-        return self._texts.info(frame).names.get(function) or demangled(function)
+        function, info = frame.scope.function.name, self._texts.info(frame.scope.layout.module)
+        return info.names.get(function) or demangled(function)
 
     def _stack(self, arguments: Body) -> Body:
         frames: list[Body] = []
@@ -189,9 +195,6 @@ class Inspector:
 
     # Variables.
 
-    def _evaluator(self, frame: Frame) -> Evaluator:
-        return Evaluator(frame, self._texts.info(frame))
-
     def _scopes(self, arguments: Body) -> Body:
         scopes = []
         for name in TOLD:
@@ -208,11 +211,8 @@ class Inspector:
             raise LookupError("there are no such variables")
         number, scope, text = self._variables[reference - 1]
         if not text:
-            frame = None if scope in _STATES else self._frame(number)
-            rows = self._rows(scope, frame, self._stop.thread)
-            return {"variables": [self._row(number, frame, *row) for row in rows]}
-        frame = self._frame(number)
-        evaluator = self._evaluator(frame)
+            return {"variables": list(self._rows(scope, number, self._stop.thread))}
+        evaluator = self._texts.evaluator(self._frame(number))
         first, count = arguments.get("start", 0), arguments.get("count") or _PAGE
         listed = evaluator.children(evaluator.evaluate(text), first, count)
         shown = (
@@ -220,44 +220,28 @@ class Inspector:
         )
         return {"variables": list(shown)}
 
-    def _row(
-        self, number: int, frame: Frame | None, name: str, value: str, result: Result | None
-    ) -> Body:
-        if result is None or frame is None:
-            return {"name": name, "value": value, "variablesReference": 0}
-        return self._variable(number, self._evaluator(frame), name, name, result)
-
-    def _rows(
-        self, scope: str, frame: Frame | None, thread: Thread
-    ) -> Iterator[tuple[str, str, Result | None]]:
-        """Yield the names and values of a scope; None has no parts."""
-        if frame is None:
+    def _rows(self, scope: str, number: int, thread: Thread) -> Iterator[Body]:
+        """Yield the variables of a scope of a frame, or of a thread's state."""
+        if scope in _STATES:
             lines = {"warp": self._warp, "barriers": self._barriers, "host": _host}[scope](thread)
-            yield from ((str(number), line, None) for number, line in enumerate(lines))
+            yield from (_without_parts(str(at), line) for at, line in enumerate(lines))
             return
-        evaluator = self._evaluator(frame)
+        evaluator = self._texts.evaluator(self._frame(number))
         if scope == "registers":
-            yield from ((name, value, None) for name, value in evaluator.registers())
+            yield from (_without_parts(name, value) for name, value in evaluator.registers())
             return
         is_parameter = evaluator.variables()
         names = [name for name in is_parameter if is_parameter[name] == (scope == "arguments")]
         for name in evaluator.shared() if scope == "shared" else names:
             try:
-                result = evaluator.evaluate(name)
+                yield self._variable(number, evaluator, name, name, evaluator.evaluate(name))
             except ExpressionError as error:
-                yield name, f"<{error}>", None
-            else:
-                yield name, evaluator.shown(result), result
+                yield _without_parts(name, f"<{error}>")
 
     def _variable(
         self, frame: int, evaluator: Evaluator, name: str, text: str, result: Result
     ) -> Body:
-        body: Body = {
-            "name": name,
-            "value": evaluator.shown(result),
-            "evaluateName": text,
-            "variablesReference": 0,
-        }
+        body = _without_parts(name, evaluator.shown(result)) | {"evaluateName": text}
         if isinstance(result, Place):
             body["type"] = result.type.name
             elements, members = evaluator.count(result), len(result.type.fields)
@@ -271,13 +255,8 @@ class Inspector:
         return body
 
     def _evaluate(self, arguments: Body) -> Body:
-        text, number = arguments["expression"], arguments.get("frameId")
-        if number is None:
-            self._frames.append(
-                self._of_thread({"threadId": thread_id(self._stop.thread), **arguments})
-            )
-            number = len(self._frames)
-        evaluator = self._evaluator(self._frame(number))
+        text, number = arguments["expression"], self._number(arguments)
+        evaluator = self._texts.evaluator(self._frame(number))
         body = self._variable(number, evaluator, text, text, evaluator.evaluate(text))
         del body["name"], body["evaluateName"]  # of variables alone
         return {"result": body.pop("value"), **body}
@@ -286,13 +265,14 @@ class Inspector:
         return self._launch.barriers() or ["no thread waits at a barrier"]
 
     def _data_info(self, arguments: Body) -> Body:
-        text, number = arguments["name"], arguments.get("frameId")
+        text = arguments["name"]
         if arguments.get("variablesReference"):
             number, _, parent = self._variables[arguments["variablesReference"] - 1]
             text = f"{parent}{text}"
-        frame = self._of_thread(arguments) if "threadId" in arguments else self._frame(number)
+        else:
+            number = self._number(arguments)
         try:
-            place, block = self._evaluator(frame).watched(text)
+            place, block = self._texts.evaluator(self._frame(number)).watched(text)
         except ExpressionError as error:
             return {"dataId": None, "description": str(error)}
         first = int(place.addresses[0])
@@ -318,16 +298,13 @@ class Inspector:
         ]
         return {"instructions": instructions}
 
-    def _exception(self, _: Body) -> Body:
-        stop = self._stop
-        return {"exceptionId": stop.kind, "description": stop.text, "breakMode": "always"}
-
     def _info(self, arguments: Body) -> str:
         """Return the values of a scope as lines."""
-        what = arguments["what"]
-        frame = None if what in _STATES else self._of_thread(arguments)
-        rows = self._rows(what, frame, self._thread(arguments))
-        lines = [value if frame is None else f"{name} = {value}" for name, value, _ in rows]
+        what: str = arguments["what"]
+        is_state = what in _STATES
+        number = 0 if is_state else self._number(arguments)
+        rows = self._rows(what, number, self._thread(arguments))
+        lines = [e["value"] if is_state else f"{e['name']} = {e['value']}" for e in rows]
         return "\n".join(lines) or "none"
 
     def _where(self, arguments: Body) -> str:
@@ -346,7 +323,7 @@ class Inspector:
 
     def _list(self, arguments: Body) -> str:
         """Return the lines around a frame's line."""
-        frame = self._of_thread(arguments)
+        frame = self._frame(self._number(arguments))
         source, line = self._texts.source_of(frame)
         text, shift = frame.scope.layout.module.text, 0
         if source is not None:
@@ -378,6 +355,10 @@ def thread_id(thread: Thread) -> int:
 def thread_of(number: int, launch: int) -> Thread:
     """Return the thread of a number."""
     return Thread(launch, *divmod(number - 2, _THREADS_OF_BLOCK))
+
+
+def _without_parts(name: str, value: str) -> Body:
+    return {"name": name, "value": value, "variablesReference": 0}
 
 
 def _host(_: Thread) -> list[str]:

@@ -6,10 +6,10 @@ import contextlib
 import os
 import re
 import runpy
-import sys
+import traceback
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 import ptx
@@ -47,14 +47,13 @@ class Source:
 
 def user_frames() -> list[tuple[str, int, str]]:
     """Return file, line and function of the user's frames, the innermost first."""
-    found: list[tuple[str, int, str]] = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and len(found) < _DEEPEST:
-        file = frame.f_code.co_filename
-        if not file.startswith(_NOT_USERS):
-            found.append((file, frame.f_lineno, frame.f_code.co_name))
-        frame = frame.f_back
-    return found
+    calls = ((frame.f_code, line) for frame, line in traceback.walk_stack(None))
+    found = (
+        (code.co_filename, line, code.co_name)
+        for code, line in calls
+        if not code.co_filename.startswith(_NOT_USERS)
+    )
+    return list(islice(found, _DEEPEST))
 
 
 class Sources:

@@ -36,23 +36,17 @@ _OPERATORS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {  # of numbers 
     ast.RShift: operator.rshift, ast.USub: operator.neg, ast.UAdd: operator.pos,
     ast.Invert: operator.invert, ast.Not: np.logical_not, ast.Eq: operator.eq,
     ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    ast.GtE: operator.ge, ast.And: lambda *each: np.all(each, axis=0),
+    ast.Or: lambda *each: np.any(each, axis=0),
 }  # fmt: skip
-_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "abs": np.abs,
-}
+_FUNCTIONS: Final = {"isnan": np.isnan, "isinf": np.isinf, "abs": np.abs}
 _NODES: Final = (
-    ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.And,
-    ast.Or, ast.Compare, ast.Call, ast.Load,
+    ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.UnaryOp, ast.BinOp, ast.BoolOp,
+    ast.Compare, ast.Call, ast.Load,
 )  # fmt: skip
 _BUILTINS: Final = {
-    "threadIdx": "tid",
-    "blockIdx": "ctaid",
-    "blockDim": "ntid",
-    "gridDim": "nctaid",
-}
+    "threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid",
+}  # fmt: skip
 
 
 class ExpressionError(PtxError):
@@ -181,30 +175,30 @@ class Evaluator:
             raise ExpressionError(f"no memory at {address:#x}")
 
     def _value(self, node: ast.expr) -> Result:
-        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-            return np.asarray(node.value)
-        if isinstance(node, ast.Name):
-            return self._name(node.id)
-        if isinstance(node, ast.Attribute):
-            return self._member(node)
-        if isinstance(node, ast.Subscript):
-            return self._subscript(self._value(node.value), node.slice)
-        if isinstance(node, ast.UnaryOp):
-            return np.asarray(_OPERATORS[type(node.op)](self._number(self._value(node.operand))))
-        if isinstance(node, ast.BinOp):
-            left, right = self._value(node.left), self._value(node.right)
-            return np.asarray(_OPERATORS[type(node.op)](self._number(left), self._number(right)))
-        if isinstance(node, ast.BoolOp):
-            combine = np.all if isinstance(node.op, ast.And) else np.any
-            values = [self._number(self._value(each)) for each in node.values]
-            return np.asarray(combine(values, axis=0))
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            left, right = self._value(node.left), self._value(node.comparators[0])
-            compare = _OPERATORS[type(node.ops[0])]
-            return np.asarray(compare(self._number(left), self._number(right)))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-            return self._call(node.func.id, self._value(node.args[0]))
+        match node:
+            case ast.Constant(value=int() | float() as value):
+                return np.asarray(value)
+            case ast.Name(id=name):
+                return self._name(name)
+            case ast.Attribute(value=whole, attr=name):
+                return self._member(whole, name)
+            case ast.Subscript(value=whole, slice=index):
+                return self._subscript(self._value(whole), index)
+            case ast.UnaryOp(op=op, operand=operand):
+                return self._applied(op, operand)
+            case ast.BinOp(op=op, left=left, right=right):
+                return self._applied(op, left, right)
+            case ast.Compare(ops=[op], left=left, comparators=[right]):
+                return self._applied(op, left, right)
+            case ast.BoolOp(op=op, values=values):
+                return self._applied(op, *values)
+            case ast.Call(func=ast.Name(id=name), args=[argument]):
+                return self._call(name, self._value(argument))
         raise ValueError("only names, numbers, operators and [ ] are allowed")
+
+    def _applied(self, op: ast.AST, *operands: ast.expr) -> NDArray[Any]:
+        numbers = [self._number(self._value(each)) for each in operands]
+        return np.asarray(_OPERATORS[type(op)](*numbers))
 
     def _call(self, name: str, argument: Result) -> Result:
         if name in _FUNCTIONS:
@@ -215,8 +209,8 @@ class Evaluator:
         kind = CudaType(name, name, nbytes)
         if not isinstance(argument, Place):
             return np.asarray(argument).view(NUMPY[name])
-        count = argument.type.count * argument.type.nbytes // max(argument.type.count, 1) // nbytes
         if argument.type.count:
+            count = argument.type.nbytes // nbytes
             kind = CudaType(f"{name}[{count}]", "", argument.type.nbytes, kind, count)
         elif argument.type.element is not None:
             kind = replace(argument.type, element=kind)
@@ -261,15 +255,15 @@ class Evaluator:
             return self._of_register(np.asarray([number]), CudaType(kind, kind, 8, element))
         raise ExpressionError(f"there is no {name} here")
 
-    def _member(self, node: ast.Attribute) -> Result:
-        if isinstance(node.value, ast.Name) and node.value.id in _BUILTINS:
-            return self._lanes_of(self._fibre.special(f"{_BUILTINS[node.value.id]}.{node.attr}"))
-        place = self._value(node.value)
+    def _member(self, whole: ast.expr, member: str) -> Result:
+        if isinstance(whole, ast.Name) and whole.id in _BUILTINS:
+            return self._lanes_of(self._fibre.special(f"{_BUILTINS[whole.id]}.{member}"))
+        place = self._value(whole)
         if isinstance(place, Place):
             for name, offset, kind in place.type.fields:
-                if name == node.attr:
+                if name == member:
                     return Place(place.space, place.addresses + offset, kind)
-        raise ValueError(f"there is no member {node.attr}")
+        raise ValueError(f"there is no member {member}")
 
     def _subscript(self, value: Result, index: ast.expr) -> Result:
         if not isinstance(value, Place):

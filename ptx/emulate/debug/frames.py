@@ -13,8 +13,6 @@ from ptx.emulate.debug.stops import (
     LaunchStops,
     Stops,
     Thread,
-    linear,
-    matches,
     position_of,
 )
 from ptx.emulate.exec.calls import registers_of
@@ -92,16 +90,6 @@ class StoppedLaunch:
             if position_of(fibre, lane) is not None:
                 return LaneState(thread, state, fibre, instruction)
         return LaneState(thread, "exited")
-
-    def find(self, block: tuple[int, ...], thread: tuple[int, ...]) -> Thread | None:
-        """Return the thread with these coordinates; None if its block does not run now."""
-        blocks, size = self.fibre.blocks, self.geometry.threads_per_block
-        for slot in range(self.geometry.blocks):
-            if matches(blocks.block_of(slot * size), block):
-                lane = slot * size + linear(thread, self.geometry.block)
-                if matches(blocks.thread_of(lane), thread):
-                    return self.launch.thread_of(self.fibre, lane)
-        return None
 
     def warp_of(self, thread: Thread) -> list[LaneState]:
         """Return the states of the threads of a thread's warp."""

@@ -225,7 +225,7 @@ class Plan:
         thread: that steps; until_depth: how many calls it is in.
         since: the time before which nothing stops.
         until: the time to stop at anyway.
-        is_search: whether to note stops without stopping, and to stop at `until` alone.
+        is_search: whether to note stops, but no findings, and to stop at `until` alone.
     """
 
     kind: Literal["go", "line", "instruction"] = "go"
@@ -273,8 +273,6 @@ class Orders:
 
     breakpoints: tuple[Breakpoint, ...] = ()
     watchpoints: tuple[Watchpoint, ...] = ()
-    faults: bool = True
-    findings: bool = True
     plan: Plan = field(default_factory=Plan)
 
 
@@ -333,8 +331,8 @@ class Stops:
         self.ends: array[int] = array("Q")
         self.resumed_at: int = -1
         self.watcher: Watcher = Watcher(self._begin_launch, StopWriter)
-        self.note: Callable[[int], None] = lambda _: None  # the number of a point
-        self._log = array("I")
+        self._log = array("I")  # the number of the point that was reported at each time
+        self.note: Callable[[int], None] = self._log.append
         self._launches = 0
         self._points: list[CodePoint] = []
         self.ranges: list[tuple[int, int]] = []
@@ -344,16 +342,6 @@ class Stops:
         self.most_deferred: int = 4096
         self._deferred_of: tuple[LaunchStops | None, ResidentBlocks | None] = (None, None)
         self._last_lane: _FibreLane = (None, None, None, None)
-
-    def keep_log(self) -> None:
-        """Note from now on which instruction is reported at each time."""
-        self._log = array("I")
-        self.note = self._log.append
-
-    def shorten_log(self) -> None:
-        """Forget the first half of a log that has become long."""
-        if len(self._log) > MOST_LOGGED:
-            del self._log[: MOST_LOGGED // 2]
 
     def line_of(self, breakpoint: Breakpoint) -> int | None:
         """Return the line at which a breakpoint stops in kernels that were launched, if it does."""
@@ -454,6 +442,8 @@ class Stops:
         if fibre.released:  # after a wait the code of the instruction runs again
             return
         if self.time >= self.timer:
+            if len(self._log) > MOST_LOGGED:
+                del self._log[: MOST_LOGGED // 2]
             self.handler.on_time()
             if self.orders.plan.kind == "go":
                 self.look_from = min(self.timer, self.orders.plan.until)
@@ -462,7 +452,7 @@ class Stops:
             return
         reason = self._reason(launch, fibre, point, guard)
         if self.time >= plan.until:
-            reason = "arrived", "", launch.thread_of(fibre, first_of(fibre)), 0
+            reason = "arrived", "", launch.thread_of(fibre.blocks, first_of(fibre)), 0
         if reason is not None:
             self.stop(*reason)
 
@@ -483,12 +473,12 @@ class Stops:
     def _reason(
         self, launch: LaunchStops, fibre: Fibre, point: CodePoint, guard: Value | None
     ) -> tuple[str, str, Thread, int] | None:
+        plan = self.orders.plan
         findings = launch.new_findings()
-        if findings and self.orders.findings:
+        if findings and not plan.is_search:
             where = findings[0].first.where
             text = "\n".join(map(str, findings))
             return "finding", text, launch.thread_at(fibre, where.block, where.thread), 0
-        plan = self.orders.plan
         thread = plan.thread
         lane = None if thread is None else self._lane_in(launch, fibre, thread)
         is_deferred = plan.is_search and plan.kind == "go"
@@ -498,7 +488,7 @@ class Stops:
                 continue
             hit = self._hit(breakpoint, fibre, guard, lane)
             if hit is not None and (plan.kind == "go" or hit == lane):
-                return "breakpoint", "", launch.thread_of(fibre, hit), breakpoint.number
+                return "breakpoint", "", launch.thread_of(fibre.blocks, hit), breakpoint.number
         if thread is None:
             return None
         if lane is not None:
@@ -525,25 +515,18 @@ class Stops:
         self, breakpoint: Breakpoint, fibre: Fibre, guard: Value | None, only: int | None
     ) -> int | None:
         """Return the first lane at which a breakpoint stops; `only`: of no other lane."""
-        chosen = np.ones(fibre.n, np.bool_) if fibre.present is None else fibre.present
-        positions: Index = (chosen if guard is None else chosen & guard).nonzero()[0]
-        geometry = fibre.blocks.geometry
+        chosen, size = active(fibre, guard), fibre.blocks.geometry.threads_per_block
+        positions = np.arange(fibre.n) if chosen is None else chosen
         if only is not None:
             positions = positions[fibre.lane_numbers()[positions] == only]
-        lanes = fibre.lane_numbers()[positions]
         if breakpoint.thread:
-            number = linear(breakpoint.thread, geometry.block)
-            positions = positions[lanes % geometry.threads_per_block == number]
+            number = linear(breakpoint.thread, fibre.blocks.geometry.block)
+            positions = positions[fibre.lane_numbers()[positions] % size == number]
         if breakpoint.block:
-            slots = [
-                slot
-                for slot in range(geometry.blocks)
-                if matches(
-                    fibre.blocks.block_of(slot * geometry.threads_per_block), breakpoint.block
-                )
-            ]
-            lanes = fibre.lane_numbers()[positions] // geometry.threads_per_block
-            positions = positions[np.isin(lanes, slots)]
+            slot = slot_of(fibre.blocks, breakpoint.block)
+            if slot is None:
+                return None
+            positions = positions[fibre.lane_numbers()[positions] // size == slot]
         if breakpoint.condition and len(positions):
             point = self.point
             assert point is not None
@@ -566,17 +549,11 @@ class Stops:
                 )
             )
             self._deferred[key] = condition
-        if len(condition) >= self.most_deferred or self._deferred_of != (
-            self.current,
-            fibre.blocks,
-        ):
+        place = self.current, fibre.blocks
+        if len(condition) >= self.most_deferred or self._deferred_of != place:
             self.settle()  # lanes are those of their blocks
-            self._deferred_of = self.current, fibre.blocks
-        positions = None
-        if guard is not None or fibre.present is not None:
-            chosen = np.ones(fibre.n, np.bool_) if fibre.present is None else fibre.present
-            positions = (chosen if guard is None else chosen & guard).nonzero()[0]
-        return condition.defer(fibre, positions, self.time)
+            self._deferred_of = place
+        return condition.defer(fibre, active(fibre, guard), self.time)
 
     def settle(self) -> None:
         """Evaluate the conditions that a search has deferred."""
@@ -587,7 +564,7 @@ class Stops:
             if last is not None and launch is not None and blocks is not None:
                 time, lane = last
                 if former is None or former.time <= time:
-                    thread = launch.thread_in(blocks, lane)
+                    thread = launch.thread_of(blocks, lane)
                     self.searched.stop = Stop("breakpoint", "", time, thread, number)
 
     @staticmethod
@@ -640,7 +617,7 @@ class Stops:
             lanes = lanes[hits]
             if len(lanes):
                 kind = "atomic" if site.facts.is_atomic else "write" if site.writes else "read"
-                thread = launch.thread_of(fibre, int(lanes[0]))
+                thread = launch.thread_of(fibre.blocks, int(lanes[0]))
                 self.stop("watchpoint", f"{kind} of {watchpoint.name}", thread, watchpoint.number)
                 return
 
@@ -706,29 +683,23 @@ class LaunchStops(Observer):
     def fail(self, error: BaseException) -> None:
         """Stop at a fault."""
         stops, fibre = self._stops, self._stops.fibre
-        if isinstance(error, EmulationFault) and fibre is not None and stops.orders.faults:
+        if isinstance(error, EmulationFault) and fibre is not None:
             thread = self.thread_at(fibre, error.where.block, error.where.thread)
             stops.stop("exception", str(error), thread, 0)
         if not isinstance(error, GeneratorExit):
             self.end()
 
-    def thread_of(self, fibre: Fibre, lane: int) -> Thread:
-        """Return the thread of a lane of its chunk."""
-        return self.thread_in(fibre.blocks, lane)
-
-    def thread_in(self, blocks: ResidentBlocks, lane: int) -> Thread:
+    def thread_of(self, blocks: ResidentBlocks, lane: int) -> Thread:
         """Return the thread of a lane of the blocks of a chunk."""
         slot, number = divmod(lane, blocks.geometry.threads_per_block)
         return Thread(self.number, blocks.first + slot, number)
 
     def thread_at(self, fibre: Fibre, block: Dim3 | None, thread: Dim3 | None) -> Thread:
         """Return the thread with these coordinates in a fibre's chunk; else its first one."""
-        size = fibre.blocks.geometry.threads_per_block
-        for slot in range(fibre.blocks.geometry.blocks):
-            if thread is not None and fibre.blocks.block_of(slot * size) == block:
-                lane = slot * size + linear(thread, fibre.blocks.geometry.block)
-                return self.thread_of(fibre, lane)
-        return self.thread_of(fibre, first_of(fibre))
+        lane = None
+        if block is not None and thread is not None:
+            lane = lane_at(fibre.blocks, block, thread)
+        return self.thread_of(fibre.blocks, first_of(fibre) if lane is None else lane)
 
 
 def lines_with_code(module: PtxModule) -> dict[str | None, list[int]]:
@@ -741,13 +712,31 @@ def lines_with_code(module: PtxModule) -> dict[str | None, list[int]]:
 
 def linear(coordinates: tuple[int, ...], extents: Dim3) -> int:
     """Return the number of a thread in its block; missing coordinates are 0."""
-    x, y, z = (*coordinates, 0, 0)[:3]
+    x, y, z = (*coordinates, 0, 0, 0)[:3]
     return x + extents[0] * (y + extents[1] * z)
 
 
-def matches(coordinates: Dim3, wanted: tuple[int, ...]) -> bool:
-    """Return whether coordinates are those wanted, whose missing ones are 0."""
-    return coordinates == (*wanted, 0, 0)[:3]
+def slot_of(blocks: ResidentBlocks, block: tuple[int, ...]) -> int | None:
+    """Return which one of some blocks has these coordinates, whose missing ones are 0."""
+    size, wanted = blocks.geometry.threads_per_block, (*block, 0, 0, 0)[:3]
+    slots = range(blocks.geometry.blocks)
+    return next((slot for slot in slots if blocks.block_of(slot * size) == wanted), None)
+
+
+def lane_at(blocks: ResidentBlocks, block: tuple[int, ...], thread: tuple[int, ...]) -> int | None:
+    """Return the lane of the thread with these coordinates; None if no block has it."""
+    slot, geometry = slot_of(blocks, block), blocks.geometry
+    if slot is None or any(not 0 <= at < n for at, n in zip(thread, geometry.block, strict=False)):
+        return None
+    return slot * geometry.threads_per_block + linear(thread, geometry.block)
+
+
+def active(fibre: Fibre, guard: Value | None) -> Index | None:
+    """Return the positions of the threads that execute an instruction; None for all."""
+    if guard is None and fibre.present is None:
+        return None
+    chosen = np.ones(fibre.n, np.bool_) if fibre.present is None else fibre.present
+    return (chosen if guard is None else chosen & guard).nonzero()[0]
 
 
 def first_of(fibre: Fibre) -> int:

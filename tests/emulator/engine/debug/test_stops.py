@@ -124,7 +124,7 @@ def run(
 
 
 def test_observed_threads_have_the_results_of_others() -> None:
-    _, plain = run(Orders(faults=False), lambda _, __: None)
+    _, plain = run(Orders(), lambda _, __: None)
     stopped, result = run(
         Orders((Breakpoint(1, "sums.cu", LINES["sum += twice(t);"]),)), lambda _, __: None
     )
