@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from multiprocessing import connection
 from multiprocessing.connection import Connection, Pipe
-from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any, Final
 
 import numpy as np
@@ -237,11 +237,19 @@ def _end_of(handle: int) -> Connection:
 
 def send_end(through: Connection, end: Connection, *message: Any) -> None:
     """Send a message and then the end of a connection, which is closed here."""
-    with end:
+    with end, _socket_of(through) as channel:
         through.send(message)
-        send_handle(through, end.fileno(), None)
+        socket.send_fds(channel, [b"."], [end.fileno()])
 
 
 def receive_end(through: Connection) -> Connection:
     """Receive the end of a connection, after its message."""
-    return _end_of(recv_handle(through))
+    with _socket_of(through) as channel:
+        handles = socket.recv_fds(channel, 1, 1)[1]
+    if not handles:
+        raise EOFError
+    return _end_of(handles[0])
+
+
+def _socket_of(end: Connection) -> socket.socket:
+    return socket.fromfd(end.fileno(), socket.AF_UNIX, socket.SOCK_STREAM)
