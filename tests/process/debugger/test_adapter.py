@@ -193,6 +193,7 @@ def test_the_port_serves_one_editor_after_another() -> None:
                 pytest.raises(OSError),  # noqa: PT011  # refused, or closed at once
                 socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as second,
             ):
+                second.sendall(b"Content-Length: 2\r\n\r\n{}")  # as an editor begins
                 second.recv(1)
                 raise ConnectionResetError
             first.sendall(b"Content-Length: 2\r\n\r\n{}")
