@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import struct
 import sys
 from collections.abc import Callable, Iterable
@@ -20,6 +21,8 @@ from typing import Any, Final
 _NEW_USER: Final = 0x10000000
 _NEW_NETWORK: Final = 0x40000000
 _NEW_IPC: Final = 0x08000000
+_NEW_PROCESSES: Final = 0x20000000
+_SIGNAL_OF_PARENT: Final = 1
 _NO_NEW_PRIVILEGES: Final = 38
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
@@ -69,6 +72,21 @@ def _leave_network(libc: Any) -> None:
                 file.write(text)
 
 
+def _own_processes(libc: Any) -> None:
+    """Let all processes that this one starts end with the first of them."""
+    _checked(libc.unshare(_NEW_PROCESSES))
+
+
+def _run_first(libc: Any, command: list[str]) -> None:
+    """Run the command as the first process of a namespace; end as it does."""
+    first = os.fork()
+    if not first:
+        libc.prctl(_SIGNAL_OF_PARENT, signal.SIGKILL, 0, 0, 0)
+        os.execv(command[0], command)
+    status = os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
+    os._exit(status if status >= 0 else 128 - status)
+
+
 def _write_only_to(libc: Any, folder: str) -> None:
     """Let this process write below a folder alone, and signal no process outside."""
     version = _checked(libc.syscall(_CREATE_RULESET, None, 0, _VERSION))
@@ -106,11 +124,14 @@ def main(text: str, command: list[str]) -> None:
         (
             ("resources", lambda: _limit_resources(limits["cpu_seconds"], limits["file_bytes"])),
             ("network", lambda: _leave_network(libc)),
+            ("children", lambda: _own_processes(libc)),
             ("files", lambda: _write_only_to(libc, limits["folder"])),
         )
     )
     os.write(limits["report"], json.dumps(done).encode())
     os.close(limits["report"])
+    if done["children"]:
+        _run_first(libc, command)
     os.execv(command[0], command)
 
 

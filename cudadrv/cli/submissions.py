@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ Json: TypeAlias = dict[str, Any]  # numbers, texts, lists and further objects
 _CONFINE: Final = Path(__file__).parent / "confine.py"
 _EXTRA_SECONDS: Final = 60.0  # for imports, the compiler and the last example
 _FILE_BYTES: Final = 1 << 28
+_FOLDER_BYTES: Final = 1 << 30
 _POLL_SECONDS: Final = 0.1
 _KINDS: Final = (".cu", ".py")
 _MOST_TEXT: Final = 2000
@@ -97,16 +99,18 @@ def _verify_one(
     began = time.monotonic()
     target = [case, "--source", str(submission)] if case else [str(submission)]
     with tempfile.TemporaryDirectory(prefix="cudadrv-verify-", ignore_cleanup_errors=True) as name:
-        folder = Path(name).resolve()
+        folder, seal = Path(name).resolve(), secrets.token_hex()
         command = [sys.executable, "-m", "cudadrv", "verify", *target, "--json", *options]
-        ended = _run(command, folder, limits)
-        result = _result_of(folder / "stdout")
-        text = (folder / "stderr").read_text(encoding="utf-8", errors="replace")[-_MOST_TEXT:]
+        ended = _run([*command, "--sealed"], folder, limits, seal)
+        result = _result_of(folder / "stdout", seal)
+        with (folder / "stderr").open("rb") as errors_of_it:
+            errors_of_it.seek(max(0, (folder / "stderr").stat().st_size - _MOST_TEXT))
+            text = errors_of_it.read().decode("utf-8", "replace")
     verdicts = result.get("verdicts", [])
     errors = [error.get("text", "") for error in result.get("errors", [])]
     reason = ended.reason or "; ".join(errors)
     if not reason and not verdicts:
-        reason = f"the process ended with status {ended.status}: {text.strip()}"
+        reason = f"the process ended with status {ended.status} and no result: {text.strip()}"
     outcomes = {verdict.get("outcome") for verdict in verdicts}
     return {
         "submission": submission.name,
@@ -140,11 +144,16 @@ class _Ended:
     confined: dict[str, bool]
 
 
-def _run(command: Sequence[str], folder: Path, limits: SubmissionLimits) -> _Ended:
-    """Run a command in a folder until it ends, or exceeds a limit."""
+def _run(command: Sequence[str], folder: Path, limits: SubmissionLimits, seal: str) -> _Ended:
+    """Run a command until it ends, or exceeds a limit; it writes to the folder `own` alone.
+
+    Its first line of input is a seal, which its result must have.
+    """
     reader, writer = os.pipe()
+    own = folder / "own"
+    own.mkdir()
     given = {
-        "folder": str(folder),
+        "folder": str(own),
         "cpu_seconds": int(4 * limits.wall_seconds),
         "file_bytes": _FILE_BYTES,
         "report": writer,
@@ -152,19 +161,22 @@ def _run(command: Sequence[str], folder: Path, limits: SubmissionLimits) -> _End
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_CONFINE), json.dumps(given), *command],
-            cwd=folder,
-            env=_environment(folder),
-            stdin=subprocess.DEVNULL,
+            cwd=own,
+            env=_environment(own),
+            stdin=subprocess.PIPE,
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
             pass_fds=[writer],
         )
     os.close(writer)
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as stdin:
+        stdin.write(f"{seal}\n".encode())
     try:
         with os.fdopen(reader, "rb") as report:
             confined = json.loads(report.read() or b"{}")
-        reason = _wait(process, limits)
+        reason = _wait(process, own, limits)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -173,7 +185,7 @@ def _run(command: Sequence[str], folder: Path, limits: SubmissionLimits) -> _End
     return _Ended(process.returncode, reason, {**confined, **memory})
 
 
-def _wait(process: subprocess.Popen[bytes], limits: SubmissionLimits) -> str:
+def _wait(process: subprocess.Popen[bytes], own: Path, limits: SubmissionLimits) -> str:
     """Wait for a process; return the limit that it exceeds, or ""."""
     end = time.monotonic() + limits.wall_seconds
     while process.poll() is None:
@@ -181,20 +193,41 @@ def _wait(process: subprocess.Popen[bytes], limits: SubmissionLimits) -> str:
             return f"it did not end within {limits.wall_seconds:g} seconds"
         if _resident_mb(process.pid) > limits.memory_mb:
             return f"it used more than {limits.memory_mb} MiB of memory"
+        if _bytes_below(own) > _FOLDER_BYTES:
+            return f"it wrote more than {_FOLDER_BYTES >> 20} MiB of files"
         time.sleep(_POLL_SECONDS)
     return ""
 
 
-def _resident_mb(session: int) -> float:
-    """Return the resident memory of the processes of a session in MiB; 0 where it is not known."""
-    pages = 0
+def _bytes_below(folder: Path) -> int:
+    """Return the bytes on disk of the files below a folder."""
+    total = 0
+    for name, _, files in os.walk(folder):
+        for file in files:
+            with suppress(OSError):
+                total += 512 * os.lstat(os.path.join(name, file)).st_blocks
+    return total
+
+
+def _resident_mb(first: int) -> float:
+    """Return the resident memory of a process and its children in MiB; 0 where it is not known.
+
+    A child of a session of its own counts too.
+    """
+    children: dict[int, list[int]] = {}
+    pages: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
             # The name of the program, in parentheses, may have spaces.
             fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                pages += int(fields[21])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20 if pages else 0
+            process = int(stat.parent.name)
+            children.setdefault(int(fields[1]), []).append(process)
+            pages[process] = int(fields[21])
+    found = [first]
+    for process in found:
+        found += children.get(process, [])
+    total = sum(pages.get(process, 0) for process in found)
+    return total * os.sysconf("SC_PAGE_SIZE") / 2**20 if total else 0
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -210,11 +243,12 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _result_of(file: Path) -> Json:
-    """Return what `verify --json` printed as its last line; {} if there is none."""
+def _result_of(file: Path, seal: str) -> Json:
+    """Return what `verify --json` printed as its last line; {} if there is none with the seal."""
     text = file.read_bytes()[-_FILE_BYTES:].decode("utf-8", "replace").strip()
     with suppress(ValueError):
         result = json.loads(text.rpartition("\n")[2]) if text else {}
-        if isinstance(result, dict) and isinstance(result.get("verdicts"), list):
-            return result
+        is_sealed = isinstance(result, dict) and result.pop("seal", "") == seal
+        if is_sealed and isinstance(result.get("verdicts"), list):
+            return dict(result)
     return {}

@@ -67,6 +67,8 @@ def add_to(commands: Commands) -> None:
     _add_search(parser)
     _add_results(parser)
     _add_comparison(parser)
+    # The first line of the input is a seal, which the JSON has too.
+    parser.add_argument("--sealed", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     _add_submissions(parser)
     parser.set_defaults(run=_run)
@@ -209,10 +211,12 @@ class _Report:
 
     Attributes:
         as_json: True to print JSON at the end, and no text.
+        seal: what the process that reads the JSON gave; what a case prints does not have it.
         saved: the files of findings; cases of several files may have one name.
     """
 
     as_json: bool
+    seal: str = ""
     verdicts: list[Verdict] = field(default_factory=list)
     mutations: list[MutationReport] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
@@ -242,11 +246,13 @@ class _Report:
     def finish(self) -> int:
         """Print JSON if it is wanted; return the exit status."""
         if self.as_json:
-            results: dict[str, list[Any]] = {  # of JSON
+            results: dict[str, Any] = {  # of JSON
                 "verdicts": [result.to_json() for result in self.verdicts],
                 "mutations": [result.to_json() for result in self.mutations],
                 "errors": self.errors,
             }
+            if self.seal:
+                results["seal"] = self.seal
             print_text(json.dumps(results))
         if self.errors:
             return CANNOT
@@ -296,7 +302,7 @@ def _run(args: argparse.Namespace) -> int:
     except ArgumentValueError as error:
         print_error(f"{program_name()} verify: {error}")
         return WRONG
-    report = _Report(args.json)
+    report = _Report(args.json, sys.stdin.readline().strip() if args.sealed else "")
     # The output of a case must not mix with JSON.
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
         for file, wanted in targets:
