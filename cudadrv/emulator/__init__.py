@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 
     from ..sessions.session import counting as counting, session as session, use as use
     from ..sessions.stand_in import StandIn as StandIn, stand_in as stand_in
-    from .checks import (
-        AssemblySkippedWarning as AssemblySkippedWarning,
-        CheckName as CheckName,
-        RejectedModule as RejectedModule,
-    )
+    from .checks import CheckName as CheckName
     from .counters import (
         CountedLaunch as CountedLaunch,
         Counters as Counters,
@@ -47,6 +43,10 @@ if TYPE_CHECKING:
         ScheduledFault as ScheduledFault,
     )
     from .leaks import Leak as Leak
+    from .module_assembly import (
+        AssemblySkippedWarning as AssemblySkippedWarning,
+        RejectedModule as RejectedModule,
+    )
     from .profiles import (
         A100 as A100,
         B200 as B200,
@@ -74,7 +74,8 @@ else:
         ),
         "ptx.emulate.count.instruction_class": "InstructionClass",
         "ptx.emulate.threads.limits": "Limits",
-        "checks": "AssemblySkippedWarning CheckName RejectedModule",
+        "checks": "CheckName",
+        "module_assembly": "AssemblySkippedWarning RejectedModule",
         "counters": "CountedLaunch Counters Occupancy",
         "emulator": "Emulator",
         "fault_injection": "BadDevice MemoryLimit ScheduledAction ScheduledFault",

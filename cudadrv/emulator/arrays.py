@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ptx.emulate import TexelImage
+from ptx import emulate  # whose names are imported at their first use
 
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUdevice_attribute, CUresult
 from .call_error import CallError, invalid_value
@@ -94,9 +94,9 @@ class ArrayLayout(NamedTuple):
             max(self.width // 2, 1), height, depth, self.format, self.channels, self.flags
         )
 
-    def image(self, device: DeviceState, address: int) -> TexelImage:
+    def image(self, device: DeviceState, address: int) -> emulate.TexelImage:
         """Return the texels at an address."""
-        return TexelImage(
+        return emulate.TexelImage(
             device.memory,
             address,
             FORMATS[self.format],
@@ -116,7 +116,7 @@ class ArrayLayout(NamedTuple):
         return result
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Array:
     """A CUDA array; a level of a mipmapped one has no `piece` of its own."""
 
@@ -128,12 +128,12 @@ class Array:
     destroyed: bool = False
 
     @property
-    def image(self) -> TexelImage:
+    def image(self) -> emulate.TexelImage:
         """Return its texels."""
         return self.layout.image(self.context.device, self.address)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class MipmappedArray:
     """A mipmapped array: its levels lie one after the other in one piece."""
 

@@ -127,7 +127,7 @@ def together(ranges: Iterable[SmRange]) -> tuple[SmRange, ...]:
     return in_order
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Context:
     """A context.
 

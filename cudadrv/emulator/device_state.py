@@ -115,7 +115,7 @@ class GraphAccount:
                 piece.graph.is_reserved = False
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class GraphAllocation(GraphMemory):
     """An allocation of a graph.
 

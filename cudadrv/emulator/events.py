@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .timeline.timestamp import Clock
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Event:
     """An event.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .timeline.timestamp import Track
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class ExecutableStep:
     """A node that can run.
 
@@ -147,7 +147,7 @@ def take_over(former_steps: Sequence[ExecutableStep], new_steps: Sequence[Execut
             take_over(body, new_body)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Executable:
     """An instantiated graph, independent of later changes of the graph.
 

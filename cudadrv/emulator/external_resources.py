@@ -14,7 +14,7 @@ from .shared_file import SharedFile
 _COUNT: Final = re.compile(r"eventfd-count:\s*([0-9a-f]+)")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class ExternalMemory:
     """Memory of another interface.
 
@@ -27,7 +27,7 @@ class ExternalMemory:
     nbytes: int
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class ExternalSemaphore:
     """A semaphore of another interface.
 

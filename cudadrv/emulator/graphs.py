@@ -58,7 +58,7 @@ class Work(NamedTuple):
     native_params: bytes = b""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Node:
     """A node of a graph.
 
@@ -95,7 +95,7 @@ class Node:
 Tip = frozenset[Node]
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Graph:
     """A graph that a capture recorded, or a program built.
 
@@ -241,7 +241,7 @@ class ConditionKind(Enum):
     SWITCH = "switch"
 
 
-@dataclass(eq=False, slots=True, weakref_slot=True)
+@dataclass(eq=False, repr=False, slots=True, weakref_slot=True)
 class ConditionState:
     """A condition with its handle, and its node.
 
@@ -326,7 +326,7 @@ class Conditions:
         return condition is not None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class UserObject:
     """A user object.
 

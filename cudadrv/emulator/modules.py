@@ -76,7 +76,7 @@ class LegacyLaunch:
         self.parameters[offset:end] = data
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class KernelFunction:
     """A kernel of a module, generated at its first use.
 
@@ -147,7 +147,7 @@ class KernelFunction:
         return kernel
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Module:
     """A PTX text loaded in a context, with a `KernelFunction` for each kernel by name."""
 
@@ -182,7 +182,7 @@ class Module:
         return any(start == address for start, _ in self.program.globals.values())
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class LibraryKernel:
     """A kernel of a library, which is a separate function in each context.
 
@@ -196,7 +196,7 @@ class LibraryKernel:
     attributes: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Library:
     """An image that no context owns.
 
@@ -214,7 +214,7 @@ class Library:
     modules: dict[Context, Module] = field(default_factory=dict)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class PendingLink:
     """A link under way: its options, its inputs by name, and its results."""
 

@@ -29,7 +29,7 @@ _FABRIC_MARK: Final = b"cudadrv\0"
 FABRIC_BYTES: Final = 64
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class PhysicalMemory:
     """Physical memory, as cuMemCreate makes it.
 
@@ -174,7 +174,7 @@ class Binding(NamedTuple):
     offset: int
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class MulticastObject:
     """A multicast object: one address for memory of each device of a team.
 

@@ -40,7 +40,7 @@ class PoolLocation(NamedTuple):
     is_managed: bool = False
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class GraphMemory:
     """Memory that a node of a graph allocates.
 

@@ -25,7 +25,7 @@ LEGACY_HANDLE = 1
 PER_THREAD_HANDLE = 2
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Stream:
     """A stream.
 
@@ -57,7 +57,7 @@ class Stream:
         return not self.flags & NON_BLOCKING
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class StreamCapture:
     """A capture sequence.
 

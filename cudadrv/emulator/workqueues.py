@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from ..driver._api import CUdevResource, CUresult, driver as bindings
 from .call_error import CallError, invalid_value
@@ -13,8 +12,7 @@ _DEFAULT_LIMIT: Final = 8  # CUDA_DEVICE_MAX_CONNECTIONS, if it is not set
 _SCOPES: Final = (0, 1)  # CUdevWorkqueueConfigScope
 
 
-@dataclass(frozen=True, slots=True)
-class Workqueues:
+class Workqueues(NamedTuple):
     """The configuration of workqueues.
 
     Attributes:

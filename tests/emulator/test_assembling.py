@@ -14,7 +14,7 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.emulator import AssemblySkippedWarning, RejectedModule, checks
+from cudadrv.emulator import AssemblySkippedWarning, RejectedModule, module_assembly
 from cudadrv.errors import ArgumentValueError, CheckError
 from ptx.assembler import default_assembler
 from tests.patience import SECONDS
@@ -32,7 +32,7 @@ cudadrv.cuda_context_for(0).load_module({WRONG!r})
 
 @pytest.fixture(autouse=True)
 def _told_anew() -> None:
-    checks._warn.cache_clear()
+    module_assembly._warn.cache_clear()
 
 
 def load(text: str) -> None:
@@ -99,7 +99,7 @@ def test_a_rejected_module_can_be_suppressed(tmp_path: Path) -> None:
 def test_what_nvjitlink_does_not_know_is_skipped_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, arch: str, version: str, reason: str
 ) -> None:
-    monkeypatch.setattr(checks, "_arch_of", lambda *_: arch)
+    monkeypatch.setattr(module_assembly, "_arch_of", lambda *_: arch)
     with emulator.session(check=["assemble"], driver_version=(13, 9)) as machine:
         with pytest.warns(AssemblySkippedWarning, match=reason):
             load(WRONG.replace("8.0", version))

@@ -28,7 +28,6 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value, not_supported
 from ..device_state import Owner
-from ..external_resources import ExternalMemory, ExternalSemaphore
 from ..node_kind import NodeKind
 from ..shared_file import SharedFile
 from ..streams import Stream
@@ -36,6 +35,8 @@ from .call import DriverCalls, call
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
+
+    from ..external_resources import ExternalSemaphore
 
 _MEMORY: Final = int(CUexternalMemoryHandleType.CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
 _BINARY: Final = int(CUexternalSemaphoreHandleType.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD)
@@ -71,6 +72,8 @@ class ExternalResourceCalls(DriverCalls):
             raise invalid_value("the description of the memory is null, or has unknown flags")
         if _type_of(description) != _MEMORY:
             raise not_supported("the emulator imports memory by OPAQUE_FD alone")
+        from ..external_resources import ExternalMemory  # few programs import memory
+
         number, nbytes = int(description.handle.fd), int(description.size)
         file = SharedFile.of_descriptor(number, "mapped")
         if file is None or not 0 < nbytes <= file.nbytes:
@@ -117,6 +120,8 @@ class ExternalResourceCalls(DriverCalls):
         description = sem_handle_desc
         if description is None or int(description.flags):
             raise invalid_value("the description of the semaphore is null, or has flags")
+        from ..external_resources import ExternalSemaphore  # few programs import semaphores
+
         kind, number = _type_of(description), int(description.handle.fd)
         if kind not in (_BINARY, _TIMELINE):
             raise not_supported("the emulator imports semaphores by file descriptors alone")

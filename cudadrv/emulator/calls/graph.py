@@ -27,7 +27,6 @@ from ...driver._api import (
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..device_state import GraphAllocation
 from ..driver_state import DriverState
-from ..executables import Executable, steps_of
 from ..graphs import Graph, Node, References, UserObject
 from ..node_kind import NodeKind, Run
 from ..streams import Stream
@@ -36,6 +35,7 @@ from ..timeline.timeline import Timeline
 from .call import DriverCalls, call
 
 if TYPE_CHECKING:
+    from ..executables import Executable
     from ..timeline.concurrent_accesses import ConcurrentAccesses
 
 _AUTO_FREE, _UPLOAD, _DEVICE_LAUNCH = 1, 2, 4
@@ -109,6 +109,9 @@ class GraphCalls(DriverCalls):
         return SUCCESS, executable
 
     def _instantiate(self, h_graph: CUgraph, flags: int) -> CUgraphExec:
+        # With the first executable. No lock may be held: a finalizer in an import could want it.
+        from ..executables import Executable, steps_of
+
         self._state.handles.graph(h_graph)
         self._state.handles.current()
         if flags not in _INSTANTIATION_FLAGS:

@@ -13,7 +13,7 @@ import math
 from functools import partial
 from typing import Final
 
-from ptx.emulate import AddressMode, TexelImage, TextureObject
+from ptx import emulate  # whose names are imported at their first use
 
 from ...driver._api import (
     CUDA_RESOURCE_DESC,
@@ -122,7 +122,7 @@ class TextureCalls(DriverCalls):
 
     def _resource(
         self, resource: CUDA_RESOURCE_DESC | None, context: Context
-    ) -> tuple[CUresourcetype, tuple[TexelImage, ...]]:
+    ) -> tuple[CUresourcetype, tuple[emulate.TexelImage, ...]]:
         """Return the kind of a resource, and its images.
 
         Raises:
@@ -150,7 +150,7 @@ class TextureCalls(DriverCalls):
             return kind, (linear_image(resource, context.device),)
         return kind, (pitched_image(resource, context.device),)
 
-    def _image(self, handle: CUarray, context: Context) -> TexelImage:
+    def _image(self, handle: CUarray, context: Context) -> emulate.TexelImage:
         array = self._state.handles.arrays.get(int(handle))
         if array is None:
             raise invalid_value(f"the resource {int(handle):#x} is no live array")
@@ -166,7 +166,7 @@ class TextureCalls(DriverCalls):
             )
 
 
-def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelImage:
+def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> emulate.TexelImage:
     """Return texels in a row, in plain memory.
 
     Raises:
@@ -178,10 +178,10 @@ def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelImag
     if nbytes >= _MOST_LINEAR_BYTES:
         raise invalid_value(f"a texture of {nbytes} bytes is larger than any device takes")
     address = _placed(int(linear.devPtr), nbytes, device)
-    return TexelImage(device.memory, address, kind, channels, nbytes // texel)
+    return emulate.TexelImage(device.memory, address, kind, channels, nbytes // texel)
 
 
-def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelImage:
+def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> emulate.TexelImage:
     """Return texels in rows, in plain memory.
 
     Raises:
@@ -213,7 +213,9 @@ def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelIma
         )
     nbytes = pitch * (height - 1) + row if width and height else 0
     address = _placed(int(pitched.devPtr), nbytes, device)
-    return TexelImage(device.memory, address, kind, channels, width, height, row_bytes=pitch)
+    return emulate.TexelImage(
+        device.memory, address, kind, channels, width, height, row_bytes=pitch
+    )
 
 
 def _channels(channels: int) -> int:
@@ -241,8 +243,10 @@ def _placed(address: int, nbytes: int, device: DeviceState) -> int:
 
 
 def read_texture(
-    descriptor: CUDA_TEXTURE_DESC | None, levels: tuple[TexelImage, ...], kind: CUresourcetype
-) -> TextureObject:
+    descriptor: CUDA_TEXTURE_DESC | None,
+    levels: tuple[emulate.TexelImage, ...],
+    kind: CUresourcetype,
+) -> emulate.TextureObject:
     """Return the addressing and filtering of images.
 
     Raises:
@@ -256,7 +260,7 @@ def read_texture(
     if flags & _SEAMLESS and not levels[0].cube:
         raise invalid_value("only a cubemap is filtered across its edges")
     try:
-        x, y, z = (AddressMode(int(mode)) for mode in descriptor.addressMode)
+        x, y, z = (emulate.AddressMode(int(mode)) for mode in descriptor.addressMode)
         linear, mip_linear = int(descriptor.filterMode), int(descriptor.mipmapFilterMode)
     except ValueError as error:
         raise invalid_value(f"the texture's descriptor: {error}") from None
@@ -266,7 +270,7 @@ def read_texture(
         min(max(0.0 if math.isnan(bound) else bound, 0.0), last)
         for bound in (descriptor.minMipmapLevelClamp, descriptor.maxMipmapLevelClamp)
     )
-    return TextureObject(
+    return emulate.TextureObject(
         levels,
         (x, y, z),
         linear=bool(linear),

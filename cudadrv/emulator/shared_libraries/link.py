@@ -113,7 +113,7 @@ def without_lto_root(text: str, names: Sequence[str]) -> str:
     return _ENTRY.sub("", text)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Link:
     """A link under way, and its results.
 

@@ -27,7 +27,7 @@ class Xid(NamedTuple):
     number: int
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class _EventSet:
     # The devices, each with the fault that was known before.
     registered: dict[DeviceState, Failure | None] = field(default_factory=dict)

@@ -28,7 +28,7 @@ _FOLLOW_EVENTS: Final = 1
 _INTERNAL: Final = 3
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class FreedPiece:
     """Memory whose free is queued.
 

@@ -33,7 +33,7 @@ class State(Enum):
     DONE = 2
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class QueuedOperation:
     """An operation that a call put into the queue of a stream.
 

@@ -10,7 +10,7 @@ Clock = dict[int, int]
 """By track, the index up to which everything is over; a missing track is unknown."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Timestamp:
     """The logical time of one operation.
 
@@ -35,7 +35,7 @@ class Timestamp:
         return self.after.get(other.track, 0) >= other.index
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Track:
     """A stream, or a chain in a graph, with ordered moments.
 
