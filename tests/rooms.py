@@ -128,8 +128,8 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "debug.debug_info: DebugInfo",
             "debug.expression: Evaluator ExpressionError Place Result parsed",
             "debug.frames: Frame StoppedLaunch",
-            "debug.stops: ANY Breakpoint CodePoint NEVER Orders Plan Searched Stop StopHandler "
-            "Stops Thread Watchpoint",
+            "debug.stops: ANY Breakpoint CodePoint Orders Plan Searched Stop StopHandler Stops "
+            "Thread Watchpoint lane_at",
             "model.addresses: Index",
             "model.geometry: WARP",
             "model.threads: Registers",

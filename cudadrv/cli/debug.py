@@ -65,6 +65,10 @@ def _run(options: argparse.Namespace) -> int:
     from ..debugger.debugger import DebuggedProgram, DebuggerError
     from ..debugger.terminal import run_terminal
 
+    for file in filter(None, ((options.program or "").partition("::")[0], options.commands)):
+        if why := why_no_file(file):
+            print_error(f"{program_name()} debug: {file}: {why}")
+            return _WRONG
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_ENDED))  # after the program has ended
     program = DebuggedProgram(
         options.program or "",
@@ -74,9 +78,6 @@ def _run(options: argparse.Namespace) -> int:
         optimised=options.optimised,
     )
     try:
-        for file in filter(None, (program.file.partition("::")[0], options.commands)):
-            if why := why_no_file(file):
-                raise DebuggerError(f"{file}: {why}")
         if options.adapter:
             return Adapter(program, sys.stdin.buffer, sys.stdout.buffer).run()
         if options.port is not None:

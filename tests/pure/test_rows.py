@@ -33,7 +33,10 @@ def test_of_nothing(x): pass
 """
 
 
-def test_each_row_that_fails_is_reported_by_its_name(pytester: pytest.Pytester) -> None:
+def test_each_row_that_fails_is_reported_by_its_name(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDADRV_DRIVER", "emulator")
     pytester.makeini("[pytest]\nmarkers = slow: takes long")
     pytester.makepyfile(TESTS)
     run = pytester.runpytest_inprocess("-pno:cacheprovider", "-pno:randomly")

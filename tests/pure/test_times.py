@@ -29,8 +29,9 @@ def test_short(each): pass
 
 @pytest.mark.parametrize("options", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_a_run_shows_and_stores_processor_times_and_passes(
-    options: tuple[str, ...], pytester: pytest.Pytester
+    options: tuple[str, ...], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("CUDADRV_DRIVER", "emulator")
     pytester.makeini("[pytest]\nmarkers = slow: takes long")
     pytester.makepyfile(TESTS)
     run = pytester.runpytest_inprocess(
