@@ -67,8 +67,11 @@ def add_to(commands: Commands) -> None:
     _add_search(parser)
     _add_results(parser)
     _add_comparison(parser)
-    # The first line of the input is a seal, which the JSON has too.
-    parser.add_argument("--sealed", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--sealed",
+        action="store_true",
+        help="with --json: copy the first line of the input to the JSON, as `seal`",
+    )
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     _add_submissions(parser)
     parser.set_defaults(run=_run)
