@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -12,12 +13,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from ptx.ordinary_files import why_not_ordinary
-
 from ..emulator.checks import Checks
 from ..emulator.timeline.schedule import Schedule
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error, print_text
+from .user_files import why_no_file
 
 _DRIVER = "emulator:2"
 _SHOWN = 40
@@ -97,7 +97,8 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
             f"{target}"
         )
         return 2
-    if why := why_not_ordinary(target.partition("::")[0]):
+    file = target.partition("::")[0]
+    if why := "" if os.path.isdir(file) else why_no_file(file):
         print_error(f"{program_name()} explore: {target}: {why}")
         return 2
     passing = program.run("held:")
@@ -117,7 +118,7 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
     if late is None:
         print_text("no small set of operations breaks it")
         return 1
-    _explain(program.run(_holding(late)), passing, late)
+    _explain(program, passing, late)
     return 1
 
 
@@ -139,6 +140,12 @@ class _ExploredProgram:
         if checks:
             self._environment[Checks.VARIABLE] = checks
         self._command = [sys.executable, *head, target, *arguments]
+
+    def repeated_by(self, order: str) -> str:
+        """Return the command line of a shell that runs the program in an order."""
+        names = {**self._environment, Schedule.VARIABLE: order}
+        assignments = [f"{name}={shlex.quote(value)}" for name, value in names.items()]
+        return " ".join([*assignments, "python", shlex.join(self._command[1:])])
 
     def run(self, order: str) -> _Run:
         """Run the program in an order."""
@@ -214,8 +221,9 @@ def _holding(names: Iterable[str]) -> str:
     return f"held:{','.join(names)}"
 
 
-def _explain(broken: _Run, passing: _Run, late: Sequence[str]) -> None:
+def _explain(program: _ExploredProgram, passing: _Run, late: Sequence[str]) -> None:
     """Print the operations that were late, and both timelines side by side."""
+    broken = program.run(_holding(late))
     steps = {step.name: step for step in (*passing.steps, *broken.steps)}
     print_text(f"it breaks when only {len(late)} of {len(passing.steps)} operations run late:")
     for step in (steps[name] for name in late if name in steps):
@@ -236,7 +244,7 @@ def _explain(broken: _Run, passing: _Run, late: Sequence[str]) -> None:
     print_text(f"\n  {'passing'.ljust(width)}failing")
     for right, wrong, mark in shown_rows:
         print_text(f"  {right.ljust(width)}{wrong} {mark}".rstrip())
-    print_text(f"\nto repeat it: {Schedule.VARIABLE}={_holding(late)}")
+    print_text(f"\nto repeat it: {program.repeated_by(_holding(late))}")
 
 
 def _end_of(text: str) -> str:

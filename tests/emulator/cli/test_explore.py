@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from cudadrv.__main__ import main
+from tests.patience import SECONDS
 
 pytestmark = pytest.mark.slow
 PROGRAM = """
@@ -33,7 +36,22 @@ def test_a_missing_wait_is_found_and_the_late_operation_is_named(
     assert "late" in said
     assert "it breaks when only 1 of 6 operations run late:" in said
     assert f"memcpy on stream 1, queued at {script}:11" in said
-    assert "to repeat it: CUDADRV_EMULATOR_ORDER=held:0." in said
+    repeat = said.rpartition("to repeat it: ")[2].strip()
+    assert repeat.startswith("CUDADRV_DRIVER=emulator")
+    assert " CUDADRV_EMULATOR_ORDER=held:0." in repeat
+    run = subprocess.run(
+        repeat.replace(" python ", f" {sys.executable} ", 1), shell=True, capture_output=True,
+        text=True, timeout=SECONDS,
+    )  # fmt: skip
+    assert (run.returncode, run.stdout) == (0, "[0, 0, 0, 0]\n")
+
+
+def test_a_file_that_is_not_there_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in (f"{tmp_path}/absent.py", f"{tmp_path}/test_absent.py::test_one"):
+        assert main(["explore", file]) == 2
+        assert capsys.readouterr().err.endswith(f"explore: {file}: there is no such file\n")
 
 
 LOCKED = '''
