@@ -456,6 +456,7 @@ class NvmlDevice:
 
     def connection(self, other: NvmlDevice) -> DeviceConnection:
         """Return how this device is connected with another one."""
+        border.instance_of("NvmlDevice.connection: other", other, NvmlDevice)
         level = self._get("TopologyCommonAncestor", other._handle)
         path = None if level is None else _PATHS.get(int(level))
         links = self.nvlinks()

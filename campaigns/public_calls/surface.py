@@ -40,7 +40,7 @@ _MADE: Final = frozenset({
     "cudadrv.emulator.StandIn", "cudadrv.graph.AllocNode", "cudadrv.graph.ConditionalNode",
     "cudadrv.graph.CopyNode", "cudadrv.graph.EventNode", "cudadrv.graph.FillNode",
     "cudadrv.graph.HostNode", "cudadrv.graph.KernelNode", "cudadrv.nvml.NvmlDevice",
-    "cudadrv.nvml.NvmlEvents",
+    "cudadrv.nvml.NvmlEvents", "cudadrv.launch.KernelAttributes",
 })  # fmt: skip
 # What starts as many processes as it is told.
 _STARTS_PROCESSES: Final = frozenset({"cudadrv.GpuExecutor.local", "cudadrv.GpuExecutor.dask"})

@@ -114,6 +114,8 @@ def test_a_value_that_a_device_lacks_or_hides_is_none(code: int) -> None:
     assert found.nvlinks() == ()
     assert found.processes() == found.mps_processes() == {}
     assert str(found.connection(found)) == "?"
+    with pytest.raises(TypeError, match=r"NvmlDevice\.connection: other is 1\.0"):
+        found.connection(1.0)  # type: ignore[arg-type]  # a wrong type is the subject
 
 
 def test_processes_have_their_bytes() -> None:
