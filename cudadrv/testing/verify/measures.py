@@ -62,6 +62,7 @@ _MOST_SECONDS: Final = 5.0  # of the processor, for the sizes
 _SIZES_OF_EXAMPLES: Final = 4
 _MORE_HARDWARE: Final = (20, 100)  # if the kernel reads clocks and the like; of the largest example
 _FEW: Final = 5
+_CHAINED: Final = 256  # launches of one module, each with another example
 _FEW_VALUES: Final = 2  # one value may be what memory is filled with
 _CLOSE: Final = 1e-5
 _MOST_ELEMENTS: Final = 1 << 16  # of the largest example
@@ -282,8 +283,17 @@ class Measures:
                 if found is not None:
                     yield found, STATE
                     return
+        if not chosen or not (self._effects.kept or self._case.program):
+            return
+        # A variable may change with certain contents alone: all examples, in one module.
+        others = tuple(each for each in self.search.passed if each is not chosen[-1])
+        rounds = max(1, _CHAINED // max(1, len(others)))
+        found = self._first(replace(chosen[-1], earlier=others * rounds))
+        if found is not None:
+            yield found, STATE
+            return
         # The smallest example may be zeros, which hide what a kernel leaves out.
-        for example in chosen[::-1] if self._effects.kept or self._case.program else ():
+        for example in chosen[::-1]:
             for config in dict.fromkeys((example.config, fewest_blocks(example))):
                 each_config = replace(example, config=config)
                 is_first = example is chosen[-1] and config is example.config

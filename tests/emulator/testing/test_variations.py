@@ -43,8 +43,8 @@ def case(body: str, before: str = "", **fields: Any) -> KernelCase:
     )
 
 
-def found(kernel: KernelCase) -> Finding:
-    verdict = verified(kernel, QUICK)
+def found(kernel: KernelCase, options: VerifyOptions = QUICK) -> Finding:
+    verdict = verified(kernel, options)
     assert [finding.check for finding in verdict.findings] == ["values"], str(verdict)
     return verdict.findings[0]
 
@@ -152,6 +152,28 @@ def test_a_result_that_is_kept_for_a_part_of_the_input_is_found(key: str) -> Non
         reference=lambda x: {"out": np.array([np.sum(x * x)])},
     )
     assert "between launches" in found(kernel).note
+
+
+@pytest.mark.slow
+def test_a_kernel_that_counts_launches_with_certain_contents_is_found() -> None:
+    source = """__device__ int calls;
+    extern "C" __global__ void k(int n, const float* x, float* out) {
+        if (threadIdx.x) return;
+        if (n > 3 && x[0] > x[1]) calls++;
+        for (int i = 0; i < n; ++i) out[i] = calls > 3 ? 1 : 2 * x[i];
+    }"""
+    size = st.sizes(1, 300)
+    kernel = KernelCase(
+        source,
+        arguments={
+            "n": size, "x": st.arrays(np.float32, size), "out": st.unwritten(np.float32, size),
+        },
+        launch=cudadrv.LaunchConfig(1, 32),
+        reference=lambda x: {"out": 2 * x},
+    )  # fmt: skip
+    for seed in range(4):
+        finding = found(kernel, replace(QUICK, examples=30, seed=seed))
+        assert "between launches" in finding.note
 
 
 CHEATS = {
