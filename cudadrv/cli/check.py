@@ -31,7 +31,7 @@ from .script import (
     why_no_module,
     why_no_script,
 )
-from .user_files import why_no_output, write_output
+from .user_files import why_no_output, write_text_file
 
 if TYPE_CHECKING:
     from ..emulator import Found
@@ -185,7 +185,7 @@ def _write_files(
     if options.junit is not None:
         findings = [(finding.check, str(finding)) for finding in every if not finding.benign]
         texts.append((options.junit, as_junit(findings, checks)))
-    written = [write_output(file, text) for file, text in texts]
+    written = [write_text_file(file, text) for file, text in texts]
     return all(written)
 
 

@@ -19,7 +19,7 @@ from ..driver.exit_status import FOUND
 from ..errors import ArgumentValueError, DriverSelectionError
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error
-from .user_files import why_no_file, why_no_output, write_output
+from .user_files import why_no_file, why_no_output, write_text_file
 
 _STARTUP: Final = Path(__file__).parent / "startup"
 _TOOLKIT: Final = Path(__file__).parent / "toolkit" / "bin"
@@ -190,7 +190,7 @@ def _judged(status: int, folder: Path, options: argparse.Namespace) -> int:
 
         reports = Event.FINDING.reports(folder) + Event.FAULT.reports(folder)
         checks = _words(options.checks or os.environ.get("CUDADRV_CHECK"))
-        if not write_output(Path(options.junit), as_junit(reports, [*checks, "fault"])):
+        if not write_text_file(Path(options.junit), as_junit(reports, [*checks, "fault"])):
             status = status or _NOT_WRITTEN
     if options.fail_on_findings and (
         Event.FINDING.happened(folder) or Event.FAULT.happened(folder)

@@ -27,7 +27,7 @@ def why_no_output(file: str | os.PathLike[str]) -> str:
     return why_not_ordinary(file, writes=True)
 
 
-def write_output(file: Path, text: str) -> bool:
+def write_text_file(file: Path, text: str) -> bool:
     """Write a text to a file; return False, after printing why, if it cannot be written."""
     try:
         write_bytes(file, text.encode())

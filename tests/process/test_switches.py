@@ -304,7 +304,10 @@ def completed(
     number = len(list(folder.glob("program*.py")))
     script = folder / f"program{number}_{abs(hash((way, run, end)))}.py"
     script.write_text(way.program(checks, run, end))
-    (folder / "faults.py").write_text(FAULTS)
+    if not (folder / "faults.py").exists():
+        whole = script.with_suffix(".faults")
+        whole.write_text(FAULTS)
+        whole.replace(folder / "faults.py")  # at once: programs of other threads import it
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CUDADRV_CHECK")}
     environment["CUDADRV_DRIVER"] = f"emulator:{DEVICES}" if way.by_environment else ""
     environment |= {"CUDADRV_CHECK": ",".join(checks)} if way.by_environment else {}
