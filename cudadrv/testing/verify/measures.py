@@ -286,9 +286,9 @@ class Measures:
         if not chosen or not (self._effects.kept or self._case.program):
             return
         # A variable may change with certain contents alone: all examples, in one module.
-        others = tuple(each for each in self.search.passed if each is not chosen[-1])
-        rounds = max(1, _CHAINED // max(1, len(others)))
-        found = self._first(replace(chosen[-1], earlier=others * rounds))
+        passed = tuple(each for each in self.search.passed if each is not chosen[-1])
+        rounds = max(1, _CHAINED // max(1, len(passed)))
+        found = self._first(replace(chosen[-1], earlier=passed * rounds))
         if found is not None:
             yield found, STATE
             return
