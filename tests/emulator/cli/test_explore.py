@@ -40,9 +40,12 @@ def test_a_missing_wait_is_found_and_the_late_operation_is_named(
     assert repeat.startswith("CUDADRV_DRIVER=emulator")
     assert " CUDADRV_EMULATOR_ORDER=held:0." in repeat
     run = subprocess.run(
-        repeat.replace(" python ", f" {sys.executable} ", 1), shell=True, capture_output=True,
-        text=True, timeout=SECONDS,
-    )  # fmt: skip
+        repeat.replace(" python ", f" {sys.executable} ", 1),
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
     assert (run.returncode, run.stdout) == (0, "[0, 0, 0, 0]\n")
 
 

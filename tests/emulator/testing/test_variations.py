@@ -166,11 +166,13 @@ def test_a_kernel_that_counts_launches_with_certain_contents_is_found() -> None:
     kernel = KernelCase(
         source,
         arguments={
-            "n": size, "x": st.arrays(np.float32, size), "out": st.unwritten(np.float32, size),
+            "n": size,
+            "x": st.arrays(np.float32, size),
+            "out": st.unwritten(np.float32, size),
         },
         launch=cudadrv.LaunchConfig(1, 32),
         reference=lambda x: {"out": 2 * x},
-    )  # fmt: skip
+    )
     for seed in range(4):
         finding = found(kernel, replace(QUICK, examples=30, seed=seed))
         assert "between launches" in finding.note
