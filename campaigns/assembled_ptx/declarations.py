@@ -157,30 +157,6 @@ def _functions(source: random.Random) -> list[str]:
     return [f"{linkage}.func{result} f{parameters}{source.choice((';', ' { ret; }'))}"]
 
 
-def _section(source: random.Random) -> str:
-    """A section of debug information."""
-
-    def one(usual: tuple[str, ...], wrong: tuple[str, ...]) -> str:
-        return source.choice(wrong if source.random() < _SLIP else usual)
-
-    def entry() -> str:
-        if source.random() < 0.3:
-            return one(("A:", "B :", "$L__c:", "k:"), ("1:", "A", "A::", "A;"))
-        kind = one(
-            (".b32", ".b64", ".b8", ".b16"), (".f32", ".u8", ".s32", "", ".b128", ".align 4")
-        )
-        if source.random() < 0.3:
-            names = ("A", "k", ".debug_str", "A+4", "B-A", "$L__c", "unknown")
-            return f"{kind} {one(names, ('A-4', '4+A', 'A, 1', 'A+B', 'A.x'))}"
-        values = ("0", "1, 255", "0x7f", "017", "-128", "200U", "1 , 2,3")
-        wrong = ("256", "-129", "70000", "-32769", "4294967296", "1+1", "(1)", "1 2", "1,", "-1U")
-        return f"{kind} {one(values, wrong)}"
-
-    name = one((".debug_str", ".debug_info", ".text"), (".a.b", ".global", "debug_str", ""))
-    entries = " ".join(entry() for _ in range(source.choice((0, 1, 2, 3))))
-    return f".section {name} {{ {entries} {one(('}',), ('', '} }', '};'))}"
-
-
 def declared_module(source: random.Random) -> DeclaredModule:
     """A module of a few declarations and a kernel."""
     target = source.choice(_TARGETS) if source.random() < 0.15 else "sm_90a"
@@ -188,7 +164,8 @@ def declared_module(source: random.Random) -> DeclaredModule:
     module = DeclaredModule("", "sm_90a" if target == "sm_90a" else "sm_90")
     if source.random() < 0.1:
         target = target.replace("sm_", "compute_")
-    sections = _section(source) if source.random() < 0.15 else ""
+    # nvJitLink corrupts memory where it links some other debug sections.
+    sections = ".section .debug_str { .b8 1 }" if source.random() < 0.1 else ""
     if source.random() < 0.05 + 0.8 * bool(sections):
         target = f"{target}, debug"
     bodies = Bodies(source)
