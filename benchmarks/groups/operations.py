@@ -392,7 +392,9 @@ def operation_names(
         "new_stream": context.new_stream, "Event": cudadrv.Event,
         "LaunchConfig": cudadrv.LaunchConfig, "policy": cudadrv.runtime.GpuDispatchPolicy(),
     }  # fmt: skip
-    options = ptx.CompileOptions(target=ptx.Target.parse(_TARGET))
+    # A GPU's driver may reject the PTX of a newer NVRTC; the null driver has no target.
+    target = ptx.Target.parse(_TARGET) if null else context.target
+    options = ptx.CompileOptions(target=target)
     if null:
         _fill_cache()
     names |= {

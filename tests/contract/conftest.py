@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
@@ -12,6 +13,7 @@ import ptx
 from cudadrv.cli import selftest as of_selftest
 from cudadrv.driver._api import CUcontext, driver
 from cudadrv.driver.driver_selection import current
+from cudadrv.emulator.modules import newest_ptx
 
 from .peer import Peer
 
@@ -20,6 +22,21 @@ def newest_of_both() -> tuple[int, int]:
     """Return the version of CUDA that the driver and cuda-bindings both have."""
     bindings = driver.CUDA_VERSION
     return min(cudadrv.driver_version(), (bindings // 1000, bindings % 1000 // 10))
+
+
+def ptx_for_driver(context: cudadrv.Context, source: str, suffix: str = "") -> str:
+    """Compile to PTX of a version that the driver takes: NVRTC may be newer than the driver.
+
+    Args:
+        suffix: of the target's name, such as "a" for features of one architecture.
+    """
+    target = ptx.Target.parse(f"compute_{context.target.number}{suffix}")
+    text = ptx.compile(source, ptx.CompileOptions(target=target)).ptx
+    assert text is not None
+    version = re.search(r"(?m)^\.version (\d+)\.(\d+)$", text)
+    assert version is not None
+    newest = min((int(version[1]), int(version[2])), newest_ptx(cudadrv.driver_version()))
+    return text.replace(version[0], f".version {newest[0]}.{newest[1]}")
 
 
 def all_functions() -> Any:

@@ -12,7 +12,7 @@ import ptx
 from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError
 
-from .conftest import compile_module
+from .conftest import compile_module, ptx_for_driver
 from .protocols import ByDlpack, ByInterface
 
 SOURCE = """
@@ -194,10 +194,7 @@ def test_integers_keep_the_range_of_their_type(
 def test_bare_ptx_accepts_arrays_of_every_type(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:
-    target = ptx.Target(ptx.ImageKind.PTX, context.target.number)
-    text = ptx.compile(SOURCE, ptx.CompileOptions(target=target)).ptx
-    assert text is not None
-    module = context.load_module(ptx.Image.from_ptx(text))
+    module = context.load_module(ptx.Image.from_ptx(ptx_for_driver(context, SOURCE)))
     for kind in ALL:
         module.kernel("floats").launch(stream, ONE, stream.zeros(4, kind))
     module.kernel("number").launch(stream, ONE, stream.zeros(1, "i4"), 2**32 - 1)

@@ -359,7 +359,7 @@ def test_what_lies_about_itself_is_rejected_in_our_words(stream: cudadrv.Stream)
     with pytest.raises(cudadrv.errors.LaunchConfigError, match="each extent must be an int"):
         LaunchConfig(wrong, 1)
     array: Wrong = np.zeros(4)
-    module = stream.context.load_module(ptx.compile('extern "C" __global__ void f() {}'))
+    module = stream.context.compile('extern "C" __global__ void f() {}')
     with pytest.raises(ArgumentTypeError, match=r"Module\.kernel: signature"):
         module.kernel("f", array)
     module.kernel("f")

@@ -19,7 +19,7 @@ from cudadrv.errors import (
 )
 from cudadrv.tensor_map import TensorElement, TensorFill, TensorInterleave, TensorMap, TensorSwizzle
 
-from .conftest import compile_module
+from .conftest import compile_module, ptx_for_driver
 from .tensor_atoms import TABLES, require_atoms_in_place
 from .tensor_kernels import BARRIER, BOXES, PRODUCT, dumped, needs_tensor_maps
 
@@ -49,7 +49,6 @@ def test_a_product_of_tiles_in_a_pipeline_has_the_bits_of_exact_arithmetic(
 ) -> None:
     if context.device.compute_capability != (9, 0):
         pytest.skip("needs a device of compute capability 9.0 and no other")
-    options = ptx.CompileOptions(target=ptx.Target.ptx("compute_90a"))
     rng = np.random.default_rng(5)
     # Neither side is a whole number of tiles; sums of such products are exact in float32.
     a, b = rng.integers(-9, 10, (120, 280)).astype(HALF), rng.integers(-9, 10, (88, 280))
@@ -61,7 +60,7 @@ def test_a_product_of_tiles_in_a_pipeline_has_the_bits_of_exact_arithmetic(
         TensorMap(right, (64, 64), swizzle=swizzle),
         TensorMap(out, (64, 64)),
     )
-    with context.load_module(ptx.compile(PRODUCT, options)) as module:
+    with context.load_module(ptx.Image.from_ptx(ptx_for_driver(context, PRODUCT, "a"))) as module:
         kernel = module.kernel("product")
         for _ in range(3):  # code is generated for the kinds that come again
             kernel.launch(stream, LaunchConfig((2, 2), 160), *maps, 5)

@@ -11,7 +11,7 @@ from typing import Final
 import cudadrv
 import ptx
 
-from ..conftest import compile_module
+from ..conftest import compile_module, ptx_for_driver
 from .facts import Parameter
 
 SLOT_BYTES: Final = 16
@@ -187,7 +187,7 @@ def instantiated(context: cudadrv.Context) -> list[Case]:
 def _bare_cases(context: cudadrv.Context) -> list[Case]:
     head = "\n".join(
         line
-        for line in (_ptx_of(context) or "").splitlines()
+        for line in ptx_for_driver(context, "__global__ void nothing() {}").splitlines()
         if line.startswith((".version", ".target", ".address_size"))
     )
     text = head
@@ -207,8 +207,3 @@ def _bare_cases(context: cudadrv.Context) -> list[Case]:
         Case(f"{declared} of PTX", module.kernel(f"bare_{number}"), parameter)
         for number, (declared, parameter) in enumerate(_BARE.items())
     ]
-
-
-def _ptx_of(context: cudadrv.Context) -> str | None:
-    target = ptx.Target(ptx.ImageKind.PTX, context.target.number)
-    return ptx.compile("__global__ void nothing() {}", ptx.CompileOptions(target=target)).ptx
