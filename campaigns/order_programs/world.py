@@ -27,7 +27,6 @@ _PREPARED_ADDS: Final = 3
 # What is closed with a thing.
 CLOSED_WITH: Final = {
     "x": ("view", "texture", "prepared"),
-    "view": ("x", "texture", "prepared"),
     "image": ("surface",),
     "module": ("prepared",),
     "B": ("prepared",),
