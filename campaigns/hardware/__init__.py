@@ -104,7 +104,11 @@ def _compare_new_programs(end: float, seed: int, report: Report) -> None:
         # One of ten is of `wgmma`, which only compute capability 9.0 has.
         has_wgmma = context.device.compute_capability == (9, 0) and number % 10 == 9
         case = (warpgroup_case if has_wgmma else program_case)(number, seed)
-        _compare_program(context, case, report)
+        try:
+            _compare_program(context, case, report)
+        except cudadrv.errors.CudaError as error:  # after a fault the process has no GPU
+            report.failures.append(f"program {number} of seed {seed}, {case.name}: {error}")
+            return
         number += 1
 
 
