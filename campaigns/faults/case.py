@@ -40,6 +40,7 @@ HANDLED: Final[dict[tuple[str, int], str]] = {
 _WAITS_ELSE: Final = "the context is waited for by cuCtxSynchronize"
 _BROKEN: Final = "a broken context does nothing more, so nobody waits for it"
 _ITS_OWN: Final = "the emulator calls it for cuGreenCtxCreate and cuGreenCtxDestroy"
+_OWNER_FIRST: Final = "memory whose context is not known is queried again, with its pool and device"
 # The same of one scenario, by its name and the function.
 HANDLED_THERE: Final[dict[tuple[str, str], str]] = {
     ("ranges", "cuMemHostAlloc"): _WAITS_ELSE,
@@ -61,6 +62,8 @@ HANDLED_THERE: Final[dict[tuple[str, str], str]] = {
         for function, why in (("cuMemHostAlloc", _WAITS_ELSE), ("cuMemFreeHost", _BROKEN))
     },
     ("traces", "cuFuncGetName"): "the trace has the kernel under its name in Python alone",
+    ("other_contexts", "cuPointerGetAttributes"): _OWNER_FIRST,
+    ("other_libraries", "cuPointerGetAttributes"): _OWNER_FIRST,
     ("green_contexts", "cuDevicePrimaryCtxRetain"): _ITS_OWN,
     ("green_contexts", "cuDevicePrimaryCtxRelease"): _ITS_OWN,
 }

@@ -682,13 +682,16 @@ class CaptureState(CapturePeriod):
         Raises:
             StreamCaptureIsolationError: another thread's capture of it cannot end, or exceeds its
                 limit; or other threads' calls have not ended within the limit of this one.
+            CudaError: the driver does not say whether the legacy stream waits for this one.
         """
         context, api = own.context, own.api
         self._gates[own.gate] = own  # first: an interrupt may come before the next line ends
         own.gate.close(self)
         self.wait_for_calls(hold_back())
         code, flags = own.flags()  # not before: it would invalidate another thread's capture
-        if not code and not flags & _NON_BLOCKING:
+        if code:
+            raise failure(api, code, "cuStreamGetFlags", f"capturing on {own}")
+        if not flags & _NON_BLOCKING:
             self.become_blocking()
         if self not in context.captures:
             try:
