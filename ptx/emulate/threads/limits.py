@@ -80,6 +80,10 @@ class Limits:
         watchers: more observers of each launch.
         hardware_seed: changes what no result may depend on: the numbers of multiprocessors, grids
             and performance counters, and the time and rate of the clocks.
+
+    Raises:
+        TypeError: a number is none, or `checks` is no collection of texts.
+        ValueError: a number is too small.
     """
 
     max_steps: int = 2_000_000
@@ -104,6 +108,9 @@ class Limits:
             number: int = getattr(self, name)
             if number < (name in ("max_steps", "chunk_threads")):
                 raise PtxArgumentValueError(f"Limits: {name} is {number}: give more")
+        names = checks.elements("Limits: checks", self.checks)
+        texts = frozenset(checks.text("Limits: a check", name) for name in names)
+        object.__setattr__(self, "checks", texts)
 
 
 DEFAULT_LIMITS = Limits()
