@@ -8,6 +8,8 @@ import pytest
 import cudadrv
 import ptx
 
+from .conftest import ptx_for_driver
+
 _SOURCE = r"""
 // out (64, 64) = a (64, 64) * b (64, 64), b by columns; rows of 128 bytes, swizzled.
 extern "C" __global__ void product(const uint4* a, const uint4* b, float* out) {
@@ -47,11 +49,11 @@ extern "C" __global__ void product(const uint4* a, const uint4* b, float* out) {
 def test_a_product_of_swizzled_matrices(context: cudadrv.Context, stream: cudadrv.Stream) -> None:
     if context.device.compute_capability != (9, 0):
         pytest.skip("needs a device of compute capability 9.0 and no other")
-    options = ptx.CompileOptions(target=ptx.Target.ptx("compute_90a"))
+    image = ptx.Image.from_ptx(ptx_for_driver(context, _SOURCE, "a"))
     rng = np.random.default_rng(5)
     a, b = rng.integers(-9, 10, (2, 64, 64)).astype(np.float16)
     out = stream.empty((64, 64), "f4")
-    with context.load_module(ptx.compile(_SOURCE, options)) as module:
+    with context.load_module(image) as module:
         module.kernel("product").launch(
             stream,
             cudadrv.LaunchConfig(1, 128),
