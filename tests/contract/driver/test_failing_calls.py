@@ -13,7 +13,7 @@ import pytest
 import cudadrv
 from cudadrv import LaunchConfig, Stream, emulator
 from cudadrv.driver import deferred_release
-from cudadrv.errors import CudadrvError
+from cudadrv.errors import CudadrvError, UnknownError
 from cudadrv.memory.reuse.arena import DeviceArena
 from cudadrv.texture import CudaArray, Surface, Texture
 from tests.bump_kernel import PTX
@@ -167,3 +167,21 @@ def depth_of_stack(machine: emulator.Emulator) -> int:
     for context in reversed(popped):
         machine.cuCtxPushCurrent(context)
     return len(popped)
+
+
+def test_a_capture_whose_stream_has_no_known_flags_raises_and_leaves_the_stream_usable() -> None:
+    with emulator.session() as machine:
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        array = stream.zeros(4, "i4")
+        with (
+            machine.fail("cuStreamGetFlags", with_=999),
+            pytest.raises(UnknownError, match="cuStreamGetFlags"),
+            stream.capture(),
+        ):
+            stream.fill(array, 1)
+        stream.fill(array, 2)
+        with stream.capture() as graph:
+            stream.fill(array, 3)
+        assert stream.to_host(array).tolist() == [2] * 4
+        graph.instantiate().launch(stream)
+        assert stream.to_host(array).tolist() == [3] * 4
