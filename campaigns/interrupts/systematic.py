@@ -102,7 +102,9 @@ class Lab:
         thread.start()
         thread.join(_SECONDS)
         if thread.is_alive():
-            return "a later operation hangs"
+            frames = sys._current_frames()  # of each thread: one of them holds what is waited for
+            stacks = ("".join(traceback.format_stack(frame)) for frame in frames.values())
+            return "a later operation hangs\n" + "\n".join(stacks)
         return faults[0] if faults else None
 
     def settle(self) -> int:
