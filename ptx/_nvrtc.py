@@ -23,6 +23,7 @@ from ptx.errors import (
     NvrtcVersionError,
     NvvmNotFoundError,
 )
+from ptx.latch import Latch
 
 if TYPE_CHECKING:
     from cuda.bindings.nvrtc import nvrtcProgram, nvrtcResult
@@ -413,7 +414,7 @@ class NvrtcProgram(InUse):
             raise CompileCancelledError(_CANCELLED)
         results: list[tuple[nvrtcResult]] = []
         errors: list[BaseException] = []
-        finished = threading.Event()
+        finished = Latch()
 
         def work() -> None:
             try:

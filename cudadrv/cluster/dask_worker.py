@@ -77,14 +77,15 @@ class Gate:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._inside = 0
         self._is_shut = False
 
     @contextmanager
     def entered(self, *, alone: bool) -> Iterator[None]:
         """Enter for the duration of a `with` block."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: not self._is_shut, _ALONE_SECONDS)
             if alone:
                 self._is_shut = True
@@ -93,7 +94,7 @@ class Gate:
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._inside -= 1
                 if alone:
                     self._is_shut = False

@@ -23,6 +23,7 @@ from dataclasses import dataclass, fields, replace
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final, cast
 
+from ptx.latch import Latch
 from ptx.standard_streams import write_error
 
 from .. import border
@@ -321,7 +322,7 @@ class _Worker(threading.Thread):
         super().__init__(name=f"cudadrv worker {number}", daemon=True)
         self.report: WorkerReport | None = None
         self.failure: Exception | None = None
-        self.started: threading.Event = threading.Event()
+        self.started: Latch = Latch()
         self._pool = pool
         self._spec = spec
         self._number = number
@@ -454,7 +455,8 @@ class LocalPool(Engine):
         self._pid = os.getpid()
         self._queue: deque[Call] = deque()
         self._waiting = 0  # workers without a call
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._workers = [_Worker(self, spec, number) for number, spec in enumerate(specs)]
         self._living = list(self._workers)
         _pools.add(self)
@@ -478,7 +480,7 @@ class LocalPool(Engine):
 
     def start(self, call: Call) -> None:
         """Put a call at the end of the queue."""
-        with self._changed:
+        with self._lock:
             if self._is_closed:
                 raise ExecutorClosedError("cannot schedule new futures after shutdown")
             is_queued = self._put(call, self._queue.append)
@@ -487,7 +489,7 @@ class LocalPool(Engine):
 
     def put_back(self, call: Call) -> None:
         """Put a call at the front of the queue, if it is to be repeated, or was not begun."""
-        with self._changed:
+        with self._lock:
             is_queued = self._put(call, self._queue.appendleft)
         if not is_queued:
             self._fail(call)
@@ -500,7 +502,7 @@ class LocalPool(Engine):
             wait: whether to wait until there is one or the pool is closed. A worker that has a call
                 does not wait, and leaves calls to idle workers.
         """
-        with self._changed:
+        with self._lock:
             while wait or len(self._queue) > self._waiting:
                 for call in self._queue:
                     if call.only_worker is None or call.only_worker == number:
@@ -519,7 +521,7 @@ class LocalPool(Engine):
     def remove(self, worker: _Worker) -> None:
         """Record that a worker has ended; others execute its calls."""
         failed: list[Call] = []
-        with self._changed:
+        with self._lock:
             self._living.remove(worker)
             for _ in range(len(self._queue)):
                 call = self._queue.popleft()
@@ -542,7 +544,7 @@ class LocalPool(Engine):
         """Accept no more calls; each worker ends when it finds no more."""
         if self._pid != os.getpid():
             return  # a forked child has none of the threads
-        with self._changed:
+        with self._lock:
             self._is_closed = True
             queued = list(self._queue) if cancel else []
             if cancel:

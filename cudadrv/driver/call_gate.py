@@ -17,6 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from ptx.latch import Latch
+
 from .. import border
 from ..errors import InvalidValueError, StreamCaptureIsolationError
 from .deferred_release import thread_of
@@ -108,7 +110,7 @@ class CapturePeriod:
     def __init__(self, wait_limit_s: float = CAPTURE_WAIT_S) -> None:
         self.thread_number: int = threading.get_ident()
         self._thread: threading.Thread = threading.current_thread()
-        self._ended: threading.Event = threading.Event()
+        self._ended: Latch = Latch()
         self._wait_limit_s: float = wait_limit_s
         self.is_open: bool = True
         self.is_blocking: bool = False
@@ -136,7 +138,7 @@ class CapturePeriod:
             StreamCaptureIsolationError: it cannot end, as its thread has ended, or waits for this
                 one; or it did not end within its limit.
         """
-        if self._ended.is_set():
+        if self._ended.is_set:
             return
         number, end = threading.get_ident(), time.monotonic() + self._wait_limit_s
         waits[number] = Wait(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from ptx.latch import Latch
 
 from ..driver._api import CUresult
 from .call_error import CallError
@@ -18,19 +18,21 @@ class CheckpointLock:
 
     def __init__(self) -> None:
         self.state: int = 0
-        self._running = threading.Event()
-        self._running.set()
+        self._resumed: Latch | None = None  # while the process does not run
         self._holder = 0
 
     def lock(self, state: int) -> None:
         """Let the calls of other threads wait, and those of this one fail."""
         self.state, self._holder = state, thread_number()
-        self._running.clear()
+        if self._resumed is None:
+            self._resumed = Latch()
 
     def unlock(self, state: int) -> None:
         """Let calls continue."""
         self.state = state
-        self._running.set()
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None:
+            resumed.set()
 
     def wait(self, name: str) -> None:
         """Wait until the process runs, before a call that needs that.
@@ -39,7 +41,8 @@ class CheckpointLock:
             CallError: CUDA_ERROR_NOT_PERMITTED, in the thread that has locked it. The driver would
                 wait for ever, unless another process unlocks it.
         """
-        if name.startswith(("cuCheckpoint", "cuGetError", "cuLogs")):
+        resumed = self._resumed
+        if resumed is None or name.startswith(("cuCheckpoint", "cuGetError", "cuLogs")):
             return
         if thread_number() == self._holder:
             raise CallError(
@@ -47,4 +50,4 @@ class CheckpointLock:
                 f"{name} in the thread that has locked the process for a checkpoint: it would wait "
                 "for ever",
             )
-        self._running.wait()
+        resumed.wait()

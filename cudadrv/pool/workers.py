@@ -18,6 +18,8 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from ptx.latch import Latch
+
 from ..driver.call_gate import Wait, waits
 from ..driver.driver_selection import Ending, current
 from ..driver.handle import FREE_THREADED
@@ -126,7 +128,7 @@ class Worker:
         self.jobs: deque[_AnyJob | None] = deque([job])
         self._given: SimpleQueue[None] = SimpleQueue()
         self.workplace: Workplace = Workplace()
-        self.has_ended: threading.Event = threading.Event()
+        self.has_ended: Latch = Latch()
         self._start()
 
     def give(self, job: _AnyJob | None) -> None:
