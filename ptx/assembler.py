@@ -11,8 +11,11 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import weakref
 from ast import literal_eval
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +33,9 @@ from ptx.linker import Linker, LinkInput, LinkKind
 
 _UNKNOWN_ARCH: Final = "is not defined for option 'gpu-name'"
 _MOST_KNOWN: Final = 1024  # results that a process caches
+# A text of a few KiB takes milliseconds. nvJitLink has read some texts without end.
+_SECONDS: Final = 300.0
+_SECONDS_PER_BYTE: Final = 1 / 1024
 _LENGTH: Final = struct.Struct("<Q")
 _LENGTHS: Final = struct.Struct("<QQ")
 
@@ -41,10 +47,12 @@ class Assembly:
     Attributes:
         errors: its log where it rejects the text, else "".
         skipped: why there is no result; else "".
+        is_of_text: whether the assembler crashed or hung because of this text.
     """
 
     errors: str = ""
     skipped: str = ""
+    is_of_text: bool = False
 
 
 class Assembler:
@@ -91,23 +99,26 @@ class Assembler:
         )
         if assembly is None:
             assembly = self._query(content, arch)
-            if assembly is None:
-                return Assembly(skipped="nvJitLink crashed")
-            if memos is not None:
+            if memos is not None and not assembly.is_of_text:
                 memos.write_literal(memo, (assembly.errors, assembly.skipped))
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[digest] = assembly
         return assembly
 
-    def _query(self, content: bytes, arch: str) -> Assembly | None:
-        """Return the result of a process, which is idle afterwards; None if it ended."""
+    def _query(self, content: bytes, arch: str) -> Assembly:
+        """Return the result of a process, which is idle afterwards."""
         process = self._take()
         assembly = process.query(content, arch) if process is not None else None
-        if process is None or assembly is None:  # or it has ended since, as by an interrupt of both
+        if process is None or (assembly is None and not process.is_hung):
+            # None was idle, or it has ended since, as by an interrupt of both.
             process = _AssemblerProcess(self._top)
             assembly = process.query(content, arch)
-        if assembly is not None and not self._idle:
+        if assembly is None:
+            reason = f"hung for {_limit(content):.0f} s" if process.is_hung else "crashed"
+            major, minor = self.build.version
+            return Assembly(skipped=f"nvJitLink {major}.{minor} {reason}", is_of_text=True)
+        if not self._idle:
             self._idle.append(process)  # else, or after an interrupt, it goes
         return assembly
 
@@ -130,6 +141,7 @@ class _AssemblerProcess:
         pid: its number.
         owner: the process that started it, and alone may use it.
         build: its nvJitLink.
+        is_hung: whether a limit of time has ended it.
     """
 
     def __init__(self, folder: PrivateFolder | None) -> None:
@@ -156,24 +168,48 @@ class _AssemblerProcess:
         self.pid: int = process.pid
         self._requests: IO[bytes] = process.stdin
         self._output: IO[bytes] = process.stdout
-        match self._receive():
+        self._kill = process.kill
+        self.is_hung: bool = False
+        with self._limited(_SECONDS):
+            reply = self._receive()
+        match reply:
             case (int(major), int(minor)), int(nbytes):
                 self.build = Build((major, minor), nbytes)
             case str(remedy), str(reason):
                 raise NvJitLinkNotFoundError(remedy, reason)
             case _:
-                raise _not_started(f"its process ended with status {process.wait()}")
+                hung = f"hung for {_SECONDS:.0f} s"
+                reason = hung if self.is_hung else f"ended with status {process.wait()}"
+                raise _not_started(f"its process {reason}")
 
     def query(self, content: bytes, arch: str) -> Assembly | None:
         """Assemble a text; None if the process ended."""
         name = arch.encode()
         data = memoryview(_LENGTHS.pack(len(name), len(content)) + name + content)
+        with self._limited(_limit(content)):
+            try:
+                while data:
+                    data = data[self._requests.write(data) :]
+            except OSError:
+                return None
+            return _assembly(self._receive())
+
+    @contextmanager
+    def _limited(self, seconds: float) -> Iterator[None]:
+        """End the process if the block takes longer."""
+        timer = threading.Timer(seconds, self._give_up)
+        timer.daemon = True
+        # At its end an interpreter starts no thread.
+        with suppress(RuntimeError):
+            timer.start()
         try:
-            while data:
-                data = data[self._requests.write(data) :]
-        except OSError:
-            return None
-        return _assembly(self._receive())
+            yield
+        finally:
+            timer.cancel()
+
+    def _give_up(self) -> None:
+        self.is_hung = True
+        self._kill()
 
     def _receive(self) -> object:
         """The literal that it sends next; None at its end."""
@@ -190,6 +226,11 @@ class _AssemblerProcess:
             parts.append(part)
             nbytes -= len(part)
         return b"".join(parts)
+
+
+def _limit(content: bytes) -> float:
+    """The seconds after which the assembler of a text counts as hung."""
+    return _SECONDS + len(content) * _SECONDS_PER_BYTE
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:

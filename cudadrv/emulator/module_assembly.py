@@ -34,6 +34,7 @@ _ABORTED: Final = "Ptx assembly aborted"  # follows the errors themselves
 # variable, and the emulator itself rejects one with such a function.
 _UNDEFINED: Final = "Undefined reference to"
 _MOST_SHOWN: Final = 5
+_MOST_NAMED: Final = 3  # kernels of a module
 _MOST_CHARACTERS: Final = 100  # of a line of PTX
 
 
@@ -103,7 +104,7 @@ class ModuleAssembly:
             return
         assembly = self.assembler.assemble(module.text, arch)
         if assembly.skipped:
-            _warn(assembly.skipped)
+            _warn(assembly.skipped + (_of_module(module) if assembly.is_of_text else ""))
         elif assembly.errors and _UNDEFINED not in assembly.errors:
             rejection = _rejected(module, arch, version, assembly.errors)
             if all((known.arch, known.errors) != (arch, rejection.errors) for known in self.found):
@@ -135,6 +136,13 @@ def _arch_of(module: PtxModule, capability: tuple[int, int]) -> str:
     return f"sm_{major}{minor}{'f' if module.target.endswith('f') else ''}"
 
 
+def _of_module(module: PtxModule) -> str:
+    names = [name for name, function in module.functions.items() if function.is_entry]
+    kernels = ", ".join(names[:_MOST_NAMED] + ["..."] * (len(names) > _MOST_NAMED))
+    place = user_call_site() or "an unknown place"
+    return f" on the module of {kernels or 'no kernel'}, loaded at {place}"
+
+
 def _rejected(module: PtxModule, arch: str, version: tuple[int, int], log: str) -> RejectedModule:
     lines = module.text.split("\n")
     errors: list[str] = []
@@ -159,7 +167,7 @@ def _rejected(module: PtxModule, arch: str, version: tuple[int, int], log: str) 
     )
 
 
-@functools.cache  # once per process for each of a few reasons
+@functools.lru_cache(maxsize=1024)  # once per process for each reason
 def _warn(reason: str) -> None:
     warnings.warn(
         f'the check "assemble" was skipped for some modules: {reason}',

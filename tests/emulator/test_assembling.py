@@ -16,7 +16,7 @@ import cudadrv
 from cudadrv import emulator
 from cudadrv.emulator import AssemblySkippedWarning, RejectedModule, module_assembly
 from cudadrv.errors import ArgumentValueError, CheckError
-from ptx.assembler import default_assembler
+from ptx.assembler import Assembly, default_assembler
 from tests.patience import SECONDS
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -149,3 +149,23 @@ def test_nothing_is_assembled_unless_that_is_checked(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(default_assembler(), "assemble", None)
     with emulator.session(check=["race", "init", "sync", "bounds", "leak"]):
         cudadrv.cuda_context_for(0).load_module(WRONG.encode()).close()
+
+
+def test_a_module_that_crashes_the_assembler_is_named_and_the_next_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assembler, assemble = default_assembler(), default_assembler().assemble
+    crash = Assembly(skipped="nvJitLink 13.5 crashed", is_of_text=True)
+    with emulator.session(check=["assemble"], raise_findings=False) as machine:
+        with monkeypatch.context() as patch:
+            patch.setattr(assembler, "assemble", lambda *_: crash)
+            for kernel in "kj":
+                text = RIGHT.replace("k()", f"{kernel}()")
+                with pytest.warns(AssemblySkippedWarning) as warned:
+                    cudadrv.cuda_context_for(0).load_module(text).kernel(kernel)
+                (message,) = (str(each.message) for each in warned)
+                place = rf"loaded at {re.escape(__file__)}:\d+"
+                assert re.search(f"13.5 crashed on the module of {kernel}, {place}$", message)
+        assert assembler.assemble == assemble
+        load(WRONG)
+    assert len(machine.findings) == 1

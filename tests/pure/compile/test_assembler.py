@@ -112,3 +112,64 @@ print(assembler._idle[0].pid)
     assert not done.stderr
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
+
+
+STAND_IN = f"""#!{sys.executable} -IS
+# Speaks as the assembler's process does, and takes a text's words for its acts.
+import struct, os, sys, time
+
+def send(value):
+    data = repr(value).encode()
+    os.write(1, struct.pack("<Q", len(data)) + data)
+
+send(((13, 5), 1))
+while head := sys.stdin.buffer.read(16):
+    arch, text = (sys.stdin.buffer.read(nbytes) for nbytes in struct.unpack("<QQ", head))
+    if b"die" in text:
+        os.abort() if b"abort" in text else os._exit(3)
+    if b"hang" in text:
+        while b"spin" in text:
+            pass
+        time.sleep(1000)
+    send(("", ""))
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "stand_in"
+    program.write_text(STAND_IN)
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr("ptx.assembler._SECONDS", 0.5)
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("die", "nvJitLink 13.5 crashed"),
+        ("die by abort", "nvJitLink 13.5 crashed"),
+        ("hang", "nvJitLink 13.5 hung for 1 s"),
+        pytest.param("hang and spin", "nvJitLink 13.5 hung for 1 s", marks=pytest.mark.slow),
+    ],
+)
+def test_a_text_that_the_assembler_hangs_or_crashes_on_costs_no_other_result(
+    assembler: Assembler, text: str, reason: str
+) -> None:
+    expected = Assembly(skipped=reason, is_of_text=True)
+    found = [assembler.assemble(each, "sm_90") for each in ("right", text, "next")]
+    assert found == [Assembly(), expected, Assembly()]
+    processes = list(assembler._idle)
+    assert assembler.assemble(text, "sm_90") == expected
+    assert assembler._idle == processes  # which was not tried again
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_process_that_hangs_at_its_start_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stand_in").write_text("#!/bin/sh\nexec sleep 1000\n")
+    monkeypatch.setattr("ptx.assembler._SECONDS", 0.01)
+    with pytest.raises(NvJitLinkNotFoundError, match="its process hung for"):
+        Assembler(None).assemble(RIGHT, "sm_90")
