@@ -34,8 +34,8 @@ from ptx.linker import Linker, LinkInput, LinkKind
 _UNKNOWN_ARCH: Final = "is not defined for option 'gpu-name'"
 _MOST_KNOWN: Final = 1024  # results that a process caches
 # A text of a few KiB takes milliseconds. nvJitLink has read some texts without end.
-_SECONDS: Final = 300.0
-_SECONDS_PER_BYTE: Final = 1 / 1024
+SECONDS: Final = 300.0
+SECONDS_PER_BYTE: Final = 1 / 1024
 _LENGTH: Final = struct.Struct("<Q")
 _LENGTHS: Final = struct.Struct("<QQ")
 
@@ -170,7 +170,7 @@ class _AssemblerProcess:
         self._output: IO[bytes] = process.stdout
         self._kill = process.kill
         self.is_hung: bool = False
-        with self._limited(_SECONDS):
+        with self._limited(SECONDS):
             reply = self._receive()
         match reply:
             case (int(major), int(minor)), int(nbytes):
@@ -178,7 +178,7 @@ class _AssemblerProcess:
             case str(remedy), str(reason):
                 raise NvJitLinkNotFoundError(remedy, reason)
             case _:
-                hung = f"hung for {_SECONDS:.0f} s"
+                hung = f"hung for {SECONDS:.0f} s"
                 reason = hung if self.is_hung else f"ended with status {process.wait()}"
                 raise _not_started(f"its process {reason}")
 
@@ -230,7 +230,7 @@ class _AssemblerProcess:
 
 def _limit(content: bytes) -> float:
     """The seconds after which the assembler of a text counts as hung."""
-    return _SECONDS + len(content) * _SECONDS_PER_BYTE
+    return SECONDS + len(content) * SECONDS_PER_BYTE
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:

@@ -72,7 +72,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         (
             "errors",
             "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border cudadrv.lazy_names "
-            "cudadrv.freezing",
+            "cudadrv.freezing cudadrv.environment",
         ),
     ),
     "ptx": _rooms(
@@ -169,6 +169,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
         "cudadrv.cli": (
             "checks: Checks",
             "command_events: Event",
+            "environment: reject_wrong_variables",
             "hosting: still_queued",
             "shared_libraries.early_files: early_folder",
             "shared_libraries.early_libraries: FOLDER start_at_first_call",
@@ -201,6 +202,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
         "cudadrv.testing": (
             "call_site: user_call_site",
             "checks: Checks",
+            "environment: emulated_limits reject_wrong_variables",
             "emulator: NEWEST_DRIVER",
             "hosting: log_operations still_queued",
             "occupancy: OccupancyLimit occupancy_limits",

@@ -17,6 +17,7 @@ from ..emulator import CheckName, Emulator, KernelFault
 from ..emulator.checks import Checks
 from ..emulator.hosting import still_queued
 from ..emulator.timeline.schedule import Schedule
+from ..environment import emulated_devices
 from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import opened
 from ..version import VERSION
@@ -89,7 +90,7 @@ def add_to(commands: Commands) -> None:
         help="immediate, late (finds missing waits), random or random:SEED",
     )
     add("--seed", type=int, metavar="N", help="the seed of --order random")
-    add("--devices", type=positive, default=1, metavar="N", help="default: 1")
+    add("--devices", type=positive, metavar="N", help="default: those of CUDADRV_DRIVER, or 1")
     add("--json", action="store_true", help="print the findings as JSON")
     add("--sarif", type=Path, metavar="FILE", help="also write the findings as SARIF 2.1.0")
     add("--junit", type=Path, metavar="FILE", help="also write the findings as JUnit's XML")
@@ -108,8 +109,9 @@ def add_checks_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checks",
         metavar="NAMES",
-        help=f"some of {','.join(Checks.NAMES)} (default: all but nan; assemble where nvJitLink is "
-        "installed)",
+        default=os.environ.get(Checks.VARIABLE, "").strip() or None,
+        help=f"some of {','.join(Checks.NAMES)} (default: those of CUDADRV_CHECK, or all but nan; "
+        "assemble where nvJitLink is installed)",
     )
 
 
@@ -117,7 +119,7 @@ def _run(parsed: argparse.Namespace) -> int:
     checks = ",".join(Checks.default()) if parsed.checks is None else parsed.checks
     options = CheckOptions(
         checks,
-        parsed.devices,
+        parsed.devices or emulated_devices() or 1,
         parsed.order,
         parsed.seed,
         parsed.json,

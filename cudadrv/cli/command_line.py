@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -10,6 +11,7 @@ from pathlib import PurePath
 from typing import Final, NoReturn, TypeAlias
 
 from .. import border
+from ..environment import RULED
 from ..version import VERSION
 from .output import print_error, print_text
 
@@ -37,6 +39,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "cache": "cache",
 }
 """The commands, and the modules that add them."""
+# They report wrong variables of the environment, or read none.
+WITH_ANY_VARIABLES: Final = ("doctor", "info", "completion", "toolkit")
 _WRONG: Final = 2  # argparse's status for a wrong command line
 
 
@@ -58,6 +62,10 @@ def run(arguments: Sequence[str]) -> int:
         )
         return _WRONG
     options = parser.parse_args(arguments)
+    if arguments[0] not in WITH_ANY_VARIABLES and RULED & os.environ.keys():
+        from ..emulator.environment import reject_wrong_variables  # which loads the emulator
+
+        reject_wrong_variables()
     status: int = options.run(options)
     return status
 

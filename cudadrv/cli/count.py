@@ -19,6 +19,7 @@ from ..emulator import (
     SharedTraffic,
     use,
 )
+from ..environment import emulated_devices
 from .command_line import Commands, add_command, positive, program_name
 from .output import print_error, print_table, print_text
 from .script import run_script, why_no_script
@@ -44,13 +45,18 @@ def add_to(commands: Commands) -> None:
             "other": "the script's own status: 1 if an exception ended it",
         },
     )
-    parser.add_argument("--devices", type=positive, default=1, metavar="N", help="default: 1")
+    parser.add_argument(
+        "--devices", type=positive, metavar="N", help="default: those of CUDADRV_DRIVER, or 1"
+    )
     parser.add_argument("--json", action="store_true", help="print every launch as JSON")
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     parser.set_defaults(
         run=lambda options: run_count(
-            options.script, options.arguments, options.devices, options.json
+            options.script,
+            options.arguments,
+            options.devices or emulated_devices() or 1,
+            options.json,
         )
     )
 

@@ -14,7 +14,6 @@ from typing import Final
 
 from ptx.standard_streams import flush_output
 
-from .. import border
 from ..driver.exit_status import FOUND
 from ..errors import ArgumentValueError, DriverSelectionError
 from .command_line import Commands, add_command, positive, program_name
@@ -134,8 +133,6 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
 def _check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Reject unknown names at once: the emulator starts later, or never."""
-    if (without := os.environ.get("CUDADRV_NO_STAND_IN", "").strip()) not in ("", "0", "1"):
-        parser.error(f"CUDADRV_NO_STAND_IN is {border.shown(without)}: use 0 or 1")
     unknown = [name for name in _words(options.checks) if name not in CHECKS]
     if unknown:
         parser.error(f"--checks: {unknown[0]!r} is none of {', '.join(CHECKS)}")

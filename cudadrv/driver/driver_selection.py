@@ -18,7 +18,7 @@ from typing import (
     overload,
 )
 
-from .. import border
+from ..environment import emulated_devices, switch
 from ..errors import (
     CudadrvError,
     CudaError,
@@ -166,10 +166,8 @@ class Driver:
 
 
 def _keeps_blocks(api: DriverApi) -> bool:
-    setting = os.environ.get("CUDADRV_KEEP_BLOCKS", "").strip()
-    if setting not in ("", "0", "1"):
-        raise DriverSelectionError(f"CUDADRV_KEEP_BLOCKS is {setting!r}: use 0 or 1")
-    return setting == "1" if setting else getattr(api, "keeps_blocks", True)
+    setting = switch("CUDADRV_KEEP_BLOCKS")
+    return getattr(api, "keeps_blocks", True) if setting is None else setting
 
 
 # Every driver of the process, for a forked child and for the process's end.
@@ -270,38 +268,6 @@ class _Selection:
         return emulator
 
 
-def emulated_devices(value: str | None = None) -> int | None:
-    """Return how many emulated devices CUDADRV_DRIVER selects; None if it selects the driver.
-
-    Args:
-        value: the variable's value; None reads it.
-
-    Raises:
-        DriverSelectionError: it has another value.
-    """
-    value = (os.environ.get("CUDADRV_DRIVER", "") if value is None else value).strip() or "cuda"
-    if value == "cuda":
-        return None
-    kind, _, text = value.partition(":")
-    count = border.integer_of_text(text, 1) if text else 1
-    if kind != "emulator" or count is None:
-        raise DriverSelectionError(
-            f'CUDADRV_DRIVER is {value!r}: use "cuda", "emulator" or "emulator:N" for N devices'
-        )
-    return count
-
-
-def lock_wait_seconds() -> int:
-    """Return how long a call may wait for the interpreter lock before the process ends.
-
-    Raises:
-        DriverSelectionError: CUDADRV_EMULATOR_LOCK_SECONDS has another value.
-    """
-    seconds = border.positive_variable("CUDADRV_EMULATOR_LOCK_SECONDS", "seconds such as 600")
-    return seconds or _LOCK_WAIT_SECONDS
-
-
-_LOCK_WAIT_SECONDS: Final = 300
 _MOST_DEVICES: Final = 1 << 16  # more than any host has, and quickly counted
 
 _selection: Final = _Selection()

@@ -48,7 +48,7 @@ from .calls.virtual_memory import VirtualMemoryCalls
 from .checks import CheckName, Checks
 from .device_state import DeviceState, LentMemory
 from .driver_state import DriverState
-from .environment_limits import emulated_limits
+from .environment import emulated_limits, reject_wrong_variables
 from .fault_injection import BadDevice, MemoryLimit, ScheduledAction, ScheduledFault, result_named
 from .modules import NEWEST_DRIVER as NEWEST_DRIVER
 from .node_kind import NodeKind
@@ -157,7 +157,9 @@ class Emulator(
 
         Raises:
             ValueError: an impossible count, device, order or check.
+            CudadrvError: a variable of the environment has a wrong value, of use here or not.
         """
+        reject_wrong_variables()
         super().__init__(
             DriverState(
                 given_devices(devices, EmulatedDevice),

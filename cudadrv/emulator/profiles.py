@@ -84,7 +84,7 @@ _CAPABILITIES = {f"{major}.{minor}": (major, minor) for major, minor in ARCHITEC
 _VARIABLE = "CUDADRV_EMULATOR_COMPUTE_CAPABILITY"
 
 
-def _default_capability() -> tuple[int, int]:
+def default_capability() -> tuple[int, int]:
     """Return the compute capability of devices that state none."""
     text = os.environ.get(_VARIABLE, "").strip() or "9.0"
     if text not in _CAPABILITIES:
@@ -123,7 +123,7 @@ class EmulatedDevice:
     """
 
     name: str = "cudadrv emulated device"
-    compute_capability: tuple[int, int] = field(default_factory=_default_capability)
+    compute_capability: tuple[int, int] = field(default_factory=default_capability)
     sm_count: int = 16
     total_memory: int = _GIB if _COMMITS_AT_ONCE else 16 * _GIB
     clock_khz: int = 1_500_000

@@ -11,14 +11,7 @@ from typing import Final, Unpack
 from ptx.emulate import Limits
 from ptx.read_only import Guarded, ReadOnly
 
-from ..driver.driver_selection import (
-    Driver,
-    emulated_devices,
-    lock_wait_seconds,
-    set_current,
-    set_default,
-    settled,
-)
+from ..driver.driver_selection import Driver, set_current, set_default, settled
 from ..driver.locks import process_lock
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
@@ -38,10 +31,9 @@ from ..emulator.shared_libraries.lock_wait import lock_functions
 from ..emulator.shared_libraries.runtime_module import RuntimeModule
 from ..emulator.shared_libraries.shared_object import is_loaded
 from ..emulator.timeline.schedule import OrderName
+from ..environment import emulated_devices, fault_policy, lock_wait_seconds
 from ..errors import DriverSelectionError
 from .session import devices_of, end, opened_here, raising_findings, reported_if_open
-
-_FAULT_POLICIES: Final = ("sticky", "test", "continue")
 
 
 class _Substitutes:
@@ -196,19 +188,9 @@ def stand_in(
     )
     if devices is None:
         emulator.follow_environment()
-    if _fault_policy() == "continue":
+    if fault_policy() == "continue":
         keep_no_faults(emulator)
     return StandIn(_Emulated(emulator, raise_findings=raise_findings))
-
-
-def _fault_policy() -> str:
-    """Return what CUDADRV_EMULATOR_FAULT says, "sticky" by default."""
-    policy = os.environ.get("CUDADRV_EMULATOR_FAULT", "").strip() or _FAULT_POLICIES[0]
-    if policy not in _FAULT_POLICIES:
-        raise DriverSelectionError(
-            f"CUDADRV_EMULATOR_FAULT is {policy!r}: use one of {', '.join(_FAULT_POLICIES)}"
-        )
-    return policy
 
 
 def is_standing() -> bool:

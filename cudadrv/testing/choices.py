@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 import pytest
 
 from .. import border
-from ..driver.driver_selection import emulated_devices
+from ..environment import RULED, emulated_devices
 from ..errors import ArgumentValueError, CudadrvError
 from ..version import VERSION
 
@@ -162,10 +162,13 @@ def read_choices(config: pytest.Config) -> Choices:
 
 def _reject_wrong_variables() -> None:
     """Reject values of the environment at once: a run without GPU tests would not read them."""
-    for name, check in ((DRIVER, emulated_devices), (ORDER, _is_order), (CHECK, _is_check)):
-        value = os.environ.get(name, "")
-        if value.strip():
-            _reject_unless(check, value)
+    if any(os.environ[name].strip() for name in RULED & os.environ.keys()):
+        from ..emulator.environment import reject_wrong_variables  # which loads the emulator
+
+        try:
+            reject_wrong_variables()
+        except CudadrvError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 def _option(config: pytest.Config, name: str, variable: str = "") -> str | None:

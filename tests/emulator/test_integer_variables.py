@@ -11,9 +11,9 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import CudaClient, emulator
+from cudadrv import CudaClient, emulator, environment
 from cudadrv.driver import driver_selection
-from cudadrv.emulator.environment_limits import emulated_limits
+from cudadrv.emulator.environment import emulated_limits
 from cudadrv.memory.driver_pool import release_threshold
 from ptx.cache.folder import cache_settings
 
@@ -81,7 +81,7 @@ class Variable:
 
 VARIABLES: Final[Mapping[str, Variable]] = {
     "CUDADRV_DRIVER": Variable(
-        driver_selection.emulated_devices, 1, 1, 2**63 - 1, prefix="emulator:"
+        environment.emulated_devices, 1, 1, 2**63 - 1, prefix="emulator:"
     ),
     "CUDADRV_EMULATOR_ORDER": Variable(
         lambda: emulator.Emulator().order, "rejected", 0, None, lambda n: f"random:{n}",
@@ -94,7 +94,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         lambda: emulated_limits().threads, 0, 1, 2**63 - 1
     ),
     "CUDADRV_EMULATOR_LOCK_SECONDS": Variable(
-        driver_selection.lock_wait_seconds, 300, 1, 2**63 - 1
+        environment.lock_wait_seconds, 300, 1, 2**63 - 1
     ),
     "CUDADRV_CACHE_MAX_MB": Variable(
         lambda: cache_settings()[1], 512 * MIB, 0, 2**43 - 2, lambda n: n * MIB, fractions=True

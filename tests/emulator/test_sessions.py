@@ -213,7 +213,7 @@ def test_the_environment_sets_how_many_steps_a_kernel_may_take(steps: str, said:
 def test_the_environment_sets_how_many_threads_run_a_launch(threads: str, said: str) -> None:
     found = run(
         """
-        from cudadrv.emulator.environment_limits import emulated_limits
+        from cudadrv.emulator.environment import emulated_limits
         from cudadrv.errors import CudadrvError
         try:
             print(emulated_limits().threads)

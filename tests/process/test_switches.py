@@ -408,11 +408,15 @@ def test_each_way_reports_at_each_end(tmp_path: Path) -> None:
 
 SETTINGS: Final = """
 import cudadrv
+import ptx
 from cudadrv.driver.driver_selection import current
+from ptx.cache.folder import cache_settings
 
 devices = cudadrv.list_devices()
 api = current().api
-print(len(devices), devices[0].compute_capability, api.order, ",".join(sorted(api.checks.names)))
+print(len(devices), devices[0].compute_capability, api.order, ",".join(sorted(api.checks.names)),
+      api.limits.max_steps, api.limits.threads, current().keeps_blocks, cache_settings()[1],
+      b"debug" in ptx.compile("__global__ void k() {}").data, len(api.checks.suppressions.each))
 """
 IN_A_TEST: Final = "def test_settings():\n" + textwrap.indent(SETTINGS.strip(), "    ")
 PYTEST: Final = ("-m", "pytest", "-q", "-s", "-p", "cudadrv.testing", "-p", "no:cacheprovider")
@@ -446,7 +450,18 @@ _VARIABLES: Final = (
 )
 _OPTIONS: Final = ("--order", "random:5", "--checks", "race", "--devices", "2")
 _CAPABILITY: Final = _VARIABLES[1:2]
-_CHOSEN: Final = "2 (8, 0) random:5 race"
+_OF_EACH: Final = {
+    "CUDADRV_EMULATOR_STEPS": "12345",
+    "CUDADRV_EMULATOR_THREADS": "2",
+    "CUDADRV_KEEP_BLOCKS": "1",
+    "CUDADRV_CACHE_MAX_MB": "0.5",
+    "CUDADRV_DEVICE_DEBUG": "1",
+    "CUDADRV_EMULATOR_LOCK_SECONDS": "20",
+    "CUDADRV_EMULATOR_FAULT": "continue",
+    "CUDADRV_NO_STAND_IN": "0",
+}
+"""The variables that count in each way; tests of their own show the effect of the last three."""
+_CHOSEN: Final = "2 (8, 0) random:5 race 12345 2 True 524288 True 1"
 SETTING_WAYS: Final[Mapping[str, Setting]] = {
     "environment": Setting(environment=_VARIABLES),
     "emulator.use": Setting(f"{AFTER_IMPORT}emulator.use({_ARGUMENTS})\n{SETTINGS}"),
@@ -463,6 +478,12 @@ SETTING_WAYS: Final[Mapping[str, Setting]] = {
         words=("-m", "cudadrv", "check", "--order=random", "--seed=5", *_OPTIONS[2:]),
         environment=_CAPABILITY,
     ),
+    **{
+        f"{name} in an environment": Setting(
+            words=("-m", "cudadrv", *name.split()), environment=_VARIABLES
+        )
+        for name in ("check", "count", "profile", "debug", f"emulate {sys.executable}")
+    },
     "emulate": Setting(
         words=("-m", "cudadrv", "emulate", "--compute-capability", "8.0", *_OPTIONS, sys.executable)
     ),
@@ -483,19 +504,25 @@ SETTING_WAYS: Final[Mapping[str, Setting]] = {
 
 @pytest.mark.slow
 def test_each_way_to_choose_devices_order_and_checks_has_its_effect(tmp_path: Path) -> None:
+    known = tmp_path / "known.txt"
+    known.write_text("race kernel=other\n")
+
     def run(item: tuple[str, Setting]) -> str:
         name, way = item
-        folder = tmp_path / name.replace(" ", "_")
+        folder = tmp_path / name.replace(" ", "_").replace("/", "_")
         folder.mkdir()
         script = folder / "test_settings.py"
         script.write_text(way.text)
         (folder / "pytest.ini").write_text(f"[pytest]\n{way.ini}\n")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("CUDADRV_", "PYTEST_"))}
-        kept["CUDADRV_CACHE_DIR"] = os.environ["CUDADRV_CACHE_DIR"]
+        kept |= {**_OF_EACH, "CUDADRV_CACHE_DIR": os.environ["CUDADRV_CACHE_DIR"]}
+        kept["CUDADRV_CHECK_SUPPRESSIONS"] = str(known)
+        kept["CUDADRV_EMULATOR_TRACE"] = str(folder / "operations")
         done = subprocess.run(
             [sys.executable, *way.words, str(script)],
             cwd=folder,
             env={**kept, **dict(way.environment), "PYTHONPATH": str(ROOT)},
+            input="run\nquit\n",
             capture_output=True,
             text=True,
             timeout=SECONDS,
@@ -503,7 +530,7 @@ def test_each_way_to_choose_devices_order_and_checks_has_its_effect(tmp_path: Pa
         )
         # A test of the plugin is also checked for leaks.
         lines = [line.replace("leak,", "") for line in done.stdout.splitlines()]
-        if done.returncode == 0 and _CHOSEN in lines:
+        if done.returncode == 0 and _CHOSEN in lines and (folder / "operations").exists():
             return ""
         return f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
 

@@ -20,7 +20,6 @@ def _without_driver() -> Iterator[None]:
     former = driver_selection.set_current(None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDADRV_DRIVER", "none: tests/pure loads no driver")  # for child processes
-        # Sessions of the emulator do not read the variable.
         patch.setattr(Driver, "__init__", _reject)
         yield
     driver_selection.set_current(former)

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 import ptx
-from ptx.emulate import DEFAULT_LIMITS
 from ptx.emulate.history.access_log import AccessLog, LoggedAccess
 from ptx.emulate.history.value_chain import ChainStep, ValueChain
 from ptx.emulate.history.value_trace import ValueTrace
@@ -34,6 +33,7 @@ from ...emulator import (
     session,
 )
 from ...emulator.call_site import user_call_site
+from ...emulator.environment import emulated_limits
 from ...emulator.hosting import log_operations
 from ...emulator.profiles import DeviceProperties
 from ...emulator.timeline.operation_log import LoggedOperation
@@ -250,7 +250,7 @@ class CompiledCase:
     kernel: str
     checks: tuple[CheckName, ...]
     source: SourceText
-    limits: Limits = DEFAULT_LIMITS
+    limits: Limits = field(default_factory=emulated_limits)
     wait: StreamWait | None = None
 
     def faults(self, example: Example, expected: ReferenceArrays) -> Sequence[Fault]:

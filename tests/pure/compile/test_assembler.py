@@ -141,7 +141,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(STAND_IN)
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr("ptx.assembler._SECONDS", 0.5)
+    monkeypatch.setattr("ptx.assembler.SECONDS", 0.5)
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -170,6 +170,6 @@ def test_a_process_that_hangs_at_its_start_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "stand_in").write_text("#!/bin/sh\nexec sleep 1000\n")
-    monkeypatch.setattr("ptx.assembler._SECONDS", 0.01)
+    monkeypatch.setattr("ptx.assembler.SECONDS", 0.01)
     with pytest.raises(NvJitLinkNotFoundError, match="its process hung for"):
         Assembler(None).assemble(RIGHT, "sm_90")
