@@ -14,7 +14,8 @@ OWN_FILES = frozenset((
     "errors.py", "fatbin.py", "headers.py", "image.py", "image_cache.py", "isa", "kernel_types.py",
     "latch.py", "linker.py", "linking.py", "nvrtc_build.py", "nvvm.py", "options.py",
     "ordinary_files.py", "precompiled_headers.py", "prewarming.py", "py.typed", "read_only.py",
-    "signature.py", "source_text.py", "standard_streams.py", "target.py", "visible_text.py",
+    "shown_path.py", "signature.py", "source_text.py", "standard_streams.py", "target.py",
+    "visible_text.py",
 ))  # fmt: skip
 _MODULES = (".py", ".so", ".pyd")
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from ptx.shown_path import shown_path
+
 from ..emulator.checks import Checks
 from ..emulator.timeline.schedule import Schedule
 from .command_line import Commands, add_command, positive, program_name
@@ -227,7 +229,8 @@ def _explain(program: _ExploredProgram, passing: _Run, late: Sequence[str]) -> N
     steps = {step.name: step for step in (*passing.steps, *broken.steps)}
     print_text(f"it breaks when only {len(late)} of {len(passing.steps)} operations run late:")
     for step in (steps[name] for name in late if name in steps):
-        print_text(f"  {step.name} {step.what}, queued at {step.call_site or 'an unknown place'}")
+        call_site = shown_path(step.call_site) or "an unknown place"
+        print_text(f"  {step.name} {step.what}, queued at {call_site}")
     rows = [
         (
             "" if right is None else f"{right.name} {right.what}",

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ptx.shown_path import shown_path
+
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Place
 
@@ -28,6 +30,11 @@ def user_call_site() -> str:
         if not frame.f_code.co_filename.startswith(_NOT_USERS):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
     return ""
+
+
+def shown_call_site(call_site: str) -> str:
+    """Return a result of `user_call_site` as messages show it."""
+    return shown_path(call_site) or "an unknown place"
 
 
 def host_place(access: str, call_site: str) -> Place:

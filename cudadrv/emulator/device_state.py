@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate import DeviceMemory, DeviceModel, EmulationFault, OutOfMemory
 from ptx.emulate.memory.device_memory import Reservation
+from ptx.shown_path import shown_path
 
 from ..driver._api import CUresult
 from .call_error import CallError, Failure, invalid_value
@@ -450,7 +451,7 @@ class DeviceState:
         self._free_leaving()
         if nbytes > self.account.capacity:
             raise self._out_of_memory(nbytes)
-        call_site = user_call_site()
+        call_site = shown_path(user_call_site())
         origin = f"{owner.value} at {call_site}" if call_site else owner.value
         file = None if pool is None else pool.file
         unit = DeviceMemory.granule if file is None else PAGE

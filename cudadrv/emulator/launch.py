@@ -20,7 +20,7 @@ from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
 from .call_error import CallError, Failure, execution_error, invalid_handle, invalid_value
-from .call_site import user_call_site
+from .call_site import shown_call_site, user_call_site
 from .caller_memory import Range, ReadRanges, UnreadableError, copied_ranges, read_ranges
 from .modules import NO_CLUSTER, KernelFunction, Shape, registers_of, resident_blocks
 
@@ -497,7 +497,7 @@ def _counted(call: KernelCall, lines: Mapping[Line, Counts]) -> CountedLaunch:
 def _spoil(device: DeviceState, error: EmulationFault) -> CallError:
     call_error = execution_error(error, _of_another_device(error, device))
     if device.keeps_faults:
-        launched = f"\n  which was launched at {user_call_site() or 'an unknown place'}"
+        launched = f"\n  which was launched at {shown_call_site(user_call_site())}"
         text = f"{call_error.text}{launched}"
         device.fault = Failure("cuLaunchKernel", call_error.code, text, error)
     device.note_fault(error)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ptx.emulate.check.findings import Place
 
-from .call_site import PACKAGE, host_place, user_call_site
+from .call_site import PACKAGE, host_place, shown_call_site, user_call_site
 from .device_state import Owner, Piece
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Leak:
         size = f"{self.nbytes} bytes of " if self.nbytes else ""
         return (
             f"leak: {size}{self.what} at {self.handle:#x}, still there at the end\n"
-            f"  made at {self.made_at or 'an unknown place'}\n"
+            f"  made at {shown_call_site(self.made_at)}\n"
             "  close it, use it in a `with` block, or let no variable hold it any more"
         )
 

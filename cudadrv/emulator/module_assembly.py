@@ -16,7 +16,7 @@ from ptx.errors import NvJitLinkNotFoundError
 from ptx.isa.directives import version_of
 
 from ..errors import ArgumentValueError
-from .call_site import host_place, user_call_site
+from .call_site import host_place, shown_call_site, user_call_site
 from .modules import newest_ptx
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class RejectedModule:
             (
                 f"assemble: GPUs of {self.arch} do not load this module: {rejects}",
                 *messages,
-                f"loaded at {self.loaded_at or 'an unknown place'}",
+                f"loaded at {shown_call_site(self.loaded_at)}",
             )
         )
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Unpack, cast
 
 from ptx.emulate import Limits
+from ptx.shown_path import shown_path
 from ptx.standard_streams import write_error
 
 from ..driver.driver_selection import (
@@ -135,7 +136,7 @@ def session(
 
 def opened_here() -> str:
     """Return the words after "session" for one that the user's code opens now."""
-    place = user_call_site()
+    place = shown_path(user_call_site())
     return f"opened at {place}" if place else "of this process"
 
 

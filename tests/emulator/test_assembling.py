@@ -17,6 +17,7 @@ from cudadrv import emulator
 from cudadrv.emulator import AssemblySkippedWarning, RejectedModule, module_assembly
 from cudadrv.errors import ArgumentValueError, CheckError
 from ptx.assembler import Assembly, default_assembler
+from ptx.shown_path import shown_path
 from tests.patience import SECONDS
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -54,7 +55,7 @@ def test_a_module_that_no_gpu_loads_is_reported_with_ptxas_words() -> None:
     assert re.fullmatch(r"assemble: .*: nvJitLink \d+\.\d+ rejects it", first)
     assert second.startswith("  PTX line 6: ")
     assert third == "    alloca.f32 %a, 8;"
-    assert last.startswith(f"  loaded at {__file__}:")
+    assert last.startswith(f"  loaded at {shown_path(__file__)}:")
     assert max(map(len, (first, second, third))) <= 100
 
 

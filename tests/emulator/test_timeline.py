@@ -22,6 +22,7 @@ from cudadrv.emulator.memory_patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
 from cudadrv.emulator.timeline.schedule import Schedule
 from cudadrv.errors import CopyError
+from ptx.shown_path import shown_path
 from tests.patience import SECONDS
 from tests.several_threads import all_at_once
 
@@ -189,7 +190,7 @@ def test_queued_work_is_reported_with_what_a_destination_holds_until_then(late: 
     ok(late.api.cuMemcpyDtoHAsync(other, x, 4, late.a))
     kernel, copy, another = late.api.queued
     assert kernel.startswith("kernel 1, queued at ")
-    line = f"queued at {__file__}:"
+    line = f"queued at {shown_path(__file__)}:"
     assert line in copy
     assert f"  its destination, 4 bytes of host memory at {pinned:#x}, still holds\n" in copy
     fill = "the fill of memory that nothing has written (bytes 0xcd)"
@@ -279,7 +280,7 @@ def test_an_error_that_leaves_a_session_reports_what_had_not_run() -> None:
         assert 1 / 0
     (note,) = raised.value.__notes__
     assert note.startswith("When this error left the session, this work was queued and had not run")
-    assert note.count(f"queued at {__file__}:") == 2
+    assert note.count(f"queued at {shown_path(__file__)}:") == 2
     assert "-6.277439e+66 as float64" in note.splitlines()[3]
 
 

@@ -16,6 +16,7 @@ import cudadrv
 from cudadrv import ClosedError, CudaClient, LaunchConfig, emulator
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
 from cudadrv.texture import CudaArray, Texture
+from ptx.shown_path import shown_path
 from tests.bump_kernel import PTX
 
 ONE = LaunchConfig(1, 1)
@@ -135,7 +136,9 @@ def test_objects_of_an_ended_session_raise_an_error_that_names_it() -> None:
             for name, use in uses.items():
                 with pytest.raises(ClosedError) as caught:
                     use()
-                assert f"session opened at {__file__}:{line + 1}" in str(caught.value), name
+                assert f"session opened at {shown_path(__file__)}:{line + 1}" in str(
+                    caught.value
+                ), name
     with pytest.raises(ClosedError, match="was closed") as caught:
         closed_before.ptr  # noqa: B018
     assert "session" not in str(caught.value)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
 from ptx.emulate.check.findings import Access, Findings, MissingOrder
 
-from ..call_site import user_call_site
+from ..call_site import shown_call_site, user_call_site
 from ..node_kind import NodeKind, Run
 from ..streams import Stream
 from .past_accesses import (
@@ -168,7 +168,7 @@ class HostWrites:
             self.take_over()
         changes, since, now = self._changed(), self._seen_at, user_call_site()
         self._seen_at = now
-        return changes, f"after {since or 'an unknown place'}, before {now or 'an unknown place'}"
+        return changes, f"after {shown_call_site(since)}, before {shown_call_site(now)}"
 
     def begin(self) -> None:
         """Record that an operation begins, or continues."""
@@ -515,7 +515,7 @@ class ConcurrentAccesses:
         if self._allocation_at(address) is not None:  # pinned or managed
             with self._lock:
                 self._look_at_host()
-                when = f"called at {user_call_site()}"
+                when = f"called at {shown_call_site(user_call_site())}"
                 self._host_accesses(elements_of(array), when, writes=False)
 
     def _look_at_host(self, ranges: Iterable[HostRange] = ()) -> None:

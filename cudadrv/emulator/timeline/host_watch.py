@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from ..call_site import host_place
+from ..call_site import host_place, shown_call_site
 from ..node_kind import NodeKind
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class HostChange:
         use = "read by" if self.is_read else "the destination of"
         return (
             f"{self.nbytes} bytes of host memory at {self.address:#x}, {use} a copy queued at "
-            f"{self.queued_at or 'an unknown place'},\n  were changed by the host before the copy "
-            f"ran: after {self.unchanged_at or 'an unknown place'}, before "
-            f"{self.found_at or 'an unknown place'}\n  wait for the copy first, by its stream or "
+            f"{shown_call_site(self.queued_at)},\n  were changed by the host before the copy "
+            f"ran: after {shown_call_site(self.unchanged_at)}, before "
+            f"{shown_call_site(self.found_at)}\n  wait for the copy first, by its stream or "
             f"an event\n  to see it again, {self.repeated_by}"
         )
 
@@ -114,7 +114,7 @@ class EarlyRead:
         return (host_place("queued", self.queued_at), host_place("read", self.read_at))
 
     def __str__(self) -> str:
-        call_site = self.read_at or "an unknown place"
+        call_site = shown_call_site(self.read_at)
         read = (
             f"are read by a copy queued at {call_site}, and nothing orders the two"
             if self.is_queued
@@ -123,7 +123,7 @@ class EarlyRead:
         contents = f"\n  they held {self.contents}" if self.contents else ""
         return (
             f"{self.nbytes} bytes of host memory at {self.address:#x}, the destination of a copy "
-            f"queued at {self.queued_at or 'an unknown place'},\n  {read}{contents}\n"
+            f"queued at {shown_call_site(self.queued_at)},\n  {read}{contents}\n"
             f"  wait for the copy first, by its stream or an event\n"
             f"  to see it again, {self.repeated_by}"
         )

@@ -10,6 +10,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from ..call_site import shown_call_site
 from ..node_kind import NodeKind, Run
 from ..streams import Stream
 
@@ -79,7 +80,7 @@ class QueuedOperation:
     early_after: QueuedOperation | None = None
 
     def __str__(self) -> str:
-        queued_at = f", queued at {self.call_site}" if self.call_site else ""
+        queued_at = f", queued at {shown_call_site(self.call_site)}" if self.call_site else ""
         return f"{self.kind.value} {self.number}{queued_at}"
 
     @property

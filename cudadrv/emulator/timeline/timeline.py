@@ -40,7 +40,7 @@ from ... import border
 from ...driver._api import CUresult
 from ...errors import ArgumentValueError
 from ..call_error import CallError, Failure
-from ..call_site import user_call_site
+from ..call_site import shown_call_site, user_call_site
 from ..node_kind import NodeKind, Run
 from ..streams import NON_BLOCKING, Stream
 from ..thread import CallingThread
@@ -85,7 +85,7 @@ class LateErrors:
         context = operation.stream.context
         if _QUEUED in error.text:
             return  # an error of another operation, reported before
-        text = f"{error.text}{_QUEUED}{operation.call_site or 'an unknown place'}"
+        text = f"{error.text}{_QUEUED}{shown_call_site(operation.call_site)}"
         if self._order.name == "random":
             text += f"\n  {self._order.repeated_by}"
         if error.code in _HARMLESS or not context.device.keeps_faults:

@@ -21,6 +21,7 @@ from ptx.emulate.history.value_trace import ValueTrace
 from ptx.emulate.model.geometry import Dim3
 from ptx.isa.model import Space
 from ptx.isa.module import parse
+from ptx.shown_path import shown_path
 from ptx.source_text import SourceText
 
 from ...emulator import (
@@ -119,7 +120,7 @@ class _Run:
                 return match[0]
             return address_text(*place)
 
-        text = text.replace(f", called at {self.caller}", " of the verification")
+        text = text.replace(f", called at {shown_path(self.caller)}", " of the verification")
         # NVRTC adds the current folder to the name of a source that is text.
         text = text.replace(f"{Path.cwd()}{os.sep}", "")
         return _ADDRESS.sub(name_of, _ALLOCATED_BY.sub("", text))

@@ -16,6 +16,7 @@ from ptx.emulate.model.errors import (
     Where,
     bytes_text,
 )
+from ptx.shown_path import shown_path
 
 HOST: Final = "the host"
 """Stands for an instruction when the host itself accesses memory."""
@@ -114,9 +115,9 @@ class Access:
         if where.instruction == HOST:
             return f"{self.what} by {HOST}, {self.queued_at}"
         if not where.kernel:
-            return f"{self.what} by a {where.instruction}, called at {self.queued_at}"
+            return f"{self.what} by a {where.instruction}, called at {shown_path(self.queued_at)}"
         if where.block is None:
-            launched = f", launched at {self.queued_at}" if self.queued_at else ""
+            launched = f", launched at {shown_path(self.queued_at)}" if self.queued_at else ""
             return f"{self.what} by kernel {where.kernel}, at {line}{launched}"
         return f"{self.what} by block {where.block}, thread {where.thread}, at {line}"
 

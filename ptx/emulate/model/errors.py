@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ptx.errors import PtxError
+from ptx.shown_path import shown_path
 
 # CUDA's headers call such a function, which nothing defines, where the target lacks something.
 _NEEDS_NEWER = re.compile(r"supported_before_SM_(\d+)")
@@ -135,8 +135,7 @@ class Where:
     @property
     def shown_file(self) -> str:
         """The source file, as it was named: NVRTC puts the working folder before the name."""
-        name = self.source_file or ""
-        return name.removeprefix(f"{os.getcwd()}{os.sep}")
+        return shown_path(self.source_file or "")
 
 
 class EmulationFault(ExecutionError):

@@ -1,0 +1,17 @@
+"""`shown_path`: the form in which messages show the path of a file."""
+
+from __future__ import annotations
+
+import os
+
+
+def shown_path(path: str) -> str:
+    """Return a path relative to the working folder if it is inside of it, else the path itself.
+
+    A line may follow the path.
+    """
+    try:
+        folder = os.getcwd()
+    except OSError:  # the folder is gone
+        return path
+    return path.removeprefix(f"{folder}{os.sep}")
