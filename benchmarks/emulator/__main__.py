@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import platform
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ def main() -> None:
     result["goals"] = _printed(goals.lines(given.target))
     if given.orders:
         print(f"\n{'':38}{'late':>9}{'random':>9}  times the launch without an order", flush=True)
-        result["orders"] = _printed(orders.lines(given.target))
+        result["orders"] = _printed(itertools.chain(orders.queued(), orders.lines(given.target)))
         print(f"\n{'contract tests':38}{'late':>9}{'random':>9}  times immediate", flush=True)
         result["contract"] = _printed(contract.lines())
     if given.narrow:

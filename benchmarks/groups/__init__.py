@@ -16,6 +16,7 @@ MODULES: Final = {
     "batches": "batches",
     "exchange": "exchange",
     "scatter": "scatter",
+    "tracing": "tracing",
     "import": "importing",
 }
 NAMES: Final = tuple(MODULES)

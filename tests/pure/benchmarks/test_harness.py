@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     command = [sys.executable, "-m", "benchmarks", "--driver", "null", "--effort", "0.02"]
     command += [
         "--only",
-        "launch,operations,threads,graph,allocation,copies,batches,exchange",
+        "launch,operations,threads,graph,allocation,copies,batches,tracing,exchange",
         "--json",
         str(folder / "out.json"),
     ]
@@ -51,6 +51,7 @@ def test_every_case_has_figures(run: tuple[str, dict[str, Any]]) -> None:
     assert [row for row in rows if row.error] == []
     assert all(0 < row.best <= row.median for row in rows)
     groups = {"launch", "operations", "threads", "graph", "allocation", "copies", "batches"}
+    groups |= {"tracing"}
     assert {row.group for row in rows} - {"exchange"} == groups  # which needs another library
     assert {row.case for row in rows} >= {"0 parameters", "1 parameter", "5 parameters"}
 
