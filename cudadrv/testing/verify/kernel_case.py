@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -67,7 +68,8 @@ class KernelCase:
     """A kernel and its reference, for `verify` and `python -m cudadrv verify`.
 
     Args:
-        source: CUDA C++, or the path of a file.
+        source: CUDA C++, the path of a file, or a file of a package (`importlib.resources.files`).
+            Headers beside a file of a package in a zip file are not found.
         arguments: the kernel's arguments in the order of its parameters: sizes, numbers and arrays
             of `cudadrv.testing.strategies`, other strategies, or values.
         launch: the launch configurations, of `launch_configs`, or one `LaunchConfig`.
@@ -111,7 +113,7 @@ class KernelCase:
 
     def __init__(
         self,
-        source: str | Path,
+        source: str | Path | Traversable,
         *,
         arguments: Mapping[str, Input | SearchStrategy[object]],
         launch: LaunchConfigs | LaunchConfig,
@@ -126,7 +128,9 @@ class KernelCase:
         self._source_name = ""  # of a text that was a file
         file = user_call_site().rpartition(":")[0]
         self._folder = Path(file).resolve().parent if file else None  # of the Python file
-        self._source = source
+        self._source: str | Path = _text_or_path(source)
+        if not isinstance(source, (str, Path)):
+            self._source_name = source.name
         self._arguments: dict[str, Input | SearchStrategy[object]] = dict(arguments)
         self._launch: LaunchConfigs = _checked_launch(launch)
         self._reference: Callable[..., object] = _with_named_arguments(
@@ -458,6 +462,14 @@ def _copies(example: Example) -> dict[str, object]:
         name: argument.contents.copy() if isinstance(argument, DrawnArray) else argument
         for name, argument in example.arguments.items()
     }
+
+
+def _text_or_path(source: str | Path | Traversable) -> str | Path:
+    if isinstance(source, (str, Path)):
+        return source
+    if not isinstance(source, Traversable):
+        raise border.wrong_type("KernelCase: source", source, "give CUDA C++ or the path of a file")
+    return source.read_text(encoding="utf-8")
 
 
 def _from_working_folder(path: Path) -> Path:

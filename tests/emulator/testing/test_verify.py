@@ -7,6 +7,7 @@ import math
 import re
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -345,6 +346,36 @@ def test_a_case_that_cannot_be_verified_is_named(
 ) -> None:
     with pytest.raises(CannotVerifyError, match=words):
         verify(case(), VerifyOptions(examples=3, database=None, checks=()))
+
+
+@pytest.mark.parametrize("in_zip_file", [False, True])
+def test_a_case_reads_a_file_of_a_package(tmp_path: Path, in_zip_file: bool) -> None:
+    text = 'extern "C" __global__ void set(int* x) { *x = 3; }'
+    file: Path | zipfile.Path = tmp_path / "set.cu"
+    if in_zip_file:
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            archive.writestr("set.cu", text)
+        file = zipfile.Path(tmp_path / "a.zip", "set.cu")
+    else:
+        (tmp_path / "set.cu").write_text(text)
+    case = KernelCase(
+        file,
+        arguments={"x": st.unwritten(np.int32, 1)},
+        launch=cudadrv.LaunchConfig(1, 1),
+        reference=lambda: {"x": np.full(1, 4, np.int32)},
+    )
+    verdict = verify(case, QUICK)
+    assert "set.cu:1" in str(verdict)
+
+
+def test_a_source_of_another_type_is_rejected() -> None:
+    with pytest.raises(ArgumentError, match="KernelCase: source"):
+        KernelCase(
+            3,  # type: ignore[arg-type]
+            arguments={},
+            launch=st.launch_configs(1),
+            reference=lambda: None,
+        )
 
 
 def test_the_line_of_a_reference_that_fails_is_named() -> None:
