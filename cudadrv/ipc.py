@@ -9,7 +9,7 @@ import os
 import secrets
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVarTuple, Unpack, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from . import border
@@ -62,7 +62,7 @@ __all__ = ["IpcEventHandle", "IpcMemoryHandle"]
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 _LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which is required
 
-_P = ParamSpec("_P")
+_Args = TypeVarTuple("_Args")
 
 
 class SharedMemory:
@@ -133,12 +133,11 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
 
     def make(
         self,
-        function: Callable[_P, tuple[CUresult, CUmemoryPool]],
-        *args: _P.args,
-        **kwargs: _P.kwargs,
+        function: Callable[[Unpack[_Args]], tuple[CUresult, CUmemoryPool]],
+        *args: *_Args,
     ) -> CUresult:
         """Let the driver make the pool; return its result."""
-        code = super().make(function, *args, **kwargs)
+        code = super().make(function, *args)
         self.destroyer.raw = self.raw
         return code
 

@@ -202,12 +202,6 @@ class CallPass:
     __slots__ = ("__weakref__",)
 
 
-class HasPasses(Protocol):
-    """An object whose calls take passes from a list that it has."""
-
-    passes: list[CallPass]
-
-
 class CallGate:
     """The passes of a stream, which calls that queue work take, and a capture has all of.
 
@@ -219,22 +213,16 @@ class CallGate:
         period: the capture that has the stream, or is about to.
     """
 
-    __slots__ = ("__weakref__", "_issued", "_other", "_sharing", "_taken", "passes", "period")
+    __slots__ = ("__weakref__", "_issued", "_other", "_taken", "passes", "period")
 
     def __init__(self) -> None:
         self.passes: list[CallPass] = room_for_one()
         self.period: CapturePeriod | None = None
         # Becomes the list of passes when a capture begins.
         self._other: list[CallPass] = room_for_one()
-        self._sharing: Registry[HasPasses] = Registry()
         # A pass that an interrupt loses is freed, and so it is none that `close` waits for.
         self._issued: Registry[CallPass] = Registry()
         self._taken: list[CallPass] = []
-
-    def share(self, handle: HasPasses) -> None:
-        """Give a handle the list of passes, now and whenever it is replaced."""
-        self._sharing.add(handle)
-        handle.passes = self.passes
 
     def enter(self) -> CallPass:
         """Return a pass; wait while another thread's capture has the stream.
@@ -276,8 +264,6 @@ class CallGate:
         try:
             # Threads that return their passes to one list find none in the other one.
             self.passes, self._other = self._other, self.passes
-            for handle in self._sharing.alive():
-                handle.passes = self.passes
             period.wait_for_calls(self._has_all)
         except BaseException:
             self.open(period)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, TypeVar, TypeVarTuple, Unpack
 from weakref import ref
 
 from ._api import (
@@ -24,7 +24,7 @@ from .registry import Registry
 
 _RawT = TypeVar("_RawT")
 _T = TypeVar("_T")
-_P = ParamSpec("_P")
+_Args = TypeVarTuple("_Args")
 
 
 class _CreatedContext(Handle[CUcontext]):
@@ -154,13 +154,11 @@ class ContextHandle(Handle[CUcontext]):
     def _is_of_primary(self) -> bool:
         return self.is_primary or self.green is not None
 
-    def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def call(self, function: Callable[[Unpack[_Args]], _T], *args: *_Args) -> _T:
         """Call a function with the context current, and make the former one current again."""
-        return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
+        return call_bound(self._driver.api, self.raw, function, *args)
 
-    def call_between_captures(
-        self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
-    ) -> _T:
+    def call_between_captures(self, function: Callable[[Unpack[_Args]], _T], *args: *_Args) -> _T:
         """Call a function of the driver that concerns all streams of the context.
 
         The driver rejects it while a stream captures, and invalidates the capture. So this waits
@@ -169,19 +167,15 @@ class ContextHandle(Handle[CUcontext]):
         Raises:
             StreamCaptureIsolationError: that wait cannot end, or exceeds its limit.
         """
-        return self._call_between(lambda period: True, partial(function, *args, **kwargs))
+        return self._call_between(lambda period: True, partial(function, *args))
 
-    def call_in_legacy_order(
-        self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
-    ) -> _T:
+    def call_in_legacy_order(self, function: Callable[[Unpack[_Args]], _T], *args: *_Args) -> _T:
         """As `call_between_captures`, on the legacy stream, which only blocking streams follow.
 
         Raises:
             StreamCaptureIsolationError: the wait for a capture cannot end, or exceeds its limit.
         """
-        return self._call_between(
-            lambda period: period.is_blocking, partial(function, *args, **kwargs)
-        )
+        return self._call_between(lambda period: period.is_blocking, partial(function, *args))
 
     def _call_between(
         self, concerns: Callable[[CapturePeriod], bool], function: Callable[[], _T]
@@ -228,7 +222,7 @@ class ChildHandle(Handle[_RawT]):
         return self.context._driver.api
 
     def make(
-        self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
+        self, function: Callable[[Unpack[_Args]], tuple[CUresult, _RawT]], *args: *_Args
     ) -> CUresult:
         """Let the driver make the object, with the context current; return its result."""
         return self.context.call(self._fill, function, args)

@@ -11,9 +11,9 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Final,
-    ParamSpec,
     TypeVar,
     TypeVarTuple,
+    Unpack,
     cast,
     overload,
 )
@@ -38,7 +38,6 @@ from .types import Dependent
 if TYPE_CHECKING:
     from ..emulator.emulator import Emulator
 
-_P = ParamSpec("_P")
 _T = TypeVar("_T")
 _S = TypeVar("_S")
 _Ts = TypeVarTuple("_Ts")
@@ -334,9 +333,8 @@ def is_chosen() -> bool:
 def call_bound(
     api: DriverApi,
     context: CUcontext,
-    function: Callable[_P, _T],
-    *args: _P.args,
-    **kwargs: _P.kwargs,
+    function: Callable[[Unpack[_Ts]], _T],
+    *args: *_Ts,
 ) -> _T:
     """Call a function with a context current, and make the former one current again.
 
@@ -346,7 +344,7 @@ def call_bound(
     if code:
         raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
     try:
-        result = function(*args, **kwargs)
+        result = function(*args)
     finally:
         code, _ = api.cuCtxPopCurrent()
     if code:

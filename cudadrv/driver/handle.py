@@ -333,7 +333,7 @@ class Closeable(NotCopyable):
     # Its key in `_live`; the slot is filled when it first has a handle.
     _key: LiveKey
 
-    # Objects that close with it; the slot is filled for the first one.
+    # Objects that close with it; None before the first one.
     _dependents: Registry[Closeable] | None
 
     # Whether `_children` returns others, too, which are found when it closes.
@@ -345,6 +345,7 @@ class Closeable(NotCopyable):
     def _own(self, handle: AnyHandle) -> None:
         """Hold a handle; a collection destroys it after its children."""
         self._handle = handle
+        self._dependents = None
         self._key = key = LiveKey(self, _forget)
         _live[key] = handle
 
@@ -354,6 +355,7 @@ class Closeable(NotCopyable):
         It is destroyed before `parent`, which refers to none.
         """
         self._handle = handle
+        self._dependents = None
         self._key = key = LiveKey(self, _forget)
         _live[key] = parent
 

@@ -8,34 +8,28 @@ from __future__ import annotations
 
 import weakref
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 _T = TypeVar("_T")
 
 
-class Registry(Generic[_T]):
+class Registry(dict[int, weakref.ref[_T]]):
     """Existing objects by identity; a freed one is removed automatically."""
 
-    __slots__ = ("_references",)
-
-    def __init__(self) -> None:
-        self._references: dict[int, weakref.ref[_T]] = {}
-
-    def __len__(self) -> int:
-        return len(self._references)
+    __slots__ = ()
 
     def add(self, item: _T) -> None:
         """Register an object until it is freed."""
-        references, key = self._references, id(item)
+        key = id(item)
         # No Python function: an interrupt that arrives while one runs is lost. The reference is
         # the default value of `pop`.
-        references[key] = weakref.ref(item, partial(references.pop, key))
+        self[key] = weakref.ref(item, partial(self.pop, key))
 
     def discard(self, item: _T) -> None:
         """Remove an object, if it is registered."""
-        self._references.pop(id(item), None)
+        self.pop(id(item), None)
 
     def alive(self) -> tuple[_T, ...]:
         """Return the objects that exist now."""
-        items = (reference() for reference in list(self._references.values()))
+        items = (reference() for reference in list(self.values()))
         return tuple(item for item in items if item is not None)

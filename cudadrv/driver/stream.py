@@ -143,9 +143,8 @@ class BaseStream(Closeable):
             return
         own = handle.own
         own.is_closed = True
-        own.block_cache.close()
         try:
-            own.free_cached_blocks()
+            own.close_block_cache()
         finally:
             reference = None if own.is_owned else ref(own)
             del handle, own

@@ -40,6 +40,7 @@ class SizeBin(list[Block]):
         self.most: int = most
 
 
+# Those with bins.
 _all: Final[Registry[StreamBlockCache]] = Registry()
 
 
@@ -57,8 +58,6 @@ class StreamBlockCache(dict[int, SizeBin]):
 
     def __init__(self, *, is_open: bool) -> None:
         self.is_open: bool = is_open
-        if is_open:
-            _all.add(self)
 
     def of_size(self, nbytes: int) -> SizeBin | None:
         """Return the bin that memory of a size is freed to; None for the driver's pool."""
@@ -69,6 +68,8 @@ class StreamBlockCache(dict[int, SizeBin]):
             and nbytes <= LARGEST_BYTES
             and len(self) < _MOST_SIZES
         ):
+            if not self:
+                _all.add(self)  # before its first block: a forked child drops the blocks
             most = max(1, min(_MOST_BLOCKS, _MOST_BYTES // nbytes))
             size_bin = self.setdefault(nbytes, SizeBin(most))
         return size_bin

@@ -23,7 +23,7 @@ from ._api import (
     CUstream_flags,
     CUstreamCaptureStatus,
 )
-from .call_gate import CallGate, CallPass, CapturePeriod
+from .call_gate import CallGate, CapturePeriod
 from .context_handle import ChildHandle, ContextHandle
 from .driver_selection import Driver, failure
 from .handle import FREE_THREADED, AnyHandle, check, handle_of
@@ -100,11 +100,11 @@ class EventHandle(ChildHandle[CUevent]):
 
     def record(self, stream: StreamHandle) -> None:
         """Set the event to this point of a stream."""
-        passes = stream.passes  # as `submit` does, at half the cost
+        passes = stream.gate.passes  # as `submit` does, at half the cost
         try:
             mine = passes.pop()
         except IndexError:
-            mine, passes = stream.gate.enter(), stream.passes
+            mine, passes = stream.gate.enter(), stream.gate.passes
         try:
             (code,) = self.context._driver.api.cuEventRecord(self.raw, stream.raw)
         finally:
@@ -172,7 +172,6 @@ class StreamHandle(ChildHandle[CUstream]):
         capture: of a capture handle, the capture that records its work.
         captured_by: the capture in which the stream has a capture handle now.
         gate: lets a capture have the stream for itself.
-        passes: those of the gate.
         unordered: how many open blocks declare that the user orders the stream.
         queried_flags: the stream's flags, once the driver was queried.
         is_closed: whether its owner has closed it, so that it receives no new work.
@@ -180,8 +179,6 @@ class StreamHandle(ChildHandle[CUstream]):
         home_version: replaced by a new object each time that memory ordered on this stream moves to
             another one or is about to be closed.
     """
-
-    passes: list[CallPass]
 
     __slots__ = (
         "block_cache",
@@ -193,7 +190,6 @@ class StreamHandle(ChildHandle[CUstream]):
         "is_closed",
         "is_owned",
         "keeps",
-        "passes",
         "queried_flags",
         "spare",
         "unordered",
@@ -208,7 +204,7 @@ class StreamHandle(ChildHandle[CUstream]):
         self.spare: list[EventHandle] = []
         self.capture: CaptureState | None = None
         self.captured_by: CaptureState | None = None
-        self.share(CallGate())
+        self.gate: CallGate = CallGate()
         self.unordered: int = 0
         self.queried_flags: int | None = None
         self.is_closed: bool = False
@@ -217,11 +213,6 @@ class StreamHandle(ChildHandle[CUstream]):
             is_open=is_owned and context.driver.keeps_blocks
         )
         super().__init__(context, raw)  # last: a handle without a context counts as unfinished
-
-    def share(self, gate: CallGate) -> None:
-        """Use a gate, which may be another object's for the same stream."""
-        self.gate: CallGate = gate
-        gate.share(self)
 
     @property
     def own(self) -> StreamHandle:
@@ -256,11 +247,11 @@ class StreamHandle(ChildHandle[CUstream]):
         Raises:
             StreamCaptureIsolationError: the capture cannot end, or has exceeded its limit.
         """
-        passes = self.passes
+        passes = self.gate.passes
         try:
             mine = passes.pop()
         except IndexError:
-            mine, passes = self.gate.enter(), self.passes
+            mine, passes = self.gate.enter(), self.gate.passes
         try:
             return function(*args)
         finally:
@@ -272,7 +263,7 @@ class StreamHandle(ChildHandle[CUstream]):
         Raises:
             CaptureUnderWay: a capture has the stream.
         """
-        passes = self.passes
+        passes = self.gate.passes
         mine = self.gate.try_enter()
         if mine is None:
             raise CaptureUnderWay
@@ -283,11 +274,11 @@ class StreamHandle(ChildHandle[CUstream]):
 
     def wait(self, event: EventHandle) -> None:
         """Let later work wait for an event."""
-        passes = self.passes  # as `submit` does, at half the cost
+        passes = self.gate.passes  # as `submit` does, at half the cost
         try:
             mine = passes.pop()
         except IndexError:
-            mine, passes = self.gate.enter(), self.passes
+            mine, passes = self.gate.enter(), self.gate.passes
         try:
             (code,) = self.context._driver.api.cuStreamWaitEvent(self.raw, event.raw, 0)
         finally:
@@ -427,7 +418,7 @@ class StreamHandle(ChildHandle[CUstream]):
 
         The driver rejects such a call for a stream that captures, and invalidates the capture.
         """
-        passes = self.passes
+        passes = self.gate.passes
         try:
             mine = passes.pop()
         except IndexError:
@@ -477,7 +468,7 @@ class StreamHandle(ChildHandle[CUstream]):
 
         The driver rejects such a call for a stream that captures, and invalidates the capture.
         """
-        passes = self.passes  # as `wait_for_work` does
+        passes = self.gate.passes  # as `wait_for_work` does
         try:
             mine = passes.pop()
         except IndexError:
@@ -539,6 +530,17 @@ class StreamHandle(ChildHandle[CUstream]):
                         raise failure(self.api, code, "cuMemFreeAsync", doing)
         return has_blocks
 
+    def close_block_cache(self) -> None:
+        """Cache no block from now on, and return the cached ones to the driver's pool.
+
+        Raises:
+            CudaError: the call failed, or reported the failure of earlier work.
+        """
+        self.block_cache.is_open = False
+        if self.block_cache:
+            self.block_cache.close()
+            self.free_cached_blocks()
+
     def free(self, pointer: CUdeviceptr) -> CUresult:
         """Free memory of a pool in the order of the stream; after a capture that has the stream.
 
@@ -573,9 +575,8 @@ class StreamHandle(ChildHandle[CUstream]):
         if self.is_owned:
             # Memory that is freed after its stream is not cached, and takes the slow path.
             self.is_owned = False
-            self.block_cache.close()
             try:
-                self.free_cached_blocks()
+                self.close_block_cache()
             finally:
                 if FREE_THREADED:
                     self.heir = _StreamHeir(self)
@@ -583,9 +584,11 @@ class StreamHandle(ChildHandle[CUstream]):
                     self._destroy_stream()
 
     def _destroy_stream(self) -> None:
-        (code,) = self.api.cuStreamDestroy(self.raw)
-        doing = f"destroying a stream of device {self.context.ordinal}"
-        check(self, code, "cuStreamDestroy", doing)
+        api = self.context._driver.api
+        (code,) = api.cuStreamDestroy(self.raw)
+        if code:
+            doing = f"destroying a stream of device {self.context.ordinal}"
+            raise failure(api, code, "cuStreamDestroy", doing)
 
 
 class _FreedLater(ChildHandle[CUdeviceptr]):

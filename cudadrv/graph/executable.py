@@ -174,11 +174,11 @@ class GraphExec(Closeable):
         except AttributeError:
             raise border.wrong_type("GraphExec.launch: stream", stream, "give a Stream") from None
         if queue is self._stream and self._epoch == memory_moves.count:
-            passes = queue.passes  # as `submit` does
+            passes = queue.gate.passes  # as `submit` does
             try:
                 mine = passes.pop()
             except IndexError:
-                mine, passes = queue.gate.enter(), queue.passes
+                mine, passes = queue.gate.enter(), queue.gate.passes
             try:
                 replay = handle.replay  # a local name, so that no method is looked up
                 code = replay(handle.raw, queue.raw)[0]

@@ -497,7 +497,7 @@ class LauncherState:
         event = self._config.attributes.completion_event
         if event is not None and event.closed:
             raise event._closed_error()
-        mine, passes = handle.gate.enter(), handle.passes
+        mine, passes = handle.gate.enter(), handle.gate.passes
         try:
             (code,) = slot.call()
             if not code and then is not None:

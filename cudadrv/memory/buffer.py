@@ -106,7 +106,7 @@ class PoolMemory(Memory[CUdeviceptr]):
                 retry_destroy(self._destroy_and_report)
                 return
             had_failed = driver.has_failed
-            passes = stream.passes  # as `submit_at_once` does
+            passes = stream.gate.passes  # as `submit_at_once` does
             try:
                 mine = passes.pop()
             except IndexError:
@@ -749,12 +749,12 @@ def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> Block:
     Raises:
         OutOfMemoryError: with the request and the free and total bytes.
     """
-    context, passes = queue.context, queue.passes
+    context, passes = queue.context, queue.gate.passes
     allocate = context._driver.api.cuMemAllocAsync
     try:
         mine = passes.pop()  # as `submit` does, at half the cost
     except IndexError:
-        mine, passes = queue.gate.enter(), queue.passes
+        mine, passes = queue.gate.enter(), queue.gate.passes
     try:
         try:
             code, raw = allocate(nbytes, queue.raw)

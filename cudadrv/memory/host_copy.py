@@ -335,11 +335,11 @@ def transfer(
     stream's own for the call if need be. A capture always binds it: a rejected call would
     invalidate the capture, and be reported by tools that check a program's calls.
     """
-    context, passes = stream.context, stream.passes
+    context, passes = stream.context, stream.gate.passes
     try:
         mine = passes.pop()  # as `submit` does, at half the cost
     except IndexError:
-        mine, passes = stream.gate.enter(), stream.passes
+        mine, passes = stream.gate.enter(), stream.gate.passes
     try:
         if context.is_alone or (stream.capture is None and context.suits_copies()):
             (code,) = function(*args)

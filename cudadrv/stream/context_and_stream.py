@@ -347,7 +347,7 @@ class Context(ContextModules):
         if int(owner) != int(self.handle):
             raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
         handle = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
-        handle.share(gate_of(handle))
+        handle.gate = gate_of(handle)
         external = _ExternalStream(self, handle)
         external._number = number
         return external

@@ -100,11 +100,11 @@ class StreamMemory(BaseStream):
         array = self.empty(shape, dtype)
         if array._nbytes:
             handle, pointer = self._handle, array._pointer or array._make_pointer()
-            function, passes = handle.context._driver.api.cuMemsetD8Async, handle.passes
+            function, passes = handle.context._driver.api.cuMemsetD8Async, handle.gate.passes
             try:
                 mine = passes.pop()  # as `submit` does, at half the cost
             except IndexError:
-                mine, passes = handle.gate.enter(), handle.passes
+                mine, passes = handle.gate.enter(), handle.gate.passes
             try:
                 (code,) = function(pointer, 0, array._nbytes, handle.raw)
             finally:
