@@ -58,7 +58,7 @@ class BaseStream(Closeable):
             self._own_unrooted(handle, handle.context)
         else:
             self._own(handle)
-        context.device.driver.streams.add(self)
+        handle.context._driver.streams.add(self)
         context._adopt(self)
         period = handle.gate.period  # of another object for the same stream
         if isinstance(period, CaptureState) and period.is_own:

@@ -210,9 +210,10 @@ class StreamHandle(ChildHandle[CUstream]):
         self.is_closed: bool = False
         self.home_version: object = []
         self.block_cache: StreamBlockCache = StreamBlockCache(
-            is_open=is_owned and context.driver.keeps_blocks
+            is_open=is_owned and context._driver.keeps_blocks
         )
-        super().__init__(context, raw)  # last: a handle without a context counts as unfinished
+        self.raw = raw  # type: ignore[assignment]  # unused before the stream is made
+        self.context = context  # last: a handle without a context counts as unfinished
 
     @property
     def own(self) -> StreamHandle:
