@@ -186,9 +186,8 @@ class LauncherState:
         self._prepared: Registry[_Prepared] = Registry()
         # The kinds of the last prepared launch, and what packs such arguments again.
         self._packing: tuple[tuple[Kind, ...], _Packing | None] | None = None
-        follow_names = self._follow_names()
-        self._globals = {**self._names(launch_elsewhere), **follow_names}
-        self._prepared_names = {**self._names_of_prepared(), **follow_names}
+        self._globals = self._names(launch_elsewhere)
+        self._prepared_names: dict[str, object] | None = None
         of_launcher, of_kernel = self._slow_functions()
         self.function: FunctionType = of_launcher
         self.kernel_launch: FunctionType = of_kernel
@@ -227,11 +226,15 @@ class LauncherState:
 
     def _names_of_prepared(self) -> dict[str, object]:
         """Return the globals of prepared launches, but for those that each has of its own."""
-        return {
-            "__builtins__": {}, "fail": self._fail, "NO_CALL": IndexError,
-            "INTERRUPTS": BaseException, "calls": _NO_CALLS, "pop": _NO_CALLS.pop, "push": bool,
-            "issued": self._issued,
-        }  # fmt: skip
+        names = self._prepared_names
+        if names is None:
+            names = {
+                "__builtins__": {}, "fail": self._fail, "NO_CALL": IndexError,
+                "INTERRUPTS": BaseException, "calls": _NO_CALLS, "pop": _NO_CALLS.pop, "push": bool,
+                "issued": self._issued, **self._follow_names(),
+            }  # fmt: skip
+            self._prepared_names = names
+        return names
 
     def _slow_functions(self) -> tuple[FunctionType, FunctionType]:
         """Return functions for arguments of any kind, before those for the kinds in use."""
@@ -327,7 +330,7 @@ class LauncherState:
 
     def _prepare(self, *args: object) -> _Prepared:
         kinds, names, parameters, holds = self._pack_prepared(args)
-        scope = {**self._prepared_names, **names, "own": self._own}
+        scope = {**self._names_of_prepared(), **names, "own": self._own}
         function = FunctionType(prepared_code(kinds), scope)
         launch = _PreparedPartial(function) if FREE_THREADED else function
         # Weakly, so that a dropped object is freed at once, with its arguments.
@@ -408,6 +411,7 @@ class LauncherState:
         versions = self._versions
         if not versions:
             self._globals |= general_names(parameters.each, self._convert)
+            self._globals |= self._follow_names()
         version = versions.get(kinds) or versions.setdefault(kinds, next(self._numbers))
         self._globals |= {
             f"pack_{version}": parameters.packer(kinds).pack_into,
