@@ -130,9 +130,9 @@ cuGreenCtxStreamCreate 12050 >size size uint int
 cuProfilerStart 4000
 cuProfilerStop 4000
 # Streams and events
-cuEventCreate 2000 >size uint
+cuEventCreate 2000 >size uint ; hot
 cuEventDestroy 2000 size
-cuEventDestroy_v2 4000 size ; frees
+cuEventDestroy_v2 4000 size ; hot frees
 cuEventElapsedTime 2000 >float size size
 cuEventElapsedTime_v2 12080 >float size size
 cuEventQuery 2000 size ; hot
@@ -152,9 +152,9 @@ cuStreamBeginCapture 10000 stream
 cuStreamBeginCaptureToGraph 12030 stream size size[4] edge[4] size int
 cuStreamCopyAttributes 11000 stream stream
 cuStreamCreate 2000 >size uint
-cuStreamCreateWithPriority 5050 >size uint int
+cuStreamCreateWithPriority 5050 >size uint int ; hot
 cuStreamDestroy 2000 size
-cuStreamDestroy_v2 4000 size ; frees
+cuStreamDestroy_v2 4000 size ; hot frees
 cuStreamEndCapture 10000 stream >size
 cuStreamGetAttribute 11000 stream int >=64
 cuStreamGetCaptureInfo_v2 11030 stream >int >?size >?size >?size >?size

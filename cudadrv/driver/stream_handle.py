@@ -157,8 +157,11 @@ class EventHandle(ChildHandle[CUevent]):
             )
 
     def _destroy(self) -> None:
-        (code,) = self.api.cuEventDestroy(self.raw)
-        check(self, code, "cuEventDestroy", f"destroying an event of device {self.context.ordinal}")
+        api = self.context._driver.api
+        (code,) = api.cuEventDestroy(self.raw)
+        if code:
+            doing = f"destroying an event of device {self.context.ordinal}"
+            raise failure(api, code, "cuEventDestroy", doing)
 
 
 class StreamHandle(ChildHandle[CUstream]):
