@@ -271,6 +271,10 @@ class LaunchConfig:
             _known[grid, block, shared_bytes] = self
         return self
 
+    # Most configurations differ in these fields; hashing all of them takes twice as long.
+    def __hash__(self) -> int:
+        return hash((self.grid, self.block, self.shared_bytes))
+
     # Else a copy would fill an object that `__new__` returns for others.
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         return type(self), tuple([getattr(self, field.name) for field in fields(self)])

@@ -479,7 +479,7 @@ class DeviceData(Closeable):
     def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Own memory that already has a handle."""
         self._stream, self._nbytes = stream, nbytes
-        self._dependents = self._pointer = None
+        self._pointer = None
         self._address = address + 0
         self._have(memory)
         if not stream.context.is_primary:
