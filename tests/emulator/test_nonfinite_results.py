@@ -232,6 +232,22 @@ WAYS: Final = {
         "add.f32 %a, %x, %x; setp.eq.f32 %p, %x, 0f00000000; selp.f32 %d, 0fFF800000, %a, %p;",
         "infinity", "selp.f32",
     ),
+    "infinity by the sign of a double": Way(
+        "cvt.f64.f32 %e, %x; mov.b64 {%r, %s}, %e; setp.lt.s32 %p, %s, 0;"
+        " selp.f32 %d, 0f00000000, 0f7F800000, %p;", "infinity", "selp.f32",
+    ),
+    "infinity or NaN": Way("setp.eq.f32 %p, %y, 0f3F800000;"
+                           " selp.f32 %d, 0f7F800000, 0f7FFFFFFF, %p;", "infinity", "selp.f32"),
+    "NaN before a branch": Way("mov.f32 %d, 0f7FFFFFFF; setp.lt.f32 %p, %x, %y; @%p bra SKIP;"
+                               " mov.f32 %d, %y; SKIP:", "NaN", "mov.f32"),
+    "constant NaN, overwritten": Way("mov.f32 %d, 0f7FFFFFFF; mov.f32 %d, %y;"),
+    "maximum with a constant NaN": Way("mov.f32 %a, 0f7FFFFFFF; max.f32 %d, %a, %y;"),
+    "compared with a constant NaN": Way("mov.f32 %a, 0f7FFFFFFF; setp.gt.f32 %p, %a, %y;"
+                                        " selp.f32 %d, %x, %y, %p;"),
+    "bits of an infinity": Way("add.f32 %a, %x, %x; mov.b32 %r, %a;"
+                               " xor.b32 %s, %r, 0x7F800000; mov.b32 %d, %s;",
+                               "infinity", "mov.b32"),
+    "bits of integers": Way("or.b32 %r, %j, 0x7F800000; mov.b32 %d, %r;"),
     "NaN of a constant": Way("mov.f32 %a, 0fFF800000; sub.f32 %d, %a, %a;", "NaN", "sub.f32"),
     "maximum of constants": Way("mov.f32 %a, 0fFF800000; max.f32 %d, %a, %y;"),
     "excluded by a guard": Way(
@@ -386,3 +402,40 @@ def test_calculations_under_a_guard_that_holds_give_the_findings_of_those_withou
         findings = mixed_findings("", seed, threads)
         assert findings == mixed_findings("@%p ", seed, threads)
         assert findings
+
+
+POLES: Final[Mapping[str, tuple[float, ...]]] = {
+    "acos(a)": (2,), "acosh(a)": (0.5,), "asin(a)": (2,), "atanh(a)": (1,), "exp(a)": (1e4,),
+    "exp2(a)": (1e4,), "exp10(a)": (1e4,), "expm1(a)": (1e4,), "cosh(a)": (1e4,),
+    "sinh(a)": (1e4,), "log1p(a)": (-2,), "sqrt(a)": (-1,), "rsqrt(a)": (0,), "rcbrt(a)": (0,),
+    "pow(a, b)": (-2, 0.5), "pow(-a, T(0.5))": (2,), "pow(a, T(-1))": (0,), "fmod(a, b)": (1, 0),
+    "remainder(a, b)": (1, 0), "tgamma(a)": (-1,), "lgamma(a)": (-1,), "erfinv(a)": (1,),
+    "erfcinv(a)": (3,), "normcdfinv(a)": (0,), "erfcx(a)": (-1e3,), "logb(a)": (0,),
+}  # fmt: skip
+_UNNAMED: Final = {"lgamma(a) f", "lgamma(a)", "expm1(a)", "sinh(a)", "logb(a)"}
+"""Those that move a constant infinity, or select one by a comparison with a limit."""
+
+
+@pytest.mark.slow
+def test_the_functions_of_cuda_whose_result_is_nan_or_infinite_are_named_by_their_line() -> None:
+    unnamed = set()
+    for call, suffix in ((call, suffix) for call in POLES for suffix in ("f", "")):
+        real = "float" if suffix else "double"
+        name, _, rest = call.partition("(")
+        source = f"""typedef {real} T;
+extern "C" __global__ void pole(const T* x, T* o) {{
+    T a = x[0], b = x[1];
+    T r = {name}{suffix}({rest};
+    o[0] = r + b;
+}}"""
+        with emulator.session(check="nan", raise_findings=False) as machine:
+            context = cudadrv.cuda_context_for(0)
+            stream = context.default_stream
+            kernel = context.compile(source, name="pole.cu").kernel("pole")
+            operands = np.array([*POLES[call], 1.0][:2], np.float32 if suffix else np.float64)
+            out = stream.zeros(1, operands.dtype)
+            kernel.launch(stream, cudadrv.LaunchConfig(1, 1), stream.to_device(operands), out)
+            assert not np.isfinite(stream.to_host(out)[0]), call
+        if 4 not in [finding.places[0].line for finding in machine.findings]:
+            unnamed.add(f"{call} {suffix}".strip())
+    assert unnamed == _UNNAMED

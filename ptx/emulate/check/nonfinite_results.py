@@ -52,6 +52,7 @@ class NonfiniteResults(Observer):
         self, blocks: ThreadBlocks, origin: Origin, lane: int, user: Instruction
     ) -> Finding:
         instruction = origin.use.instruction
+        located = origin.use.located
         kind = "NaN" if origin.is_nan else "infinity"
         use = Access(user.text.partition(" ")[0], blocks.where(None, user)).line
         use = "which stays in memory" if user is instruction else f"used by {use}"
@@ -59,7 +60,7 @@ class NonfiniteResults(Observer):
             check="nan",
             kernel=self._kernel,
             second=None,
-            first=Access(instruction.text.partition(" ")[0], blocks.where(lane, instruction)),
+            first=Access(instruction.text.partition(" ")[0], blocks.where(lane, located)),
             space="register",
             address=0,
             nbytes=0,

@@ -26,12 +26,14 @@ class FloatUse:
     Attributes:
         calculation: the operands, as written.
         targets, sources: the numbers of the registers of both; None for a constant.
+        located: the instruction, with the line before it if it has none.
     """
 
     instruction: Instruction
     calculation: Calculation
     targets: tuple[int, ...]
     sources: tuple[int | None, ...]
+    located: Instruction
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class SumPlace:
         before = Register(self.memory, self.kind.ptx_type)
         added = self.added[:1] or (Register("constant", self.kind.ptx_type),)
         sources = tuple([(each, self.kind) for each in (before, *added)])
-        return FloatUse(self.instruction, Calculation(self.kind, (), sources), (), ())
+        i = self.instruction
+        return FloatUse(i, Calculation(self.kind, (), sources), (), (), i)
 
 
 @dataclass(frozen=True, slots=True)

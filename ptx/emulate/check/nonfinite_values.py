@@ -64,6 +64,11 @@ class Origin:
     times: deque[_Time] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
 
     @property
+    def is_constant(self) -> bool:
+        """Whether it is a constant that no operand decides: a number may take its place."""
+        return self.use.instruction.opcode == "mov" and not self.use.sources
+
+    @property
     def kind(self) -> FloatFormat:
         """The format of the result."""
         return self.use.calculation.result
@@ -144,8 +149,36 @@ class NonfiniteValues(RegisterMarks):
             if not calculation.is_of_warp:
                 is_nan: _Flags = np.asarray(calculation.result.are_nans(result).any(axis=1))
                 for lost in operands.lost_nans(is_nan):
-                    self._use_each(threads, lanes, lost, use.instruction)
+                    self._use_each(threads, lanes, lost, use.instruction, of_constants=False)
             self._set((len(threads.calls), target), lanes, new)
+
+    def assembled(
+        self,
+        threads: Threads,
+        use: FloatUse,
+        sources: Sequence[Value],
+        result: Value,
+        guard: Value | None = None,
+    ) -> None:
+        """Mark floats whose bits integers made of those of finite numbers."""
+        positions, kind = _active(threads, guard), use.calculation.result
+        lanes, target = threads.lane_numbers()[positions], use.targets[0]
+        numbers = [
+            _rows(of_source, value, positions)
+            for (_, of_source), value in zip(use.calculation.sources, sources, strict=True)
+        ]
+        results = _rows(kind, result, positions)
+        old = self._of(threads, lanes, (target,))
+        new = np.zeros(len(lanes), dtype=np.int32) if old is None else old.copy()
+        made: _Flags = np.asarray(kind.are_nonfinite(results).any(axis=1)) & (new == 0)
+        for (_, of_source), number in zip(use.calculation.sources, numbers, strict=True):
+            made &= ~of_source.are_nonfinite(number).any(axis=1)
+        is_nan: _Flags = np.asarray(kind.are_nans(results).any(axis=1))
+        for of_nan, chosen in ((True, made & is_nan), (False, made & ~is_nan)):
+            if chosen.any():
+                values = (lanes, results, *numbers)
+                new[chosen] = self._made(use, use.calculation.targets[0], of_nan, values, chosen)
+        self._set((len(threads.calls), target), lanes, new)
 
     def _passes_on(
         self, threads: Threads, use: FloatUse, sources: Sequence[Value], result: Value
@@ -279,7 +312,7 @@ class NonfiniteValues(RegisterMarks):
         self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None = None
     ) -> None:
         """Report marked NaNs that are compared."""
-        self._decides(threads, use, values, guard, FloatFormat.are_nans)
+        self._decides(threads, use, values, guard, FloatFormat.are_nans, of_constants=False)
 
     def converts(
         self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None = None
@@ -294,6 +327,8 @@ class NonfiniteValues(RegisterMarks):
         values: Sequence[Value],
         guard: Value | None,
         are_wrong: Callable[[FloatFormat, Parts], _Flags],
+        *,
+        of_constants: bool = True,
     ) -> None:
         positions = _active(threads, guard)
         lanes = threads.lane_numbers()[positions]
@@ -303,7 +338,8 @@ class NonfiniteValues(RegisterMarks):
             marks = self._of(threads, lanes, (number,))
             if marks is not None:
                 wrong = are_wrong(kind, _rows(kind, value, positions)).any(axis=1)
-                self._use_each(threads, lanes, np.where(wrong, marks, 0), use.instruction)
+                used = np.where(wrong, marks, 0)
+                self._use_each(threads, lanes, used, use.instruction, of_constants=of_constants)
 
     # Origins.
 
@@ -333,10 +369,17 @@ class NonfiniteValues(RegisterMarks):
         return mark
 
     def _use_each(
-        self, threads: Threads, lanes: Index, marks: Marks, instruction: Instruction
+        self,
+        threads: Threads,
+        lanes: Index,
+        marks: Marks,
+        instruction: Instruction,
+        *,
+        of_constants: bool = True,
     ) -> None:
         for mark in np.unique(marks[marks != 0]):
-            self._use(threads, lanes[marks == mark], int(mark), instruction)
+            if of_constants or not self._origin(mark).is_constant:
+                self._use(threads, lanes[marks == mark], int(mark), instruction)
 
     def _use(self, threads: Threads, lanes: Index, mark: int, instruction: Instruction) -> None:
         """Report a use by threads, of which the first one is named."""

@@ -7,6 +7,7 @@ test of a dictionary, which is empty as long as no result was infinite or NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ptx.emulate.codegen.analysis.float_flow import (
     SHARED_FACTORS,
     Calculation,
     FloatFlow,
+    Pole,
     calculation_of,
     compared_format,
     integer_source,
@@ -79,6 +81,8 @@ class NonfiniteWriter(BlockInstrument):
             marked = self._marked(e, i.operands[step.operation.writes :])
             use = RegisterUse(i, _numbers(e, marked), step.writes, (), _guard_number(e, i))
             e.line(f"if N: N.passes(f, {e.scope.bind(use, 'use')}{_guard(e, i)})")
+            if (assembly := self._flow(e).assembly_of(i)) is not None:
+                self._assembles(e, i, assembly)
 
     def executed(self, e: Emitter, step: BlockStep) -> None:
         """Write code that looks at the results of an instruction."""
@@ -108,7 +112,7 @@ class NonfiniteWriter(BlockInstrument):
         return not set(numbers).isdisjoint(step.writes)
 
     def _calculates(self, e: Emitter, i: Instruction, calculation: Calculation) -> None:
-        use = _bound(e, i, calculation)
+        use = self._bound(e, i, calculation)
         values = [
             self._factors(e, i) if operand == SHARED_FACTORS else e.value(operand, kind.held)
             for operand, kind in calculation.sources
@@ -130,6 +134,13 @@ class NonfiniteWriter(BlockInstrument):
             )
 
         self._finish = finish
+
+    def _bound(self, e: Emitter, i: Instruction, calculation: Calculation) -> str:
+        operands = [operand for operand, _ in calculation.sources]
+        sources = [_number(e, each) if isinstance(each, Register) else None for each in operands]
+        located = replace(i, location=self._flow(e).location_of(i))
+        targets = _numbers(e, calculation.targets)
+        return e.scope.bind(FloatUse(i, calculation, targets, tuple(sources), located), "use")
 
     def _factors(self, e: Emitter, i: Instruction) -> str:
         """Write code that looks at the factors of a product in shared memory."""
@@ -185,14 +196,32 @@ class NonfiniteWriter(BlockInstrument):
         operands = i.operands[1:3] if method == "compares" else i.operands[1:2]
         marked = self._marked(e, operands)
         if marked:
-            use = _bound(e, i, Calculation(kind, (), tuple([(each, kind) for each in marked])))
+            use = self._bound(e, i, Calculation(kind, (), tuple([(each, kind) for each in marked])))
             values = _tuple([e.value(each, kind.held) for each in marked])
             e.line(f"if N: N.{method}(f, {use}, {values}{_guard(e, i, 'guard=')})")
+
+    def _assembles(self, e: Emitter, i: Instruction, assembly: Calculation) -> None:
+        """Write code for a float whose bits integers are."""
+        (target,), use, guard = (
+            assembly.targets,
+            self._bound(e, i, assembly),
+            _guard(e, i, "guard="),
+        )
+        values = _tuple([e.value(operand, kind.held) for operand, kind in assembly.sources])
+
+        def finish(e: Emitter) -> None:
+            result = e.value(target, assembly.result.held)
+            e.line(
+                f"if {_is_wrong(e, assembly.result, result)}:"
+                f" N.assembled(f, {use}, {values}, {result}{guard})"
+            )
+
+        self._finish = finish
 
     def _selects(self, e: Emitter, step: BlockStep) -> None:
         i = step.instruction
         target, first, _, predicate = i.operands
-        pole = self._flow(e).pole_of(i)
+        poles = self._flow(e).poles_of(i)
         chosen = e.value(predicate, "pred")
         if self._writes_reached(e, step):
             numbers = [
@@ -200,22 +229,32 @@ class NonfiniteWriter(BlockInstrument):
             ]
             use = RegisterUse(i, tuple(numbers), step.writes, (), _guard_number(e, i))
             e.line(f"if N: N.selects(f, {e.scope.bind(use, 'use')}, {chosen}{_guard(e, i)})")
-        if pole is None or not isinstance(target, Register):
+        if not poles or not isinstance(target, Register):
             return
+        conditions = [
+            e.temporary(chosen if each.constant is first else f"~{chosen}") for each in poles
+        ]
+        texts = [self._pole(e, i, target, each) for each in poles]
+
+        def finish(e: Emitter) -> None:
+            for condition, (use, values) in zip(conditions, texts, strict=True):
+                if i.guard is not None:
+                    condition = e.temporary(f"{condition} & {guard}")
+                result = e.value(target, FORMATS[f"f{poles[0].constant.width}"].held)
+                e.line(
+                    f"if {condition}.any(): N.calculated(f, {use}, {values}, ({result},),"
+                    f" guard={condition})"
+                )
+
+        guard = "" if i.guard is None else e.temporary(_condition(e, i))
+        self._finish = finish
+
+    def _pole(self, e: Emitter, i: Instruction, target: Register, pole: Pole) -> tuple[str, str]:
+        """Return the use of a selected constant, and the value that decides."""
         kind = FORMATS[f"f{pole.constant.width}"]
-        sources: tuple[tuple[Operand, FloatFormat], ...] = ()
-        if pole.value is not None:
-            is_wide = e.scope.width[_number(e, pole.value)] == 8
-            sources = ((pole.value, FORMATS["f64" if is_wide else "f32"]),)
-        use_of_pole = _bound(e, i, Calculation(kind, (target,), sources))
-        values = _tuple([e.temporary(e.value(each, of_each.held)) for each, of_each in sources])
-        condition = e.temporary(chosen if pole.constant is first else f"~{chosen}")
-        if i.guard is not None:
-            condition = e.temporary(f"{condition} & {_condition(e, i)}")
-        self._finish = lambda e: e.line(
-            f"if {condition}.any(): N.calculated(f, {use_of_pole}, {values},"
-            f" ({e.value(target, kind.held)},), guard={condition})"
-        )
+        use = self._bound(e, i, Calculation(kind, (target,), pole.sources))
+        values = [e.temporary(e.value(each, of.held)) for each, of in pole.sources]
+        return use, _tuple(values)
 
 
 def _where(flag: Value, value: Value) -> Value:
@@ -225,21 +264,6 @@ def _where(flag: Value, value: Value) -> Value:
 def _memory_text(memory: Address) -> str:
     base = "" if memory.base is None else memory.base.name
     return f"[{base}{f'+{memory.offset}' if base and memory.offset else memory.offset or ''}]"
-
-
-def _bound(e: Emitter, i: Instruction, calculation: Calculation) -> str:
-    use = FloatUse(
-        i,
-        calculation,
-        _numbers(e, calculation.targets),
-        tuple(
-            [
-                _number(e, operand) if isinstance(operand, Register) else None
-                for operand, _ in calculation.sources
-            ]
-        ),
-    )
-    return e.scope.bind(use, "use")
 
 
 def _is_wrong(e: Emitter, kind: FloatFormat, value: str) -> str:

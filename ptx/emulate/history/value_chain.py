@@ -21,12 +21,13 @@ from ptx.emulate.model.errors import Where
 from ptx.emulate.model.float_format import FORMATS, FloatFormat
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.isa.instruction_facts import InstructionKind
-from ptx.isa.model import FloatImmediate, Instruction, Operand, Register
+from ptx.isa.model import FloatImmediate, Instruction, Operand, Register, Vector
 
 _CONTEXT: Final = decimal.Context(prec=60, Emax=9999, Emin=-9999, traps=[])
 _MOST_NODES: Final = 4000
 _PRECISION: Final = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 _FRACTION: Final = {32: 23, 64: 52}
+_EXPONENTS: Final = 0x7FF  # of doubles
 _OF_ONE: Final = {32: 127 + 23, 64: 1023 + 52}
 """The exponents of numbers whose last place is 1, by the width."""
 _LEAST_LOSS: Final = 2.0**7  # of the last place that a step must add to be the cause
@@ -303,7 +304,10 @@ class ValueChain:
                 for index, key in node.sources.items()
                 if key in self._nodes and index not in predicates
             ]
-            if _moves(node.step) and len(behind) == 1 and self._result_equals(node, behind[0]):
+            scaled = self._scaled(node)
+            if scaled is not None:
+                node.exact, node.error = scaled
+            elif _moves(node.step) and len(behind) == 1 and self._result_equals(node, behind[0]):
                 node.exact, node.error = behind[0].exact, behind[0].error
             elif opcode in ("neg", "abs") and behind and behind[0].exact is not None:
                 node.exact, node.error = _EXACT[opcode](behind[0].exact), behind[0].error
@@ -324,6 +328,26 @@ class ValueChain:
         worst = max([error for _, error in operands], default=0.0)
         unit = 2.0 ** -_PRECISION[calculation.result.ptx_type]
         node.loss = node.error / max(worst, unit)
+
+    def _scaled(self, node: _Node) -> tuple[Decimal, float] | None:
+        """Return the exact value of a double to whose exponent an integer was added, as by `exp`.
+
+        Its lower half comes from the double before, and the fractions of both are equal.
+        """
+        i = node.step.use.instruction
+        if i.opcode != "mov" or not isinstance(i.operands[1], Vector) or len(node.sources) != 2:
+            return None
+        lower, upper = (self._nodes.get(node.sources[index]) for index in (0, 1))
+        if lower is None or upper is None or upper.step.use.instruction.opcode != "add":
+            return None
+        value = self._nodes.get(lower.sources.get(0, (-1, -1)))
+        if value is None or value.exact is None or not value.step.results:
+            return None
+        bits, before = self._result(node), self._bits(value, value.step.results[0])
+        exponents = [each >> _FRACTION[64] & _EXPONENTS for each in (bits, before)]
+        if (bits ^ before) & ~(_EXPONENTS << _FRACTION[64]) or min(exponents) < 1:
+            return None
+        return value.exact * _power(Decimal(exponents[0] - exponents[1])), value.error
 
     def _rounds_to_integer(self, node: _Node) -> bool:
         """Return whether an addition of a constant, whose last place is 1, rounds to an integer."""

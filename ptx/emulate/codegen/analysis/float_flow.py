@@ -18,6 +18,8 @@ from ptx.isa.model import (
     Instruction,
     Operand,
     Register,
+    SourceLocation,
+    SpecialRegister,
     Symbol,
     Vector,
 )
@@ -35,6 +37,10 @@ SHARED_FACTORS: Final = Symbol("shared memory")
 """An operand: for each thread NaN, infinity or zero, as are the factors that its warp reads."""
 _TESTS_OF_NAN: Final = ("nan", "num")
 _MOST_STEPS: Final = 200  # back along the sources of a value
+_OF_BITS: Final = frozenset({
+    "add", "and", "bfe", "bfi", "cvt", "lop3", "mad", "mov", "mul", "neg", "not", "or", "prmt",
+    "selp", "shf", "shl", "shr", "sub", "xor",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -180,10 +186,15 @@ def is_nonfinite(operand: Operand) -> bool:
 
 
 class Pole(NamedTuple):
-    """A selection that makes an infinity or a NaN: its constant, and the value that decides."""
+    """A selection that makes an infinity or a NaN: its constant, and the floats that decide."""
 
     constant: FloatImmediate
-    value: Register | None
+    sources: tuple[tuple[Operand, FloatFormat], ...]
+
+
+def is_moved_nan(i: Instruction) -> bool:
+    """Return whether an instruction sets a register to a constant NaN, as before a branch."""
+    return i.opcode == "mov" and _is_nan(i.operands[1])
 
 
 class FloatFlow:
@@ -199,16 +210,38 @@ class FloatFlow:
         for step in self._steps:
             for register in reads_and_writes(step)[1]:
                 self._writers.setdefault(register.name, []).append(step)
-        self._poles: dict[tuple[int, tuple[Operand, ...]], Pole] = {}
+        self._poles: dict[tuple[int, tuple[Operand, ...]], Sequence[Pole]] = {}
+        self._assembled: dict[tuple[int, tuple[Operand, ...]], Calculation] = {}
         for step in self._steps:
-            pole = self._pole(step.instruction)
-            if pole is not None:
-                self._poles[_place(step.instruction)] = pole
+            place, poles = _place(step.instruction), self._poles_of(step.instruction)
+            assembled = self._assembly(step.instruction)
+            if poles:
+                self._poles[place] = poles
+            if assembled is not None:
+                self._assembled[place] = assembled
         self.reached: frozenset[str] = self._reached()
 
-    def pole_of(self, i: Instruction) -> Pole | None:
-        """Return why a selection makes an infinity or a NaN; None if it makes none."""
-        return self._poles.get(_place(i))
+    def poles_of(self, i: Instruction) -> Sequence[Pole]:
+        """Return why a selection makes an infinity or a NaN; none if it makes none."""
+        return self._poles.get(_place(i), ())
+
+    def assembly_of(self, i: Instruction) -> Calculation | None:
+        """Return from which floats a float comes whose bits are integers; None for others.
+
+        That is also a constant NaN, which comes from none.
+        """
+        return self._assembled.get(_place(i))
+
+    def location_of(self, i: Instruction) -> SourceLocation | None:
+        """Return the location of an instruction; of code without a line that of the one before."""
+        if i.location is None or i.location.line:
+            return i.location
+        before = (
+            step.instruction.location
+            for step in reversed(self._steps)
+            if step.instruction.line < i.line
+        )
+        return next((each for each in before if each is not None and each.line), i.location)
 
     def _reached(self) -> frozenset[str]:
         reached: set[str] = set()
@@ -220,46 +253,101 @@ class FloatFlow:
                 reads, writes = reads_and_writes(step)
                 if (
                     calculation_of(i) is not None
-                    or self.pole_of(i) is not None
+                    or self.poles_of(i)
+                    or self.assembly_of(i) is not None
                     or any(register.name in reached for register in reads)
                 ):
                     reached.update([each.name for each in writes if each.ptx_type != "pred"])
         return frozenset(reached)
 
-    def _pole(self, i: Instruction) -> Pole | None:
-        """Return the constant that a function of CUDA selects apart, and the value that decides.
+    def _poles_of(self, i: Instruction) -> Sequence[Pole]:
+        """Return the constants that a function of CUDA selects apart, and the value that decides.
 
         A logarithm selects the infinity where its operand is zero, of which the other result is
         calculated. A power that overflows selects an infinity or zero, by the sign of a calculated
         number. Selected NaNs are made wherever they are constants.
         """
         if i.opcode != "selp" or len(i.operands) != 4:
-            return None
-        constant = next((each for each in i.operands[1:3] if is_nonfinite(each)), None)
-        if not isinstance(constant, FloatImmediate):
-            return None
-        (other,) = [each for each in i.operands[1:3] if each is not constant][:1] or (constant,)
-        value = self._compared_with_zero(i.operands[3])
-        if _is_nan(constant):
-            return Pole(constant, value)
-        if value is None:
-            return None
-        if isinstance(other, Register):
-            is_made = bool(self._roots(value) & self._roots(other))
-        else:
-            is_made = _is_zero(other) and any(
-                calculation_of(step.instruction) for step in self._writers.get(value.name, ())
-            )
-        return Pole(constant, value) if is_made else None
+            return ()
+        first, second = i.operands[1:3]
+        return [
+            Pole(constant, self._deciding_floats(value))
+            for constant, other in ((first, second), (second, first))
+            if isinstance(constant, FloatImmediate) and is_nonfinite(constant)
+            for value in (self._decides(i.operands[3]),)
+            if _is_nan(constant) or _is_nan(other) or self._is_made(value, other)
+        ]
 
-    def _compared_with_zero(self, predicate: Operand) -> Register | None:
+    def _is_made(self, value: Register | None, other: Operand) -> bool:
+        """Return whether an infinity belongs to a calculation, of which the other result is."""
+        if value is None:
+            return False
+        if isinstance(other, Register):
+            return bool(self._roots(value) & self._roots(other))
+        writers = (step for name in self._roots(value) for step in self._writers.get(name, ()))
+        is_calculated = any(calculation_of(step.instruction) for step in writers)
+        is_sign = value.ptx_type[0] != "f" and bool(self._floats_behind((value,)))
+        return (is_calculated or is_sign) and _is_zero(other)
+
+    def _decides(self, predicate: Operand) -> Register | None:
+        """Return the value that a predicate compares with zero or an infinity."""
         if isinstance(predicate, Register):
             for step in self._writers.get(predicate.name, ()):
                 compared = step.instruction
-                if compared.opcode == "setp" and _is_zero(compared.operands[-1]):
+                if compared.opcode == "setp" and _is_limit(compared.operands[-1]):
                     value = compared.operands[1]
                     return value if isinstance(value, Register) else None
         return None
+
+    def _deciding_floats(self, value: Register | None) -> tuple[tuple[Operand, FloatFormat], ...]:
+        """Return the floats that a value is, or has the bits of."""
+        if value is None:
+            return ()
+        found = self._floats_behind((value,))
+        if found or value.ptx_type[0] in "us":
+            return found
+        return ((value, FORMATS["f64" if value.ptx_type.endswith("64") else "f32"]),)
+
+    def _assembly(self, i: Instruction) -> Calculation | None:
+        target = i.operands[0] if i.operands else None
+        kind = FORMATS.get(target.ptx_type) if isinstance(target, Register) else None
+        if i.opcode != "mov" or kind is None or kind.held not in ("f32", "f64"):
+            return None
+        assert isinstance(target, Register)
+        if is_moved_nan(i):
+            return Calculation(kind, (target,), ())
+        bits = tuple(registers_in(i.operands[1]))
+        if any(each.ptx_type[0] == "f" for each in bits):
+            return None
+        sources = self._floats_behind(bits)
+        return Calculation(kind, (target,), sources) if sources else None
+
+    def _floats_behind(self, bits: Sequence[Register]) -> tuple[tuple[Operand, FloatFormat], ...]:
+        """Return the floats from whose bits integers are calculated; none if others are, too."""
+        found: dict[str, tuple[Operand, FloatFormat]] = {}
+        waiting, seen = list(bits), set[str]()
+        while waiting:
+            register = waiting.pop()
+            if register.name in seen or register.ptx_type == "pred":
+                continue
+            seen.add(register.name)
+            writers = self._writers.get(register.name, ())
+            kind = FORMATS.get(register.ptx_type)
+            if len(writers) != 1 or len(seen) > _MOST_STEPS:
+                return ()
+            if register.ptx_type[0] == "f":
+                if kind is None or kind.held not in ("f32", "f64"):
+                    return ()
+                found[register.name] = register, kind
+                continue
+            i = writers[0].instruction
+            if i.opcode not in _OF_BITS or i.guard is not None:
+                return ()
+            sources = i.operands[writers[0].operation.writes :]
+            if any(isinstance(each, (SpecialRegister, Symbol)) for each in sources):
+                return ()
+            waiting += [each for operand in sources for each in registers_in(operand)]
+        return tuple(found.values())
 
     def _roots(self, register: Register) -> set[str]:
         """Return the registers that a value is calculated from, those before it included."""
@@ -281,9 +369,14 @@ class FloatFlow:
         return found
 
 
-def _is_nan(constant: FloatImmediate) -> bool:
-    kind = FORMATS[f"f{constant.width}"]
-    return bool(constant.bits & kind.fraction)
+def _is_nan(operand: Operand) -> bool:
+    if not isinstance(operand, FloatImmediate) or not is_nonfinite(operand):
+        return False
+    return bool(operand.bits & FORMATS[f"f{operand.width}"].fraction)
+
+
+def _is_limit(operand: Operand) -> bool:
+    return _is_zero(operand) or operand in _INFINITIES
 
 
 def _place(i: Instruction) -> tuple[int, tuple[Operand, ...]]:
