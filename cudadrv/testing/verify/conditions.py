@@ -158,7 +158,9 @@ class ConditionSearch:
         )
 
     def _table_of_sizes(self, roots: Sequence[Size]) -> npt.NDArray[np.int64]:
-        """Return all combinations of sizes in random order, or many of them."""
+        """Return all combinations of sizes in random order, or many of them; one of no sizes."""
+        if not roots:
+            return np.zeros((1, 0), np.int64)
         bounds = [root.bounds for root in roots if root.bounds is not None]
         spans = [high - low + 1 for low, high in bounds]
         if math.prod(spans) <= _MOST_ROWS:

@@ -11,6 +11,8 @@ import ptx
 from cudadrv import LaunchConfig
 from cudadrv.testing import strategies as st
 from cudadrv.testing.verify import KernelCase, Verdict, VerifyOptions, verify
+from cudadrv.testing.verify.conditions import ConditionSearch
+from cudadrv.testing.verify.verification import compiled_case
 from ptx.isa.conditions import Comparison, Conditions, Source
 from ptx.isa.module import parse
 
@@ -271,3 +273,18 @@ def test_a_result_that_is_kept_for_a_sum_of_all_elements_is_found(key: str) -> N
         before="__device__ int keys[1024], memo[1024];\n",
     )
     assert "between launches" in note_of(verdict)
+
+
+@pytest.mark.parametrize("relation", ["threadIdx.x < blockDim.x / 2", "gridDim.x > blockDim.x"])
+def test_a_launch_without_sizes_has_the_conditions_of_its_configurations(relation: str) -> None:
+    fixed = KernelCase(
+        f'extern "C" __global__ void k(int* x) {{ if ({relation}) x[threadIdx.x] = 1; }}',
+        arguments={"x": st.arrays(np.int32, 64)},
+        launch=st.launch_configs(blocks=1, block=[32, 64]),
+        reference=lambda x: {"x": None},
+    )
+    compiled = compiled_case(fixed, QUICK, "")
+    signature = compiled.image.signatures[compiled.kernel]
+    found = list(ConditionSearch(compiled, 0).launches(signature))
+    assert all(not numbers for numbers, _ in found)
+    assert {config.block[0] for _, config in found} <= {32, 64}
