@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from ptx.cache.folder import cache_settings
 from ptx.emulate import DEFAULT_LIMITS, Limits
-from ptx.options import is_for_debuggers
 
 from .. import border
 from ..environment import RULED, emulated_devices, fault_policy, lock_wait_seconds, switch
@@ -34,6 +32,18 @@ def emulated_limits() -> Limits:
     return replace(limits, threads=threads) if threads else limits
 
 
+def _device_debug() -> object:
+    from ptx.options import is_for_debuggers  # a session that sets neither loads no compiler
+
+    return is_for_debuggers()
+
+
+def _cache_settings() -> object:
+    from ptx.cache.folder import cache_settings  # as above
+
+    return cache_settings()
+
+
 READERS: Final[Mapping[str, Callable[[], object]]] = {
     "CUDADRV_DRIVER": emulated_devices,
     Schedule.VARIABLE: lambda: Schedule.chosen(None, None),
@@ -47,8 +57,8 @@ READERS: Final[Mapping[str, Callable[[], object]]] = {
     Checks.SUPPRESSIONS_VARIABLE: lambda: suppressions_of(None),
     "CUDADRV_NO_STAND_IN": lambda: switch("CUDADRV_NO_STAND_IN"),
     "CUDADRV_KEEP_BLOCKS": lambda: switch("CUDADRV_KEEP_BLOCKS"),
-    "CUDADRV_DEVICE_DEBUG": is_for_debuggers,
-    "CUDADRV_CACHE_MAX_MB": cache_settings,
+    "CUDADRV_DEVICE_DEBUG": _device_debug,
+    "CUDADRV_CACHE_MAX_MB": _cache_settings,
 }
 
 

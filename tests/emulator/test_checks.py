@@ -15,7 +15,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import emulator
-from cudadrv.errors import ArgumentValueError, CheckError, CudaError
+from cudadrv.errors import ArgumentValueError, CheckError, CudadrvError, CudaError
 from ptx.emulate.check.findings import Finding
 from ptx.emulate.model.errors import UninitialisedRead
 from tests.patience import SECONDS
@@ -119,8 +119,9 @@ def test_a_check_that_there_is_not_is_rejected(monkeypatch: pytest.MonkeyPatch) 
         (" , ", "names no check: one of"),
     ):
         monkeypatch.setenv("CUDADRV_CHECK", text)
-        with pytest.raises(ArgumentValueError, match=match):
+        with pytest.raises(CudadrvError, match=match) as caught:
             emulator.Emulator()
+        assert "CUDADRV_CHECK" in str(caught.value)
 
 
 @pytest.mark.parametrize("check", ["race", "race,init", " init , race,", ["race"], {"race"}, ""])

@@ -17,6 +17,7 @@ BELOW = (
     "cudadrv.emulator",
     "cudadrv.errors",
     "cudadrv.border",
+    "cudadrv.environment",
     "cudadrv.driver._api",
     "cudadrv.driver.driver_api",
     "cudadrv.driver.deferred_start",

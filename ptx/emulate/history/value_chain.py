@@ -330,7 +330,7 @@ class ValueChain:
         node.loss = node.error / max(worst, unit)
 
     def _scaled(self, node: _Node) -> tuple[Decimal, float] | None:
-        """Return the exact value of a double to whose exponent an integer was added, as by `exp`.
+        """Return the exact value of a double to whose exponent an integer was added, as exp does.
 
         Its lower half comes from the double before, and the fractions of both are equal.
         """
