@@ -152,4 +152,5 @@ def test_one_of_several_threads_gets_the_tensor(stream: cudadrv.Stream) -> None:
         assert sum(isinstance(each, ArgumentValueError) for each in outcomes) == 3
         outcomes.clear()
         gc.collect()
+        stream.synchronize()
         assert producer.deleted == 1

@@ -75,6 +75,7 @@ def test_memory_is_freed_with_the_last_consumer(stream: Stream, takes: str) -> N
     stream.synchronize()
     with stream.zeros(1, np.uint8):  # what waits for its release is freed at the latest now
         stream.synchronize()
+    stream.synchronize()
     assert cudadrv.memory.pool_info(device).used <= used - N
 
 
