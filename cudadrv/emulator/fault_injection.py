@@ -18,11 +18,16 @@ from .call_error import CallError
 
 
 class Planned:
-    """An injected fault or limit, in force until it is removed."""
+    """An injected fault or limit, in force until it is removed.
+
+    Raises:
+        ArgumentTypeError: `remove` is no function of no argument.
+    """
 
     __slots__ = ("__weakref__", "_remove")
 
     def __init__(self, remove: Callable[[], None]) -> None:
+        border.function("Planned: remove", remove, takes=0)
         self._remove = remove
 
     def remove(self) -> None:

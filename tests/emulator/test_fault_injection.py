@@ -4,8 +4,8 @@ import pytest
 
 import cudadrv
 from cudadrv.driver._api import CUresult
-from cudadrv.emulator import Emulator, session
-from cudadrv.errors import CudaError
+from cudadrv.emulator import Emulator, ScheduledAction, session
+from cudadrv.errors import ArgumentTypeError, CudaError
 
 from .calls import LEGACY, code, ok
 
@@ -226,3 +226,8 @@ def test_only_devices_that_exist_are_broken(emulator: Emulator) -> None:
         emulator.break_device(7)
     with pytest.raises(ValueError, match="no device -1"):
         emulator.limit_memory(MIB, ordinal=-1)
+
+
+def test_a_plan_whose_removal_is_no_function_is_rejected() -> None:
+    with pytest.raises(ArgumentTypeError, match="Planned: remove is an int, 7"):
+        ScheduledAction(7, "cuInit", 1, None, print)  # type: ignore[arg-type]  # the mistake
