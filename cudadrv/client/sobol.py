@@ -59,7 +59,8 @@ class SobolDvCache(NotCopyable):
 
     def get(self, dimension: int) -> DeviceArray[np.uint32] | None:
         """Return the vectors of a dimension, (dimension, 32) uint32, or None before `warmup`."""
-        return self._arrays.get(border.integer("SobolDvCache.get: dimension", dimension))
+        array = self._arrays.get(border.integer("SobolDvCache.get: dimension", dimension))
+        return None if array is None or array.closed else array
 
     def warmup(self, dimension: int) -> DeviceArray[np.uint32]:
         """Return the vectors of a dimension; the first call uploads them and waits for the copy.
@@ -71,15 +72,18 @@ class SobolDvCache(NotCopyable):
             OutOfMemoryError: they do not fit.
         """
         dimension = checked_dimension(dimension)
-        array = self._arrays.get(dimension)
+        array = self.get(dimension)
         if array is None:
             # Before the lock, which a thread may hold that waits for the end of this capture.
             self._require_no_capture(dimension)
             with self._lock:
-                array = self._arrays.get(dimension)
+                array = self.get(dimension)
                 if array is None:
+                    uploaded = self._upload(dimension)
                     # A finalizer may have come here during the upload.
-                    array = self._arrays.setdefault(dimension, self._upload(dimension))
+                    array = self.get(dimension)
+                    if array is None:
+                        array = self._arrays[dimension] = uploaded
         return array
 
     def _upload(self, dimension: int) -> DeviceArray[np.uint32]:

@@ -20,7 +20,7 @@ from ._api import CUresult, CUstream, CUstream_flags
 from .call_gate import CallGate
 from .context import BaseContext
 from .deferred_release import run_deferred
-from .driver_selection import failure
+from .driver_selection import Driver, failure
 from .handle import Closeable, ClosedHandle, handle_of
 from .registry import Registry
 from .stream_handle import CaptureState, StreamHandle, replace
@@ -277,17 +277,21 @@ class _SharedGates:
         self.by_number: WeakValueDictionary[int, CallGate] = WeakValueDictionary()
 
 
+def own_stream(driver: Driver, number: int) -> StreamHandle | None:
+    """Return the handle of our own open stream of this number; None for another library's."""
+    if number in driver.one_of(_SharedGates).by_number:
+        return None
+    for stream in driver.streams.alive():
+        known = handle_of(stream)
+        if isinstance(known, StreamHandle) and known.own.is_owned and int(known.raw) == number:
+            return known.own
+    return None
+
+
 def gate_of(handle: StreamHandle) -> CallGate:
-    """Return the gate of a stream of another library, or of one of our own given by its number."""
-    gates, number = handle.driver.one_of(_SharedGates).by_number, int(handle.raw)
-    gate = gates.get(number)
-    if gate is None:
-        for stream in handle.driver.streams.alive():
-            known = handle_of(stream)
-            if isinstance(known, StreamHandle) and int(known.raw) == number:
-                return known.own.gate
-        gate = gates.setdefault(number, handle.gate)
-    return gate
+    """Return the gate of a stream of another library."""
+    gates = handle.driver.one_of(_SharedGates).by_number
+    return gates.setdefault(int(handle.raw), handle.gate)
 
 
 def _streams_of(own: StreamHandle) -> list[BaseStream]:

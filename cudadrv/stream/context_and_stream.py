@@ -23,7 +23,7 @@ from ..driver.device import Device
 from ..driver.driver_selection import current, failure
 from ..driver.event import Event
 from ..driver.handle import NotCopyable
-from ..driver.stream import BaseStream, gate_of
+from ..driver.stream import BaseStream, gate_of, own_stream
 from ..driver.stream_handle import StreamHandle, wait_by_way
 from ..driver.types import CudaStream
 from ..errors import ArgumentIndexError, ArgumentValueError, WrongDeviceError
@@ -207,7 +207,7 @@ class StreamPool(NotCopyable):
         self.close()
 
     def next_stream(self) -> Stream:
-        """Return the next stream in turn."""
+        """Return the next stream in turn. It stays the pool's: closing it closes it for all."""
         return self._streams[next(self._numbers) % len(self._streams)]
 
     def fork(self, stream: Stream) -> None:
@@ -318,21 +318,25 @@ class Context(ContextModules):
     def external_stream(self, stream: CudaStream | int) -> Stream:
         """Return another library's stream as one of this context; the library still owns it.
 
+        Closing the result, or leaving its block, releases the stream and does not destroy it.
+
         Args:
             stream: an object with ``__cuda_stream__``, as streams of CuPy, PyTorch and cuda.core,
                 or a CUstream or its number. It must live until the result is closed, or until the
-                result and the memory used on it are freed. The legacy default stream, 0 or 1,
-                returns `default_stream`, which keeps its order.
+                result and the memory used on it are freed. A `Stream` of this context lives until
+                then, also if you close it. The legacy default stream, 0 or 1,
+                returns `default_stream`, which keeps its order and closes with its context.
 
         Raises:
             WrongDeviceError: it belongs to another context.
             InvalidValueError: it is the per-thread default stream, which has no context of its own.
             TypeError: it is not a stream.
         """
-        if isinstance(stream, Stream) and stream.context is self:
-            return stream
+        if self._default_stream is not None and stream is self._default_stream:
+            return self._default_stream
         from ..interop.foreign import stream_handle
 
+        is_own = isinstance(stream, Stream) and stream.context is self
         number = stream_handle(stream)
         if number in (0, 1):
             return self.default_stream
@@ -341,16 +345,21 @@ class Context(ContextModules):
                 "wrapping the per-thread default stream as a stream of one context\n"
                 "  each thread and context has its own: use new_stream"
             )
+        if not is_own:
+            self._reject_stream_of_another(number)
+        known = own_stream(self._handle.driver, number)
+        handle = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream, known))
+        handle.gate = gate_of(handle) if known is None else known.gate
+        external = _ExternalStream(self, handle)
+        external._number = number
+        return external
+
+    def _reject_stream_of_another(self, number: int) -> None:
         code, owner = self._api.cuStreamGetCtx(CUstream(number))
         if code:
             raise failure(self._api, code, "cuStreamGetCtx", f"wrapping {number:#x} as a stream")
         if int(owner) != int(self.handle):
             raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
-        handle = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
-        handle.gate = gate_of(handle)
-        external = _ExternalStream(self, handle)
-        external._number = number
-        return external
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
         priority = border.int_in_range(

@@ -159,17 +159,24 @@ class MipmappedArray(Texels[_ScalarT]):
         return sum(level.nbytes for level in self._of_levels)
 
     def level(self, number: int) -> CudaArray[_ScalarT]:
-        """Return a level; 0 is the largest. The same number gives the same object.
+        """Return a level; 0 is the largest. The same number gives the same object while it is open.
 
         Raises:
             ClosedError: the array was closed.
             TextureError: there is none of this number.
         """
-        self._handle.raw  # noqa: B018  # raises once it is closed
+        box = self._handle
+        box.raw  # noqa: B018  # raises once it is closed
         number = border.integer("MipmappedArray.level: number", number)
         if not 0 <= number < self._levels:
             raise TextureError(f"{self!r} has no level {number}")
-        return self._of_levels[number]
+        level = self._of_levels[number]
+        if level.closed:
+            extents, handle = level._extents, level._array
+            level = CudaArray.of_level(self.context, extents, self.texel, handle, box)
+            self._adopt(level)
+            self._of_levels[number] = level
+        return level
 
     def close(self) -> None:
         """Free the texels, and the levels and the textures over them. Idempotent.

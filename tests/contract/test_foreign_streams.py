@@ -104,11 +104,10 @@ def test_memory_that_was_used_on_a_stream_outlives_it_once_that_is_closed(
     assert errors == []
 
 
-def test_our_own_and_the_legacy_stream_come_back_as_ours(
-    context: cudadrv.Context, stream: cudadrv.Stream
+def test_the_default_and_the_legacy_stream_are_the_default_stream(
+    context: cudadrv.Context,
 ) -> None:
-    assert context.external_stream(stream) is stream
-    for legacy in (0, 1, CUstream(0)):
+    for legacy in (context.default_stream, 0, 1, CUstream(0)):
         assert context.external_stream(legacy) is context.default_stream
     with pytest.raises(InvalidValueError, match="per-thread default stream"):
         context.external_stream(2)
