@@ -27,7 +27,7 @@ from ..driver._api import (
 )
 from .arrays import Array
 from .call_error import invalid_value
-from .caller_memory import mapped
+from .caller_memory import mapped, whole_range
 from .device_state import DeviceState
 from .driver_state import DriverState
 from .host_memory import HostRange
@@ -213,7 +213,7 @@ def copy_of_bytes(
     def host_addresses(later: bool) -> tuple[int, int]:
         return (
             host_address_of(driver, src_device, src, nbytes, from_host, later),
-            host_address_of(driver, dst_device, dst, nbytes, to_host, later),
+            host_address_of(driver, dst_device, dst, nbytes, to_host, later, is_written=True),
         )
 
     check = None if dst_device is not None else _check_of(driver, src_device, src, nbytes)
@@ -384,11 +384,13 @@ def host_address_of(
     nbytes: int,
     any_host: bool,
     later: bool,
+    *,
+    is_written: bool = False,
 ) -> int:
     """Return the host address of a range; locks are held.
 
     For later execution, or in a graph, the call has already checked whether a graph's memory is
-    allocated.
+    allocated. Each page of the range of a client in C is checked.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
@@ -407,6 +409,8 @@ def host_address_of(
         raise invalid_value(f"{address:#x} is neither device memory nor pinned host memory")
     if not address:
         raise invalid_value("the host pointer is null")
+    if driver.process.has_foreign_callers:
+        return whole_range(address, nbytes, is_written=is_written)
     return mapped(address, nbytes)
 
 
@@ -483,7 +487,7 @@ def copy_of_box(driver: DriverState, source: BoxSide, target: BoxSide, box: Box)
     def host_addresses(later: bool) -> tuple[int, int]:
         return (
             _host_address_of_side(driver, source, devices[0], box, later),
-            _host_address_of_side(driver, target, devices[1], box, later),
+            _host_address_of_side(driver, target, devices[1], box, later, is_written=True),
         )
 
     span, check = source.span(box), None
@@ -561,13 +565,22 @@ def side_in_array(
 
 
 def _host_address_of_side(
-    driver: DriverState, side: BoxSide, device: DeviceState | None, box: Box, recording: bool
+    driver: DriverState,
+    side: BoxSide,
+    device: DeviceState | None,
+    box: Box,
+    recording: bool,
+    *,
+    is_written: bool = False,
 ) -> int:
     if side.array is not None and side.array.destroyed:
         raise invalid_value("the array of the copy was destroyed")
     if not side.any_host:
         _reject_host_pool(driver, device, side.address)
-    return host_address_of(driver, device, side.address, side.span(box), side.any_host, recording)
+    span, any_host = side.span(box), side.any_host
+    return host_address_of(
+        driver, device, side.address, span, any_host, recording, is_written=is_written
+    )
 
 
 def _in_memory(

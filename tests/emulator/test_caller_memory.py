@@ -12,6 +12,7 @@ import pytest
 from cudadrv.emulator.caller_memory import (
     UnreadableError,
     copied_ranges,
+    is_accessible,
     is_readable,
     read_ranges,
 )
@@ -62,3 +63,23 @@ def test_a_range_is_readable_if_each_page_is(pages: int) -> None:
         (0, 1): False, (pages, 1 << 40): False, (pages, (1 << 64) - 1): False, (1, 1): False,
     }  # fmt: skip
     assert {cell: is_readable(*cell) for cell in cells} == cells
+
+
+def test_a_range_is_writable_if_each_page_is_and_keeps_its_bytes(pages: int) -> None:
+    libc = ctypes.CDLL(None)
+    read_only = pages + 4 * PAGE
+    assert not libc.mprotect(ctypes.c_void_p(read_only), ctypes.c_size_t(PAGE), mmap.PROT_READ)
+    hole = pages + HOLE * PAGE
+    cells = {
+        (pages, HOLE * PAGE): True, (pages + 3, 9): True, (hole + PAGE, PAGE): True,
+        (read_only, 1): False, (hole + PAGE, PAGE + 1): False, (read_only + PAGE - 1, 1): False,
+        (hole, 1): False, (pages, 5 * PAGE): False, (0, 1): False, (pages, 1 << 62): False,
+    }  # fmt: skip
+    assert {cell: is_accessible(*cell, is_written=True) for cell in cells} == cells
+    assert is_accessible(read_only, PAGE, is_written=False)
+    assert ctypes.string_at(pages, 16) == bytes(range(16))
+    many = mmap.mmap(-1, 3000 * PAGE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(many))
+    libc.mprotect(ctypes.c_void_p(start + 2000 * PAGE), ctypes.c_size_t(PAGE), mmap.PROT_READ)
+    assert is_accessible(start, 2000 * PAGE, is_written=True)
+    assert not is_accessible(start, 3000 * PAGE, is_written=True)

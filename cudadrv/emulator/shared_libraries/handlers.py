@@ -48,19 +48,19 @@ def passed_on(api: Emulator, name: str, arguments: Sequence[object], result: int
 def put_size(address: int, value: Any) -> None:  # a number, or a handle of the bindings
     """Write 8 bytes, unless the address is null."""
     if address:
-        ctypes.c_size_t.from_address(mapped(address, 8)).value = int(value)
+        ctypes.c_size_t.from_address(mapped(address, 8, is_written=True)).value = int(value)
 
 
 def put_uint(address: int, value: int) -> None:
     """Write 4 bytes, unless the address is null."""
     if address:
-        ctypes.c_uint.from_address(mapped(address, 4)).value = value
+        ctypes.c_uint.from_address(mapped(address, 4, is_written=True)).value = value
 
 
 def put_bytes(address: int, data: bytes) -> None:
     """Write bytes, unless the address is null."""
     if address:
-        ctypes.memmove(mapped(address, len(data)), data, len(data))
+        ctypes.memmove(mapped(address, len(data), is_written=True), data, len(data))
 
 
 class Texts:

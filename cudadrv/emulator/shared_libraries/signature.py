@@ -169,11 +169,13 @@ class Signature:
         return tuple(at for at, parameter in enumerate(self.parameters) if parameter.is_needed)
 
     @cached_property
-    def addresses(self) -> tuple[tuple[int, int], ...]:
-        """The positions of addresses with a mark, each with the least number of bytes there."""
+    def addresses(self) -> tuple[tuple[int, int, bool], ...]:
+        """The positions of addresses with a mark, the least number of bytes, and if they change."""
         marked = ((at, p) for at, p in enumerate(self.parameters) if p.mark or p.word[0] == "*")
         return tuple(
-            (at, parameter.nbytes) for at, parameter in marked if parameter.count_at is None
+            (at, parameter.nbytes, parameter.is_result)
+            for at, parameter in marked
+            if parameter.count_at is None
         )
 
     @cached_property
@@ -187,10 +189,10 @@ class Signature:
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, as an address is not mapped.
         """
-        for index, nbytes in self.addresses:
+        for index, nbytes, is_result in self.addresses:
             address = arguments[index]
             if address:
-                mapped(address, nbytes)
+                mapped(address, nbytes, is_written=is_result)
         if not self.texts:
             return arguments
         read = list(arguments)

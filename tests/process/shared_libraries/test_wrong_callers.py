@@ -68,6 +68,11 @@ def test_a_pointer_to_a_parameter_that_cannot_be_read_is_named(ended: Ended) -> 
     assert [words[-1] for words in lines(ended, "none", "right")] == ["0", "0"]
 
 
+def test_each_page_of_the_callers_memory_is_checked_before_a_copy(ended: Ended) -> None:
+    read_only, hidden, right = "1111100010", "1111111110", "0000000000"
+    assert ["".join(words[1:]) for words in lines(ended, "pages")] == [read_only, hidden, right] * 3
+
+
 def test_paths_are_bytes(ended: Ended) -> None:
     assert ended.out.splitlines()[-7:] == [
         "cuModuleLoad 0", "cuLibraryLoadFromFile 0", "cuLinkAddFile 0", "cuLogsDumpToFile 0",

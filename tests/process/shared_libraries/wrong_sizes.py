@@ -230,6 +230,33 @@ def parameters() -> None:
     print("right", call("cuLaunchKernel", kernel, *ones, 0, 0, words(*right), 0), flush=True)
 
 
+def pages() -> None:
+    """Copy with host memory of five pages, of which one cannot be written, or not even read."""
+    page, size = mmap.PAGESIZE, 5 * mmap.PAGESIZE
+    device = made("cuMemAlloc_v2", size)
+    protect = ctypes.CDLL(None).mprotect
+    host = mapped(size)
+    protect(ctypes.c_void_p(host), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_WRITE)
+    for number in (0, 2, 4):
+        hole = host + number * page
+        for protection in (mmap.PROT_READ, 0, mmap.PROT_READ | mmap.PROT_WRITE):
+            protect(ctypes.c_void_p(hole), ctypes.c_size_t(page), protection)
+            to_host = struct.pack("<16Q", 0, 0, 2, 0, device, 0, 0, 0, 0, 1, host, 0, 0, 0, size, 1)
+            codes = [
+                call("cuMemcpyDtoH_v2", host, device, size),
+                call("cuMemcpyDtoHAsync_v2", host, device, size, 0),
+                call("cuMemcpy", host, device, size),
+                call("cuMemcpyAsync", host, device, size, 0),
+                call("cuMemcpy2D_v2", at(to_host)),
+                call("cuMemcpyHtoD_v2", device, host, size),
+                call("cuMemcpyHtoDAsync_v2", device, host, size, 0),
+                call("cuMemcpy", device, host, size),
+                call("cuMemAlloc_v2", hole, 8),
+                call("cuCtxSynchronize"),
+            ]
+            print("pages", *codes, flush=True)
+
+
 def paths() -> None:
     """Load from files whose names are no text."""
     name = b"caf\xe9.ptx"
@@ -250,4 +277,5 @@ def paths() -> None:
 if __name__ == "__main__":
     main()
     parameters()
+    pages()
     paths()
