@@ -229,5 +229,5 @@ def test_only_devices_that_exist_are_broken(emulator: Emulator) -> None:
 
 
 def test_a_plan_whose_removal_is_no_function_is_rejected() -> None:
-    with pytest.raises(ArgumentTypeError, match="Planned: remove is an int, 7"):
+    with pytest.raises(ArgumentTypeError, match="Planned: remove is 7, of type int"):
         ScheduledAction(7, "cuInit", 1, None, print)  # type: ignore[arg-type]  # the mistake
