@@ -201,7 +201,8 @@ def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
         raise ArgumentTypeError(
             f"a {type(value).__name__} has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
         ) from error
-    follow_producers(stream, imported.producers)
+    if imported.producers:
+        follow_producers(stream, imported.producers)
     return _borrowed(stream, value, imported)
 
 

@@ -274,10 +274,11 @@ def tensor_of(capsule: object) -> Found:
         ValueError: the capsule's name is not DLPack's.
         UnusableTensorError: it is of a version with another layout.
     """
-    if not is_capsule(capsule, VERSIONED):
-        address: int = capsule_pointer(capsule, PLAIN)
+    try:
+        address: int = capsule_pointer(capsule, VERSIONED)
+    except ValueError:  # of another name
+        address = capsule_pointer(capsule, PLAIN)
         return Found(DLTensor.from_address(address), None, PLAIN, address)
-    address = capsule_pointer(capsule, VERSIONED)
     managed = VersionedTensor.at(address)
     return Found(managed.tensor, managed.is_read_only, VERSIONED, address)
 
