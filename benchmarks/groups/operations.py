@@ -244,6 +244,7 @@ REASONS: Final = {
     "closed objects again.": ("event made and closed",),
     "Events and waits: the driver needs little time for each call. So the method, its test for a "
     "capture of another thread and the objects of an event show.": (
+        "event recorded, waited for and closed",
         "two events of one stream, and the time between them", "wait for a stream",
         "four streams fork and join",
     ),
@@ -252,6 +253,7 @@ REASONS: Final = {
     "integers finds the former `LaunchConfig`.": (
         "launch prepared and run", "launcher bound", "launcher bound and run once",
         "launch: cudadrv Kernel.launch, new config", "launch: cudadrv prepare",
+        "foreign: bound and run once",
     ),
     "`Stream.fill` and `empty_pitched`: Python converts and checks the value, and makes the "
     "view.": (
@@ -276,6 +278,7 @@ REASONS: Final = {
     "Launches with arrays of an unknown library read the array interface each time, and query the "
     "driver for the device of the memory where there are several.": (
         "launch: cudadrv Launcher, foreign arrays",
+        "foreign: cudadrv Launcher, arrays with no more than the interface",
     ),
     "Launches with arrays of CuPy, PyTorch and Numba: Python reads address and stream, and orders "
     "both streams.": (
@@ -295,8 +298,10 @@ REASONS: Final = {
     "The system maps the pages of a new host array at the first write to each.": (
         "copies: 64 MiB to a new host array", "copies: 1 GiB to a new host array",
     ),
-    "`Stream.empty` makes an object with shape and dtype, and its memory's order.": (
-        "allocation: 1 KiB, taken and given back",
+    "`Stream.empty`, `to_device` and `to_host` make an array with shape and dtype, and its "
+    "memory's order.": (
+        "allocation: 1 KiB, taken and given back", "allocation: 64 bytes to a new device array",
+        "allocation: 64 bytes to a new host array",
     ),
     "Each of many copies checks both arrays and the order of their memory. `Stream.copy_batch` "
     "saves most of that.": (
