@@ -293,9 +293,9 @@ def _batch_of(
         if dst.__class__ is DeviceArray and src.__class__ is DeviceArray:
             target_memory, source_memory = dst._handle, src._handle
             if target_memory.ordered_on is queue is source_memory.ordered_on:
-                if dst.shape != src.shape or dst.dtype is not src.dtype:
+                if dst._shape != src._shape or dst._dtype is not src._dtype:
                     check_alike(dst, src)
-                nbytes = dst.nbytes
+                nbytes = dst._nbytes
                 if nbytes and not -nbytes < dst._address - src._address < nbytes:
                     hold(target_memory)
                     hold(source_memory)
