@@ -255,8 +255,9 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         Raises:
             IndexError: they are not each of the axes once.
         """
-        order = checked_axes(axes, self.ndim) if axes else range(self.ndim)[::-1]
-        view = self._layout.transposed(order)
+        if not axes:
+            return view_of(self, self.ptr, self._shape[::-1], self._dtype, self.strides[::-1])
+        view = self._layout.transposed(checked_axes(axes, self.ndim))
         return view_of(self, self.ptr, view.shape, self._dtype, view.strides)
 
     @overload
@@ -298,7 +299,8 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         # The address is another object, as launches take one object for arrays of one dtype.
         new, size = checked_dtype(dtype), self._dtype.itemsize
         if new.itemsize == size:
-            return view_of(self, self.ptr + 0, self._shape, new, self.strides)
+            steps = None if self.is_contiguous else self.strides
+            return view_of(self, self.ptr + 0, self._shape, new, steps)
         last = self._shape[-1:]
         row, surplus = divmod(math.prod(last) * size, new.itemsize)
         if surplus or not last or not (self.strides[-1] == size or last in ((0,), (1,))):

@@ -64,7 +64,9 @@ class Layout(NamedTuple):
     def transposed(self, axes: Sequence[int]) -> Layout:
         """Return the same elements with the axes in another order."""
         return Layout(
-            0, tuple(self.shape[axis] for axis in axes), tuple(self.strides[axis] for axis in axes)
+            0,
+            tuple([self.shape[axis] for axis in axes]),
+            tuple([self.strides[axis] for axis in axes]),
         )
 
     def reshaped(self, shape: tuple[int, ...], itemsize: int) -> Layout | None:
@@ -217,9 +219,10 @@ def filled_in(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     Raises:
         InvalidValueError: it has another number of elements.
     """
-    product = math.prod(extent for extent in shape if extent != -1)
-    if shape.count(-1) == 1 and product and size % product == 0:
-        shape = tuple(size // product if extent == -1 else extent for extent in shape)
+    if -1 in shape:
+        product = math.prod([extent for extent in shape if extent != -1])
+        if shape.count(-1) == 1 and product and size % product == 0:
+            shape = tuple([size // product if extent == -1 else extent for extent in shape])
     if (shape and min(shape) < 0) or math.prod(shape) != size:
         raise errors.InvalidValueError(f"{size} elements do not reshape to {shape}")
     return shape
