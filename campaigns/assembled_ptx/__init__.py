@@ -5,7 +5,7 @@ of instructions with changed modifiers and operands. nvJitLink is the reference,
 difference that `known` names is counted with its reason; any other is a failure.
 
 `--needs` compares what each form with each of its modifiers needs instead, at each version of
-twelve targets.
+twelve targets; `--names` each place of a name with each word of PTX.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Final
 from campaigns.assembled_ptx.declarations import declared_module
 from campaigns.assembled_ptx.instructions import Instructions
 from campaigns.assembled_ptx.judging import Judge, Opening
+from campaigns.assembled_ptx.names import compare_names
 from campaigns.assembled_ptx.requirements import compare_needs
 from campaigns.report import Report
 
@@ -41,6 +42,7 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     parser.add_argument(
         "--needs", action="store_true", help="the needs of each form with each of its modifiers"
     )
+    parser.add_argument("--names", action="store_true", help="places of names with all words")
     arguments = parser.parse_args(options)
     count: int = arguments.count
     report, source, end = Report(), random.Random(seed), time.monotonic() + seconds
@@ -48,8 +50,9 @@ def run_campaign(seconds: float, seed: int, *options: str) -> Report:
     if not judge.is_available:
         report.skipped["all"] = "nvJitLink is not installed"
         return report
-    if arguments.needs:
-        compare_needs(judge, source, end)
+    if arguments.needs or arguments.names:
+        compare = compare_needs if arguments.needs else compare_names
+        compare(judge, source, end)
         return report
     while judge.modules < count if count else time.monotonic() < end:
         forms = [instructions.next() for _ in range(_FORMS_AT_ONCE)]

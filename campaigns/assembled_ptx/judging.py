@@ -18,7 +18,7 @@ from cudadrv.emulator.module_loading import (
     checked_signatures,
     read_image,
 )
-from ptx.assembler import Assembler
+from ptx.assembler import Assembler, Assembly
 from ptx.errors import LinkError, NvJitLinkNotFoundError
 from ptx.isa import PtxModule
 from ptx.isa.directives import version_of
@@ -28,6 +28,8 @@ _GLOBALS: Final = ".global .align 16 .b8 gmem[64]; .const .align 16 .b8 cmem[64]
 _LOCALS: Final = ".shared .align 128 .b8 mem[1024]; .local .align 16 .b8 lmem[64]; "
 _ARGUMENT: Final = ".param .align 16 .b8 argument[16]; L: "
 _PLANTED: Final = "add.planted;"
+_PLANTED_SECTION: Final = ".section .planted { .b8 987 }"
+_PLANTED_ERROR: Final = re.compile(r"\b987\b")
 _WIDE: Final = (8, 3)  # has registers of 128 bits
 _WRONG: Final = re.compile(r"line (\d+); (error|fatal)\s*: (.*)")
 _CRASHED: Final = "Internal compiler error"
@@ -147,7 +149,7 @@ class Judge:
         """Compare one module; where both accept it, also the values of its variables."""
         self.modules += 1
         error, parsed = emulators_error(module.text)
-        assembly = self._assembler.assemble(module.text, module.arch)
+        assembly = self._assembled(module)
         if assembly.skipped:
             self._report.count(f"skipped: {assembly.skipped}")
         elif bool(error) != bool(assembly.errors):
@@ -158,9 +160,20 @@ class Judge:
             self._report.count("modules that both accept")
             self._compare_values(module, parsed)
 
+    def _assembled(self, module: DeclaredModule) -> Assembly:
+        """The verdict on a module. nvJitLink only reads debug sections: it corrupts its process
+        where it links some. A wrong section after them keeps it from linking.
+        """
+        without = _without_debugging(module.text)
+        if without != module.text:
+            read = self._assembler.assemble(f"{module.text}\n{_PLANTED_SECTION}\n", module.arch)
+            if read.skipped or not _PLANTED_ERROR.search(read.errors.partition("\n")[0]):
+                return read
+        return self._assembler.assemble(without, module.arch)
+
     def _compare_values(self, module: DeclaredModule, parsed: PtxModule) -> None:
         try:
-            wrong = differing_values(parsed, module.text, module.arch)
+            wrong = differing_values(parsed, _without_debugging(module.text), module.arch)
         except LinkError as error:
             self._differ(module.text, "", str(error))
             return
@@ -181,3 +194,10 @@ class Judge:
         if opening is not None:
             side = f"{opening.target}, {opening.version}: {side}"
         self._report.failures.append(f"{text.strip()}\n  {side.splitlines()[0]}")
+
+
+def _without_debugging(text: str) -> str:
+    """The module without its debug sections, and without the option `debug` that needs one."""
+    if ".section" not in text:
+        return text
+    return re.sub(r"(?ms)^\.section.*\Z|, debug$", "", text)

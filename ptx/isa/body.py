@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from ptx.isa.errors import PtxSyntaxError, syntax_error
-from ptx.isa.lexer import Cursor, LineIndex
+from ptx.isa.lexer import NAME, Cursor, LineIndex
 from ptx.isa.model import (
     Address,
     Arguments,
@@ -34,7 +34,7 @@ _WORD = r"[A-Za-z_$%][\w$]*"
 _INSTRUCTION = re.compile(
     rf"\s*+(?:@(!?)({_WORD})\s+)?([a-z]\w*(?:(?:\.|::)[\w$]+)*)(?:\s++([^;:\"]*+))?;"
 )
-_LABEL = re.compile(rf"\s*({_WORD})\s*:(?!:|\s*\.(?:branchtargets|calltargets|callprototype)\b)")
+_LABEL = re.compile(rf"\s*({NAME})\s*:(?!:|\s*\.(?:branchtargets|calltargets|callprototype)\b)")
 _LOCATION = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?![\w.])(?!\s*[,+*-])")
 _PIECE = re.compile(r"(?:[^,{}\[\]()]|\{[^{}\[\]()]*\}|\[[^{}\[\]]*\]|\([^{}()\[\]]*\))+")
 _PLAIN = re.compile(

@@ -163,7 +163,8 @@ class _VariableReader:
             if count > _MOST_NAMES:
                 raise cursor.error(f"{name} has more than {_MOST_NAMES} names", place)
             self._check_single(name, (), place)
-            for number in range(count):
+            # ptxas finds none of a stem that ends in a digit.
+            for number in range(count if not name[-1].isdigit() else 0):
                 self._add(f"{name}{number}", ())
             return
         shape = dimensions(cursor)

@@ -32,7 +32,12 @@ _DECIMAL = r"-?(?:0|[1-9]\d{0,19})"
 TOKEN_OR_TABLE = re.compile(
     rf"(?P<integers>(?:{_DECIMAL}\s*,\s*){{15,}}{_DECIMAL}(?=\s*[,}}]))|{TOKEN.pattern}"
 )
-_NAME = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+")
+# Words that ptxas takes as no name anywhere.
+_KEYWORDS = ("WARP_SZ", "function_name", "inlined_at")
+NAME = rf"(?!(?:{'|'.join(_KEYWORDS)})(?![\w$]))(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
+"""A name, in whatever place."""
+
+_NAME = re.compile(NAME)
 # Line markers of C preprocessors, such as `# 1 "kernel.ptx" 2`, are comments too.
 _MARKER = r'#[ \t]*(?:line[ \t]+)?\d+[ \t]+"[^"\n]*"[^\n]*'
 _COMMENT = re.compile(rf'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|(\Z))|{_MARKER}', re.DOTALL)
@@ -171,7 +176,7 @@ class Cursor:
         return self.advance()
 
     def expect_name(self) -> str:
-        """Pass an identifier and return it; `_` and dotted words are none."""
+        """Pass a name and return it; `_`, keywords and dotted words are none."""
         if self.kinds[self.index] != "word" or _NAME.fullmatch(self.words[self.index]) is None:
             self.fail(f"expected a name{self.found}")
         return self.advance()

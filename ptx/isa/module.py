@@ -34,6 +34,7 @@ from ptx.isa.model import Body, Function, Linkage, Space, SymbolValue, Variable
 from ptx.isa.names import STATIC_SPACES, fault_of_function_address
 from ptx.isa.passed_registers import PassedRegisters
 from ptx.isa.sections import SECTION, section_end
+from ptx.isa.special_registers import fault_of_name
 from ptx.read_only import Guarded, ReadOnly
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
@@ -339,6 +340,8 @@ class _ModuleReader:
         name, is_defined = function.name, function.span is not None
         if name in self._module.variables:
             return f"{name} is declared twice"
+        if fault_of_name(name):
+            return fault_of_name(name)
         if declared is not None:
             fault = _fault_of_declarations(function, declared)
             if fault:
@@ -386,6 +389,8 @@ class _ModuleReader:
     def _fault_of_variable(self, variable: Variable, former: Variable | None) -> str:
         """Why a module cannot have a variable, "" where it can; `former` has the same name."""
         name, linkage = variable.name, variable.linkage
+        if fault_of_name(name):
+            return fault_of_name(name)
         if variable.ptx_type == "samplerref" and not self._has_samplers:
             return ".samplerref needs the target option texmode_independent"
         if name in self._module.functions or (

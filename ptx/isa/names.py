@@ -12,10 +12,11 @@ from collections.abc import Collection, Mapping
 from ptx.isa.errors import syntax_error
 from ptx.isa.instruction_facts import TYPE_BYTES
 from ptx.isa.model import Operand, Parameter, Register, Space, SymbolValue, Variable
-from ptx.isa.special_registers import COLOURS
+from ptx.isa.special_registers import COLOURS, fault_of_name
 
 _LANDMARK = re.compile(r'"[^"\n]*"|[{}:?]')
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%")
+_DIGITS = "0123456789"
 _MOST_DIGITS = 10  # of a register's number
 _ELEMENTS = (".x", ".y", ".z", ".w")
 _COLOUR_OF = {element: colour for colour, element in COLOURS.items()}
@@ -60,7 +61,7 @@ class Scope:
 
     def fault_of(self, name: str) -> str:
         """Why a name cannot be declared here, "" where it can."""
-        if name in self.declared or name in self.names or self._range_of(name) is not None:
+        if name in self.declared or name in self.names or self._in_range(name) is not None:
             return f"{name} is declared twice"
         return f"{name} is a label too" if name in self.labels else ""
 
@@ -68,8 +69,9 @@ class Scope:
         """Why `stem<count>` cannot be declared here, "" where it can."""
         if stem in self.ranges:
             return f"{stem} is declared twice"
-        for name in self.declared:
-            if name.startswith(stem) and _is_in_range(name[len(stem) :], count):
+        for name in self.declared if stem[-1] not in _DIGITS else ():
+            number = name[len(stem) :]
+            if name.startswith(stem) and number.isdigit() and _usual(number, count) == number:
                 return f"{name} is declared twice"
         return ""
 
@@ -78,29 +80,33 @@ class Scope:
         register = self.registers.get(name)
         if register is not None:
             return register, False
-        ptx_type = self._range_of(name)
-        if ptx_type is None:
+        found = self._in_range(name)
+        if found is None:
             return None, False
-        register = self.registers[name] = Register(name + self.suffix, ptx_type)
-        return register, True
+        usual, ptx_type = found
+        register = self.registers.get(usual)
+        is_new = register is None
+        if register is None:
+            register = self.registers[usual] = Register(usual + self.suffix, ptx_type)
+        self.registers[name] = register
+        return register, is_new
 
-    def _range_of(self, name: str) -> str | None:
-        """The type of a register that a range declares."""
-        stem = name.rstrip("0123456789")
-        if len(name) - len(stem) > _MOST_DIGITS:
-            return None
-        for cut in range(len(stem), len(name)):
-            declared_range = self.ranges.get(name[:cut])
-            if declared_range is not None and _is_in_range(name[cut:], declared_range[0]):
-                return declared_range[1]
-        return None
+    def _in_range(self, name: str) -> tuple[str, str] | None:
+        """The usual name and the type of a register that a range declares.
+
+        As in ptxas, all digits at the end are its number, which may begin with zeros.
+        """
+        stem = name.rstrip(_DIGITS)
+        declared = self.ranges.get(stem)
+        usual = _usual(name[len(stem) :], declared[0]) if declared is not None else ""
+        return (stem + usual, declared[1]) if declared is not None and usual else None
 
 
-def _is_in_range(number: str, count: int) -> bool:
-    """Return whether the end of a register's name is a number below `count`, in usual form."""
-    if not number.isdigit() or len(number) > _MOST_DIGITS or number[0] == "0" != number:
-        return False
-    return int(number) < count
+def _usual(number: str, count: int) -> str:
+    """The usual form of a number below `count` at the end of a name; "" if it is none."""
+    digits = number.lstrip("0") or number[-1:]
+    is_below = 0 < len(digits) <= _MOST_DIGITS and int(digits) < count
+    return digits if is_below else ""
 
 
 class Names:
@@ -241,6 +247,10 @@ class Names:
             or name in self._functions
         )
 
+    def hides(self, special: str) -> bool:
+        """Return whether a function declares the name of a special register."""
+        return self.register(special) is not None or self.is_declared(special)
+
     def resolve(self, name: str) -> str:
         """The unique name of a label or variable."""
         for scope in reversed(self.scopes):
@@ -283,8 +293,11 @@ def _labels_of_scopes(
                 labels = labels_by_scope.setdefault(braces[-1], {})
                 if name in labels:
                     raise syntax_error(text, start, f"label {name} is defined twice", len(name))
+                fault = fault_of_name(name)
                 if len(braces) == 1 and name in parameters:
-                    raise syntax_error(text, start, f"{name} is a parameter too", len(name))
+                    fault = f"{name} is a parameter too"
+                if fault:
+                    raise syntax_error(text, start, fault, len(name))
                 labels[name] = name if len(braces) == 1 else f"{name}@{braces[-1]}"
     return labels_by_scope
 

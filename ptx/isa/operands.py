@@ -118,7 +118,7 @@ class OperandReader:
                 return Selected(register, selector)
         if name[0] == "%" and not names.is_declared(name):
             usual = usual_special(name)
-            if special_type(usual) is not None:
+            if special_type(usual) is not None and not names.hides(name.partition(".")[0]):
                 return SpecialRegister(usual)
             raise self._cursor.error(f"{name} is not declared here", self._cursor.index - 1)
         resolved = names.resolve(name)

@@ -45,6 +45,14 @@ def usual_special(name: str) -> str:
     return name[:-2] + element if element else name
 
 
+def fault_of_name(name: str) -> str:
+    """Return why no label, and nothing of a whole module, has a name; "" where it may have it.
+
+    Parameters, registers and variables of functions hide special registers of their name.
+    """
+    return f"{name} is a special register" if special_type(name) is not None else ""
+
+
 def special_type(name: str) -> str | None:
     """The type of a special register such as `%tid.x`; None if there is no such register."""
     stem, _, element = name[1:].partition(".")

@@ -37,6 +37,7 @@ from ptx.isa.model import (
 )
 from ptx.isa.names import Names
 from ptx.isa.operands import OperandReader
+from ptx.isa.sections import section_name
 
 _USED_BYTES = re.compile(r'"\s*used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,8}|0|[1-9]\d{0,9})\s*"')
 
@@ -104,14 +105,14 @@ class Statement:
     def _labelled(self) -> None:
         """`name :` before `.branchtargets`, `.calltargets` or `.callprototype`."""
         cursor = self._cursor
-        name = self._names.label(cursor.advance())
+        name = self._names.label(cursor.expect_name())
         cursor.expect(":")
         self._body.declared_at[name] = len(self._body.statements)
         if cursor.word in (".branchtargets", ".calltargets"):
             cursor.advance()
-            labels = [self._names.resolve(cursor.expect_kind("word"))]
+            labels = [self._names.resolve(cursor.expect_name())]
             while cursor.accept(","):
-                labels.append(self._names.resolve(cursor.expect_kind("word")))
+                labels.append(self._names.resolve(cursor.expect_name()))
             cursor.expect(";")
             self._body.tables[name] = tuple(labels)
         elif cursor.accept(".callprototype"):
@@ -168,7 +169,10 @@ class Statement:
         caller = None
         if cursor.accept(","):
             cursor.expect("function_name")
-            cursor.expect_name()
+            if cursor.kind == "directive":
+                section_name(cursor)
+            else:
+                cursor.expect_name()
             if cursor.accept("+"):
                 integer_literal(cursor)
             cursor.expect(",")
@@ -224,7 +228,8 @@ class Statement:
             self._reject(names.fault_of_range(name, count), place)
             names.declare_range(name, count, ptx_type)
         else:
-            for number in range(count):
+            # ptxas finds none of a stem that ends in a digit.
+            for number in range(count if not name[-1].isdigit() else 0):
                 self._reject(names.fault_of(f"{name}{number}"), place)
                 names.declare(f"{name}{number}", ptx_type, width)
 
