@@ -26,7 +26,23 @@ _OPERATORS: Final = (
 _TYPES: Final = (
     "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "b8", "b16", "b32", "b64", "f32", "f64",
 )  # fmt: skip
-_NAMES: Final = ("a", "b", "%x", "_y", "$z", "a1", "add", "k1", "mov.u32", "_", "1a", "k")
+_NAMES: Final = (
+    "a",
+    "b",
+    "%x",
+    "_y",
+    "$z",
+    "a1",
+    "add",
+    "k1",
+    "mov.u32",
+    "_",
+    "1a",
+    "k",
+    "%tid",
+    "u32",
+    "WARP_SZ",
+)
 _OF_KERNELS: Final = (
     ".maxntid 32", ".maxntid 32, 2, 1", ".reqntid 8", ".maxnreg 32", ".minnctapersm 2",
     ".reqnctapercluster 2", ".maxclusterrank 4", ".noreturn", ".pragma \"nounroll\";",
@@ -157,6 +173,30 @@ def _functions(source: random.Random) -> list[str]:
     return [f"{linkage}.func{result} f{parameters}{source.choice((';', ' { ret; }'))}"]
 
 
+def _section(source: random.Random) -> str:
+    """A section of debug information."""
+
+    def one(usual: tuple[str, ...], wrong: tuple[str, ...]) -> str:
+        return source.choice(wrong if source.random() < _SLIP else usual)
+
+    def entry() -> str:
+        if source.random() < 0.3:
+            return one(("A:", "B :", "$L__c:", "k:"), ("1:", "A", "A::", "A;"))
+        kind = one(
+            (".b32", ".b64", ".b8", ".b16"), (".f32", ".u8", ".s32", "", ".b128", ".align 4")
+        )
+        if source.random() < 0.3:
+            names = ("A", "k", ".debug_str", "A+4", "B-A", "$L__c", ".u128")
+            return f"{kind} {one(names, ('A-4', '4+A', 'A, 1', 'A+B', '.x-A'))}"
+        values = ("0", "1, 255", "0x7f", "017", "-128", "200U", "1 , 2,3")
+        wrong = ("256", "-129", "70000", "-32769", "4294967296", "1+1", "(1)", "1 2", "1,", "-1U")
+        return f"{kind} {one(values, wrong)}"
+
+    name = one((".debug_str", ".debug_info", ".version", ".a::b"), (".a.b", ".rn", "debug_str", ""))
+    entries = " ".join(entry() for _ in range(source.choice((0, 1, 2, 3))))
+    return f".section {name} {{ {entries} {one(('}',), ('', '} }', '};'))}"
+
+
 def declared_module(source: random.Random) -> DeclaredModule:
     """A module of a few declarations and a kernel."""
     target = source.choice(_TARGETS) if source.random() < 0.15 else "sm_90a"
@@ -164,8 +204,7 @@ def declared_module(source: random.Random) -> DeclaredModule:
     module = DeclaredModule("", "sm_90a" if target == "sm_90a" else "sm_90")
     if source.random() < 0.1:
         target = target.replace("sm_", "compute_")
-    # nvJitLink corrupts memory where it links some other debug sections.
-    sections = ".section .debug_str { .b8 1 }" if source.random() < 0.1 else ""
+    sections = _section(source) if source.random() < 0.1 else ""
     if source.random() < 0.05 + 0.8 * bool(sections):
         target = f"{target}, debug"
     bodies = Bodies(source)
