@@ -37,6 +37,10 @@ class Campaign:
 
 _GPU: Final = "a GPU and Nsight Compute (ncu)"
 CAMPAIGNS: Final[dict[str, Campaign]] = {
+    "any_arguments": Campaign(
+        "calls each function of the driver from C, with live handles and wrong arguments",
+        needs="a compiler of C",
+    ),
     "assembled_ptx": Campaign("compares random modules of PTX with NVIDIA's assembler", True),
     "cache": Campaign("attacks the cache folder: links, FIFOs, locks, damage, toggled headers"),
     "checked_corpus": Campaign("runs the differential corpus under all checks", True),

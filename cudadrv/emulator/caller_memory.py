@@ -32,7 +32,7 @@ class _Range(ctypes.Structure):
 _Data = TypeVar("_Data", bound=Any)
 _MOST_PAGES: Final = 4096
 _pages: Final[set[tuple[int, bool]]] = set()
-"""Pages that can be read, or with True written; the oldest may have gone since, by the caller."""
+"""Pages that can be read, or with True written; some may have gone since, as a caller's fault."""
 
 
 class UnreadableError(Exception):
@@ -142,6 +142,11 @@ def whole_range(address: int, nbytes: int, *, is_written: bool) -> int:
 def _inaccessible(address: int, nbytes: int, is_written: bool) -> CallError:
     use = "written" if is_written else "read"
     return invalid_value(f"{address:#x} is no address of {nbytes} bytes that can be {use}")
+
+
+def forget_pages() -> None:
+    """Check pages again that were found mapped, as the emulator releases memory of the host."""
+    _pages.clear()
 
 
 def view_at(kind: type[_Data], address: int) -> _Data:

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from ptx.emulate.memory.device_memory import map_shared
 from ptx.emulate.memory.mapped_memory import MappedHostMemory
 
+from .caller_memory import forget_pages
 from .memory_patterns import FREED, FRESH, MOST_BYTES, PatternedBytes, fill
 from .pools import GraphMemory, Pool
 from .shared_file import SharedFile, empty_pages, whole_pages
@@ -310,6 +311,7 @@ class HostMemory:
 
     def _remove(self, address: int) -> None:
         del self.pieces[address]
+        forget_pages()
         self._starts = tuple(sorted(self.pieces))
 
     def of_pool(self, address: int) -> HostPiece | None:

@@ -33,6 +33,7 @@ from ...driver._api import (
     CUresult,
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
+from ..caller_memory import mapped
 from ..device_state import DeviceState
 from ..physical_memory import (
     FABRIC,
@@ -166,7 +167,9 @@ class VirtualMemoryCalls(DriverCalls):
         kind = int(sh_handle_type)
         if kind == FABRIC and not os_handle:
             raise invalid_value("the handle is null")
-        shareable = ctypes.string_at(os_handle, FABRIC_BYTES) if kind == FABRIC else os_handle
+        shareable: int | bytes = os_handle
+        if kind == FABRIC:
+            shareable = ctypes.string_at(mapped(os_handle, FABRIC_BYTES), FABRIC_BYTES)
         file = opened_file(kind, shareable)
         uuid = file.name.device
         device = None if uuid == HOST_UUID else self._state.devices.named(uuid)

@@ -73,6 +73,12 @@ def test_each_page_of_the_callers_memory_is_checked_before_a_copy(ended: Ended) 
     assert ["".join(words[1:]) for words in lines(ended, "pages")] == [read_only, hidden, right] * 3
 
 
+def test_memory_that_is_not_mapped_any_more_is_an_invalid_value(ended: Ended) -> None:
+    assert lines(ended, "fabric") == [["fabric", INVALID_VALUE]] * 2
+    found = [words[-1] for words in lines(ended, "released")]
+    assert found == [INVALID_VALUE] * 2
+
+
 def test_paths_are_bytes(ended: Ended) -> None:
     assert ended.out.splitlines()[-7:] == [
         "cuModuleLoad 0", "cuLibraryLoadFromFile 0", "cuLinkAddFile 0", "cuLogsDumpToFile 0",

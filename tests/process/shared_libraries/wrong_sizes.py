@@ -257,6 +257,21 @@ def pages() -> None:
             print("pages", *codes, flush=True)
 
 
+def released() -> None:
+    """Use structures at addresses that are not mapped, and in memory that was just released."""
+    out = words(0)
+    for address in (16, 1 << 47):
+        print("fabric", call("cuMemImportFromShareableHandle", out, address, 8), flush=True)
+    for release, allocation in (
+        ("cuMemFreeHost", ("cuMemHostAlloc", 1 << 20, 0)),
+        ("cuMemFree_v2", ("cuMemAllocManaged", 1 << 20, 1)),
+    ):
+        address = made(*allocation)
+        before = call("cuMemcpy2D_v2", address)  # rows of no bytes
+        assert call(release, address) == 0
+        print("released", before, call("cuMemcpy2D_v2", address), flush=True)
+
+
 def paths() -> None:
     """Load from files whose names are no text."""
     name = b"caf\xe9.ptx"
@@ -278,4 +293,5 @@ if __name__ == "__main__":
     main()
     parameters()
     pages()
+    released()
     paths()
