@@ -2,7 +2,7 @@
 
 PTX ISA, "System Calls"; CUDA C++ Programming Guide, "Formatted Output", "Assertion", "Dynamic
 Global Memory Allocation and Operations", "Conditional Graph Nodes". The arguments of `vprintf` lie
-one after another, each at a multiple of its size.
+one after another, each at the next address that is a multiple of its size, as measured on an H200.
 """
 
 from __future__ import annotations
@@ -215,6 +215,7 @@ def _hexadecimal(value: float, precision: int | None, *, point: bool) -> str:
 
 
 _NO_FORMAT = np.int32(-1)
+_ONE = np.uint64(1)
 
 
 def print_formatted(fibre: Fibre, form: Value, arguments: Value, instruction: Instruction) -> Value:
@@ -266,16 +267,15 @@ def _columns(
     fibre: Fibre, pieces: tuple[Conversion, ...], arguments: Value, instruction: Instruction
 ) -> list[Value]:
     """Each argument, a scalar or one for each thread."""
-    base = addresses_in(arguments)
     columns: list[Value] = []
-    offset = 0
+    address = np.asarray(arguments, dtype=np.uint64)
     for piece in pieces:
         for kind in piece.arguments:
-            size = width_of(kind)
-            offset = -(-offset // size) * size
+            size = np.uint64(width_of(kind))
+            address = (address + size - _ONE) & ~(size - _ONE)
             site = Site(instruction, "generic", kind, 1, writes=False)
-            columns.append(load(fibre, base, offset, site))
-            offset += size
+            columns.append(load(fibre, addresses_in(address), 0, site))
+            address = address + size
     return columns
 
 

@@ -130,6 +130,28 @@ def test_a_conversion_of_too_many_characters_is_rejected(form: str) -> None:
         KernelRunner(text).launch("k", 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("offset", "printed"),
+    [(0, "2222222211111111\n"), (4, "4444444433333333\n"), (8, "4444444433333333\n")],
+)
+def test_arguments_lie_at_the_next_multiple_of_their_size(
+    offset: int, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The lines are those of an H200.
+    words = "".join(f"st.local.u32 [given+{4 * i}], {0x11111111 * (i + 1)};" for i in range(5))
+    text = ptx_text(
+        f""".local .align 16 .b8 given[64]; .reg .b64 %rd<3>; {words}
+        mov.u64 %rd0, form; cvta.global.u64 %rd1, %rd0;
+        mov.u64 %rd0, given; cvta.local.u64 %rd2, %rd0; add.u64 %rd2, %rd2, {offset};
+        {{ .param .b64 a; .param .b64 b; .param .b32 r;
+        st.param.b64 [a], %rd1; st.param.b64 [b], %rd2; call (r), vprintf, (a, b); }} ret;""",
+        before=".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+        f".global .b8 form[6] = {{{', '.join(map(str, b'%llx' + bytes([10, 0])))}}};",
+    )
+    KernelRunner(text).launch("k", 1, 1)
+    assert capsys.readouterr().out == printed
+
+
 def test_threads_print_in_their_order(
     runner: KernelRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
