@@ -79,11 +79,9 @@ class SobolDvCache(NotCopyable):
             with self._lock:
                 array = self.get(dimension)
                 if array is None:
-                    uploaded = self._upload(dimension)
+                    self._arrays.pop(dimension, None)  # one that its owner closed
                     # A finalizer may have come here during the upload.
-                    array = self.get(dimension)
-                    if array is None:
-                        array = self._arrays[dimension] = uploaded
+                    array = self._arrays.setdefault(dimension, self._upload(dimension))
         return array
 
     def _upload(self, dimension: int) -> DeviceArray[np.uint32]:

@@ -29,7 +29,7 @@ WITHOUT: Final = {
     "_wait_outside: cuStreamIsCapturing": "a query that is allowed",
     "_wait_outside: cuStreamSynchronize": "another library's stream",
     "_wait_in_own_context: cuStreamGetCtx": "a query that is allowed",
-    "Context.external_stream: cuStreamGetCtx": "a query that is allowed",
+    "Context._reject_stream_of_another: cuStreamGetCtx": "a query that is allowed",
     "BaseStream.priority: cuStreamGetPriority": "a query that is allowed",
     "StreamHandle.flags: cuStreamGetFlags": "queried once, by a capture before it begins",
     "_order_consumer.wait: cuStreamWaitEvent": "another library's stream",
