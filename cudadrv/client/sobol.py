@@ -52,15 +52,16 @@ class SobolDvCache(NotCopyable):
         require_stream("SobolDvCache: stream", stream)
         self._stream = stream
         self._lock = threading.RLock()
-        self._arrays: dict[int, DeviceArray[np.uint32]] = {}
+        # The open one, behind those that were closed.
+        self._arrays: dict[int, list[DeviceArray[np.uint32]]] = {}
 
     def __len__(self) -> int:
         return len(self._arrays)
 
     def get(self, dimension: int) -> DeviceArray[np.uint32] | None:
         """Return the vectors of a dimension, (dimension, 32) uint32, or None before `warmup`."""
-        array = self._arrays.get(border.integer("SobolDvCache.get: dimension", dimension))
-        return None if array is None or array.closed else array
+        arrays = self._arrays.get(border.integer("SobolDvCache.get: dimension", dimension), ())
+        return next((array for array in arrays if not array.closed), None)
 
     def warmup(self, dimension: int) -> DeviceArray[np.uint32]:
         """Return the vectors of a dimension; the first call uploads them and waits for the copy.
@@ -79,9 +80,11 @@ class SobolDvCache(NotCopyable):
             with self._lock:
                 array = self.get(dimension)
                 if array is None:
-                    self._arrays.pop(dimension, None)  # one that its owner closed
-                    # A finalizer may have come here during the upload.
-                    array = self._arrays.setdefault(dimension, self._upload(dimension))
+                    uploaded = self._upload(dimension)
+                    # A finalizer may come here at any line: the first open one stays.
+                    self._arrays.setdefault(dimension, []).append(uploaded)
+                    array = self.get(dimension)
+                    assert array is not None
         return array
 
     def _upload(self, dimension: int) -> DeviceArray[np.uint32]:
