@@ -17,6 +17,9 @@ from ptx.argument_checks import (
     index_of as index_of,
     integer_of_text as integer_of_text,
     shown as shown,
+    shown_error as shown_error,
+    shown_name as shown_name,
+    shown_text as shown_text,
 )
 
 from .errors import ArgumentTypeError, ArgumentValueError, DriverSelectionError

@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Callable
 from operator import index
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
 
@@ -36,7 +36,8 @@ class ArgumentChecks:
     def instance_of(self, where: str, value: object, cls: type[_T] | tuple[type[_T], ...]) -> _T:
         """Return the value, which is of a class, or of one of several."""
         if isinstance(value, cls):
-            return value
+            # A subclass of text may compare or print as another one: its text alone is used.
+            return value if cls is not str else cast(_T, str.__str__(value))
         classes = cls if isinstance(cls, tuple) else (cls,)
         names = " or ".join(_with_article(accepted.__name__) for accepted in classes)
         raise self.wrong_type(where, value, f"give {names}")
@@ -117,12 +118,15 @@ class ArgumentChecks:
                 raise self.value_error(words) from None
             except (TypeError, ValueError):
                 pass
+            except Exception as error:  # whatever the object raises
+                raise self.wrong_type(where, value, "give a number") from error
         raise self.wrong_type(where, value, "give a number")
 
     def text(self, where: str, value: object) -> str:
         """Return the value, text that C takes: without a zero character, and encodable in UTF-8."""
         if not isinstance(value, str):
             raise self.wrong_type(where, value, "give text")
+        value = str.__str__(value)
         if "\0" in value:
             words = f"{where} contains a NUL character: remove it"
             raise self.value_error(words)
@@ -180,8 +184,8 @@ def index_of(value: object) -> int:
     """
     if isinstance(value, bool):
         raise TypeError("a boolean is no integer here")
-    # Raises for a value without `__index__`.
-    return index(value)  # type: ignore[arg-type]
+    # Raises for a value without `__index__`. A subclass of int may print as another number.
+    return int.__index__(index(value))  # type: ignore[arg-type]
 
 
 def integer_of_text(text: str, least: int = 0, most: int | None = LARGEST) -> int | None:
@@ -215,11 +219,40 @@ def described(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a short description of any value."""
+    """Return a short description of any value, also of one whose own description fails."""
     try:
         return reprlib.repr(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits
         return f"a value of type {type(value).__name__} with too many digits to show"
+    except Exception:  # of its `__repr__`
+        return f"<{type(value).__name__} at {id(value):#x}>"
+
+
+def shown_name(name: str) -> str:
+    """Return a name in quotes; the middle of a very long one is left out."""
+    return _NAMES.repr(name)
+
+
+def shown_error(error: BaseException) -> str:
+    """Return the type and the text of an error, of which another library may have made any."""
+    try:
+        return shown_text(repr(error))
+    except Exception:  # of its `__repr__`
+        return shown(error)
+
+
+def shown_text(value: object) -> str:
+    """Return the text of an object, such as an error; a very long one is cut."""
+    try:
+        text = str.__str__(str(value))
+    except Exception:  # of its `__str__`
+        return shown(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+_MOST_CHARACTERS: Final = 300
+_NAMES: Final = reprlib.Repr()
+_NAMES.maxstring = _MOST_CHARACTERS
 
 
 checks: Final = ArgumentChecks(PtxArgumentTypeError, PtxArgumentValueError)

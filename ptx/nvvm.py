@@ -373,7 +373,7 @@ def compile_nvvm(
         OSError: a file cannot be read.
     """
     sources = [ir] if isinstance(ir, (str, bytes, Path)) else checks.elements("ir", ir)
-    checks.text("compile_nvvm: name", name)
+    name = checks.text("compile_nvvm: name", name)
     modules = [_module(module, name) for module in sources]
     if not modules:
         raise PtxArgumentValueError("nothing to compile: give at least one module of NVVM IR")

@@ -12,7 +12,7 @@ from functools import partial
 from types import NoneType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from ptx.argument_checks import checks, shown
+from ptx.argument_checks import checks, shown, shown_name
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
 from ptx.target import ImageKind, Target
 
@@ -443,7 +443,7 @@ def _checked_standard(std: object) -> str:
     name = checks.instance_of("std", std, str)
     if name not in get_args(CppStandard):
         expected = ", ".join(get_args(CppStandard))
-        raise PtxArgumentValueError(f"std={name!r}: expected one of {expected}")
+        raise PtxArgumentValueError(f"std={shown_name(name)}: expected one of {expected}")
     return name
 
 
@@ -535,11 +535,12 @@ class CompileRequest:
         expressions = _checked_elements("name_expressions", name_expressions, checks.text)
         texts = {} if headers is None else checks.instance_of("headers", headers, Mapping)
         # The name may have what stands for bytes of a path which are not UTF-8.
-        checks.path_text("name", checks.instance_of("name", name, str))
-        checks.text("source", source)
+        name = checks.path_text("name", checks.instance_of("name", name, str))
+        source = checks.text("source", source)
+        pairs = []
         for header, text in texts.items():
-            checks.text("the name of a header", header)
-            checks.text(f"header {header!r}", text)
+            header = checks.text("the name of a header", header)
+            pairs.append((header, checks.text(f"header {shown_name(header)}", text)))
         if options.target is None:
             options = options.for_target(DEFAULT_TARGET)
         if not options.cuda_headers and (named := headers_from_environment()):
@@ -548,7 +549,7 @@ class CompileRequest:
             options = replace(options, debug=True, lineinfo=None)
         for observe in source_observers:
             observe(name, source)
-        return cls(source, options, name, expressions, tuple(sorted(texts.items())))
+        return cls(source, options, name, expressions, tuple(sorted(pairs)))
 
     @property
     def target(self) -> Target:

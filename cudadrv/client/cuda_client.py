@@ -44,8 +44,9 @@ class UnknownModuleError(CudadrvError):
     """
 
     def __init__(self, name: str, available: tuple[str, ...]) -> None:
+        known = ", ".join(available) or "none"
         super().__init__(
-            f"no module is registered as {name!r}; there are: {', '.join(available) or 'none'}\n"
+            f"no module is registered as {border.shown_name(name)}; there are: {known}\n"
             "  register it first: cudadrv.client.register_module(name, source)"
         )
         self.name = name

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from ..border import shown, shown_text
 from ..errors import ArgumentTypeError, RemoteError
 from .shared_arrays import PAGE_BYTES, Bytes, Segment, SharedArrays
 
@@ -152,7 +153,8 @@ def _pickled(
         if failure is None and not is_function:
             return head
         raise ArgumentTypeError(
-            f"{value!r} cannot be sent to workers: {failure or 'it is of the main file'}\n"
+            f"{shown(value)} cannot be sent to workers: "
+            f"{failure or 'it is of the main file'}\n"
             '  define it at the top of a module, or: pip install "cudadrv[cluster]"'
         ) from failure
     if buffers is not None:
@@ -160,7 +162,9 @@ def _pickled(
     try:
         content: bytes = cloudpickle.dumps(value, 5, buffer_callback=add_buffer)
     except _UNPICKLABLE as error:
-        raise ArgumentTypeError(f"{value!r} cannot be sent to workers: {error}") from error
+        raise ArgumentTypeError(
+            f"{shown(value)} cannot be sent to workers: {shown_text(error)}"
+        ) from error
     return content
 
 

@@ -62,7 +62,8 @@ class TilePolicy:
     def __post_init__(self) -> None:
         border.integer_fields(self, "items", least=1)
         if self.seconds is not None and not border.real("TilePolicy: seconds", self.seconds) > 0:
-            raise ArgumentValueError(f"TilePolicy: seconds is {self.seconds}: give more than 0")
+            shown = border.shown(self.seconds)
+            raise ArgumentValueError(f"TilePolicy: seconds is {shown}: give more than 0")
         border.integer_fields(self, "redone", "retried", least=0)
         if self.progress is not None:
             border.function("TilePolicy: progress", self.progress)

@@ -196,7 +196,7 @@ class Device(Guarded):
             number: object = attribute
             if not isinstance(number, int):
                 border.integer("Device.attribute: attribute", number)
-            doing = f"attribute {attribute!r} of device {self._ordinal}"
+            doing = f"attribute {border.shown(attribute)} of device {self._ordinal}"
             try:
                 native = CUdevice_attribute(int(attribute))
             except ValueError as error:

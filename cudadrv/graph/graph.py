@@ -495,7 +495,8 @@ class Graph(BaseGraph):
         flags = int(chosen) | (_VERBOSE if verbose else 0)
         (code,) = handle.api.cuGraphDebugDotPrint(handle.raw, os.fsencode(file), flags)
         if code:
-            raise failure(handle.api, code, "cuGraphDebugDotPrint", f"writing {self!r} to {file}")
+            doing = f"writing {self!r} to {border.shown_text(file)}"
+            raise failure(handle.api, code, "cuGraphDebugDotPrint", doing)
 
     def _add(self, work: NodeWork, after: After) -> CUgraphNode:
         """Add a node; its needs are stored before the driver has it."""

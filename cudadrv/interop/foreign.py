@@ -112,14 +112,14 @@ def _dtype(interface: Mapping[str, Any]) -> np.dtype[Any]:
     """Return the dtype of the elements, of structures with their fields if those are given."""
     text: object = interface["typestr"]
     if not isinstance(text, str):  # None would be float64
-        raise TypeError(f"the typestr {text!r}")
+        raise TypeError(f"the typestr {border.shown(text)}")
     dtype: np.dtype[Any] = np.dtype(text)
     fields = interface.get("descr") if dtype.kind == "V" else None
     if not fields or fields == [("", text)]:
         return dtype
     structure: np.dtype[Any] = descr_to_dtype(fields)  # leaves out the padding
     if structure.itemsize != dtype.itemsize:
-        raise ValueError(f"descr {fields} for the typestr {text!r}")
+        raise ValueError(f"descr {fields} for the typestr {border.shown(text)}")
     return structure
 
 
@@ -199,7 +199,8 @@ def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
         raise ArgumentTypeError(f"a {type(value).__name__} {error}") from error
     except Exception as error:  # any error of the library
         raise ArgumentTypeError(
-            f"a {type(value).__name__} has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
+            f"a {type(value).__name__} has memory that cannot be read\n  "
+            f"{border.shown_error(error)}\n  {READ_REMEDY}"
         ) from error
     if imported.producers:
         follow_producers(stream, imported.producers)
@@ -290,7 +291,8 @@ def stream_handle(stream: object) -> int:
         answer: object = offered() if callable(offered) else offered
     except Exception as error:  # any error of the library
         raise ArgumentTypeError(
-            f"the __cuda_stream__ of a {type(stream).__name__} cannot be read\n  {error!r}\n"
+            f"the __cuda_stream__ of a {type(stream).__name__} cannot be read\n  "
+            f"{border.shown_error(error)}\n"
             "  give the CUstream as a number"
         ) from error
     if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == 0:
@@ -436,7 +438,7 @@ def pointer_of(
         raise
     except Exception as error:  # any error of the library
         raise BufferError(
-            f"has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
+            f"has memory that cannot be read\n  {border.shown_error(error)}\n  {READ_REMEDY}"
         ) from error
 
 
@@ -504,7 +506,8 @@ def _pointer_by_interface(
         address = interface_address(value, stream, producers, elements)
     except _NO_INTERFACE as error:
         raise BufferError(
-            f"has a __cuda_array_interface__ that cannot be read\n  {error!r}\n  {READ_REMEDY}"
+            f"has a __cuda_array_interface__ that cannot be read\n  "
+            f"{border.shown_error(error)}\n  {READ_REMEDY}"
         ) from error
     follow_producers(stream, producers)
     return Pointer(address, ByInterface(type(value)))

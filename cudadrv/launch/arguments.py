@@ -434,7 +434,7 @@ class KernelParameter:
                     return self._read_in(value, stream)
                 # Not an ArgumentError: fast code treats that as a rejection, and takes the slow
                 # path.
-                raise ArgumentTypeError(f"{value!r} cannot be prepared: give it to the launch")
+                raise ArgumentTypeError(f"{shown(value)} cannot be prepared: give it to the launch")
             pointer = self._read_pointer(value, stream)
             if pointer is not None:
                 return pointer

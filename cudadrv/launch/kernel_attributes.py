@@ -68,7 +68,9 @@ class KernelAttributes:
 
     def __getitem__(self, number: int) -> int:
         enumerator: object = number
-        if not isinstance(enumerator, int):
+        if isinstance(enumerator, int):
+            number = int.__index__(enumerator)  # a subclass may print as another number
+        else:
             number = border.integer("Kernel.attributes: attribute", enumerator)
         function, module = self._loaded()  # held until the call is made
         value = self._known.get(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..border import shown_name
 from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 from ..errors import KernelNotFoundError
@@ -21,20 +22,21 @@ def no_kernel(name: str, names: tuple[str, ...]) -> KernelNotFoundError:
     base = name.partition("<")[0].rpartition("::")[2].strip()
     close = get_close_matches(name, names, 1)
     if "<" in name or not names:
-        hint = (
-            f"compile with name_expressions=[{name!r}], as a template is compiled only when named"
-        )
+        hint = f"compile with name_expressions=[{shown_name(name)}]"
+        hint += ", as a template is compiled only when named"
     elif any(
         kernel_name.startswith("_Z") and f"{len(base)}{base}" in kernel_name
         for kernel_name in names
     ):
-        hint = f'declare it extern "C", or compile with name_expressions=[{name!r}]'
+        hint = f'declare it extern "C", or compile with name_expressions=[{shown_name(name)}]'
     elif close:
-        hint = f"did you mean {close[0]!r}?"
+        hint = f"did you mean {shown_name(close[0])}?"
     else:
         hint = 'a kernel that is not extern "C" is found by one of the name_expressions of compile'
     return KernelNotFoundError(
-        f"the module has no kernel {name!r}; it has: {listed}\n  {hint}", name=name, available=names
+        f"the module has no kernel {shown_name(name)}; it has: {listed}\n  {hint}",
+        name=name,
+        available=names,
     )
 
 
@@ -42,9 +44,10 @@ def no_variable(name: str) -> KernelNotFoundError:
     """Return the error for a variable that a module does not have, with the remedy."""
     expression = f"&{name.removeprefix('&')}"
     return KernelNotFoundError(
-        f"the module has no variable {name!r}\n  a __device__ or __constant__ variable outside of "
+        f"the module has no variable {shown_name(name)}\n"
+        "  a __device__ or __constant__ variable outside of "
         "namespaces has its own name; one of a namespace or template is found by one of the "
-        f"name_expressions of compile, such as {expression!r}",
+        f"name_expressions of compile, such as {shown_name(expression)}",
         name=name,
         available=(),
     )

@@ -594,7 +594,8 @@ class Module(Closeable):
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             raise no_variable(name)
         if code:
-            raise failure(handle.api, code, "cuModuleGetGlobal", f"variable {name!r}")
+            doing = f"variable {border.shown_name(name)}"
+            raise failure(handle.api, code, "cuModuleGetGlobal", doing)
         kind = checked_dtype(dtype)
         if shape is None:
             shape = max(nbytes // kind.itemsize, 1)
@@ -673,7 +674,8 @@ class Module(Closeable):
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             raise no_kernel(name, (*self._lowered(), *self.kernel_names))
         if code:
-            raise failure(module.api, code, "cuModuleGetFunction", f"getting kernel {name!r}")
+            doing = f"getting kernel {border.shown_name(name)}"
+            raise failure(module.api, code, "cuModuleGetFunction", doing)
         return Kernel(self, name, handle, signature)
 
     def _enumerate(self) -> tuple[str, ...]:

@@ -209,7 +209,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         """Return the field of every element, with the field's own axes after the array's."""
         fields = self._dtype.fields
         if fields is None or name not in fields:
-            raise errors.ArgumentIndexError(f"{self!r} has no field {name!r}")
+            raise errors.ArgumentIndexError(f"{self!r} has no field {border.shown_name(name)}")
         kind, offset = fields[name][:2]
         kind, inner = kind.subdtype or (kind, ())
         strides = (*self.strides, *dense_strides(inner, kind.itemsize))

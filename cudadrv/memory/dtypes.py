@@ -40,7 +40,8 @@ def as_dtype(dtype: npt.DTypeLike) -> AnyDType:
     try:
         return np.dtype(dtype)
     except Exception as error:  # any error of the object's parts
-        raise DTypeError(f"{border.described(dtype)}, is no dtype: {error}") from error
+        why = border.shown_text(error)
+        raise DTypeError(f"{border.described(dtype)}, is no dtype: {why}") from error
 
 
 def bytes_written_together(dtype: AnyDType) -> int | None:

@@ -398,7 +398,7 @@ class KeyedPtxModuleCache:
                 name_expressions=self._name_expressions if names is None else names,
                 headers=self._headers,
             )
-            new._key_text = f" (key={key})"
+            new._key_text = f" (key={border.shown(key)})"
             cache = self._caches.setdefault(key, new)
         for what, former, present in (
             ("options", cache._options, options),

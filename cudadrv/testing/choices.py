@@ -261,7 +261,8 @@ def profile_named(name: object) -> EmulatedDevice:
 
     profile = PROFILES.get(name) if isinstance(name, str) else None
     if profile is None:
-        raise ArgumentValueError(f"{name!r} is not a profile: use one of {', '.join(PROFILES)}")
+        known = ", ".join(PROFILES)
+        raise ArgumentValueError(f"{border.shown(name)} is not a profile: use one of {known}")
     return profile
 
 

@@ -34,6 +34,7 @@ except ModuleNotFoundError:
     raise RuntimeDependencyUnavailable(
         'strategies need Hypothesis: pip install "cudadrv[testing]"'
     ) from None
+from ..memory.dtypes import checked_dtype
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -197,7 +198,9 @@ def extents_of(name: str, shape: object) -> tuple[Extent, ...]:
     extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     for extent in extents:
         if not isinstance(extent, (int, np.integer, Size)):
-            raise ArgumentTypeError(f"{name} has {extent!r}: give integers, or sizes of `sizes`")
+            raise ArgumentTypeError(
+                f"{name} has {border.shown(extent)}: give integers, or sizes of `sizes`"
+            )
     # The loop has checked each.
     return tuple(extent if isinstance(extent, Size) else int(extent) for extent in extents)
 
@@ -241,7 +244,7 @@ class NumberInput:
     values: ReadOnly[Values] = ReadOnly("_values")
 
     def __init__(self, dtype: npt.DTypeLike, values: Values) -> None:
-        self._dtype: np.dtype[Any] = np.dtype(dtype)  # of any kind of number
+        self._dtype: np.dtype[Any] = checked_dtype(dtype)  # of any kind of number
         self._values = _checked_values("numbers", values)
 
     @property
@@ -271,7 +274,7 @@ class ArrayInput:
     def __init__(
         self, dtype: npt.DTypeLike, shape: Extents, values: Values, *, is_written: bool
     ) -> None:
-        self._dtype: np.dtype[Any] = np.dtype(dtype)  # of any kind of number
+        self._dtype: np.dtype[Any] = checked_dtype(dtype)  # of any kind of number
         self._shape: tuple[Extent, ...] = extents_of("the shape of an array", shape)
         self._values = _checked_values("arrays", values)
         self._is_written = is_written
@@ -335,11 +338,13 @@ def unwritten(dtype: npt.DTypeLike, shape: Extents) -> ArrayInput:
 def _checked_values(name: str, values: Values) -> Values:
     if isinstance(values, str) and values not in _KINDS:
         raise ArgumentValueError(
-            f"{name}: values={values!r} is unknown: use {', '.join(_KINDS)}, (low, high) or a "
-            "strategy"
+            f"{name}: values={border.shown(values)} is unknown: use {', '.join(_KINDS)}, "
+            "(low, high) or a strategy"
         )
     if isinstance(values, tuple) and not values[0] <= values[1]:
-        raise ArgumentValueError(f"{name}: values={values!r}: give (low, high) with low <= high")
+        raise ArgumentValueError(
+            f"{name}: values={border.shown(values)}: give (low, high) with low <= high"
+        )
     return values
 
 

@@ -352,9 +352,8 @@ class GraphCalls(DriverCalls):
                 nodes = _dot(graph, "", bool(flags & _DOT_HANDLES))
                 file.write(f"digraph graph_{graph.handle:#x} {{\n{nodes}}}\n")
         except OSError as error:
-            raise CallError(
-                CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"writing {path!r}: {error}"
-            ) from error
+            why = f"writing the file: {error.strerror}"
+            raise CallError(CUresult.CUDA_ERROR_OPERATING_SYSTEM, why) from error
         return OK
 
     @call

@@ -544,9 +544,10 @@ class CudaAllocator(NotCopyable):
         elif self._captures.freed(ptr, nbytes):
             self._free_now(ptr)
         else:
+            place = border.shown_text(f"{ptr:#x}")
             raise DeallocationError(
-                f"the block of {nbytes} bytes at {ptr:#x} is not in use: it was given back "
-                "already, or comes from elsewhere"
+                f"the block of {border.shown(nbytes)} bytes at {place} is not in use: it was given "
+                "back already, or comes from elsewhere"
             )
 
     def _release_all(self, addresses: Iterable[int]) -> None:

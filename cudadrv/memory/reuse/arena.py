@@ -448,7 +448,9 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
             return SlabReleaseError(
                 f"{border.shown(slab)} belongs to another arena: release it there"
             )
-        return SlabReleaseError(f"{border.shown(slab)} is of bucket {slab.bucket}, not {bucket}")
+        return SlabReleaseError(
+            f"{border.shown(slab)} is of bucket {slab.bucket}, not {border.shown(bucket)}"
+        )
 
     def _require_stream(self, stream: BaseStream) -> None:
         require_stream("DeviceArena.alloc: stream", stream)

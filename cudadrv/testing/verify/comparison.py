@@ -70,7 +70,7 @@ class Tolerance:
             # Infinity times a reference of zero is NaN, which nothing is near to.
             if value is not None and not 0 <= border.real(f"Tolerance: {name}", value) < math.inf:
                 raise ArgumentValueError(
-                    f"Tolerance: {name} is {value!r}: give a finite number of 0 or more"
+                    f"Tolerance: {name} is {border.shown(value)}: give a finite number of 0 or more"
                 )
         border.integer_fields(self, "ulps", least=0)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...border import shown
 from ...errors import ArgumentValueError, RuntimeDependencyUnavailable
 from ...launch.config import LaunchConfig
 from ..strategies import ArrayInput, LaunchConfigs, arrays, unwritten
@@ -160,6 +161,7 @@ def _argument(
     name = parameter.replace(".", "_")
     if name not in known:
         raise ArgumentValueError(
-            f"problem_case: parameter {parameter!r} is unknown: the names are {', '.join(known)}"
+            f"problem_case: parameter {shown(parameter)} is unknown: the names are "
+            f"{', '.join(known)}"
         )
     return name, known[name]

@@ -66,9 +66,9 @@ class VerifyOptions:
 
     def __post_init__(self) -> None:
         if border.integer("examples", self.examples) < 1:
-            raise ArgumentValueError(f"examples is {self.examples}: give 1 or more")
+            raise ArgumentValueError(f"examples is {border.shown(self.examples)}: give 1 or more")
         if not self.seconds > 0:
-            raise ArgumentValueError(f"seconds is {self.seconds}: give more than 0")
+            raise ArgumentValueError(f"seconds is {border.shown(self.seconds)}: give more than 0")
 
 
 def verify(case: KernelCase, options: VerifyOptions | None = None, *, name: str = "") -> Verdict:
