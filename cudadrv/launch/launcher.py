@@ -225,15 +225,12 @@ class LauncherState:
         }
 
     def _names_of_prepared(self) -> dict[str, object]:
-        """Return the globals of prepared launches, but for those that each has of its own."""
-        names = self._prepared_names
-        if names is None:
-            names = {
-                "__builtins__": {}, "fail": self._fail, "NO_CALL": IndexError,
-                "INTERRUPTS": BaseException, "calls": _NO_CALLS, "pop": _NO_CALLS.pop, "push": bool,
-                "issued": self._issued, **self._follow_names(),
-            }  # fmt: skip
-            self._prepared_names = names
+        """Make the globals of prepared launches, but for those that each has of its own."""
+        self._prepared_names = names = {
+            "__builtins__": {}, "fail": self._fail, "NO_CALL": IndexError,
+            "INTERRUPTS": BaseException, "calls": _NO_CALLS, "pop": _NO_CALLS.pop, "push": bool,
+            "issued": self._issued, **self._follow_names(),
+        }  # fmt: skip
         return names
 
     def _slow_functions(self) -> tuple[FunctionType, FunctionType]:
@@ -330,7 +327,8 @@ class LauncherState:
 
     def _prepare(self, *args: object) -> _Prepared:
         kinds, names, parameters, holds = self._pack_prepared(args)
-        scope = {**self._names_of_prepared(), **names, "own": self._own}
+        common = self._prepared_names or self._names_of_prepared()
+        scope = {**common, **names, "own": self._own}
         function = FunctionType(prepared_code(kinds), scope)
         launch = _PreparedPartial(function) if FREE_THREADED else function
         # Weakly, so that a dropped object is freed at once, with its arguments.
