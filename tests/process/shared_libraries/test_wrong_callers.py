@@ -73,6 +73,11 @@ def test_each_page_of_the_callers_memory_is_checked_before_a_copy(ended: Ended) 
     assert ["".join(words[1:]) for words in lines(ended, "pages")] == [read_only, hidden, right] * 3
 
 
+def test_a_node_without_blocks_or_threads_is_an_invalid_value(ended: Ended) -> None:
+    # The codes are those of driver 580, for the first extents of grid and block.
+    assert lines(ended, "empty") == [["empty", *"110101"]] * 12
+
+
 def test_memory_that_is_not_mapped_any_more_is_an_invalid_value(ended: Ended) -> None:
     assert lines(ended, "fabric") == [["fabric", INVALID_VALUE]] * 2
     found = [words[-1] for words in lines(ended, "released")]

@@ -257,6 +257,32 @@ def pages() -> None:
             print("pages", *codes, flush=True)
 
 
+def no_blocks() -> None:
+    """Add and change nodes of graphs whose grid or block is empty, in both forms."""
+    kernel = made("cuModuleGetFunction", made("cuModuleLoadData", at(PTX)), b"e")
+    for version in ("", "_v2"):
+        graph = made("cuGraphCreate", 0)
+
+        def node(*extents: int) -> int:
+            return at(struct.pack("<Q7I4xQQQQ", kernel, *extents, 0, 0, 0, 0, 0))
+
+        right = node(*(1,) * 6)
+        added = made(f"cuGraphAddKernelNode{version}", graph, 0, 0, right)
+        executable = made("cuGraphInstantiateWithFlags", graph, 0)
+        for place in range(6):
+            extents = [int(each != place) for each in range(6)]
+            wrong = node(*extents)
+            codes = [
+                call(f"cuGraphAddKernelNode{version}", words(0), graph, 0, 0, wrong),
+                call(f"cuGraphKernelNodeSetParams{version}", added, wrong),
+                call(f"cuGraphKernelNodeSetParams{version}", added, right),
+                call(f"cuGraphExecKernelNodeSetParams{version}", executable, added, wrong),
+                call(f"cuGraphExecKernelNodeSetParams{version}", executable, added, right),
+                call("cuLaunchKernel", kernel, *extents, 0, 0, 0, 0),
+            ]
+            print("empty", *codes, flush=True)
+
+
 def released() -> None:
     """Use structures at addresses that are not mapped, and in memory that was just released."""
     out = words(0)
@@ -293,5 +319,6 @@ if __name__ == "__main__":
     main()
     parameters()
     pages()
+    no_blocks()
     released()
     paths()
