@@ -328,8 +328,8 @@ class BaseContext(Closeable):
         code, former = self._api.cuCtxGetCurrent()
         if code:
             raise failure(self._api, code, "cuCtxGetCurrent", "querying the current context")
-        self.bind()
         try:
+            self.bind()  # inside, so that an interrupt right after it takes it back
             yield
         finally:
             (code,) = self._api.cuCtxSetCurrent(former)

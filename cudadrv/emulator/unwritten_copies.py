@@ -7,6 +7,7 @@ could explain a few bytes, but not `_LEAST_RUN` of them one after the other.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,11 +125,12 @@ class UnwrittenCopies:
         Threads that help the copy are part of the block. An outer block of the range prevails.
         """
         elements = CopiedElements(address, nbytes, itemsize, user_call_site())
-        self._announced.append(elements)
         try:
+            self._announced.append(elements)  # inside, so that an interrupt after it takes it back
             yield
         finally:
-            self._announced.remove(elements)
+            with contextlib.suppress(ValueError):
+                self._announced.remove(elements)
 
     def unwritten(self, address: int, nbytes: int, itemsize: int) -> NDArray[np.bool_]:
         """Return which elements of device memory nothing has written; work on it is complete."""

@@ -12,6 +12,7 @@ from ptx.read_only import ReadOnly
 from .. import border
 from ..driver._api import CUresult
 from ..driver.context_handle import ContextHandle
+from ..driver.deferred_release import run_deferred
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, check
 from ..errors import CopyError, InvalidValueError, OutOfMemoryError
@@ -30,6 +31,9 @@ class _RegisteredHandle(HostHandle[int]):
     """
 
     __slots__ = ("array",)
+
+    # The memory is the user's: memory at its address could not be registered again.
+    may_repeat = True
 
     def __init__(self, context: ContextHandle, array: AnyArray) -> None:
         super().__init__(context, array.nbytes)
@@ -63,7 +67,10 @@ def registered_in(context: ContextHandle, array: AnyArray) -> HostHandle[int]:
         CudaError: the driver cannot pin it.
     """
     handle = _RegisteredHandle(context, array)
-    code = handle.register(_PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY)
+    flags = _PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY
+    code = handle.register(flags)
+    if code == CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED and run_deferred():
+        code = handle.register(flags)  # an interrupt had come into its former release
     if code:
         doing = f"pinning {array.nbytes} bytes of a host array"
         if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:

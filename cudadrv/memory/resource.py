@@ -161,21 +161,25 @@ def using_memory(resource: MemoryResource) -> Iterator[None]:
     """
     checked_resource("using_memory: resource", resource)
     choices_made[:] = (True,)
-    token = _block.set(resource)
-    try:
+    with _chosen(resource):
         yield
-    finally:
-        _block.reset(token)
 
 
 @contextmanager
 def without_choices() -> Iterator[None]:
     """Let new memory of a block come from the driver's pool instead of the chosen resource."""
-    token = _block.set(_DRIVER_MEMORY)
+    with _chosen(_DRIVER_MEMORY):
+        yield
+
+
+@contextmanager
+def _chosen(resource: MemoryResource) -> Iterator[None]:
+    former = _block.get()
     try:
+        _block.set(resource)  # inside, so that an interrupt right after it takes it back
         yield
     finally:
-        _block.reset(token)
+        _block.set(former)
 
 
 def choose(where: str, resource: MemoryResource | None) -> MemoryResource | None:

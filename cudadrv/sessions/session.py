@@ -18,6 +18,7 @@ from ..driver.driver_selection import (
     is_chosen,
     report_at_end,
     set_current,
+    settled,
 )
 from ..driver.handle import Closeable, Handle, living
 from ..driver.process_report import look_for_leaks
@@ -217,12 +218,17 @@ def _open_objects(driver: Driver) -> list[Closeable]:
 @contextmanager
 def _installed(driver: Driver) -> Iterator[None]:
     """The driver in use within the block."""
-    former = set_current(driver)
+    with settled():
+        former = current_or_none()
     try:
+        set_current(driver)  # inside, so that an interrupt in it takes it back
         yield
     finally:
-        set_current(former)
-        driver.clear_caches()
+        try:
+            set_current(former)
+        finally:
+            set_current(former)  # again, as an interrupt may have come at the call before
+            driver.clear_caches()
 
 
 @contextmanager
