@@ -80,9 +80,17 @@ class Counters:
     def __repr__(self) -> str:
         return f"Counters(launches={self._launches!r}, failed={self._failed!r})"
 
+    def __len__(self) -> int:
+        """Return the number of launched kernels, those that iterating yields."""
+        return len(self.kernels)
+
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the launched kernels, each once."""
         return iter(self.kernels)
+
+    def __contains__(self, kernel: object) -> bool:
+        """Return whether ``counters[kernel]`` has launches."""
+        return any(kernel in (launch.kernel, launch.symbol) for launch in self._launches)
 
     def __getitem__(self, kernel: str) -> Counts:
         """Return the sum of all launches of a kernel, by its name, name expression or symbol.

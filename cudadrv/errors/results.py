@@ -14,6 +14,13 @@ _HOST_ADVICE: Final = (
 
 
 # fmt: off
+_OF_POOLS = ("cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemPoolCreate")
+_UNPOOLED = (
+    "without memory pools allocate in `with cudadrv.using_memory(memory.UnpooledMemory())`, or call "
+    "use_memory(cudadrv.memory.UnpooledMemory()) of the context or stream"
+)
+
+
 class InvalidValueError(CudaError, result=1, remedy=(
     "an argument was out of range: see the operation on the first line"
 )):
@@ -188,7 +195,13 @@ class NotPermittedError(CudaError, result=800, remedy=(
 )): """CUDA_ERROR_NOT_PERMITTED."""
 class NotSupportedError(CudaError, result=801, remedy=(
     "this device or driver lacks the feature"
-)): """CUDA_ERROR_NOT_SUPPORTED."""
+)):
+    """CUDA_ERROR_NOT_SUPPORTED."""
+
+    @property
+    def _advice(self) -> str:
+        return _UNPOOLED if self.call in _OF_POOLS else self.remedy
+
 class SystemNotReadyError(CudaError, result=802, remedy=(
     "the fabric manager is not running or the system is starting"
 )): """CUDA_ERROR_SYSTEM_NOT_READY."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Self, overload
+from typing import TYPE_CHECKING, ClassVar, Final, Self, overload
 
 from .. import border, errors
 from ..driver._api import CUfunction, CUfunction_attribute as _Attribute
@@ -65,6 +65,10 @@ class KernelAttributes:
     def __repr__(self) -> str:
         names = [name for name, kind in vars(type(self)).items() if isinstance(kind, _Readable)]
         return f"<KernelAttributes {', '.join(f'{name}={getattr(self, name)}' for name in names)}>"
+
+    # Otherwise Python would try the numbers from 0 on.
+    __iter__: ClassVar[None] = None
+    __contains__: ClassVar[None] = None
 
     def __getitem__(self, number: int) -> int:
         enumerator: object = number
