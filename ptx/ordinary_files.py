@@ -54,14 +54,19 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 def read_text(
     path: str | os.PathLike[str], encoding: str | None = None, errors: str | None = None
 ) -> str:
-    """Return the text of a file.
+    """Return the text of a file. A carriage return alone ends no line, as for NVRTC and ptxas.
 
     Raises:
         OSError: it cannot be read, or is not an ordinary file.
         UnicodeDecodeError: it is no text.
     """
-    with open(path, encoding=encoding, errors=errors, opener=opener) as file:
-        return file.read()
+    with open(path, encoding=encoding, errors=errors, opener=opener, newline="") as file:
+        return with_line_feeds(file.read())
+
+
+def with_line_feeds(text: str) -> str:
+    """Return a text whose lines end with a line feed alone."""
+    return text.replace("\r\n", "\n")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:

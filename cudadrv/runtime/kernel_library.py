@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 import ptx
+from ptx.ordinary_files import with_line_feeds
 
 from .. import border
 from ..errors import ArgumentValueError
@@ -306,11 +307,15 @@ def _texts_below(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, s
                 yield prefix + entry.name, content.decode("utf-8")
 
 
+def _text_of(file: Path | Traversable) -> str:
+    return with_line_feeds(file.read_bytes().decode("utf-8"))
+
+
 def _source(source: KernelSource) -> _Source:
     if isinstance(source, Path):
         path = source.absolute()
-        return _Source(partial(path.read_text, encoding="utf-8"), path.parent)
+        return _Source(partial(_text_of, path), path.parent)
     if isinstance(source, Traversable):  # of a package that is no folder, such as a zip file
-        return _Source(partial(source.read_text, encoding="utf-8"))
+        return _Source(partial(_text_of, source))
     border.source("KernelLibrary: a source", source)
     return _Source(source)

@@ -9,19 +9,34 @@ from typing import Final
 import pytest
 
 import ptx
+from ptx.ordinary_files import read_text
 from ptx.source_text import SourceText
 
 ROOT: Final = Path(__file__).parents[2]
 # Python's `str.splitlines` ends a line at each of these; NVRTC, PTX and editors do not.
-NO_LINE_ENDS: Final = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+NO_LINE_ENDS: Final = "\v\f\x1c\x1d\x1e\x85\u2028\u2029\r"
 
 
 def test_a_line_ends_at_a_line_feed_alone() -> None:
     text = "".join(f"// {character} {number}\n" for number, character in enumerate(NO_LINE_ENDS))
     source = SourceText("k.cu", text)
-    assert [source.line("k.cu", number + 1)[-1] for number in range(8)] == list("01234567")
-    assert source.line("k.cu", 9) == source.line("k.cu", 10) == source.line("k.cu", 0) == ""
+    assert [source.line("k.cu", number + 1)[-1] for number in range(9)] == list("012345678")
+    assert source.line("k.cu", 10) == source.line("k.cu", 11) == source.line("k.cu", 0) == ""
     assert source.line("k.cu", -1) == source.line(None, 1) == source.line("k.cu", None) == ""
+
+
+@pytest.mark.parametrize("character", NO_LINE_ENDS)
+def test_a_file_has_the_lines_that_the_compiler_counts(tmp_path: Path, character: str) -> None:
+    file = tmp_path / "k.cu"
+    file.write_bytes(f"// a {character} b\r\nint x;\nint y\n".encode())
+    text = read_text(file, "utf-8")
+    assert text.split("\n") == [f"// a {character} b", "int x;", "int y", ""]
+    lines = []
+    for each in (text, text.replace(character, " ")):
+        with pytest.raises(ptx.CompileError) as caught:
+            ptx.compile(each, name="k.cu", cache=False)
+        lines.append([each.line for each in caught.value.diagnostics])
+    assert lines[0] == lines[1] != []
 
 
 def test_no_file_divides_lines_in_another_way() -> None:

@@ -99,7 +99,8 @@ def run(arguments: Sequence[str]) -> int:
         if len(command.files) != 1:
             raise ValueError(f"name one source, not {len(command.files)}")
         source = Path(command.files[0])
-        text = source.read_text(errors="surrogateescape")
+        with open(source, errors="surrogateescape", newline="") as file:
+            text = file.read().replace("\r\n", "\n")  # a "\r" alone ends no line
         if command.preprocesses:
             # NVRTC has no preprocessor alone. Callers hash this text, so it stays as it is.
             print(text)

@@ -49,7 +49,8 @@ def _copy(arguments: Sequence[str]) -> None:
     if len(files) != 1:
         raise _WrongError(f"name one file of PTX, not {len(files)}")
     source = Path(files[0])
-    text = source.read_text(errors="replace").rstrip("\0")
+    with open(source, errors="replace", newline="") as file:
+        text = file.read().replace("\r\n", "\n").rstrip("\0")  # a "\r" alone ends no line
     target = _TARGET.search(text)
     if target is None or not _HEADER.search(text):
         raise _WrongError(f"{str(source)!r}: no PTX: it has no .version and .target")
