@@ -1,4 +1,4 @@
-"""Check calls and indirect branches, as ptxas does: their tables, and the arguments of calls.
+"""Check calls and indirect branches, as ptxas does: their tables, and how calls pass parameters.
 
 PTX ISA, "call", "brx.idx".
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ptx.isa.instruction_facts import TYPE_BYTES
 from ptx.isa.model import (
+    Address,
     Arguments,
     Body,
     FloatImmediate,
@@ -27,6 +28,7 @@ from ptx.isa.model import (
 )
 
 Formals = tuple[Sequence[Parameter], Sequence[Parameter]]
+_ADDRESSED = {"ld": 1, "st": 0, "cvta": 1}  # the place of the operand with an address
 
 
 class CallChecks:
@@ -45,10 +47,11 @@ class CallChecks:
         self._body = body
         self._functions = functions
         self._aliases = aliases
-        self._passed: dict[str, Variable | Parameter] = {
-            p.name: p for p in (*function.returns, *function.params) if not function.is_entry
-        }
-        self._passed |= {v.name: v for v in body.variables if v.space is Space.PARAM}
+        self._results = {p.name for p in function.returns if p.space is Space.PARAM}
+        self._parameters = {p.name for p in function.params if p.space is Space.PARAM}
+        self._is_entry = function.is_entry
+        self._passed = {v.name: v for v in body.variables if v.space is Space.PARAM}
+        self._returned = set[str]()  # by the calls so far
 
     def fault(self) -> tuple[str, int]:
         """The first fault and its line; "" without one."""
@@ -58,12 +61,17 @@ class CallChecks:
                 if target not in labels and self._is_no_function(target):
                     return f"{target} is neither a label nor a function declared here", 0
         for place, statement in enumerate(self._body.statements):
-            if statement.__class__ is Instruction and statement.opcode in ("call", "brx"):
+            if statement.__class__ is not Instruction:
+                continue
+            fault = ""
+            if statement.opcode in ("call", "brx"):
                 fault = self._fault_of_table(statement, place)
                 if not fault and statement.opcode == "call":
                     fault = self._fault_of_call(statement)
-                if fault:
-                    return f"{fault}: {statement.text}", statement.line
+            elif statement.opcode in _ADDRESSED:
+                fault = self._fault_of_access(statement)
+            if fault:
+                return f"{fault}: {statement.text}", statement.line
         return "", 0
 
     def _is_no_function(self, name: str) -> bool:
@@ -77,16 +85,38 @@ class CallChecks:
             return f"{last.name} is not declared before"
         return ""
 
+    def _fault_of_access(self, instruction: Instruction) -> str:
+        """Why an instruction cannot use the name of a parameter, "" where it can."""
+        opcode, place = instruction.opcode, _ADDRESSED[instruction.opcode]
+        operand = instruction.operands[place] if place < len(instruction.operands) else None
+        symbol = operand.base if isinstance(operand, Address) else operand
+        if not isinstance(symbol, Symbol):
+            return ""
+        name = symbol.name
+        if name in self._passed:
+            if opcode == "cvta":
+                return "" if symbol.offset else f"{name} is passed by a call, and has no address"
+            if instruction.guard is not None:
+                return f"{name} is passed by a call, and no guarded instruction accesses it"
+            if opcode == "ld" and name not in self._returned:
+                return f"no call before has the result {name}"
+        elif opcode == "st" and name in self._parameters and not self._is_entry:
+            return f"{name} is a parameter of this function, which only reads it"
+        elif opcode == "ld" and name in self._results:
+            return f"{name} is the result of this function, which only writes it"
+        return ""
+
     def _fault_of_call(self, call: Instruction) -> str:
         """Why a call's arguments do not fit its target, "" where they do."""
-        formals = formals_of(call, self._body, self._functions, self._aliases)
-        if formals is None:
-            return ""
         place = target_place(call)
         lists: dict[str, tuple[Operand, ...]] = {"results": (), "arguments": ()}
         for number, listed in enumerate(call.operands):
             if isinstance(listed, Arguments):
                 lists["results" if number < place else "arguments"] = listed.items
+        self._returned |= {each.name for each in lists["results"] if isinstance(each, Symbol)}
+        formals = formals_of(call, self._body, self._functions, self._aliases)
+        if formals is None:
+            return ""
         for (noun, items), expected in zip(lists.items(), formals, strict=True):
             if len(items) != len(expected):
                 return f"the call has {len(items)} {noun}, and its target has {len(expected)}"

@@ -45,6 +45,7 @@ _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 # A declaration, not an instruction such as ld.shared.b32, whose `.shared` follows a word. The
 # pattern begins with plain characters, which are searched for ten times faster.
 _SHARED = re.compile(r"\.shared(?<![\w$]\.shared)\s(?:(?!\.shared\s)[^;])*+;")
+_PARAMETER = re.compile(r"\.param\s")
 # The same of variables of the whole module that a function declares.
 _STATIC = re.compile(r"\.(?:const|global)(?<![\w$]\.const)(?<![\w$]\.global)\s")
 # At the start of a line or a statement, after a guard. Each pattern begins with one character,
@@ -204,9 +205,12 @@ class PtxModule(Guarded):
         return parsed
 
     def _with_calls(self, function: Function, body: Body) -> Body:
-        """A body whose calls and indirect branches are right, and pass parameters alone."""
+        """A body whose calls and indirect branches are right, and pass no registers."""
         text = self.body_text(function.name)
-        if "call" not in text and "brx" not in text and not function.passes_registers:
+        has_parameters = bool(
+            _PARAMETER.search(text) if function.is_entry else function.returns or function.params
+        )
+        if "call" not in text and "brx" not in text and not has_parameters:
             return body
         fault, line = CallChecks(function, body, self._functions, self._aliases).fault()
         if fault:

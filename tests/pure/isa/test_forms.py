@@ -11,7 +11,8 @@ from ptx.isa.forms.table import form_table
 
 HEADER = (
     ".version {}\n.target sm_90\n.address_size 64\n"
-    ".global .align 16 .b8 g[64];\n.shared .b8 s[64];\n"
+    ".global .align 16 .b8 g[64];\n.shared .b8 s[64]; "
+    ".func (.param .align 8 .b8 r[8]) returning() {{ ret; }}\n"
 )
 REGISTERS = " ".join(
     f".reg .{kind} %{kind}_<4>;"
@@ -96,7 +97,7 @@ ACCEPTED = (
     "ld.weak.const.u32 %u32_1, [%b64_1];", "ld.param.weak.v2.b32 {%b32_1, %b32_2}, [%b64_1];",
     "ld.weak.param::entry.b64 %b64_1, [%b64_2];", "st.weak.param.b32 [%b64_1], %b32_1;",
     "st.param::func.wt.b32 [a], %b32_1;", "st.cs.param.v2.b32 [a], {%b32_1, %b32_2};",
-    "ld.param::func.weak.lu.u8 %u32_1, [a];",
+    "call (a), returning; ld.param::func.weak.lu.u8 %u32_1, [a];",
     "not.pred %pred_1, %f16x2_1;", "and.pred %pred_1, !%pred_2, %f16x2_1;", "@!%pred_1 ret;",
     "tensormap.replace.tile.elemtype.global.b1024.b32 [%u32_1+128], 1;",
 )  # fmt: skip
