@@ -180,7 +180,8 @@ def _params(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Lo
     high = addresses.highest() + offset + site.end
     if site.writes or low < 0 or high > len(params):
         raise memory_fault(threads, addresses, offset, site, "param", len(params))
-    elements = params.view(site.dtype)
+    # An element of 128 bits is larger than the padding of the parameters.
+    elements = params[: len(params) >> site.shift << site.shift].view(site.dtype)
     if addresses.varying is None:
         return elements, (addresses.base + offset) >> site.shift
     return elements, (addresses.every(threads.n) + offset) >> site.shift

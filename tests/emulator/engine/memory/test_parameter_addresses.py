@@ -51,6 +51,11 @@ def test_each_form_of_an_address_reaches_the_same_bytes() -> None:
     assert differing(chosen) == []
 
 
+def test_a_kernel_reads_128_bits_of_its_parameter_by_an_address() -> None:
+    cell = Cell("kernel", "moved", "param", "b128", 16)
+    assert differing([cell]) == []
+
+
 @pytest.mark.slow
 def test_each_form_reaches_the_bytes_of_each_type() -> None:
     chosen = accepted()
