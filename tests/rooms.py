@@ -126,13 +126,12 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
         "cudadrv.debugger": (
             "check.findings: demangled",
             "debug.debug_info: DebugInfo",
-            "debug.expression: Evaluator ExpressionError Place Result parsed",
+            "debug.expression: Conditions Evaluator ExpressionError Place Result parsed",
             "debug.frames: Frame StoppedLaunch",
-            "debug.stops: ANY Breakpoint CodePoint Orders Plan Searched Stop StopHandler Stops "
-            "Thread Watchpoint lane_at",
+            "debug.stops: ANY NEVER Breakpoint CodePoint Orders Plan Searched Stop StopHandler "
+            "Stops Thread Watchpoint lane_at",
             "model.addresses: Index",
             "model.geometry: WARP",
-            "model.threads: Registers",
             "threads.fibre: Fibre",
             "watchers: process_watchers",
         ),

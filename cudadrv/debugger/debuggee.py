@@ -11,21 +11,15 @@ import os
 import signal
 import socket
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from multiprocessing import connection
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ptx.emulate.debug.expression import ExpressionError
-from ptx.emulate.debug.frames import Frame
-from ptx.emulate.debug.stops import CodePoint, Orders, Stop, StopHandler, Stops
+from ptx.emulate.debug.expression import Conditions, ExpressionError
+from ptx.emulate.debug.stops import CodePoint, Stop, StopHandler, Stops
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.threads import Registers
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.watchers import process_watchers
 from ptx.options import source_observers
@@ -34,10 +28,14 @@ from .inspector import Body, Inspector, ModuleTexts
 from .sources import Sources
 
 ADDRESS: Final = "CUDADRV_DEBUG_ADDRESS"
-# Of processor time, so that a busy machine makes no difference.
-_TICK_S: Final = 0.02  # between looks at the clock
-_BETWEEN_COPIES_S: Final = 0.1
-_FREE_COPYING_S: Final = 1.0  # besides half of the time that is used
+# Work decides when copies are made, so that they are at the same instructions in each run.
+_TICK: Final = 1024  # reported instructions between looks at the work and at messages
+_REPORT: Final = 256  # the work of a report, in instructions of one of its threads
+_FIRST_INTERVAL: Final = 1 << 21  # of work between copies; as much as a launch counts
+MOST_COPIES: Final = 32
+"""The copies that sleep; at one more, every second one ends, and the interval doubles."""
+NEAR: Final = 4096
+"""A repetition makes a copy this long before its end, for steps back from there."""
 _OUTPUTS: Final = (1, 2)
 CAN_FORK: Final = hasattr(os, "fork")
 """Whether copies of a process can be made."""
@@ -58,11 +56,11 @@ class Debuggee(StopHandler):
         self.is_copy: bool = False
         self.texts: ModuleTexts = ModuleTexts()
         self._inspector: Inspector | None = None
-        self._began = self._last_copy = self._last_tick = time.process_time()
-        self._copying = 0.0
-        self._copies: list[int] = []
-        self._ticks = 1000
-        self._has_begun = False
+        self._conditions = Conditions(self.texts.info)
+        self._work, self._interval = 0, _FIRST_INTERVAL
+        self._copies = 0
+        self._near: int | None = None  # when a repetition is to make a copy
+        self._processes: list[int] = []
         # Other processes that the program starts do not find the debugger.
         self._connection: Connection = _end_of(int(os.environ.pop(ADDRESS)))
 
@@ -84,11 +82,10 @@ class Debuggee(StopHandler):
         self._send("stop", stop, self.stops.searched)
         self._serve()
         self._inspector = None
-        self._last_tick = time.process_time()
 
     def launch_began(self) -> None:
-        """Make a copy at the first instruction."""
-        self._has_begun = True
+        """Look at its first instruction whether a copy is due."""
+        self._work += _FIRST_INTERVAL
         self.stops.timer = self.stops.time
 
     def launch_ended(self) -> None:
@@ -102,37 +99,30 @@ class Debuggee(StopHandler):
         self.texts.describe(point)
 
     def on_time(self) -> None:
-        """Make a copy if it is time, and stop or change orders if the debugger wants it."""
-        now = time.process_time()
-        passed, self._last_tick = now - self._last_tick, now
-        if not self._has_begun:
-            self._ticks = max(1, int(self._ticks * min(max(_TICK_S / max(passed, 1e-6), 0.25), 4)))
-        self.stops.timer = self.stops.time + self._ticks
-        is_due = self._has_begun or now - self._last_copy > _BETWEEN_COPIES_S
-        may_copy = self._copying < _FREE_COPYING_S + (now - self._began) / 2
-        self._has_begun = False
-        if CAN_FORK and not self.is_copy and is_due and may_copy:
-            self._copies = [each for each in self._copies if not os.waitpid(each, os.WNOHANG)[0]]
-            self._copy()
+        """Make a copy if enough was done, and stop or change orders if the debugger wants it."""
+        stops = self.stops
+        assert stops.fibre is not None
+        self._work += _TICK * (_REPORT + stops.fibre.n)
+        stops.timer = stops.time + _TICK
+        if CAN_FORK and not self.is_copy and self._work >= self._interval:
+            self._work = 0
+            self._copy("copy")
+        elif self._near is not None and stops.time >= self._near:
+            self._near = None
+            self._copy("near")
         while self._connection.poll():  # a copy ends here if it is not wanted any more
             self._take(*self._receive())
 
-    def holds(
-        self, point: CodePoint, fibre: Fibre, registers: Registers, positions: Index, condition: str
-    ) -> NDArray[np.bool_] | None:
-        """Return for which threads a condition holds; None if it has no value."""
-        frame = Frame(
-            fibre, positions, registers, point.scope, fibre.stack_pointer, point.instruction
-        )
-        try:
-            return self.texts.evaluator(frame).holds(condition)
-        except ExpressionError:
-            return None
+    def holding(
+        self, point: CodePoint, fibre: Fibre, positions: Index | None, condition: str
+    ) -> Index:
+        """Return at which of some positions, or of all (None), a condition holds."""
+        return self._conditions.holding(point, fibre, positions, condition)
 
     # Copies.
 
-    def _copy(self) -> None:
-        began = time.process_time()
+    def _copy(self, kind: str) -> None:
+        running = [each for each in self._processes if not os.waitpid(each, os.WNOHANG)[0]]
         ours, theirs = Pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the copy runs this thread alone
@@ -142,13 +132,14 @@ class Debuggee(StopHandler):
             self._sleep(ours)
             return
         ours.close()
+        self._processes = [*running, process]
+        self._copies += 1
+        if self._copies > MOST_COPIES:
+            self._copies, self._interval = (self._copies + 1) // 2, 2 * self._interval
         try:
-            send_end(self._connection, theirs, "copy", self.stops.time)
+            send_end(self._connection, theirs, kind, self.stops.time, self.stops.launches)
         except OSError:  # the debugger is gone
             os._exit(1)
-        self._copies.append(process)
-        self._last_copy = self._last_tick = time.process_time()
-        self._copying += self._last_copy - began
 
     def _sleep(self, end: Connection) -> None:
         """Wait, in a copy, until the debugger wants the time from here on again."""
@@ -156,21 +147,26 @@ class Debuggee(StopHandler):
         nowhere = os.open(os.devnull, os.O_RDWR)
         for output in _OUTPUTS:
             os.dup2(nowhere, output)
-        self.is_copy = True
-        self.stops.note = lambda _: None
+        self.is_copy, self._processes = True, []
         self._connection.close()  # so that the debugger sees when the program's process has ended
         self._connection = end
         while True:
             try:
-                _, orders = end.recv()
+                what, *values = end.recv()
+                if what == "last":
+                    end.send(("answer", self.stops.last_time(*values)))
+                if what != "go":
+                    continue
                 run = receive_end(end)
             except (EOFError, OSError):
                 os._exit(0)
             if not os.fork():
                 end.close()
                 self._connection = run
-                self._last_tick = time.process_time()  # which begins anew
-                self._go(orders)
+                self.stops.orders, self.stops.timer = values[0], self.stops.time
+                self._near = max(values[0].plan.until - NEAR, self.stops.time + NEAR)
+                self.stops.resume()
+                self.stops.resumed_at = -1  # its instruction was not stopped at
                 return
             run.close()
 
@@ -194,8 +190,10 @@ class Debuggee(StopHandler):
         while True:
             what, *values = self._receive()
             if what == "go":
-                self._go(*values)
+                self.stops.orders = values[0]
                 return
+            if what == "last":
+                self._send("answer", self.stops.last_time(*values))
             if what == "ask":
                 self._answer(*values)
 
@@ -218,12 +216,6 @@ class Debuggee(StopHandler):
             self.stops.change()
         elif what == "pause" and self.stops.current is not None:
             self.stops.pause()
-
-    def _go(self, orders: Orders) -> None:
-        self.stops.orders = orders
-        if self.is_copy:
-            self.stops.timer = self.stops.time
-            self.stops.resume()
 
 
 def _end_of(handle: int) -> Connection:

@@ -12,19 +12,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Final
 
-from ptx.emulate.debug.stops import Breakpoint, Orders, Plan, Searched, Stop
+from ptx.emulate.debug.stops import NEVER, Breakpoint, Orders, Plan, Searched, Stop, Thread
 
 from ..errors import CudadrvError
-from .debuggee import ADDRESS, CAN_FORK, receive_end, send_end
-from .inspector import Body, thread_id, thread_of
+from .debuggee import ADDRESS, CAN_FORK, MOST_COPIES, NEAR, receive_end, send_end
+from .inspector import thread_id, thread_of
 
-MOST_COPIES: Final = 12
 MOVES: Final[Mapping[str, Plan]] = {
     "continue": Plan(), "step": Plan("line", "in"), "next": Plan("line", "over"),
     "finish": Plan("line", "out"), "stepi": Plan("instruction", "in"),
@@ -34,10 +33,9 @@ MOVES: Final[Mapping[str, Plan]] = {
 _OUTPUT_S: Final = 300  # of the output's rest, which another process may have open
 LOOK_S: Final = 0.1
 """How long a wait goes on before it looks at what signals and other threads want."""
-_REPEATED: Final = ("breakpoint", "watchpoint", "exception")  # stops that a search finds again
-_AT_ONCE: Final = os.cpu_count() or 1
 _LATER: Final = "launches after this one cannot be repeated, and may have later stops"
 _EARLIER: Final = "launches before this one cannot be repeated, and may have earlier stops"
+_ENDED: Final = "the program has ended"
 _INTERRUPTED: Final = "interrupted: the threads are where they were"
 
 
@@ -82,9 +80,10 @@ class DebuggedProgram:
 
 @dataclass(slots=True)
 class _Copy:
-    """A sleeping copy of the program's process, at a time."""
+    """A sleeping copy of the program's process, at a time of a launch."""
 
     time: int
+    launch: int
     connection: Connection
 
 
@@ -94,20 +93,6 @@ class _Here:
 
     connection: Connection
     stop: Stop | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KnownSpan:
-    """Times from `first` to before `end` in which all stops at some places are known.
-
-    Attributes:
-        places: the breakpoints and the watchpoints; hits: the stops.
-    """
-
-    first: int
-    end: int
-    places: tuple[object, ...]
-    hits: tuple[Stop, ...]
 
 
 class Debugger:
@@ -146,8 +131,12 @@ class Debugger:
         self.searched: list[tuple[int, int]] = []
         self._lock = threading.Lock()  # of the conversation with the process that has stopped
         self._copies: list[_Copy] = []
+        self._near: _Copy | None = None  # shortly before the end of the last repetition
         self._findings: list[Stop] = []  # at the instructions that they are of
-        self._known: list[KnownSpan] = []
+        # The stops that the run has made at some places since a time, and all faults.
+        self._hits: list[Stop] = []
+        self._known_places: object = None
+        self._known_from = 0
         if not os.path.isfile(program.file.partition("::")[0]):
             raise DebuggerError(f"program {program.file!r}: there is no such file")
         ours, theirs = Pipe()
@@ -198,7 +187,7 @@ class Debugger:
                     if self.stop is None:
                         raise DebuggerError("no kernel is stopped")
                     number = thread_id(self.stop.thread) if thread is None else thread
-                    depth = self._ask(self._here.connection, "depth", {"threadId": number})
+                    depth = self._ask(self._here.connection, "ask", "depth", {"threadId": number})
                     stepping = thread_of(number, self.stop.thread.launch)
                     plan = replace(plan, thread=stepping, until_depth=depth)
                 return self._back(plan) if is_back else self._go(plan)
@@ -218,7 +207,7 @@ class Debugger:
         if not self._lock.acquire(blocking=False):
             raise DebuggerError("the program runs")
         try:
-            return self._ask(self._here.connection, command, arguments)
+            return self._ask(self._here.connection, "ask", command, arguments)
         finally:
             self._lock.release()
 
@@ -230,52 +219,48 @@ class Debugger:
         self.process.kill()
         self.process.wait()
         connections = [self._main.connection, self._here.connection]
-        for connection in (*connections, *(copy.connection for copy in self._copies)):
+        for connection in (*connections, *(copy.connection for copy in self._until(NEVER))):
             connection.close()
 
     def _go(self, plan: Plan) -> Stop | None:
         """Go forwards to the next stop, or to the end of the program."""
-        left: list[tuple[int, int]] = []
-        stop = self._repeat(plan, left) or self._go_main(plan)
-        if left and stop is not None and plan.kind == "go" and self._may_stop_in(left):
-            return noted(stop, _EARLIER)
-        return stop
+        stop, has_left_out = self._repeat(plan)
+        if self._here is self._main and stop is None:
+            stop = self._go_main(plan)
+        return noted(stop, _EARLIER) if stop is not None and has_left_out else stop
 
-    def _repeat(self, plan: Plan, left: list[tuple[int, int]]) -> Stop | None:
+    def _repeat(self, plan: Plan) -> tuple[Stop | None, bool]:
         """Repeat the run up to the next stop; None at its end, without one.
 
-        `left` receives the times that no copy can repeat.
+        Also returns whether launches that cannot be repeated may have earlier stops.
         """
+        now, copy, has_left_out = self._time, None, False
         while self._here is not self._main:
-            now, last = self._time, self._main.stop
+            last = self._main.stop
             assert last is not None
-            ahead = min(
-                [e for e in (*self._findings, last) if e.time > now] or [last],
-                key=lambda stop: stop.time,
-            )
-            kind, at, *_ = self._run(self._here.connection, replace(plan, until=ahead.time))
-            if kind == "stop" and (at.kind != "arrived" or at.time < ahead.time):
-                stop: Stop = at
-                self._here.stop = stop
-                return stop
-            if kind == "stop" and ahead is not last:
-                self._here.stop = ahead
-                return ahead
+            findings = (each for each in self._findings if now < each.time < last.time)
+            ahead = min(findings, key=lambda stop: stop.time, default=last)
+            orders = self._orders(replace(plan, until=ahead.time))
+            if copy is not None:
+                self._here = _Here(self._wake(copy, orders))
+            message = ("go", orders) if copy is None else ()
+            kind, at, *_ = self._call(self._here.connection, *message)
+            if kind == "stop" and (at.kind != "arrived" or at.time < ahead.time or ahead != last):
+                is_ahead = at.kind == "arrived" and at.time == ahead.time
+                self._here.stop = stop = ahead if is_ahead else at
+                return stop, has_left_out
             self._here.connection.close()
-            later = [e for e in self._copies if kind == "ended" and at < e.time <= ahead.time]
+            copy = None
             if kind == "ended":
-                left.append((at + 1, later[0].time if later else last.time))
-            if later:
-                began = Stop("arrived", "", later[0].time, last.thread)
-                self._here = _Here(self._wake(later[0], Orders(plan=Plan(until=began.time))), began)
-                self._answer(self._here.connection)
-                if self.is_interrupted:
-                    return began
-                continue
-            self._here = self._main
-            if self._is_wanted(last):
-                return last
-        return None
+                now, plan = at, Plan()
+                copy = next((each for each in self._copies if now < each.time <= last.time), None)
+                end = last.time if copy is None else copy.time
+                there = self._main.connection if copy is None else copy.connection
+                has_left_out |= now < end - 1 and now < self._last_time(there, end)
+            if copy is None:
+                self._here = self._main
+                return (last if self._is_wanted(last) else None), has_left_out
+        return None, False
 
     def _is_wanted(self, stop: Stop) -> bool:
         """Return whether a stop that was made once is made again."""
@@ -285,9 +270,12 @@ class Debugger:
         return stop.kind == "exception"
 
     def _go_main(self, plan: Plan) -> Stop | None:
-        began, places = 0 if self._main.stop is None else self._main.stop.time, self._places
+        began, places = self._time, self._places
+        if plan.kind != "go" or self._known_places != places:
+            self._hits = [each for each in self._hits if each.kind == "exception"]
+            self._known_places, self._known_from = places, began
         self._main.stop = None
-        kind, *values = self._run(self._main.connection, plan)
+        kind, *values = self._call(self._main.connection, "go", self._orders(plan))
         if kind != "stop":
             self.status = self.process.wait()
             for reader in self._readers:
@@ -295,9 +283,10 @@ class Debugger:
             return None
         stop: Stop = values[0]
         self._main.stop = stop
-        if plan.kind == "go" and places == self._places:
-            hits = (stop,) * (stop.kind in _REPEATED)
-            self._known.append(KnownSpan(began + 1, stop.time + len(hits), places, hits))
+        if stop.kind in ("breakpoint", "watchpoint", "exception"):
+            self._hits.append(stop)
+        if plan.kind != "go" or self._places != places:  # not all of them have stopped
+            self._known_places = None
         if stop.kind == "finding" and any(copy.time < stop.time for copy in self._copies):
             # It was seen after the instruction that it is of.
             self._findings.append(replace(stop, time=stop.time - 1))
@@ -306,16 +295,14 @@ class Debugger:
                 return self._travel(self._findings[-1])
         return stop
 
-    def _run(self, connection: Connection, plan: Plan) -> tuple[Any, ...]:
-        try:
-            connection.send(("go", self._orders(plan)))
-        except OSError:
-            return "exited", None
-        return self._answer(connection)
-
-    def _answer(self, connection: Connection, *, may_end: bool = False) -> tuple[Any, ...]:
+    def _call(
+        self, connection: Connection, *message: Any, may_end: bool = False
+    ) -> tuple[Any, ...]:
+        """Send a message, if there is one, and return the answer."""
         is_pausing = False
         try:
+            if message:
+                connection.send(message)
             while True:
                 if self.is_interrupted and may_end:
                     raise DebuggerError(_INTERRUPTED)
@@ -327,23 +314,26 @@ class Debugger:
                     connection.send(("change", self._orders(Plan())))
                 if connection.poll(LOOK_S):
                     answer: tuple[Any, ...] = connection.recv()
-                    if answer[0] != "copy":
+                    if answer[0] not in ("copy", "near"):
                         return answer
-                    self._add(_Copy(answer[1], receive_end(connection)))
+                    self._add(answer[0], _Copy(answer[1], answer[2], receive_end(connection)))
         except (EOFError, OSError):
             return "exited", None
 
-    def _ask(self, connection: Connection, command: str, arguments: Body) -> Any:  # JSON
-        try:
-            connection.send(("ask", command, arguments))
-        except OSError:
-            raise DebuggerError("the program has ended") from None
-        kind, answer = self._answer(connection)
-        if kind == "exited":
-            raise DebuggerError("the program has ended")
-        if kind == "error":
-            raise DebuggerError(answer)
+    def _ask(self, connection: Connection, *message: Any) -> Any:  # JSON
+        kind, answer = self._call(connection, *message)
+        if kind != "answer":
+            raise DebuggerError(_ENDED if kind == "exited" else answer)
         return answer
+
+    def _last_time(self, connection: Connection, end: int) -> int:
+        """Return the last time before another one at which the present places may stop.
+
+        A process knows it that is at this other time.
+        """
+        if self.wanted.watchpoints:
+            return end - 1
+        return min(int(self._ask(connection, "last", self._every())), end - 1)
 
     # Going back.
 
@@ -353,122 +343,80 @@ class Debugger:
         Raises:
             DebuggerError: nothing is known of the past.
         """
-        parts = self._parts()
-        if not parts or self.stop is None:
+        copies = self._until(self._time - 1)
+        if not copies:
             why = "" if CAN_FORK else ": this system has no fork"
             raise DebuggerError(f"nothing before this instruction can be repeated{why}")
-        found = self._last_hit(parts) if plan.kind == "go" else self._last_step(parts, plan)
+        found = self._last_hit(copies) if plan.kind == "go" else self._last_step(plan)
         if found is None:
-            text = "nothing earlier can be repeated"
-            found = Stop("entry", text, parts[0][0].time, self.stop.thread)
+            thread = Thread(copies[0].launch, 0, 0)
+            found = Stop("entry", "nothing earlier can be repeated", copies[0].time, thread)
         return self._travel(found)
 
-    def _parts(self) -> list[tuple[_Copy, int]]:
-        """Return the copies before this stop, each with the end of the times that it repeats.
+    def _last_hit(self, copies: list[_Copy]) -> Stop | None:
+        """Return the last breakpoint, watchpoint, fault or finding before this stop.
 
-        A copy ends with its launch, and the next one repeats what is after it.
+        Where the present places have stopped before, the stops are known. Elsewhere a part is
+        repeated, up to the last instruction in it at which a place may stop.
         """
-        copies = [copy for copy in self._copies if copy.time < self._time]
-        times = [copy.time for copy in copies]
-        ends = self._ask(self._main.connection, "ends", {"times": times}) if copies else []
-        return [
-            (copy, min(end, launch_end))
-            for copy, end, launch_end in zip(copies, [*times[1:], self._time], ends, strict=False)
-        ]
-
-    def _stops_known(self) -> tuple[list[KnownSpan], list[Stop]]:
-        """Return the times at which all stops at the present places are known, and these stops."""
-        known = [span for span in self._known if span.places == self._places]
-        return known, [*self._findings, *(hit for span in known for hit in span.hits)]
-
-    def _last_candidates(self, spans: list[tuple[int, int]]) -> list[int | None]:
-        """Return the last time in each span at which one of the present places may stop."""
-        if self.wanted.watchpoints:
-            return [end - 1 for _, end in spans]
-        arguments = {"breakpoints": self._every(), "spans": spans}
-        last: list[int | None] = self._ask(self._main.connection, "logged", arguments)
-        return last
-
-    def _last_hit(self, parts: list[tuple[_Copy, int]]) -> Stop | None:
-        """Return the last breakpoint, watchpoint, fault or finding in some parts.
-
-        Where the present places were stopped at before, the stops are known. Elsewhere a part is
-        repeated if an instruction in it has a breakpoint, by the log of the program's process.
-        """
-        places, (known, hits) = self._places, self._stops_known()
-        best = max(
-            (hit for hit in hits for copy, end in parts if copy.time <= hit.time < end),
-            key=lambda stop: stop.time,
-            default=None,
-        )
-        after = 0 if best is None else best.time + 1
-        gaps = [
-            (copy, *gap)
-            for copy, end in parts
-            for gap in unknown_spans(max(copy.time, after), end, known)
-        ]
-        last = self._last_candidates([gap[1:] for gap in gaps])
-        searches = [
-            (copy, Plan(since=first, until=at + 1))
-            for (copy, first, _), at in zip(gaps, last, strict=True)
-            if at is not None
-        ]
-        with closing(self._search(searches)) as searched:
-            for plan, found in searched:
-                stop = found.stop
-                first, hit = (plan.since, ()) if stop is None else (stop.time, (stop,))
-                self._known.append(KnownSpan(first, plan.until, places, hit))
-                if stop is not None:
-                    best = stop
+        end, are_known = self._time, self._known_places == self._places
+        kinds = ("exception", *(("breakpoint", "watchpoint") if are_known else ()))
+        known = [*self._findings, *(each for each in self._hits if each.kind in kinds)]
+        best, has_left_out = None, False
+        for hit in sorted(known, key=lambda stop: stop.time):
+            if hit.time < end:
+                has_left_out = self._copy_of(hit) is None
+                best = best if has_left_out else hit
+        if are_known:
+            end = min(end, self._known_from + 1)
+        there = self._here.connection
+        for copy in reversed(copies):
+            first = max(copy.time, 0 if best is None else best.time + 1)
+            last = self._last_time(there, end) if first < end else 0
+            if first <= last:
+                kind, at, found = self._search(copy, Plan(since=first, until=last + 1))
+                has_left_out |= kind == "ended" and at < last
+                if found.stop is not None:
+                    best = found.stop
                     break
-        if best is None:
-            return None
-        repeated = [KnownSpan(copy.time, end, (), ()) for copy, end in parts]
-        left = list(unknown_spans(best.time + 1, self._time, repeated))
-        return noted(best, _LATER) if self._may_stop_in(left) else best
+            there, end = copy.connection, min(end, copy.time)
+        return noted(best, _LATER) if best is not None and has_left_out else best
 
-    def _may_stop_in(self, spans: list[tuple[int, int]]) -> bool:
-        """Return whether the present places may have stops in some times, by what is known."""
-        known, hits = self._stops_known()
-        if any(first <= hit.time < end for hit in hits for first, end in spans):
-            return True
-        gaps = [part for first, end in spans for part in unknown_spans(first, end, known)]
-        return any(at is not None for at in self._last_candidates(gaps))
-
-    def _last_step(self, parts: list[tuple[_Copy, int]], plan: Plan) -> Stop | None:
-        """Return where the last step in some parts ends; it may end between two of them."""
-        later: Searched | None = None
-        searches = [(copy, replace(plan, until=end)) for copy, end in parts]
-        with closing(self._search(searches)) as searched:
-            for _, found in searched:
-                if later is not None and found.last_line not in (None, later.first_line):
-                    return later.first
+    def _last_step(self, plan: Plan) -> Stop | None:
+        """Return where the last step of a thread before this stop ends."""
+        end = self._time
+        copy = self._until(end - 1)[-1]
+        if copy.time < end - 2 * NEAR:
+            self._search(copy, Plan(since=end, until=end))  # for a copy that is nearer
+        for copy in reversed(self._until(end - 1)):
+            if plan.thread is not None and copy.launch == plan.thread.launch:
+                *_, found = self._search(copy, replace(plan, until=end))
                 if found.stop is not None:
                     return found.stop
-                later = later if found.first is None else found
+                # The step may end between this part and the one before it.
+                end = found.first + 1 if found.first else copy.time
         return None
 
-    def _search(
-        self, searches: list[tuple[_Copy, Plan]]
-    ) -> Generator[tuple[Plan, Searched], None, None]:
-        """Yield what copies find in parts, the latest first; each processor searches one part."""
-        running: list[tuple[Connection, Plan]] = []
-        try:
-            while searches or running:
-                while searches and len(running) < _AT_ONCE:
-                    copy, plan = searches.pop()
-                    plan = replace(plan, is_search=True)
-                    self.searched.append((copy.time, plan.until))
-                    running.append((self._wake(copy, self._orders(plan)), plan))
-                connection, plan = running[0]
-                kind, *_, found = self._answer(connection, may_end=True)
-                if kind == "exited":
-                    raise DebuggerError("a copy of the program has ended")
-                yield plan, found
-                running.pop(0)[0].close()
-        finally:
-            for connection, _ in running:
-                connection.close()  # which ends a repetition that goes on
+    def _search(self, copy: _Copy, plan: Plan) -> tuple[str, Any, Searched]:
+        """Return what a copy finds: at the end of the plan or of the launch, with its time."""
+        self.searched.append((copy.time, plan.until))
+        with self._wake(copy, self._orders(replace(plan, is_search=True))) as connection:
+            kind, *values = self._call(connection, may_end=True)  # closing it ends a repetition
+        if kind == "exited":
+            raise DebuggerError("a copy of the program has ended")
+        at, found = values
+        return kind, at, found
+
+    def _until(self, time: int) -> list[_Copy]:
+        """Return the copies up to a time, in their order."""
+        near = () if self._near is None else (self._near,)
+        copies = sorted((*self._copies, *near), key=lambda copy: copy.time)
+        return [copy for copy in copies if copy.time <= time]
+
+    def _copy_of(self, stop: Stop) -> _Copy | None:
+        """Return the copy that repeats the way to a stop, if there is one."""
+        copies = self._until(stop.time)
+        return copies[-1] if copies and copies[-1].launch == stop.thread.launch else None
 
     def _wake(self, copy: _Copy, orders: Orders) -> Connection:
         """Let a copy repeat the time from it on; return the connection of what does it."""
@@ -481,19 +429,20 @@ class Debugger:
 
     def _travel(self, stop: Stop) -> Stop:
         """Go to the time of a stop that was found."""
-        copies = [copy for copy in self._copies if copy.time <= stop.time]
-        if not copies:
+        copy = self._copy_of(stop)
+        if copy is None:
             raise DebuggerError("nothing before this instruction can be repeated")
-        plan = Plan(since=stop.time, until=stop.time)
-        connection = self._wake(copies[-1], Orders(plan=plan))
+        connection = self._wake(copy, Orders(plan=Plan(since=stop.time, until=stop.time)))
         try:
-            if self._answer(connection, may_end=True)[0] != "stop":
+            kind, at, *_ = self._call(connection, may_end=True)
+            if kind != "stop":
                 raise DebuggerError("the launch did not repeat itself")
         except DebuggerError:
             connection.close()
             raise
         if self._here is not self._main:
             self._here.connection.close()
+        stop = replace(stop, thread=at.thread) if stop.kind == "entry" else stop
         self._here = _Here(connection, stop)
         return stop
 
@@ -501,16 +450,19 @@ class Debugger:
     def _time(self) -> int:
         return 0 if self.stop is None else self.stop.time
 
-    def _add(self, copy: _Copy) -> None:
-        """Take in a copy that was made, and end one if there are many."""
+    def _add(self, kind: str, copy: _Copy) -> None:
+        """Take in a copy that was made, and end every second one if there are many."""
+        if kind == "near":
+            if self._near is not None:
+                self._near.connection.close()
+            self._near = copy
+            return
         self.copies_made += 1
         self._copies.append(copy)
-        if len(self._copies) > MOST_COPIES:  # the closer to each other, the sooner one goes
-            gaps = [
-                (after.time - before.time) / (self._copies[-1].time - before.time + 1)
-                for before, after in zip(self._copies, self._copies[2:], strict=False)
-            ]
-            self._copies.pop(1 + gaps.index(min(gaps))).connection.close()
+        if len(self._copies) > MOST_COPIES:
+            for each in self._copies[1::2]:
+                each.connection.close()
+            del self._copies[1::2]
 
 
 def _start(
@@ -530,16 +482,6 @@ def _start(
         close_fds=os.name != "nt",
         pass_fds=(handle,) if os.name != "nt" else (),
     )
-
-
-def unknown_spans(first: int, end: int, known: list[KnownSpan]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of some times that are in no known span."""
-    for span in sorted(known, key=lambda span: span.first):
-        if first < min(span.first, end):
-            yield first, min(span.first, end)
-        first = max(first, span.end)
-    if first < end:
-        yield first, end
 
 
 @contextmanager

@@ -98,8 +98,6 @@ class Inspector:
             "disassemble": self._disassemble, "dataBreakpointInfo": self._data_info,
             "info": self._info, "where": self._where,
             "list": self._list, "thread": self._find, "depth": self._depth,
-            "logged": lambda arguments: stops.last_reported(**arguments),
-            "ends": lambda arguments: stops.ends_after(**arguments),
             "verified": lambda arguments: {
                 each.number: line
                 for each in arguments["breakpoints"]

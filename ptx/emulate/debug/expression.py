@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 import numpy as np
@@ -20,10 +20,14 @@ from numpy.typing import NDArray
 from ptx.emulate.check.findings import demangled
 from ptx.emulate.debug.debug_info import CudaType, DebugInfo
 from ptx.emulate.debug.frames import Frame
+from ptx.emulate.debug.stops import CodePoint
 from ptx.emulate.memory.generic_addresses import WINDOW_BYTES, WINDOWS, owners_of
+from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of
+from ptx.emulate.threads.fibre import Fibre
 from ptx.errors import PtxError
+from ptx.isa.module import PtxModule
 from ptx.isa.signature import shared_variables
 
 _MOST_SHOWN: Final = 32
@@ -36,8 +40,8 @@ _OPERATORS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {  # of numbers 
     ast.RShift: operator.rshift, ast.USub: operator.neg, ast.UAdd: operator.pos,
     ast.Invert: operator.invert, ast.Not: np.logical_not, ast.Eq: operator.eq,
     ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge, ast.And: lambda *each: np.all(each, axis=0),
-    ast.Or: lambda *each: np.any(each, axis=0),
+    ast.GtE: operator.ge, ast.And: lambda *each: reduce(np.logical_and, each),
+    ast.Or: lambda *each: reduce(np.logical_or, each),
 }  # fmt: skip
 _FUNCTIONS: Final = {"isnan": np.isnan, "isinf": np.isinf, "abs": np.abs}
 _NODES: Final = (
@@ -51,6 +55,12 @@ _BUILTINS: Final = {
 
 class ExpressionError(PtxError):
     """An expression that has no value here."""
+
+
+# What an operation raises whose operands have no value, or one of another kind.
+_NO_VALUE: Final = (
+    ExpressionError, AttributeError, TypeError, ValueError, ArithmeticError, RecursionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +109,39 @@ class Evaluator:
         node = parsed(text)
         try:
             return self._value(node)
-        except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        except ExpressionError:
+            raise
+        except _NO_VALUE as error:
             raise ExpressionError(f"{text!r} has no value: {error}") from None
 
     def holds(self, text: str) -> NDArray[np.bool_]:
         """Return for which threads an expression holds."""
         value = np.asarray(self._number(self.evaluate(text)), dtype=np.bool_)
         return value if value.size == len(self._frame.positions) else self._all(value)
+
+    def of_registers(self, text: str) -> Callable[[Fibre], Any] | None:  # of any type
+        """Return a function of the value for all threads of a fibre; None if it reads memory."""
+        try:
+            return self._compiled(parsed(text))
+        except (LookupError, ValueError, RecursionError):
+            return None
+
+    def _compiled(self, node: ast.expr) -> Callable[[Fibre], Any]:
+        match node:
+            case ast.Constant(value=int() | float() as number):
+                constant = np.asarray(number)[()]
+                return lambda _: constant
+            case ast.Name(id=name) if (register := self._register(name)) is not None:
+                at, kind = register
+                if isinstance(at, str):
+                    return operator.methodcaller("special", at)
+                if kind.element is None:
+                    return lambda fibre: _of_register(fibre.regs[at], kind)
+            case ast.Attribute(value=ast.Name(id=whole), attr=member) if whole in _BUILTINS:
+                return operator.methodcaller("special", f"{_BUILTINS[whole]}.{member}")
+        function, operands = _operation(node)
+        parts = [self._compiled(each) for each in operands]
+        return lambda fibre: function(*[part(fibre) for part in parts])
 
     def shown(self, result: Result) -> str:
         """Return the value of the first thread in words."""
@@ -184,27 +220,12 @@ class Evaluator:
                 return self._member(whole, name)
             case ast.Subscript(value=whole, slice=index):
                 return self._subscript(self._value(whole), index)
-            case ast.UnaryOp(op=op, operand=operand):
-                return self._applied(op, operand)
-            case ast.BinOp(op=op, left=left, right=right):
-                return self._applied(op, left, right)
-            case ast.Compare(ops=[op], left=left, comparators=[right]):
-                return self._applied(op, left, right)
-            case ast.BoolOp(op=op, values=values):
-                return self._applied(op, *values)
-            case ast.Call(func=ast.Name(id=name), args=[argument]):
-                return self._call(name, self._value(argument))
-        raise ValueError("only names, numbers, operators and [ ] are allowed")
+            case ast.Call(func=ast.Name(id=name), args=[argument]) if name in NUMPY:
+                return self._cast(name, self._value(argument))
+        function, operands = _operation(node)
+        return np.asarray(function(*(self._number(self._value(each)) for each in operands)))
 
-    def _applied(self, op: ast.AST, *operands: ast.expr) -> NDArray[Any]:
-        numbers = [self._number(self._value(each)) for each in operands]
-        return np.asarray(_OPERATORS[type(op)](*numbers))
-
-    def _call(self, name: str, argument: Result) -> Result:
-        if name in _FUNCTIONS:
-            return np.asarray(_FUNCTIONS[name](self._number(argument)))
-        if name not in NUMPY:
-            raise ValueError(f"there is no function {name}")
+    def _cast(self, name: str, argument: Result) -> Result:
         nbytes = np.dtype(NUMPY[name]).itemsize
         kind = CudaType(name, name, nbytes)
         if not isinstance(argument, Place):
@@ -216,21 +237,32 @@ class Evaluator:
             kind = replace(argument.type, element=kind)
         return Place(argument.space, argument.addresses, kind)
 
-    def _name(self, name: str) -> Result:
-        frame, scope = self._frame, self._frame.scope
+    def _register(self, name: str) -> tuple[int | str, CudaType] | None:
+        """Return the number of the register that has a value, or a special one, and the type."""
+        scope = self._frame.scope
         if name.startswith("reg_"):
             register = f"%{name.removeprefix('reg_').replace('__', '.')}"
             if register in scope.numbers:
-                return self._lanes_of(frame.registers[scope.numbers[register]])
+                return scope.numbers[register], CudaType("")
             if register[1:].partition(".")[0] in (*_BUILTINS.values(), "laneid", "warpid"):
-                return self._lanes_of(self._fibre.special(register[1:]))
+                return register[1:], CudaType("")
             raise ExpressionError(f"there is no register {register} in {scope.function.name}")
+        visible = self._info.visible(scope.function.name, self._frame.ptx_line)
+        variable, place = visible.get(name, (None, None))
+        if variable is None or place is None or place.register not in scope.numbers:
+            return None
+        return scope.numbers[place.register], variable.type
+
+    def _name(self, name: str) -> Result:
+        frame, scope = self._frame, self._frame.scope
+        register = self._register(name)
+        if register is not None:
+            at, of_type = register
+            bits = self._fibre.special(at) if isinstance(at, str) else frame.registers[at]
+            return _of_register(self._lanes_of(bits), of_type)
         visible = self._info.visible(scope.function.name, frame.ptx_line)
         if name in visible:
             variable, place = visible[name]
-            if place is not None and place.register in scope.numbers:
-                bits = self._lanes_of(frame.registers[scope.numbers[place.register]])
-                return self._of_register(bits, variable.type)
             if place is None or place.symbol not in scope.frame.offsets:
                 raise ExpressionError(f"{name} has no value at this line")
             offset = frame.stack_pointer + scope.frame.offsets[place.symbol] + place.offset
@@ -252,7 +284,7 @@ class Evaluator:
             kind = next(kind_of(e.ptx_type) for e in scope.function.params if e.name == name)
             number = self._fibre.blocks.launch.params[kind, offset]
             element = self._accessed("global") if kind == "u64" else None
-            return self._of_register(np.asarray([number]), CudaType(kind, kind, 8, element))
+            return _of_register(np.asarray([number]), CudaType(kind, kind, 8, element))
         raise ExpressionError(f"there is no {name} here")
 
     def _member(self, whole: ast.expr, member: str) -> Result:
@@ -298,16 +330,6 @@ class Evaluator:
         space = "global" if place.space == "value" or not place.type.count else place.space
         offsets = np.asarray(index).astype(np.int64) * element.nbytes
         return Place(space, addresses + offsets, element)
-
-    def _of_register(self, bits: NDArray[Any], kind: CudaType) -> Result:
-        if kind.element is not None:
-            return Place("value", bits.astype(np.int64), kind)
-        if not kind.kind or bits.dtype == np.bool_:
-            return bits
-        wanted = np.dtype(NUMPY[kind.kind])
-        if wanted.itemsize < bits.dtype.itemsize:
-            bits = bits.astype(f"u{wanted.itemsize}")
-        return bits.view(wanted) if wanted.itemsize == bits.dtype.itemsize else bits
 
     def _accessed(self, space: str, align: int = 0) -> CudaType:
         """Return the type that the kernel's instructions access in a space, as PTX has no others.
@@ -375,6 +397,42 @@ class Evaluator:
         return np.full(len(self._frame.positions), value)
 
 
+class Conditions:
+    """Conditions at instructions. One that reads registers alone is compiled once.
+
+    Args:
+        info: returns the debug information of a module.
+    """
+
+    def __init__(self, info: Callable[[PtxModule], DebugInfo]) -> None:
+        self._info = info
+        self._compiled: dict[tuple[int, str], Callable[[Fibre], Any] | None] = {}
+
+    def holding(
+        self, point: CodePoint, fibre: Fibre, positions: Index | None, condition: str
+    ) -> Index:
+        """Return at which of some positions, or of all (None), a condition holds.
+
+        It holds nowhere if it has no value.
+        """
+        key = point.number, condition
+        every = np.arange(fibre.n) if positions is None else positions
+        try:
+            function = self._compiled.get(key)
+            if function is None:
+                scope, at = point.scope, point.instruction
+                frame = Frame(fibre, every, fibre.regs, scope, fibre.stack_pointer, at)
+                evaluator = Evaluator(frame, self._info(scope.layout.module))
+                function = None if key in self._compiled else evaluator.of_registers(condition)
+                self._compiled[key] = function
+            if function is None:
+                return every[evaluator.holds(condition)]
+            value = np.asarray(function(fibre), dtype=np.bool_)
+            return every[value[every]] if value.ndim else every[: len(every) * int(value)]
+        except _NO_VALUE:
+            return every[:0]
+
+
 @lru_cache(maxsize=256)
 def parsed(text: str) -> ast.expr:
     """Return an expression with Python's words for the operators of C.
@@ -397,6 +455,36 @@ def parsed(text: str) -> ast.expr:
         reason = error.msg if isinstance(error, SyntaxError) else error
         raise ExpressionError(f"{text!r} is no expression: {reason}") from None
     return root
+
+
+def _operation(node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
+    """Return the function of an operator or a call, and its operands."""
+    match node:
+        case ast.UnaryOp(op=op, operand=operand):
+            return _OPERATORS[type(op)], [operand]
+        case ast.BinOp(op=op, left=left, right=right):
+            return _OPERATORS[type(op)], [left, right]
+        case ast.Compare(ops=[op], left=left, comparators=[right]):
+            return _OPERATORS[type(op)], [left, right]
+        case ast.BoolOp(op=op, values=operands):
+            return _OPERATORS[type(op)], operands
+        case ast.Call(func=ast.Name(id=name), args=[argument]):
+            if name not in _FUNCTIONS:
+                raise ValueError(f"there is no function {name}")
+            return _FUNCTIONS[name], [argument]
+    raise ValueError("only names, numbers, operators and [ ] are allowed")
+
+
+def _of_register(bits: NDArray[Any], kind: CudaType) -> Result:
+    """Return the bits of a register as a type."""
+    if kind.element is not None:
+        return Place("value", bits.astype(np.int64), kind)
+    if not kind.kind or bits.dtype == np.bool_:
+        return bits
+    wanted = np.dtype(NUMPY[kind.kind])
+    if wanted.itemsize < bits.dtype.itemsize:
+        bits = bits.astype(f"u{wanted.itemsize}")
+    return bits.view(wanted) if wanted.itemsize == bits.dtype.itemsize else bits
 
 
 def _array_of(nbytes: int, kind: CudaType) -> CudaType:

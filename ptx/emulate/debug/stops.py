@@ -7,9 +7,7 @@ numbered through: the number is a time, at which a repeated run has the same sta
 from __future__ import annotations
 
 import re
-from array import array
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -21,14 +19,13 @@ from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.debug.deferred import DeferredCondition
 from ptx.emulate.kernel_facts import Instrument
 from ptx.emulate.memory.generic_addresses import WINDOWS, by_space, owners_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.model.geometry import Dim3, Value
-from ptx.emulate.model.threads import Registers, ThreadBlocks
+from ptx.emulate.model.threads import ThreadBlocks
 from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
@@ -38,9 +35,6 @@ from ptx.isa.module import PtxModule
 _LOCATION: Final = re.compile(r"(?m)^\s*\.loc\s+(\d+)\s+(\d+)")
 NEVER: Final = 1 << 62
 ANY: Final = "*"
-MOST_LOGGED: Final = 1 << 24
-"""Instructions whose places are known without a repetition: the last ones, of 4 bytes each."""
-
 
 _FibreLane = tuple[Fibre | None, Index | None, NDArray[np.bool_] | None, int | None]
 
@@ -52,6 +46,7 @@ class CodePoint:
     Attributes:
         file, line: of the CUDA source; None if they are unknown.
         number: counts the points of all launches.
+        last: the time at which it was reported last; 0 before the first time.
         names: of its function.
         is_known: whether the user has the source of its line.
         alias: the same line in the file that has the source as a text, if there is one.
@@ -68,6 +63,7 @@ class CodePoint:
     file: str | None
     line: int | None
     number: int = 0
+    last: int = 0
     names: tuple[str, ...] = ()
     is_known: bool = True
     alias: tuple[str, int] | None = None
@@ -257,13 +253,12 @@ class Searched:
 
     Attributes:
         stop: the last stop.
-        first: where the thread that steps was at a line for the first time; first_line: this line;
-            last_line: its last one.
+        first: when the thread that steps was at a line for the first time; 0 if it was at none.
+        last_line: its last line.
     """
 
     stop: Stop | None = None
-    first: Stop | None = None
-    first_line: object = None
+    first: int = 0
     last_line: object = None
 
 
@@ -294,11 +289,11 @@ class StopHandler:
     def launch_ended(self) -> None:
         """A launch has ended."""
 
-    def holds(
-        self, point: CodePoint, fibre: Fibre, registers: Registers, positions: Index, condition: str
-    ) -> NDArray[np.bool_] | None:
-        """Return for which of some threads a condition holds; None if it has no value."""
-        return np.ones(len(positions), np.bool_)
+    def holding(
+        self, point: CodePoint, fibre: Fibre, positions: Index | None, condition: str
+    ) -> Index:
+        """Return at which of some positions, or of all (None), a condition holds."""
+        return np.arange(fibre.n) if positions is None else positions
 
 
 class Stops:
@@ -310,11 +305,8 @@ class Stops:
         time: counts reported instructions.
         timer: a time at which `handler.on_time` is called.
         fibre, point: what was reported last; None before the first launch.
-        current: the launch of that.
+        current: the launch of that; launches: counts them.
         searched: what a search has found.
-        ends: the times at which launches ended.
-        most_deferred: how many instructions of a search wait for the evaluation of a condition.
-        note: called with the number of each reported point.
         ranges: the addresses that are watched, of their spaces and generic.
     """
 
@@ -328,19 +320,13 @@ class Stops:
         self.point: CodePoint | None = None
         self.current: LaunchStops | None = None
         self.searched: Searched = Searched()
-        self.ends: array[int] = array("Q")
         self.resumed_at: int = -1
         self.watcher: Watcher = Watcher(self._begin_launch, StopWriter)
-        self._log = array("I")  # the number of the point that was reported at each time
-        self.note: Callable[[int], None] = self._log.append
-        self._launches = 0
+        self.launches: int = 0
         self._points: list[CodePoint] = []
         self.ranges: list[tuple[int, int]] = []
         self._writers: dict[int, StopWriter] = {}
         self._exited = 0
-        self._deferred: dict[tuple[int, int], DeferredCondition] = {}
-        self.most_deferred: int = 4096
-        self._deferred_of: tuple[LaunchStops | None, ResidentBlocks | None] = (None, None)
         self._last_lane: _FibreLane = (None, None, None, None)
 
     def line_of(self, breakpoint: Breakpoint) -> int | None:
@@ -348,30 +334,13 @@ class Stops:
         points = (point for point in self._points if breakpoint.may_stop(point))
         return min(map(breakpoint.line_at, points), key=lambda line: line or 0, default=None)
 
-    def last_reported(
-        self, breakpoints: tuple[Breakpoint, ...], spans: list[tuple[int, int]]
-    ) -> list[int | None]:
-        """Return the last time in each span at which any of some breakpoints may have stopped.
-
-        A time that is before the log is the last of its span.
-        """
-        self._arm(breakpoints)
-        may_stop = np.array([bool(point.breakpoints) for point in self._points], np.bool_)
-        log, start = np.frombuffer(self._log, np.uint32), self.time - len(self._log) + 1
-        found: list[int | None] = []
-        for first, end in spans:
-            times = may_stop[log[max(first - start, 0) : max(end - start, 0)]].nonzero()[0]
-            last = None if first >= start else min(end, start) - 1
-            found.append(max(first, start) + int(times[-1]) if len(times) else last)
-        return found
-
-    def ends_after(self, times: list[int]) -> list[int]:
-        """Return for each time when the first launch after it ended; `NEVER` if none has."""
-        ends = [*self.ends, NEVER]
-        return [ends[bisect_left(ends, at)] + 1 for at in times]
+    def last_time(self, breakpoints: tuple[Breakpoint, ...]) -> int:
+        """Return the last time at which one of some breakpoints may have stopped, up to now."""
+        stopping = (point for point in self._points if any(e.may_stop(point) for e in breakpoints))
+        return max((point.last for point in stopping), default=0)
 
     def _begin_launch(self, launch: ObservedLaunch) -> Observer:
-        self._launches += 1
+        self.launches += 1
         (writer,) = [e for e in launch.code.instruments if isinstance(e, StopWriter)]
         if id(writer) not in self._writers:
             self._writers[id(writer)] = writer  # which also keeps its identity
@@ -379,7 +348,7 @@ class Stops:
             self._arm(self.orders.breakpoints)
         self.handler.launch_began()
         self.look_from = min(self.look_from, self.timer)
-        return LaunchStops(self, self._launches, writer)
+        return LaunchStops(self, self.launches, writer)
 
     def change(self) -> None:
         """Follow `orders`, whose breakpoints or watchpoints have changed."""
@@ -398,7 +367,6 @@ class Stops:
         self.look_from = self.time if is_step else min(self.timer, plan.until)
         self.resumed_at = -1 if plan.is_search else self.time  # a search begins before the access
         self.searched, self._last_lane = Searched(), (None, None, None, None)
-        self._deferred = {}
         if is_step and self.fibre is not None and self.point is not None and not plan.is_search:
             self.searched.last_line = self._line(self.fibre, self.point)
         self._exited = 0 if self.fibre is None else len(self.fibre.scheduler.exited)
@@ -442,8 +410,6 @@ class Stops:
         if fibre.released:  # after a wait the code of the instruction runs again
             return
         if self.time >= self.timer:
-            if len(self._log) > MOST_LOGGED:
-                del self._log[: MOST_LOGGED // 2]
             self.handler.on_time()
             if self.orders.plan.kind == "go":
                 self.look_from = min(self.timer, self.orders.plan.until)
@@ -463,7 +429,6 @@ class Stops:
     def stop(self, kind: str, text: str, thread: Thread, number: int) -> None:
         """Let the handler have a stop, or note it in a search."""
         stop = Stop(kind, text, self.time, thread, number)
-        self.settle()
         if self.orders.plan.is_search and self.time < self.orders.plan.until:
             self.searched.stop = stop
             return
@@ -481,12 +446,8 @@ class Stops:
             return "finding", text, launch.thread_at(fibre, where.block, where.thread), 0
         thread = plan.thread
         lane = None if thread is None else self._lane_in(launch, fibre, thread)
-        is_deferred = plan.is_search and plan.kind == "go"
         for breakpoint in point.breakpoints:
-            may_defer = is_deferred and breakpoint.condition
-            if may_defer and self._defer(breakpoint, point, fibre, guard):
-                continue
-            hit = self._hit(breakpoint, fibre, guard, lane)
+            hit = self._hit(breakpoint, point, fibre, guard, lane)
             if hit is not None and (plan.kind == "go" or hit == lane):
                 return "breakpoint", "", launch.thread_of(fibre.blocks, hit), breakpoint.number
         if thread is None:
@@ -512,60 +473,30 @@ class Stops:
         return lane
 
     def _hit(
-        self, breakpoint: Breakpoint, fibre: Fibre, guard: Value | None, only: int | None
+        self,
+        breakpoint: Breakpoint,
+        point: CodePoint,
+        fibre: Fibre,
+        guard: Value | None,
+        only: int | None,
     ) -> int | None:
         """Return the first lane at which a breakpoint stops; `only`: of no other lane."""
         chosen, size = active(fibre, guard), fibre.blocks.geometry.threads_per_block
-        positions = np.arange(fibre.n) if chosen is None else chosen
-        if only is not None:
-            positions = positions[fibre.lane_numbers()[positions] == only]
-        if breakpoint.thread:
-            number = linear(breakpoint.thread, fibre.blocks.geometry.block)
-            positions = positions[fibre.lane_numbers()[positions] % size == number]
-        if breakpoint.block:
-            slot = slot_of(fibre.blocks, breakpoint.block)
-            if slot is None:
-                return None
-            positions = positions[fibre.lane_numbers()[positions] // size == slot]
-        if breakpoint.condition and len(positions):
-            point = self.point
-            assert point is not None
-            holds = self.handler.holds(point, fibre, fibre.regs, positions, breakpoint.condition)
-            positions = positions[False if holds is None else holds]
-        return int(fibre.lane_numbers()[positions[0]]) if len(positions) else None
-
-    def _defer(
-        self, breakpoint: Breakpoint, point: CodePoint, fibre: Fibre, guard: Value | None
-    ) -> bool:
-        """Evaluate a condition of a search later, with others; return whether that is possible."""
-        if breakpoint.block or breakpoint.thread:
-            return False
-        key = breakpoint.number, point.number
-        condition = self._deferred.get(key)
-        if condition is None:
-            condition = DeferredCondition(
-                lambda fibre, registers, positions: self.handler.holds(
-                    point, fibre, registers, positions, breakpoint.condition
-                )
-            )
-            self._deferred[key] = condition
-        place = self.current, fibre.blocks
-        if len(condition) >= self.most_deferred or self._deferred_of != place:
-            self.settle()  # lanes are those of their blocks
-            self._deferred_of = place
-        return condition.defer(fibre, active(fibre, guard), self.time)
-
-    def settle(self) -> None:
-        """Evaluate the conditions that a search has deferred."""
-        launch, blocks = self._deferred_of
-        for (number, _), condition in self._deferred.items():
-            last = condition.last()
-            former = self.searched.stop
-            if last is not None and launch is not None and blocks is not None:
-                time, lane = last
-                if former is None or former.time <= time:
-                    thread = launch.thread_of(blocks, lane)
-                    self.searched.stop = Stop("breakpoint", "", time, thread, number)
+        if only is not None or breakpoint.thread or breakpoint.block:
+            chosen = np.arange(fibre.n) if chosen is None else chosen
+            lanes = fibre.lane_numbers()[chosen]
+            wanted = np.ones(len(chosen), np.bool_) if only is None else lanes == only
+            if breakpoint.thread:
+                wanted &= lanes % size == linear(breakpoint.thread, fibre.blocks.geometry.block)
+            if breakpoint.block:
+                slot = slot_of(fibre.blocks, breakpoint.block)
+                wanted &= lanes // size == (-1 if slot is None else slot)
+            chosen = chosen[wanted]
+        if breakpoint.condition and (chosen is None or len(chosen)):
+            chosen = self.handler.holding(point, fibre, chosen, breakpoint.condition)
+        if chosen is not None and not len(chosen):
+            return None
+        return int(fibre.lane_numbers()[0 if chosen is None else chosen[0]])
 
     @staticmethod
     def _line(fibre: Fibre, point: CodePoint) -> object:
@@ -585,8 +516,8 @@ class Stops:
             return False
         searched, line = self.searched, self._line(fibre, point)
         former, searched.last_line = searched.last_line, line
-        if former is None and plan.thread is not None:
-            searched.first, searched.first_line = Stop("step", "", self.time, plan.thread), line
+        if former is None:
+            searched.first = self.time
         return former is not None and former != line
 
     def watch(
@@ -653,7 +584,7 @@ class LaunchStops(Observer):
         stops = self._stops
         stops.fibre, stops.point, stops.current = fibre, point, self
         stops.time = time = stops.time + 1
-        stops.note(point.number)
+        point.last = time
         if point.breakpoints or time >= stops.look_from or len(self._findings) != self._known:
             stops.look(self, fibre, point, guard)
 
@@ -676,8 +607,6 @@ class LaunchStops(Observer):
 
     def end(self) -> None:
         """The launch has ended without a fault."""
-        self._stops.settle()
-        self._stops.ends.append(self._stops.time)
         self._stops.handler.launch_ended()
 
     def fail(self, error: BaseException) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from cudadrv.debugger.debuggee import MOST_COPIES, NEAR
 from cudadrv.debugger.debugger import (
     DebuggedProgram,
     Debugger,
     DebuggerError,
-    KnownSpan,
     on_interrupt,
-    unknown_spans,
 )
+from cudadrv.debugger.inspector import thread_id
 from cudadrv.debugger.terminal import Commands
 
 from .programs import ENDLESS, MANY_LAUNCHES, THREE_LAUNCHES
@@ -25,15 +25,6 @@ from .programs import ENDLESS, MANY_LAUNCHES, THREE_LAUNCHES
 ROUNDS = 3000  # of a loop; enough for a few copies of the process
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs copies of a process")
-
-
-def test_the_spans_that_are_unknown_are_the_times_in_no_known_span() -> None:
-    spans = [(first, end) for first in range(6) for end in range(first, 7)]
-    for one, other, (first, end) in product(spans[::3], spans[::4], spans[::2]):
-        known = [KnownSpan(*each, (), ()) for each in (one, other)]
-        found = [at for span in unknown_spans(first, end, known) for at in range(*span)]
-        covered = {*range(*one), *range(*other)}
-        assert found == [at for at in range(first, end) if at not in covered], (one, other)
 
 
 @pytest.fixture
@@ -63,6 +54,7 @@ def test_a_step_back_of_a_thread_that_waits_long_repeats_the_run_once(endless: D
     assert "thread (40, 0, 0)" in said
     assert "spin.py:13 " in said  # the barrier that it waits at
     ordered = sorted(endless.searched)
+    assert len(ordered) > 2
     assert all(end <= start for (_, end), (start, _) in pairwise(ordered))
 
 
@@ -98,6 +90,56 @@ def test_a_way_back_ends_when_it_is_interrupted(endless: Debugger, way: str) -> 
     assert commands.run("print threadIdx.x") == "0"
     commands.run("delete")
     assert "spin.py:" in commands.run("rstepi")
+
+
+@needs_fork
+@pytest.mark.slow
+def test_copies_are_made_at_the_same_instructions_in_each_run(tmp_path: Path) -> None:
+    """However long something takes. Their number is bounded, and they are about as far apart."""
+    file = tmp_path / "spin.py"
+    file.write_text(ENDLESS)
+    runs = []
+    for stops in ("break spin.cu:8 if n % 10000 == 9999", "break spin.cu:8 if n == 39999"):
+        debugger = Debugger(DebuggedProgram(str(file)), lambda *_: None)
+        commands = Commands(debugger)
+        try:
+            commands.run(stops)
+            while commands.run("continue") and commands.run("print n") != "39999":
+                pass
+            commands.run("delete")
+            commands.run("break spin.cu:8 if n == -1")  # which is searched for everywhere
+            commands.run("rcontinue")
+            runs.append((debugger.copies_made, debugger.searched))
+        finally:
+            debugger.close()
+    assert runs[0] == runs[1]
+    made, searched = runs[0]
+    assert made > MOST_COPIES
+    assert len(searched) <= MOST_COPIES
+    lengths = [end - start for start, end in searched]
+    assert max(lengths) < 3 * sum(lengths) / len(lengths)
+
+
+@needs_fork
+@pytest.mark.slow
+def test_parts_of_a_run_without_a_breakpoints_line_are_skipped(endless: Debugger) -> None:
+    assert endless.copies_made > 2
+    commands = Commands(endless)
+    commands.run("break spin.cu:4")
+    assert "spin.py:8 " in commands.run("rcontinue")
+    assert len(endless.searched) == 1
+
+
+@needs_fork
+@pytest.mark.slow
+def test_steps_back_after_the_first_one_repeat_little(endless: Debugger) -> None:
+    commands = Commands(endless)
+    commands.choose(thread_id(endless.stop.thread) if endless.stop is not None else None)
+    commands.run("rnext")
+    endless.searched.clear()
+    for step in ("rnext", "rstepi", "rnext"):
+        assert "spin.py:" in commands.run(step)
+    assert sum(end - start for start, end in endless.searched) < 3 * 2 * NEAR
 
 
 @needs_fork
@@ -152,11 +194,11 @@ def test_stops_that_cannot_be_repeated_are_not_left_out_silently(
         former, steps = 0, []
         for _ in range(40):
             said = commands.run("continue")
+            if debugger.status is not None:
+                break
             value = int(commands.run("print y[3]"))
             steps.append((value - former, "launches before this one cannot be repeated" in said))
             former = value
-            if value == 39:
-                break
         assert all(has_note == (step > 1) for step, has_note in steps[1:]), steps
         assert any(has_note for _, has_note in steps)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,7 +15,7 @@ import cudadrv
 import ptx
 from cudadrv import emulator
 from ptx.emulate.debug.debug_info import DebugInfo
-from ptx.emulate.debug.expression import Evaluator, ExpressionError
+from ptx.emulate.debug.expression import Conditions, Evaluator, ExpressionError
 from ptx.emulate.debug.frames import Frame, StoppedLaunch
 from ptx.emulate.debug.stops import (
     ANY,
@@ -30,8 +31,8 @@ from ptx.emulate.debug.stops import (
     Watchpoint,
 )
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.threads import Registers
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.module import PtxModule
 
 SOURCE = """struct Pair { int first; float second; };
 __device__ __noinline__ float twice(float v) {
@@ -68,25 +69,24 @@ class Debugger(StopHandler):
         self.script = script
         self.log: list[Stop] = []
         self.info: dict[int, DebugInfo] = {}
+        self.conditions = Conditions(self.info_of)
 
     def stopped(self, stop: Stop) -> None:
         self.log.append(stop)
         self.stops.orders.plan = self.script(self, stop) or Plan()
 
-    def holds(
-        self, point: CodePoint, fibre: Fibre, registers: Registers, positions: Index, condition: str
-    ) -> NDArray[np.bool_] | None:
-        frame = Frame(fibre, positions, registers, point.scope, 0, point.instruction)
-        try:
-            return self.evaluator(frame).holds(condition)
-        except ExpressionError:
-            return None
+    def holding(
+        self, point: CodePoint, fibre: Fibre, positions: Index | None, condition: str
+    ) -> Index:
+        return self.conditions.holding(point, fibre, positions, condition)
 
-    def evaluator(self, frame: Frame) -> Evaluator:
-        module = frame.scope.layout.module
+    def info_of(self, module: PtxModule) -> DebugInfo:
         if id(module) not in self.info:
             self.info[id(module)] = DebugInfo(module.text)
-        return Evaluator(frame, self.info[id(module)])
+        return self.info[id(module)]
+
+    def evaluator(self, frame: Frame) -> Evaluator:
+        return Evaluator(frame, self.info_of(frame.scope.layout.module))
 
     def value(self, stop: Stop, text: str, depth: int = 0) -> str:
         frame = StoppedLaunch(self.stops).frames(stop.thread)[depth]
@@ -105,10 +105,8 @@ def run(
     y: int = 64,
     debug: bool = True,
     check: tuple[emulator.CheckName, ...] = (),
-    most: int = 4096,
 ) -> tuple[Debugger, NDArray[np.float32]]:
     debugger = Debugger(orders, script)
-    debugger.stops.most_deferred = most
     limits = emulator.Limits(watchers=(debugger.stops.watcher,))
     result = np.zeros(y, np.float32)
     with emulator.session(order="immediate", limits=limits, check=check, raise_findings=False):
@@ -507,28 +505,30 @@ def test_a_search_sees_the_access_of_the_instruction_that_it_begins_at() -> None
     assert search_from(stop.time + 1, plan)[0].stop is None
 
 
-def test_parts_of_a_search_have_the_lines_of_the_thread_that_steps() -> None:
-    """The line of the last instruction, and where the thread is at its first line."""
-    plan = Plan("line", "in", Thread(1, 0, 3), 0, is_search=True)
-    whole, end = search_from(1, plan)
-    assert whole.first is not None
-    assert line_of(whole.last_line) == (0, 3)
-    parts = [search_from(begin, plan)[0] for begin in range(1, end + 1)]
-    assert {line_of(part.first_line) for part in parts} <= {(0, 3), (1, 2), None}
-    called = [part for part in parts if line_of(part.first_line) == (1, 2)]
-    assert called
-    assert all(part.stop is not None for part in called)  # the line after the call
+def test_parts_of_a_search_know_when_the_thread_that_steps_is_at_a_line_first() -> None:
+    """A search that ends after this time finds a step that ends between two parts."""
+    step = Plan("line", "in", Thread(1, 0, 3), 0, is_search=True)
+    whole, end = search_from(1, step)
+    assert whole.first
+    parts = [search_from(begin, step)[0] for begin in range(1, end + 1)]
+    assert all(part.first >= begin for begin, part in enumerate(parts, 1) if part.first)
     assert parts[-1].stop is None
+    alone = [part.first for part in parts if part.first and part.stop is None]
+    assert alone
+    for first in alone:
+        found = search_from(1, replace(step, until=first + 1))[0].stop
+        assert found is not None
+        assert found == whole.stop
 
 
-def assert_found(line: int, conditions: Iterable[str], most_deferred: int = 4096) -> int:
+def assert_found(line: int, conditions: Iterable[str]) -> int:
     """Compare searches with the stops of runs forwards; return how many found one."""
     found, wrong = 0, {}
     for condition, thread in product(conditions, ((), (3,))):
         places = (Breakpoint(1, "sums.cu", line, thread=thread, condition=condition),)
         log = run(Orders(places), lambda _, __: None)[0].log
         plan = Plan(is_search=True)
-        searching, _ = run(Orders(places, plan=plan), lambda _, __: None, most=most_deferred)
+        searching, _ = run(Orders(places, plan=plan), lambda _, __: None)
         stop, last = searching.stops.searched.stop, log[-1] if log else None
         found += last is not None
         if stop != last or searching.log:
@@ -543,16 +543,11 @@ def test_a_search_finds_the_last_place_at_which_a_condition_holds() -> None:
 
 @pytest.mark.slow
 def test_a_search_evaluates_conditions_of_all_kinds() -> None:
-    """Those that read memory, those that are evaluated with others, and those without a value."""
+    """Those that read memory, those of registers alone, and those without a value."""
     conditions = [
         "j == 2 && threadIdx.x == 3", "sum > 20", "isnan(sum)", "x[i] > 62", "t == 5", "v == 7",
         "i % 7 == 3", "threadIdx.x < 5 && blockIdx.x == 1", "tile[3] == 3", "nothing == 3",
         "%tid.x == 9",
     ]  # fmt: skip
     lines = "sum += twice(t);", "sum += 1;", "float w = v * 2;"
-    assert sum(assert_found(LINES[line], conditions, 2) for line in lines) > 20
-
-
-def line_of(place: object) -> tuple[int, int] | None:
-    """Return the number of open calls and the line of a place in a source."""
-    return (place[0], place[2]) if isinstance(place, tuple) else None
+    assert sum(assert_found(LINES[line], conditions) for line in lines) > 20
