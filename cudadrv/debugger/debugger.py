@@ -432,7 +432,9 @@ class Debugger:
         copy = self._copy_of(stop)
         if copy is None:
             raise DebuggerError("nothing before this instruction can be repeated")
-        connection = self._wake(copy, Orders(plan=Plan(since=stop.time, until=stop.time)))
+        thread = None if stop.kind == "entry" else stop.thread
+        plan = Plan(thread=thread, since=stop.time, until=stop.time)
+        connection = self._wake(copy, Orders(plan=plan))
         try:
             kind, at, *_ = self._call(connection, may_end=True)
             if kind != "stop":

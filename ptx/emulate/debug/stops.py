@@ -218,7 +218,7 @@ class Plan:
         kind: "go" to a breakpoint, or a step: "line" or "instruction".
         depth: a step does not end in calls "over" this depth, may end in them ("in"), or ends in
             the caller ("out").
-        thread: that steps; until_depth: how many calls it is in.
+        thread: that steps, or that is shown at `until`; until_depth: how many calls it is in.
         since: the time before which nothing stops.
         until: the time to stop at anyway.
         is_search: whether to note stops, but no findings, and to stop at `until` alone.
@@ -418,7 +418,8 @@ class Stops:
             return
         reason = self._reason(launch, fibre, point, guard)
         if self.time >= plan.until:
-            reason = "arrived", "", launch.thread_of(fibre.blocks, first_of(fibre)), 0
+            thread = plan.thread or launch.thread_of(fibre.blocks, first_of(fibre))
+            reason = "arrived", "", thread, 0
         if reason is not None:
             self.stop(*reason)
 

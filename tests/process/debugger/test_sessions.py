@@ -55,6 +55,8 @@ def test_a_missing_barrier_is_found(tmp_path: Path) -> None:
         editor.request(
             "setDataBreakpoints", breakpoints=[{"dataId": place["dataId"], "accessType": "write"}]
         )  # 4, 5
+        threads = editor.request("threads")["threads"]  # which editors require of each stop
+        assert stop["threadId"] in [each["id"] for each in threads]
         writer = editor.stopped("reverseContinue", threadId=stop["threadId"])  # 6
         assert writer["reason"] == "data breakpoint"
         assert writer["threadId"] != stop["threadId"]  # another thread, with no barrier in between
