@@ -37,7 +37,12 @@ _MOVES: Final[Mapping[str, str]] = {
 _ASKED: Final = (
     "stackTrace", "scopes", "variables", "source", "disassemble", "dataBreakpointInfo",
 )  # fmt: skip
-_PROGRAM: Final = {"program": "file", "args": "arguments"}  # other names are equal
+_INTEGERS: Final = {
+    "threadId", "frameId", "variablesReference", "sourceReference", "start", "count", "startFrame",
+    "levels", "instructionCount", "instructionOffset", "offset",
+}  # fmt: skip
+_DATA: Final = {"name": str, "space": str, "block": int, "first": int, "end": int}
+_PROGRAM: Final = {"file": "program", "arguments": "args"}  # other names are equal
 _HOST: Final = 1  # the thread before a kernel has stopped
 _ENTRY: Final = 0  # the number of the breakpoint of stopOnEntry
 _MOST_BYTES: Final = 1 << 24
@@ -95,8 +100,11 @@ class Adapter:
             if command not in self._requests:
                 raise DebuggerError(f"the debugger has no {command}")
             arguments = arguments if isinstance(arguments, dict) else {}
+            for name in _INTEGERS & arguments.keys():
+                if type(arguments[name]) is not int:
+                    raise DebuggerError(f"{command}: {name} is {arguments[name]!r}, no integer")
             body = self._requests[command]({**arguments, "command": command})
-            answer |= {"success": True} | ({} if body is None else {"body": body})
+            answer |= {"success": True, "body": body or {}}
         except (CudadrvError, PtxError, OSError, *_WRONG) as error:
             text = f"{command}: no {error}" if isinstance(error, KeyError) else str(error)
             error_body = {"error": {"id": 1, "format": text}}
@@ -115,7 +123,7 @@ class Adapter:
             self._sink.flush()
 
     def _event(self, name: str, **body: Any) -> None:  # JSON
-        self._send({"type": "event", "event": name, **({"body": body} if body else {})})
+        self._send({"type": "event", "event": name, "body": body})
 
     def _output(self, stream: str, text: str) -> None:
         self._event("output", category=stream, output=text)
@@ -135,13 +143,12 @@ class Adapter:
     def _launch(self, arguments: Body) -> None:
         if self._launched is not None:
             raise DebuggerError("a program was launched in this session already")
-        given = {_PROGRAM.get(name, name): value for name, value in arguments.items()}
         for each in fields(DebuggedProgram):
-            former = getattr(self._program, each.name)
-            value = given.get(each.name, former)
+            name, former = _PROGRAM.get(each.name, each.name), getattr(self._program, each.name)
+            value = arguments.get(name, former)
             value = tuple(map(str, value)) if isinstance(value, list) else value
             if type(value) is not type(former):
-                raise DebuggerError(f"launch: {each.name} is {value!r}")
+                raise DebuggerError(f"launch: {name} is {value!r}")
             # Of the type of the field, by the comparison above.
             self._program = replace(self._program, **{each.name: value})  # type: ignore[arg-type]
         self._launched = Commands(Debugger(self._program, self._output))
@@ -194,9 +201,14 @@ class Adapter:
             body |= {"text": end.text, "description": end.text.split("\n")[0]}
         self._event("stopped", **body)
 
-    def _move(self, arguments: Body) -> Body | None:
+    def _require_stop(self) -> None:
+        if self._debugger.status is not None:
+            raise DebuggerError("the program has ended")
         if self._stop is None:
-            raise DebuggerError("the program runs")
+            raise DebuggerError("the program runs" if self._has_begun else "no kernel is stopped")
+
+    def _move(self, arguments: Body) -> Body | None:
+        self._require_stop()
         word = _MOVES[arguments["command"]]
         is_small = arguments.get("granularity") == "instruction"
         word += "i" * (is_small and word in ("next", "step", "rnext"))
@@ -243,14 +255,13 @@ class Adapter:
         return {"breakpoints": self._set("instructions", found)}
 
     def _set_data(self, arguments: Body) -> Body:
-        watchpoints = [
-            Watchpoint(
-                self._debugger.number(),
-                reads=each.get("accessType") in ("read", "readWrite"),
-                **json.loads(each["dataId"]),
-            )
-            for each in arguments["breakpoints"]
-        ]
+        watchpoints = []
+        for each in arguments["breakpoints"]:
+            place = json.loads(each["dataId"])
+            if {name: type(value) for name, value in place.items()} != _DATA:
+                raise DebuggerError(f"setDataBreakpoints: dataId is {each['dataId']!r}")
+            reads = each.get("accessType") in ("read", "readWrite")
+            watchpoints.append(Watchpoint(self._debugger.number(), reads=reads, **place))
         self._debugger.wanted.watchpoints = tuple(watchpoints)
         self._changed()
         return {"breakpoints": [{"id": each.number, "verified": True} for each in watchpoints]}
@@ -270,8 +281,8 @@ class Adapter:
     # The stopped threads.
 
     def _ask(self, arguments: Body) -> Body:
-        if self._stop is None and arguments["command"] != "source":
-            raise DebuggerError("the program runs")
+        if arguments["command"] != "source":
+            self._require_stop()
         answer: Body = self._debugger.ask(**arguments)
         return answer
 

@@ -46,14 +46,12 @@ class Debuggee(StopHandler):
     """Serves the debugger at each stop.
 
     Attributes:
-        stops: the stops of this process's launches.
-        is_copy: whether this process is a copy, which ends with its launch.
+        stops: the stops of this process's launches. A copy repeats them, and ends with its launch.
         texts: the sources that it has compiled.
     """
 
     def __init__(self) -> None:
         self.stops: Stops = Stops(self)
-        self.is_copy: bool = False
         self.texts: ModuleTexts = ModuleTexts()
         self._inspector: Inspector | None = None
         self._conditions = Conditions(self.texts.info)
@@ -90,7 +88,7 @@ class Debuggee(StopHandler):
 
     def launch_ended(self) -> None:
         """End this process if it is a copy."""
-        if self.is_copy:
+        if self.stops.is_repetition:
             self._send("ended", self.stops.time, self.stops.searched)
             os._exit(0)
 
@@ -104,7 +102,7 @@ class Debuggee(StopHandler):
         assert stops.fibre is not None
         self._work += _TICK * (_REPORT + stops.fibre.n)
         stops.timer = stops.time + _TICK
-        if CAN_FORK and not self.is_copy and self._work >= self._interval:
+        if CAN_FORK and not self.stops.is_repetition and self._work >= self._interval:
             self._work = 0
             self._copy("copy")
         elif self._near is not None and stops.time >= self._near:
@@ -147,7 +145,7 @@ class Debuggee(StopHandler):
         nowhere = os.open(os.devnull, os.O_RDWR)
         for output in _OUTPUTS:
             os.dup2(nowhere, output)
-        self.is_copy, self._processes = True, []
+        self.stops.is_repetition, self._processes = True, []
         self._connection.close()  # so that the debugger sees when the program's process has ended
         self._connection = end
         while True:

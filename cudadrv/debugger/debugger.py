@@ -343,11 +343,12 @@ class Debugger:
         Raises:
             DebuggerError: nothing is known of the past.
         """
-        copies = self._until(self._time - 1)
+        launch = None if plan.thread is None else plan.thread.launch
+        copies = self._until(self._time - 1, launch)
         if not copies:
             why = "" if CAN_FORK else ": this system has no fork"
             raise DebuggerError(f"nothing before this instruction can be repeated{why}")
-        found = self._last_hit(copies) if plan.kind == "go" else self._last_step(plan)
+        found = self._last_hit(copies) if launch is None else self._last_step(plan, launch)
         if found is None:
             thread = Thread(copies[0].launch, 0, 0)
             found = Stop("entry", "nothing earlier can be repeated", copies[0].time, thread)
@@ -382,19 +383,18 @@ class Debugger:
             there, end = copy.connection, min(end, copy.time)
         return noted(best, _LATER) if best is not None and has_left_out else best
 
-    def _last_step(self, plan: Plan) -> Stop | None:
+    def _last_step(self, plan: Plan, launch: int) -> Stop | None:
         """Return where the last step of a thread before this stop ends."""
         end = self._time
-        copy = self._until(end - 1)[-1]
+        copy = self._until(end - 1, launch)[-1]
         if copy.time < end - 2 * NEAR:
             self._search(copy, Plan(since=end, until=end))  # for a copy that is nearer
-        for copy in reversed(self._until(end - 1)):
-            if plan.thread is not None and copy.launch == plan.thread.launch:
-                *_, found = self._search(copy, replace(plan, until=end))
-                if found.stop is not None:
-                    return found.stop
-                # The step may end between this part and the one before it.
-                end = found.first + 1 if found.first else copy.time
+        for copy in reversed(self._until(end - 1, launch)):
+            *_, found = self._search(copy, replace(plan, until=end))
+            if found.stop is not None:
+                return found.stop
+            # The step may end between this part and the one before it.
+            end = found.first + 1 if found.first else copy.time
         return None
 
     def _search(self, copy: _Copy, plan: Plan) -> tuple[str, Any, Searched]:
@@ -407,11 +407,11 @@ class Debugger:
         at, found = values
         return kind, at, found
 
-    def _until(self, time: int) -> list[_Copy]:
-        """Return the copies up to a time, in their order."""
+    def _until(self, time: int, launch: int | None = None) -> list[_Copy]:
+        """Return the copies up to a time, of one launch or of all, in their order."""
         near = () if self._near is None else (self._near,)
         copies = sorted((*self._copies, *near), key=lambda copy: copy.time)
-        return [copy for copy in copies if copy.time <= time]
+        return [e for e in copies if e.time <= time and launch in (None, e.launch)]
 
     def _copy_of(self, stop: Stop) -> _Copy | None:
         """Return the copy that repeats the way to a stop, if there is one."""

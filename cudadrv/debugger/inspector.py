@@ -25,7 +25,7 @@ TOLD: Final = ("arguments", "locals", "shared", "registers", "warp", "barriers",
 _STATES: Final = ("warp", "barriers", "host")
 _THREADS_OF_BLOCK: Final = 1024
 _MOST_FRAMES: Final = 5
-_PAGE: Final = 100
+_PAGE, _MOST_ROWS = 100, 10_000  # of an array, in an answer
 
 
 class ModuleTexts:
@@ -109,13 +109,16 @@ class Inspector:
 
     def _thread(self, arguments: Body) -> Thread:
         number = arguments.get("threadId", thread_id(self._stop.thread))
-        return thread_of(number, self._stop.thread.launch)
+        thread = thread_of(number, self._stop.thread.launch)
+        lane = thread.lane_in(self._launch.fibre, thread.launch)
+        if lane is None or thread.number >= self._launch.geometry.threads_per_block:
+            raise LookupError(f"thread {number} is in no block that runs now")
+        return thread
 
     def _named(self, thread: Thread) -> str:
         blocks = self._launch.fibre.blocks
         lane = thread.lane_in(self._launch.fibre, thread.launch)
-        if lane is None:
-            raise LookupError("the thread is in a block that does not run now")
+        assert lane is not None
         return f"block {blocks.block_of(lane)}, thread {blocks.thread_of(lane)}"
 
     def _list_threads(self, _: Body) -> Body:
@@ -195,8 +198,11 @@ class Inspector:
 
     def _scopes(self, arguments: Body) -> Body:
         scopes = []
+        number = arguments["frameId"]
+        if not 0 < number <= len(self._frames):
+            raise LookupError("there is no such frame")
         for name in TOLD:
-            self._variables.append((arguments["frameId"], name, ""))
+            self._variables.append((number, name, ""))
             scope = {"name": name.capitalize(), "variablesReference": len(self._variables)}
             scope["expensive"] = name in ("registers", *_STATES)
             has_hint = name in ("arguments", "locals", "registers")
@@ -211,7 +217,8 @@ class Inspector:
         if not text:
             return {"variables": list(self._rows(scope, number, self._stop.thread))}
         evaluator = self._texts.evaluator(self._frame(number))
-        first, count = arguments.get("start", 0), arguments.get("count") or _PAGE
+        first = max(arguments.get("start", 0), 0)
+        count = min(arguments.get("count") or _PAGE, _MOST_ROWS)
         listed = evaluator.children(evaluator.evaluate(text), first, count)
         shown = (
             self._variable(number, evaluator, name, f"{text}{name}", each) for name, each in listed

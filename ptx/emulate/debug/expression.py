@@ -31,6 +31,7 @@ from ptx.isa.module import PtxModule
 from ptx.isa.signature import shared_variables
 
 _MOST_SHOWN: Final = 32
+_MOST_QUOTED: Final = 60
 _REGISTER: Final = re.compile(r"(?<![\w)\]])(?<![\w)\]] )%([\w$.]+)")
 _NOT: Final = re.compile(r"!(?!=)")
 _OPERATORS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {  # of numbers and arrays of them
@@ -112,7 +113,7 @@ class Evaluator:
         except ExpressionError:
             raise
         except _NO_VALUE as error:
-            raise ExpressionError(f"{text!r} has no value: {error}") from None
+            raise ExpressionError(f"{_quoted(text)} has no value: {error}") from None
 
     def holds(self, text: str) -> NDArray[np.bool_]:
         """Return for which threads an expression holds."""
@@ -285,7 +286,7 @@ class Evaluator:
             number = self._fibre.blocks.launch.params[kind, offset]
             element = self._accessed("global") if kind == "u64" else None
             return _of_register(np.asarray([number]), CudaType(kind, kind, 8, element))
-        raise ExpressionError(f"there is no {name} here")
+        raise ExpressionError(f"there is no {name[:_MOST_QUOTED]} here")
 
     def _member(self, whole: ast.expr, member: str) -> Result:
         if isinstance(whole, ast.Name) and whole.id in _BUILTINS:
@@ -453,7 +454,7 @@ def parsed(text: str) -> ast.expr:
                 raise ValueError("only names, numbers, operators and [ ] are allowed")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else error
-        raise ExpressionError(f"{text!r} is no expression: {reason}") from None
+        raise ExpressionError(f"{_quoted(text)} is no expression: {reason}") from None
     return root
 
 
@@ -491,6 +492,10 @@ def _array_of(nbytes: int, kind: CudaType) -> CudaType:
     """Return the type of a variable of which PTX has the size alone."""
     count = nbytes // kind.nbytes
     return CudaType(f"{kind.name}[{count}]", "", nbytes, kind, count) if count > 1 else kind
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _MOST_QUOTED else f"{text[:_MOST_QUOTED]}…")
 
 
 def number_text(value: Any) -> str:

@@ -221,7 +221,7 @@ class Plan:
         thread: that steps, or that is shown at `until`; until_depth: how many calls it is in.
         since: the time before which nothing stops.
         until: the time to stop at anyway.
-        is_search: whether to note stops, but no findings, and to stop at `until` alone.
+        is_search: whether to note stops, and to stop at `until` alone.
     """
 
     kind: Literal["go", "line", "instruction"] = "go"
@@ -307,6 +307,7 @@ class Stops:
         fibre, point: what was reported last; None before the first launch.
         current: the launch of that; launches: counts them.
         searched: what a search has found.
+        is_repetition: whether the launches were observed before, so that findings are known.
         ranges: the addresses that are watched, of their spaces and generic.
     """
 
@@ -320,6 +321,7 @@ class Stops:
         self.point: CodePoint | None = None
         self.current: LaunchStops | None = None
         self.searched: Searched = Searched()
+        self.is_repetition: bool = False
         self.resumed_at: int = -1
         self.watcher: Watcher = Watcher(self._begin_launch, StopWriter)
         self.launches: int = 0
@@ -441,7 +443,7 @@ class Stops:
     ) -> tuple[str, str, Thread, int] | None:
         plan = self.orders.plan
         findings = launch.new_findings()
-        if findings and not plan.is_search:
+        if findings and not self.is_repetition:
             where = findings[0].first.where
             text = "\n".join(map(str, findings))
             return "finding", text, launch.thread_at(fibre, where.block, where.thread), 0

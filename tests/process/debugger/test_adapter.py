@@ -99,6 +99,40 @@ def test_breakpoints_of_all_kinds_stop(long: Path) -> None:
         editor.request("disconnect")
 
 
+def test_threads_frames_and_places_that_are_not_there_are_reported(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(WRONG_INDEX)
+    with Client() as editor:
+        editor.launch(file)
+        stop = editor.stopped("configurationDone")
+        frame = editor.top(stop)["id"]
+        wrong_place = json.dumps({"name": "x", "space": "global", "first": "a", "end": 4})
+        cases = {
+            "no such thread": ("stackTrace", {"threadId": 1 << 20}),
+            "the host's thread": ("stackTrace", {"threadId": 1}),
+            "no such frame": ("scopes", {"frameId": frame + 999}),
+            "a frame before all": ("scopes", {"frameId": 0}),
+            "a place of another form": (
+                "setDataBreakpoints", {"breakpoints": [{"dataId": wrong_place}]},
+            ),
+            "a long expression": ("evaluate", {"expression": "(" * 5000, "frameId": frame}),
+        }  # fmt: skip
+        for name, (command, arguments) in cases.items():
+            response = editor.response(command, **arguments)
+            assert not response["success"], name
+            assert len(response["message"].splitlines()[0]) <= 110, name
+        whole = editor.request("evaluate", expression="x", frameId=frame)["variablesReference"]
+        pages: Any = (0, 1 << 40, ["[0]", "[1]"]), (-3, 1, ["[0]"]), (63, 9, ["[63]"]), (64, 9, [])
+        for start, count, names in pages:
+            rows = editor.request("variables", variablesReference=whole, start=start, count=count)
+            assert [each["name"] for each in rows["variables"]][:2] == names
+        editor.request("continue", threadId=stop["threadId"])
+        editor.event("terminated")
+        response = editor.response("stackTrace", threadId=stop["threadId"])
+        assert response["message"] == "the program has ended"
+        editor.request("disconnect")
+
+
 def test_a_running_kernel_pauses(long: Path) -> None:
     with Client() as editor:
         editor.launch(long, stopOnEntry=True)

@@ -76,6 +76,14 @@ def test_a_request_that_cannot_be_served_has_an_error_response() -> None:
     assert not wrong
 
 
+def test_numbers_of_another_type_are_reported_by_their_names() -> None:
+    values: tuple[Json, ...] = ("2", 1.5, [], True, None)
+    for value in values:
+        (response,) = messages(request("stackTrace", {"threadId": value}))
+        check_message(response)
+        assert response["message"] == f"stackTrace: threadId is {value!r}, no integer"
+
+
 def test_bytes_that_are_no_messages_end_the_session_with_a_reason() -> None:
     cases = {
         "junk": b"hello\r\n\r\n",

@@ -40,6 +40,27 @@ def test_add() -> None:
     kernel.launch(stream, cudadrv.LaunchConfig(1, 32), x, y)
     assert stream.to_host(y)[3] == 4
 '''
+TWO_FINDINGS = '''
+import numpy as np
+import cudadrv
+
+SOURCE = """
+extern "C" __global__ void a(const float *x, float *y) {
+    y[threadIdx.x] = x[threadIdx.x] > 0 ? 1 : 2;
+}
+extern "C" __global__ void b(const float *x, float *y) {
+    y[threadIdx.x] += x[threadIdx.x] < 3 ? 1 : 2;
+}
+"""
+context = cudadrv.cuda_context_for(0)
+module = context.compile(SOURCE)
+stream = context.default_stream
+x, other = stream.empty(32, np.float32), stream.empty(32, np.float32)
+y = stream.zeros(32, np.float32)
+module.kernel("a").launch(stream, cudadrv.LaunchConfig(1, 32), x, y)
+module.kernel("b").launch(stream, cudadrv.LaunchConfig(1, 32), other, y)
+stream.synchronize()
+'''
 NEIGHBOUR = """extern "C" __global__ void shift(int* x, int* out) {
     __shared__ int tile[8];
     tile[threadIdx.x] = x[threadIdx.x];
@@ -120,6 +141,14 @@ def test_a_finding_stops_at_its_race(tmp_path: Path) -> None:
     assert said[3] == "3"
     assert "> " in said[4]
     assert said[5] == "the program ended with status 1"
+
+
+def test_findings_stop_once_after_a_way_back(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text(TWO_FINDINGS)
+    moves = ("continue", "continue", "rcontinue", "continue", "rnext", "continue")
+    said = debug(tmp_path, "two.py", *moves, options=("--checks", "init"))
+    kernels = [text.partition("kernel ")[2][:1] for text in said]
+    assert kernels == ["a", "b", "a", "b", "", "b"]
 
 
 def test_optimised_code_and_wrong_commands(tmp_path: Path) -> None:
