@@ -108,7 +108,7 @@ class Debuggee(StopHandler):
         elif self._near is not None and stops.time >= self._near:
             self._near = None
             self._copy("near")
-        while self._connection.poll():  # a copy ends here if it is not wanted any more
+        while self._has_message():  # a copy ends here if it is not wanted any more
             self._take(*self._receive())
 
     def holding(
@@ -174,6 +174,12 @@ class Debuggee(StopHandler):
         try:
             self._connection.send(message)
         except OSError:  # the debugger is gone
+            os._exit(1)
+
+    def _has_message(self) -> bool:
+        try:
+            return self._connection.poll()
+        except OSError:  # as on Windows when the debugger is gone
             os._exit(1)
 
     def _receive(self) -> tuple[Any, ...]:

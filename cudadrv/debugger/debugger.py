@@ -480,7 +480,8 @@ def _start(
         stdout=pipe,
         stderr=pipe,
         env={**os.environ, **program.settings, ADDRESS: str(handle)},
-        start_new_session=True,
+        start_new_session=True,  # Ctrl-C is the debugger's alone
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         close_fds=os.name != "nt",
         pass_fds=(handle,) if os.name != "nt" else (),
     )

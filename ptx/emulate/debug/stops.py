@@ -6,8 +6,10 @@ numbered through: the number is a time, at which a repeated run has the same sta
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -183,8 +185,7 @@ class Breakpoint:
         for file, line in ((point.file, point.line), point.alias or (None, None)):
             if file is None or line is None or point.line is None:
                 continue
-            is_file = f"/{file}".endswith(f"/{self.file.lstrip('/')}")
-            if is_file and line - (point.line - point.after) < self.line <= line:
+            if is_end_of(self.file, file) and line - (point.line - point.after) < self.line <= line:
                 return line
         return None
 
@@ -632,6 +633,14 @@ class LaunchStops(Observer):
         if block is not None and thread is not None:
             lane = lane_at(fibre.blocks, block, thread)
         return self.thread_of(fibre.blocks, first_of(fibre) if lane is None else lane)
+
+
+def is_end_of(
+    end: str, file: str, normcase: Callable[[str], str] = os.path.normcase, separator: str = os.sep
+) -> bool:
+    """Return whether names of a path are its last ones; on Windows without regard to case."""
+    its_end, names = (normcase(each).replace(separator, "/").lstrip("/") for each in (end, file))
+    return f"/{names}".endswith(f"/{its_end}")
 
 
 def lines_with_code(module: PtxModule) -> dict[str | None, list[int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ntpath
+import posixpath
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -29,6 +31,7 @@ from ptx.emulate.debug.stops import (
     Stops,
     Thread,
     Watchpoint,
+    is_end_of,
 )
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.threads.fibre import Fibre
@@ -153,6 +156,18 @@ def test_breakpoints_stop_where_they_say() -> None:
         if found != count:
             wrong[name] = found, count
     assert not wrong
+
+
+def test_a_breakpoint_names_the_end_of_a_path_with_the_separators_of_the_system() -> None:
+    others = {"ums.cu", "b/sums.cu", "/b/a/sums.cu"}
+    for system, file, names in (
+        (posixpath, "/a/sums.cu", {"sums.cu", "a/sums.cu", "/a/sums.cu"}),
+        (ntpath, r"C:\a\sums.cu", {"sums.cu", r"a\Sums.cu", r"c:\a\sums.cu", "a/sums.cu"}),
+    ):
+        found = {
+            name for name in names | others if is_end_of(name, file, system.normcase, system.sep)
+        }
+        assert found == names
 
 
 def test_a_breakpoint_at_a_line_without_code_stops_at_the_next_line() -> None:
@@ -515,7 +530,7 @@ def test_parts_of_a_search_know_when_the_thread_that_steps_is_at_a_line_first() 
     assert parts[-1].stop is None
     alone = [part.first for part in parts if part.first and part.stop is None]
     assert alone
-    for first in alone:
+    for first in sorted(set(alone))[:2]:
         found = search_from(1, replace(step, until=first + 1))[0].stop
         assert found is not None
         assert found == whole.stop
