@@ -35,6 +35,7 @@ LOOK_S: Final = 0.1
 """How long a wait goes on before it looks at what signals and other threads want."""
 _LATER: Final = "launches after this one cannot be repeated, and may have later stops"
 _EARLIER: Final = "launches before this one cannot be repeated, and may have earlier stops"
+_NOTHING: Final = "nothing earlier can be repeated"
 _ENDED: Final = "the program has ended"
 _INTERRUPTED: Final = "interrupted: the threads are where they were"
 
@@ -351,7 +352,7 @@ class Debugger:
         found = self._last_hit(copies) if launch is None else self._last_step(plan, launch)
         if found is None:
             thread = Thread(copies[0].launch, 0, 0)
-            found = Stop("entry", "nothing earlier can be repeated", copies[0].time, thread)
+            found = Stop("entry", _NOTHING, copies[0].time, thread)
         return self._travel(found)
 
     def _last_hit(self, copies: list[_Copy]) -> Stop | None:
@@ -385,7 +386,7 @@ class Debugger:
 
     def _last_step(self, plan: Plan, launch: int) -> Stop | None:
         """Return where the last step of a thread before this stop ends."""
-        end = self._time
+        end, first = self._time, 0
         copy = self._until(end - 1, launch)[-1]
         if copy.time < end - 2 * NEAR:
             self._search(copy, Plan(since=end, until=end))  # for a copy that is nearer
@@ -394,8 +395,8 @@ class Debugger:
             if found.stop is not None:
                 return found.stop
             # The step may end between this part and the one before it.
-            end = found.first + 1 if found.first else copy.time
-        return None
+            end, first = found.first + 1 if found.first else copy.time, found.first
+        return Stop("step", _NOTHING, first, plan.thread) if first and plan.thread else None
 
     def _search(self, copy: _Copy, plan: Plan) -> tuple[str, Any, Searched]:
         """Return what a copy finds: at the end of the plan or of the launch, with its time."""

@@ -20,7 +20,7 @@ from cudadrv.debugger.debugger import (
 from cudadrv.debugger.inspector import thread_id
 from cudadrv.debugger.terminal import Commands
 
-from .programs import ENDLESS, MANY_LAUNCHES, THREE_LAUNCHES
+from .programs import ENDLESS, LONG, MANY_LAUNCHES, THREE_LAUNCHES
 
 ROUNDS = 3000  # of a loop; enough for a few copies of the process
 
@@ -140,6 +140,28 @@ def test_steps_back_after_the_first_one_repeat_little(endless: Debugger) -> None
     for step in ("rnext", "rstepi", "rnext"):
         assert "spin.py:" in commands.run(step)
     assert sum(end - start for start, end in endless.searched) < 3 * 2 * NEAR
+
+
+@needs_fork
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["next", "step", "stepi"])
+def test_steps_back_are_the_steps_forwards_in_reverse(tmp_path: Path, step: str) -> None:
+    """Down to the thread's first line, where nothing earlier can be repeated."""
+    file = tmp_path / "long.py"
+    file.write_text(LONG)
+    debugger = Debugger(DebuggedProgram(str(file)), lambda *_: None)
+    commands = Commands(debugger)
+    try:
+        commands.run("break loop")
+        commands.run("continue")
+        commands.run("delete")
+        places = [commands.run("thread 5"), *(commands.run(step) for _ in range(20))]
+        back = [commands.run(f"r{step}") for _ in range(20)]
+        last = back.pop()
+        assert back == places[-2:0:-1]
+        assert last.splitlines()[-2:] == places[0].splitlines()
+    finally:
+        debugger.close()
 
 
 @needs_fork
