@@ -172,6 +172,7 @@ class Adapter:
         threading.Thread(target=self._go, args=(word, thread), daemon=True).start()
 
     def _pause(self, _: Body) -> None:
+        self._require_program()
         if self._debugger.stop is None or self._stop is None:  # it runs, or is about to
             self._debugger.pause()
 
@@ -201,9 +202,12 @@ class Adapter:
             body |= {"text": end.text, "description": end.text.split("\n")[0]}
         self._event("stopped", **body)
 
-    def _require_stop(self) -> None:
+    def _require_program(self) -> None:
         if self._debugger.status is not None:
             raise DebuggerError("the program has ended")
+
+    def _require_stop(self) -> None:
+        self._require_program()
         if self._stop is None:
             raise DebuggerError("the program runs" if self._has_begun else "no kernel is stopped")
 

@@ -128,8 +128,9 @@ def test_threads_frames_and_places_that_are_not_there_are_reported(tmp_path: Pat
             assert [each["name"] for each in rows["variables"]][:2] == names
         editor.request("continue", threadId=stop["threadId"])
         editor.event("terminated")
-        response = editor.response("stackTrace", threadId=stop["threadId"])
-        assert response["message"] == "the program has ended"
+        for command in ("stackTrace", "pause", "continue"):
+            response = editor.response(command, threadId=stop["threadId"])
+            assert response["message"] == "the program has ended"
         editor.request("disconnect")
 
 
