@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeVar
 
+from ptx.shown_path import shown_path
+
 _T = TypeVar("_T")
 Trace = Callable[[FrameType, str, Any], Any]  # as sys.settrace takes it
 Event = Callable[[], None]
@@ -52,7 +54,7 @@ class Line:
         if event != "line" or self.place:
             return self._reached
         code = frame.f_code
-        place = f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {code.co_name}"
+        place = f"{shown_path(code.co_filename)}:{frame.f_lineno} {code.co_name}"
         if len(self.before) != self._number:
             self.before.append(place)
             return self._reached

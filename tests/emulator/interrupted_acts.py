@@ -1,0 +1,181 @@
+"""An exception at each line of public calls, and whether all goes on as if nothing had happened.
+
+    python -m tests.emulator.interrupted_acts [NAME ...]
+
+prints a table: the call, its lines, how many were tried, and what was wrong afterwards. A call that
+an exception ends may lose what it was making, until the end of its context.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import gc
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import numpy as np
+
+import cudadrv
+from cudadrv import emulator
+from tests.at_each_line import Line, raising
+
+from .public_acts import ACTS, ONE, Act, Lab, N
+
+ROOT: Final = Path(__file__).parents[2]
+FILES: Final = (f"{ROOT}/cudadrv/", f"{ROOT}/ptx/")
+ERRORS: Final = (KeyboardInterrupt, MemoryError)
+_SECONDS: Final = 60
+
+
+def outcome(name: str, number: int, error: type[BaseException]) -> tuple[str, str]:
+    """Return the place of an exception in an act, and what is wrong after it; else ""."""
+    with laboratory() as (machine, lab):
+        act = ACTS[name](lab)
+        act()
+        settle(lab)
+        before = machine.live_objects()
+        line = Line(number, FILES, raising(error))
+        try:
+            line.run(act)
+        except (KeyboardInterrupt, MemoryError, cudadrv.CudadrvError):
+            pass
+        except Exception as wrong:
+            return line.place, f"the call itself: {type(wrong).__name__}: {wrong}".splitlines()[0]
+        try:
+            with time_limit():
+                check(lab, act, machine, before)
+        except BaseException as wrong:
+            if isinstance(wrong, KeyboardInterrupt):
+                raise
+            return line.place, f"{type(wrong).__name__}: {wrong}".splitlines()[0]
+    return line.place, ""
+
+
+def check(lab: Lab, act: Act, machine: emulator.Emulator, before: dict[str, int]) -> None:
+    """The same call works again, twice, and so does other work; and nothing but one try is lost.
+
+    Raises:
+        Exception: something does not work.
+    """
+    for stream in (lab.stream, lab.other, lab.far):
+        assert not stream.capturing, "a stream still captures"
+    act()
+    act()
+    for number, stream in enumerate((lab.stream, lab.other, lab.context.new_stream())):
+        with stream.zeros(N, np.int32) as fresh:
+            stream.fill(fresh, number)
+            lab.bump.launch(stream, ONE, fresh)
+            assert stream.to_host(fresh).tolist() == [number + 1] + [number] * (N - 1)
+        assert stream.to_host(lab.x).tolist() == [5] * N
+    settle(lab)
+    once = lost(machine, before)
+    act()
+    settle(lab)
+    more = lost(machine, before)
+    assert more == once, f"each later call loses more: {once}, then {more}"
+    lab.close()
+
+
+def lost(machine: emulator.Emulator, before: dict[str, int]) -> dict[str, int]:
+    """Return how many objects of each kind there are more than before."""
+    now = machine.live_objects()
+    return {kind: count - before[kind] for kind, count in now.items() if count > before[kind]}
+
+
+def settle(lab: Lab) -> None:
+    """Free what nothing refers to."""
+    for _ in range(2):
+        gc.collect()
+        lab.context.synchronize()
+        lab.far.context.synchronize()
+
+
+@contextlib.contextmanager
+def laboratory() -> Iterator[tuple[emulator.Emulator, Lab]]:
+    """A session with two devices, and its lab."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        emulator.session(devices=2, raise_findings=False) as machine,
+    ):
+        yield machine, Lab(Path(folder))
+
+
+@contextlib.contextmanager
+def time_limit() -> Iterator[None]:
+    """Raise a TimeoutError in what waits for a lock that was lost."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError("it hangs")
+
+    former = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+
+
+@functools.cache
+def first_lines_of_finally(file: str) -> frozenset[int]:
+    """Return the lines that begin a `finally`.
+
+    CPython looks for signals after calls and where loops go back. An exception that ends a `try`
+    is on its way to its `finally` then, and no other one comes in before the first statement.
+    """
+    tree = ast.parse(Path(file).read_text())
+    return frozenset(
+        node.finalbody[0].lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try) and node.finalbody
+    )
+
+
+def lines_of(name: str, known: set[str]) -> list[int]:
+    """Return the numbers of an act's lines, of each line the first that is not known."""
+    with laboratory() as (_, lab):
+        act = ACTS[name](lab)
+        act()
+        line = Line(-1, FILES, lambda: None)
+        line.run(act)
+    numbers = []
+    for number, place in enumerate(line.before):
+        file, _, line_number = place.partition(" ")[0].rpartition(":")
+        if place not in known and int(line_number) not in first_lines_of_finally(file):
+            known.add(place)
+            numbers.append(number)
+    return numbers
+
+
+def main(names: Sequence[str]) -> int:
+    """Print the table; return 1 if something was wrong."""
+    sys.unraisablehook = lambda _: None  # the exception may come in a finalizer
+    warnings.simplefilter("ignore")
+    all_wrong = 0
+    known: set[str] = set()
+    for name in names or ACTS:
+        numbers = lines_of(name, known)
+        gc.collect()
+        gc.freeze()
+        count = 0
+        for number in numbers:
+            error = ERRORS[number % 2]
+            place, text = outcome(name, number, error)
+            if text:
+                count += 1
+                print(f"    {place}, {error.__name__}: {text}", flush=True)
+        all_wrong += count
+        print(f"{name:16}{len(numbers):6}{count:6}", flush=True)
+    return int(all_wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
