@@ -148,8 +148,14 @@ def _add_submissions(parser: argparse.ArgumentParser) -> None:
         "--json-lines",
         type=Path,
         metavar="DIR",
-        help="verify each submission of a folder in a process of its own, and print a line of JSON "
-        "for each: .py files with cases, or with FILE.py::CASE kernels for this case",
+        help="verify each submission of a folder, kernels for FILE.py::CASE, in a process of its "
+        "own, and print a line of JSON for each",
+    )
+    add(
+        "--trust-python",
+        action="store_true",
+        help="with --json-lines and no case: run .py files with cases of their own, whose Python "
+        "can replace the verifier",
     )
     add(
         "--jobs",
@@ -315,21 +321,38 @@ def _run(args: argparse.Namespace) -> int:
     return report.finish()
 
 
+def _case_of_folder(args: argparse.Namespace) -> str:
+    """Return the case that a folder's submissions are for, `FILE.py::CASE`; "" for their own.
+
+    Raises:
+        ArgumentValueError: the options do not fit.
+    """
+    for option in ("mutate", "save", "html", "against", "exact", "source", "json"):
+        if getattr(args, option):
+            raise ArgumentValueError(f"--{option} does not go with --json-lines")
+    if len(args.targets) > 1:
+        raise ArgumentValueError("--json-lines takes one case, FILE.py::CASE, or none")
+    if args.targets and args.trust_python:
+        raise ArgumentValueError("--trust-python does not go with a case")
+    case = f"{Path(args.targets[0]).resolve()}" if args.targets else ""
+    if case:
+        _target(case)
+    if not args.json_lines.is_dir():
+        raise ArgumentValueError(f"{args.json_lines}: there is no such folder")
+    if not case and not args.trust_python:
+        raise ArgumentValueError(
+            "the Python of a submission can replace the verifier: name a case for all\n"
+            "  give FILE.py::CASE, or run files of your own with --trust-python"
+        )
+    return case
+
+
 def _verify_folder(args: argparse.Namespace) -> int:
     """Verify a folder of submissions; print a line of JSON for each."""
     from .submissions import SubmissionLimits, submissions_of, verify_submissions
 
     try:
-        for option in ("mutate", "save", "html", "against", "exact", "source", "json"):
-            if getattr(args, option):
-                raise ArgumentValueError(f"--{option} does not go with --json-lines")
-        if len(args.targets) > 1:
-            raise ArgumentValueError("--json-lines takes one case, FILE.py::CASE, or none")
-        case = f"{Path(args.targets[0]).resolve()}" if args.targets else ""
-        if case:
-            _target(case)
-        if not args.json_lines.is_dir():
-            raise ArgumentValueError(f"{args.json_lines}: there is no such folder")
+        case = _case_of_folder(args)
         submissions = submissions_of(args.json_lines, case)
     except ArgumentValueError as error:
         print_error(f"{program_name()} verify: {error}")

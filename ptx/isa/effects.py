@@ -59,6 +59,36 @@ class Effects:
     atomics: tuple[str, ...] = ()
 
 
+class MemoryNames:
+    """The instructions of a kernel and its functions, with the memory that each may access.
+
+    Attributes:
+        kernel: its name; arguments: the names of its parameters.
+    """
+
+    def __init__(self, tracing: _Tracing) -> None:
+        self._tracing = tracing
+        self.kernel: str = tracing.kernel.name
+        self.arguments: frozenset[str] = frozenset(each.name for each in tracing.kernel.params)
+
+    def __iter__(self) -> Iterator[tuple[str, Instruction]]:
+        """Yield each instruction with the name of its function."""
+        for function, instructions in self._tracing.bodies:
+            for instruction in instructions:
+                yield function.name, instruction
+
+    def of(self, function: str, instruction: Instruction) -> Set[str]:
+        """Return the names of memory that outlives the launch, as `Effects` has them."""
+        return frozenset(self._tracing.touched(function, instruction))
+
+
+def memory_names(module: PtxModule, kernel: str) -> MemoryNames:
+    """Return which memory the instructions of a kernel may access."""
+    tracing = _Tracing(module, kernel)
+    tracing.follow()
+    return MemoryNames(tracing)
+
+
 def effects_of(module: PtxModule, kernel: str) -> Effects:
     """Return what a kernel of a module may touch."""
     return _Tracing(module, kernel).effects()
@@ -69,10 +99,10 @@ class _Tracing:
 
     def __init__(self, module: PtxModule, kernel: str) -> None:
         self._module = module
-        self._kernel = module.functions[kernel]
+        self.kernel = module.functions[kernel]
         names = reachable_functions(module, kernel)
         functions = [module.functions[name] for name in names]
-        self._bodies = [
+        self.bodies = [
             (function, _instructions(module, function))
             for function in functions
             if function.span is not None
@@ -80,23 +110,22 @@ class _Tracing:
         self._external = [each.name for each in functions if each.span is None]
         self._arguments = {
             parameter.name: f"argument {number}"
-            for number, parameter in enumerate(self._kernel.params)
+            for number, parameter in enumerate(self.kernel.params)
         }
         # By function and register.
         self._origins: dict[tuple[str, str], Set[str]] = {}
 
     def effects(self) -> Effects:
         """Follow the addresses, then list the accesses."""
-        while self._follow():
-            pass
+        self.follow()
         found: dict[str, dict[str, None]] = {
             name: {} for name in ("reads", "writes", "updates", "hardware", "calls", "atomics")
         }
-        for function, instructions in self._bodies:
+        for function, instructions in self.bodies:
             for instruction in instructions:
                 kind = self._access(instruction)
                 if kind:
-                    for name in self._touched(function, instruction):
+                    for name in self.touched(function.name, instruction):
                         found[kind][name] = None
                 found["hardware"] |= dict.fromkeys(_hardware(instruction))
                 if instruction.facts.is_atomic:
@@ -110,10 +139,15 @@ class _Tracing:
         kept = tuple(name for name in stored if name in self._module.variables)
         return Effects(**{name: tuple(names) for name, names in found.items()}, kept=kept)
 
+    def follow(self) -> None:
+        """Follow the addresses through registers."""
+        while self._follow():
+            pass
+
     def _follow(self) -> bool:
         """Pass on the origins of addresses once; return whether any is new."""
         is_new = False
-        for function, instructions in self._bodies:
+        for function, instructions in self.bodies:
             for instruction in instructions:
                 if instruction.facts.kind in _NO_TARGET or not instruction.operands:
                     continue
@@ -157,7 +191,7 @@ class _Tracing:
             if isinstance(address, Address) and isinstance(address.base, Symbol)
             else ""
         )
-        if function is self._kernel and name in self._arguments:
+        if function is self.kernel and name in self._arguments:
             return frozenset({self._arguments[name]})
         # A parameter or a result of a function: any address of the kernel's.
         return frozenset(self._arguments.values()) | {OTHER}
@@ -178,7 +212,7 @@ class _Tracing:
             return "writes"
         return "updates" if facts.is_atomic or facts.kind is InstructionKind.COPY else ""
 
-    def _touched(self, function: Function, instruction: Instruction) -> Iterator[str]:
+    def touched(self, function: str, instruction: Instruction) -> Iterator[str]:
         """Yield the names of the memory that an access may reach."""
         for operand in instruction.operands:
             if not isinstance(operand, Address):
@@ -187,7 +221,7 @@ class _Tracing:
             if isinstance(operand.base, Symbol):
                 origins = self._of_symbol(operand.base.name)
             elif isinstance(operand.base, Register):
-                key = function.name, operand.base.name
+                key = function, operand.base.name
                 # Of a register without an origin, such as a number, nothing is known.
                 origins = self._origins.get(key) or origins
             yield from sorted(origins - {""})

@@ -1,6 +1,7 @@
 """A submission that tricks with its Python is not verified, and changes nothing outside.
 
-Each has a wrong kernel. Its Python runs, because the submissions have their own cases.
+Each has a wrong kernel. The Python of the first tricks runs: their submissions have cases of their
+own, and are trusted. That of the others does not: they are kernels for a case.
 """
 
 from __future__ import annotations
@@ -55,10 +56,48 @@ TRICKS: Final = {
 }
 
 
-def batch(folder: Path) -> tuple[int, dict[str, dict[str, Any]]]:
+NEVER_RUN: Final = {
+    "prints_a_verdict": "print(FORGED, flush=True)",
+    "prints_on_the_descriptor": "import os; os.write(1, FORGED.encode())",
+    "ends_the_process": "import os; os._exit(0)",
+    "exits": "raise SystemExit(0)",
+    "prints_at_exit": "import atexit; atexit.register(print, FORGED)",
+    "writes_the_result": "open('../stdout', 'w').write(FORGED)",
+    "replaces_numpy": "import numpy; numpy.array_equal = numpy.isclose = lambda *a, **k: True",
+    "replaces_a_class_of_numpy": "import numpy; numpy.ndarray = list",
+    "changes_the_tolerance": (
+        "from cudadrv.testing.verify.comparison import Tolerance\n"
+        "Tolerance.differs = lambda self, a, b: a != a"
+    ),
+    "replaces_the_verifier": (
+        "import cudadrv.testing.verify.verification as v\nv.verify = lambda *a, **k: None"
+    ),
+    "replaces_the_verdict": (
+        "from cudadrv.testing.verify import Verdict\nVerdict.findings = property(lambda v: ())"
+    ),
+    "reads_the_reference_in_a_frame": (
+        "import sys\nframe = sys._getframe()\nwhile frame: frame = frame.f_back"
+    ),
+    "reads_the_reference_in_memory": (
+        "import gc\n[setattr(x, 'reference', None) for x in gc.get_objects()"
+        " if type(x).__name__ == 'KernelCase']"
+    ),
+    "replaces_open": "import builtins; builtins.open = lambda *a, **k: None",
+    "starts_a_thread": "import threading; threading.Thread(target=print, args=(FORGED,)).start()",
+    "handles_a_signal": (
+        "import signal, os; signal.signal(signal.SIGALRM, lambda *a: os._exit(0)); signal.alarm(1)"
+    ),
+    "changes_the_environment": "import os; os.environ['CUDADRV_CHECK'] = ''",
+    "forks": "import os; os.fork()",
+    "runs_another_program": "import os; os.execv('/bin/echo', ['echo', FORGED])",
+    "changes_the_time": "import time; time.monotonic = lambda: 0.0",
+}
+
+
+def batch(folder: Path, *words: str) -> tuple[int, dict[str, dict[str, Any]]]:
     done = subprocess.run(
         [sys.executable, "-m", "cudadrv", "verify", "--json-lines", str(folder), "--jobs", "2",
-         "--examples", "4", "--checks", "bounds", "--no-explain", "--seconds", "5"],
+         "--examples", "4", "--checks", "bounds", "--no-explain", *words],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     results = [json.loads(line) for line in done.stdout.splitlines()]
@@ -72,7 +111,7 @@ def test_a_trick_of_a_submission_is_not_verified_and_has_a_reason(tmp_path: Path
     folder.mkdir()
     for name, trick in TRICKS.items():
         (folder / f"{name}.py").write_text(f"{CASE}OUTSIDE = {str(outside)!r}\n{trick}\n")
-    status, results = batch(folder)
+    status, results = batch(folder, "--trust-python", "--seconds", "5")
     assert status == 3
     assert results.keys() == TRICKS.keys()
     for name, result in results.items():
@@ -86,6 +125,24 @@ def test_a_trick_of_a_submission_is_not_verified_and_has_a_reason(tmp_path: Path
         assert (folder / "writes_its_own_source.py").read_text().count("twice = None") == 1
     if confined["children"]:
         assert not processes_of(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_no_trick_of_the_python_of_a_kernel_for_a_case_runs(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "submissions", tmp_path / "outside"
+    folder.mkdir()
+    (tmp_path / "cases.py").write_text(CASE)
+    for name, trick in NEVER_RUN.items():
+        began = f"open({str(outside)!r}, 'a').write({name!r})"
+        text = f"FORGED = 'verified'\nSOURCE = {SOURCE!r}\n{began}\n{trick}\n"
+        (folder / f"{name}.py").write_text(text)
+    status, results = batch(folder, f"{tmp_path / 'cases.py'}::twice")
+    assert status == 1
+    assert {name: result["outcome"] for name, result in results.items()} == dict.fromkeys(
+        NEVER_RUN, "found"
+    )
+    assert not outside.exists()
 
 
 def processes_of(folder: Path) -> list[str]:

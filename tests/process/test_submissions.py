@@ -87,7 +87,7 @@ def test_each_submission_has_a_line_and_none_runs_its_python(tmp_path: Path) -> 
 def test_a_submission_that_exceeds_a_limit_fails_alone(tmp_path: Path) -> None:
     (tmp_path / "memory.py").write_text("held = [bytearray(1 << 26) for _ in range(64)]\n")
     (tmp_path / "right.py").write_text(CASES.replace('""', repr(kernel(2))))
-    status, results = batch(tmp_path, "--jobs", "2", "--memory-mb", "900")
+    status, results = batch(tmp_path, "--trust-python", "--jobs", "2", "--memory-mb", "900")
     assert status == 3
     assert results["right.py"]["outcome"] == "verified"
     assert results["memory.py"]["reason"] == "it used more than 900 MiB of memory"

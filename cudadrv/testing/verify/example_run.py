@@ -564,8 +564,9 @@ class CompiledCase:
         names = (each.name for each in variables if each.space is Space.GLOBAL)
         return tuple(name for name in names if name[0] != "$")
 
-    def kept_after(self, example: Example, launches: int) -> KeptVariables:
-        """Launch an example several times in one module; return what it keeps in variables."""
+    def kept_after(self, examples: Sequence[Example]) -> KeptVariables:
+        """Launch examples one after another in one module; return what they keep in variables."""
+        example = examples[0]
         order, seed = _order_of(example)
         run = _Run({}, {}, user_call_site())
         with (
@@ -575,8 +576,8 @@ class CompiledCase:
             context = cuda_context_for(0)
             with context.load_module(self.image) as module, context.new_stream() as own:
                 kept = self._kept(module, own)
-                for _ in range(launches):
-                    self._launch(module, own, example, run)
+                for each in examples:
+                    self._launch(module, own, each, run)
                     kept.observe()
         return kept
 

@@ -23,12 +23,21 @@ class KeptVariables:
         module: the module.
         names: its variables, as the PTX names them.
         stream: for copies; the host waits before and after, since launches may have another one.
+
+    Attributes:
+        names: those variables whose words are observed: not smaller ones, and no very large ones.
+        changed: those of them that a launch changed.
     """
 
     def __init__(self, module: Module, names: tuple[str, ...], stream: Stream) -> None:
         self._stream = stream
-        arrays = [module.global_array(name) for name in names]
-        self._arrays = [array for array in arrays if 4 <= array.nbytes <= _MOST_BYTES]
+        arrays = {name: module.global_array(name) for name in names}
+        observed = {
+            name: array for name, array in arrays.items() if 4 <= array.nbytes <= _MOST_BYTES
+        }
+        self.names: tuple[str, ...] = tuple(observed)
+        self.changed: set[str] = set()
+        self._arrays = list(observed.values())
         self._snapshots = [self._snapshot()]
 
     def _snapshot(self) -> _Words:
@@ -40,6 +49,12 @@ class KeptVariables:
     def observe(self) -> None:
         """Record the contents after a launch."""
         self._snapshots = [*self._snapshots[1 - _NEEDED :], self._snapshot()]
+        is_changed, first = self._snapshots[-1] != self._snapshots[-2], 0
+        for name, array in zip(self.names, self._arrays, strict=True):
+            end = first + array.nbytes // 4
+            if np.any(is_changed[first:end]):
+                self.changed.add(name)
+            first = end
 
     @property
     def changes(self) -> bool:

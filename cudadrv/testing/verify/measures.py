@@ -36,6 +36,7 @@ from .contents import (
 )
 from .example_run import VALUES, CompiledCase, Fault, RunResult
 from .generated import generated_example
+from .kept_conditions import KeptConditions
 from .kernel_case import KernelCase
 from .ptx_edit import EditablePtx
 from .rounding import Allowed, with_roundings
@@ -62,6 +63,7 @@ _MOST_SECONDS: Final = 5.0  # of the processor, for the sizes
 _SIZES_OF_EXAMPLES: Final = 4
 _MORE_HARDWARE: Final = (20, 100)  # if the kernel reads clocks and the like; of the largest example
 _FEW: Final = 5
+_MOST_OTHER_CONTENTS: Final = 40
 _CHAINED: Final = 256  # launches of one module, each with another example
 _FEW_VALUES: Final = 2  # one value may be what memory is filled with
 _CLOSE: Final = 1e-5
@@ -84,6 +86,7 @@ class Measures:
         done: those that ran.
         suspicions: what a reader should look at.
         left_out: the names of the measures that the deadline ended, or left out.
+        unreached: outcomes of comparisons that no launch had, and that give wrong values.
     """
 
     search: Search
@@ -92,6 +95,9 @@ class Measures:
     done: list[Measure] = field(default_factory=list)
     suspicions: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
+    _launched: list[Example] = field(default_factory=list)
+    _other_contents: list[Example] = field(default_factory=list)
     _runs: int = 0
     _was_late: bool = False
 
@@ -118,6 +124,7 @@ class Measures:
                 self._approximations,
             ),
             ("builds", "without the macros that the source names", self._builds),
+            ("kept", "comparisons with kept variables, with both outcomes", self._kept),
         ):
             self._runs, self._was_late = 0, False
             found = list(measure())
@@ -288,20 +295,39 @@ class Measures:
         # A variable may change with certain contents alone: all examples, in one module.
         passed = tuple(each for each in self.search.passed if each is not chosen[-1])
         rounds = max(1, _CHAINED // max(1, len(passed)))
-        found = self._first(replace(chosen[-1], earlier=passed * rounds))
-        if found is not None:
-            yield found, STATE
-            return
+        chain = replace(chosen[-1], earlier=passed * rounds)
+        launched = [chain]
         # The smallest example may be zeros, which hide what a kernel leaves out.
-        for example in chosen[::-1]:
+        for example in (*chosen[::-1], *self._changing(chosen)):
             for config in dict.fromkeys((example.config, fewest_blocks(example))):
                 each_config = replace(example, config=config)
                 is_first = example is chosen[-1] and config is example.config
-                for each in counted(each_config, self._compiled, self._compared.integers, is_first):
-                    found = self._first(each)
-                    if found is not None:
-                        yield found, STATE
-                        return
+                constants = self._compared.integers
+                launched += counted(each_config, self._compiled, constants, is_first)
+        for each in launched:
+            found = self._first(each)
+            if found is not None:
+                yield found, STATE
+                return
+        self._launched = launched
+
+    def _kept(self) -> Iterator[_Found]:
+        """Force outcomes of comparisons with kept variables; those of no launch must be right."""
+        if not self._launched or self._case.program is not None or self._is_late:
+            return
+        chosen = spread(self.search.passed)[::-1]
+        kept = KeptConditions(self._compiled, {*self._effects.kept}, self.search.passed)
+        examples = [*chosen, *self._other_contents[-_MOST_OTHER_CONTENTS:]]
+        self.unreached += kept.unreached(examples, self._launched, lambda: self._is_late)
+        self._runs = 2 * len(kept.comparisons)
+        yield from ()
+
+    def _changing(self, known: Sequence[Example]) -> Sequence[Example]:
+        """Return an example that changes a variable; none if known ones do."""
+        others = [each for each in self.search.passed if not any(each is one for one in known)]
+        if any(self._compiled.kept_after((each,)).changes for each in known):
+            return ()
+        return [each for each in others if self._compiled.kept_after((each,)).changes][:1]
 
     def _first(self, example: Example) -> FailedExampleError | None:
         """Return the failure of an example, with as few earlier launches as fail."""
@@ -448,6 +474,8 @@ class Measures:
             return None
         self._runs += 1
         if not result.faults or (contents.is_wide and _overflows(result, expected)):
+            if not result.faults:
+                self._other_contents.append(example)
             return None
         note = contents.note
         if contents.name == "fractions" and not self._case.is_exact:

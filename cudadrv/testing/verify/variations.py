@@ -65,7 +65,7 @@ def counted(
     Counters are advanced, also to the constants that the kernel compares with. The first example
     has more launches if they change a variable that is no counter.
     """
-    kept = compiled.kept_after(example, _COUNTED)
+    kept = compiled.kept_after((example,) * _COUNTED)
     if not kept.changes:
         return
     is_long = is_first and kept.is_irregular

@@ -580,6 +580,9 @@ def _read_verdict(value: JsonValue) -> Verdict:
         tuple(each.text() for each in value.field("left_out").items())
         if value.has("left_out")
         else (),
+        tuple(each.text() for each in value.field("unreached").items())
+        if value.has("unreached")
+        else (),
     )
 
 
@@ -609,8 +612,8 @@ class Verdict:
     Attributes:
         case: the case's name.
         kernel: the kernel's name.
-        outcome: "verified", "found", or "unfinished" if the limit of seconds left out measures and
-            nothing was found.
+        outcome: "verified", "found", or "unfinished" if nothing was found, and `left_out` or
+            `unreached` is not empty.
         findings: at most one for each check.
         checks: the checks that ran, "values" first.
         seed: of the generated examples.
@@ -623,6 +626,8 @@ class Verdict:
         measures: what else was done, one line of the report each.
         suspicions: what a reader should look at, in words. They do not change the outcome.
         left_out: the measures that the limit of seconds ended, or left out.
+        unreached: outcomes of comparisons with kept variables that no launch had, and for which the
+            values are wrong.
     """
 
     case: str
@@ -639,10 +644,11 @@ class Verdict:
     measures: tuple[Measure, ...] = ()
     suspicions: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
 
     @property
     def is_verified(self) -> bool:
-        """True if there are no findings, and no measure is left out."""
+        """True if there are no findings, no measure is left out, and no outcome is unreached."""
         return self.outcome == "verified"
 
     def raise_findings(self) -> None:
@@ -664,6 +670,7 @@ class Verdict:
             "measures": [asdict(measure) for measure in self.measures],
             "suspicions": list(self.suspicions),
             "left_out": list(self.left_out),
+            "unreached": list(self.unreached),
         }
 
     @classmethod
@@ -683,6 +690,7 @@ class Verdict:
         notes += [f"suspicion: {text}" for text in self.suspicions]
         if self.left_out:
             notes.append(f"left out by the limit of seconds: {', '.join(self.left_out)}")
+        notes += [f"not verified: {text}" for text in self.unreached]
         further = [f"  {text}" for text in notes]
         if not self.findings:
             return "\n".join(

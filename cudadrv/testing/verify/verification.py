@@ -180,11 +180,12 @@ class _Verification:
     def verdict(self, seconds: float) -> Verdict:
         """Return the verdict, after this many seconds."""
         case, left_out = self._compiled.case, self._measures.left_out
+        unfinished = bool(left_out or self._measures.unreached)
         kernel = case.kernel or self._compiled.kernel
         return Verdict(
             case=self.name or case.name or kernel,
             kernel=kernel,
-            outcome="found" if self.findings else "unfinished" if left_out else "verified",
+            outcome="found" if self.findings else "unfinished" if unfinished else "verified",
             findings=tuple(self.findings),
             checks=(VALUES, *self._compiled.checks),
             seed=self.options.seed,
@@ -196,6 +197,7 @@ class _Verification:
             measures=tuple(self._measures.done),
             suspicions=tuple(self._measures.suspicions),
             left_out=tuple(left_out),
+            unreached=tuple(self._measures.unreached),
         )
 
     def _finding(self, error: FailedExampleError, compiled: CompiledCase) -> Finding:

@@ -46,7 +46,7 @@ OPTIONAL: Final = {"repeat", "note", "repairs", "cluster", "relative", "absolute
                    "programmatic", "attributes", "priority", "preferred_cluster", "memory_domain",
                    "shared_carveout", "access_window", "hit_ratio", "hit", "miss",
                    "nvlink_centric", "cluster_size_mode", "shared_memory_mode", "measures",
-                   "suspicions", "left_out", "opened"}  # fmt: skip
+                   "suspicions", "left_out", "unreached", "opened"}  # fmt: skip
 # Objects whose names are the user's, with values of one form.
 OPEN: Final = {"arguments", "expected", "opened", "tolerances"}
 

@@ -142,6 +142,8 @@ assert vars(sys.modules[__name__]) is globals()
         (["twice.py", "--seconds", "nan"], 2, "'nan' is not a number of seconds"),
         ([], 2, "required: FILE[::CASE]"),
         (["--json-lines", "absent"], 2, "absent: there is no such folder"),
+        (["--json-lines", "."], 2, "can replace the verifier: name a case for all"),
+        (["a.py::a", "--json-lines", ".", "--trust-python"], 2, "does not go with a case"),
         (["--json-lines", ".", "--html", "x"], 2, "--html does not go with --json-lines"),
         (["a.py", "b.py", "--json-lines", "."], 2, "takes one case, FILE.py::CASE, or none"),
         (["absent.py::a", "--json-lines", "."], 2, "absent.py: there is no such file"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -37,9 +37,8 @@ def case(body: str, before: str = "", **fields: Any) -> KernelCase:
     return KernelCase(
         source,
         arguments={"n": N, "x": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N)},
-        launch=st.launch_configs(threads=N),
         reference=lambda x: {"out": 2 * x},
-        **fields,
+        **{"launch": st.launch_configs(threads=N), **fields},
     )
 
 
@@ -435,6 +434,50 @@ def test_a_kernel_with_few_blocks_that_counts_its_launches_is_found(seed: int) -
     verdict = verified(kernel, replace(QUICK, seed=seed))
     assert [finding.check for finding in verdict.findings] == ["values"], str(verdict)
     assert verdict.findings[0].example.skipped
+
+
+# Counters that a repeated example does not step evenly, or not within the launches.
+COUNTERS: Final = {
+    "every third launch": ("c, t", "c >= 500", "t = (t + 1) % 3; if (t == 0) c++;"),
+    "growing steps": ("c, t", "c > 100000000", "t += 3; c += t;"),
+    "a hash": ("c", "(c * 2654435761u >> 12) == 0x12345", "c++;"),
+    "one number twice": ("c", "c == 1 && x[0] == 7777", "if (x[0] == 4444) c = 1;"),
+    "a maximum": ("c", "c > 1000000000", "c = max((int)c, (int)x[0]);"),
+}
+HONEST: Final = {
+    "a message": ("c", "", 'if (++c == 1000000) printf("a million");'),
+    "a capped count": ("c", "", "if (atomicAdd(&c, 1u) >= 100000u) atomicExch(&c, 0u);"),
+    "another way of the same": ("c", "", "c++; if (c > 100000u) out[0] = x[0] + x[0];"),
+}
+
+
+def counting(variables: str, bad: str, step: str) -> KernelCase:
+    """Return a case whose first thread changes variables, and is wrong where `bad`."""
+    return case(
+        f"__shared__ int wrong; if (threadIdx.x == 0) {{ wrong = {bad or 0}; }} __syncthreads();\n"
+        "if (i < n) out[i] = wrong ? 0 : 2 * x[i];\n"
+        f"__syncthreads(); if (i == 0) {{ {step} }}",
+        "".join(f"__device__ unsigned {name};\n" for name in variables.split(", ")),
+        launch=st.launch_configs(blocks=1, block=[96, 128]),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COUNTERS)
+def test_a_comparison_with_a_kept_variable_that_no_launch_meets_is_not_verified(name: str) -> None:
+    verdict = verified(counting(*COUNTERS[name]))
+    assert verdict.outcome == "unfinished", str(verdict)
+    assert all("in no launch" in text for text in verdict.unreached)
+    assert "not verified: a comparison with " in str(verdict)
+    assert Verdict.from_json(verdict.to_json()).unreached == verdict.unreached
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HONEST)
+def test_a_comparison_with_a_kept_variable_that_changes_no_value_is_verified(name: str) -> None:
+    verdict = verified(counting(*HONEST[name]))
+    assert verdict.is_verified, str(verdict)
+    assert not verdict.unreached
 
 
 def test_the_report_has_a_line_for_each_measure_and_each_suspicion() -> None:
