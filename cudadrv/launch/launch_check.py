@@ -64,7 +64,8 @@ class LaunchCheck:
         queried from the driver.
         """
         changes = self._attributes._changes
-        if config is self._checked and changes == self._changes:
+        # Before the first check there is none, and None is no configuration.
+        if config is self._checked and changes == self._changes and config is not None:
             return
         unchecked: object = config
         if not isinstance(unchecked, LaunchConfig):

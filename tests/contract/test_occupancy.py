@@ -6,6 +6,7 @@ import pytest
 
 import cudadrv
 import ptx
+from cudadrv import LaunchConfig
 from cudadrv.driver import DeviceAttribute
 from cudadrv.errors import ArgumentTypeError, InvalidValueError, LaunchConfigError
 
@@ -113,3 +114,15 @@ def test_a_kernel_leaves_room_for_the_blocks_that_its_bounds_request(
         kernel = hungry(context, f"__launch_bounds__(256, {blocks})")
         assert kernel.max_active_blocks(256) >= blocks
         assert kernel.attributes.registers * 256 * blocks <= 65536
+
+
+def test_what_is_no_configuration_is_rejected_also_by_a_new_kernel(
+    context: cudadrv.Context,
+) -> None:
+    nothing: LaunchConfig = None  # type: ignore[assignment]  # the mistake
+    source = 'extern "C" __global__ void k() {}'
+    for query in (cudadrv.Kernel.max_active_clusters, cudadrv.Kernel.max_potential_cluster_size):
+        with pytest.raises(LaunchConfigError, match="its configuration is None"):
+            query(context.compile(source).kernel("k"), nothing)
+    with pytest.raises(LaunchConfigError, match="its configuration is None"):
+        context.compile(source).kernel("k").launch(context.default_stream, nothing)
