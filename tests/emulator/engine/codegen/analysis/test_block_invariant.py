@@ -49,7 +49,8 @@ def test_a_definition_that_not_all_ways_pass_is_not_steady() -> None:
 
 
 def test_what_a_call_returns_is_not_steady() -> None:
-    body = """mov.u32 %r0, %tid.x; { .param .b32 z; ld.param.b32 %r1, [z]; }
+    body = """mov.u32 %r0, %tid.x; { .param .b32 z;
+    P: .callprototype (.param .b32 _) _ (); call (z), %rd0, (), P; ld.param.b32 %r1, [z]; }
     add.u32 %r2, %r0, %r1; ret;"""
     assert invariants_in(body) == ["mov.u32"]
 
