@@ -11,6 +11,7 @@ from cuda.bindings import driver
 import cudadrv
 from cudadrv.driver._api import CUdeviceptr, CUresult
 from cudadrv.emulator import EmulatedDevice, Emulator, session
+from cudadrv.emulator.calls.tensor_map import FUNCTIONS, TensorMapFunctions
 from cudadrv.errors import NotSupportedError, TensorMapError
 from cudadrv.tensor_map import TensorMap, TensorSwizzle
 from ptx.emulate.model.tensor_map import NBYTES, TensorLayout
@@ -212,3 +213,16 @@ def test_c_finds_the_functions(emulator: Emulator) -> None:
     not_found = CUresult.CUDA_ERROR_NOT_FOUND
     assert code(emulator.cuGetProcAddress(b"cuNothing", 12000, 0)) == not_found
     assert isinstance(ok(emulator.cuMemAlloc(16)), CUdeviceptr)
+
+
+def test_an_interrupt_in_a_function_of_c_ends_the_call_with_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(FUNCTIONS, "cuTensorMapReplaceAddress", interrupted)
+    with session() as machine:
+        address = TensorMapFunctions(machine).address("cuTensorMapReplaceAddress")
+        function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)
+        assert function(0, 0) == CUresult.CUDA_ERROR_UNKNOWN

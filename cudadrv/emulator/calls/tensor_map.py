@@ -575,8 +575,10 @@ class TensorMapFunctions:
             api = api_of()
             try:
                 return _DEINITIALIZED if api is None else function(api, *arguments)
-            except Exception:
-                return _UNKNOWN  # an exception cannot leave a C function
+            except BaseException:
+                # No exception can leave a C function: ctypes would return any number for one. So an
+                # interrupt here ends the call with an error.
+                return _UNKNOWN
 
         return checked
 
