@@ -143,7 +143,8 @@ def _number(cursor: Cursor, bits: int) -> None:
     if cursor.kind != "integer" or (is_negative and cursor.word.endswith("U")):
         cursor.fail(f"expected an integer{cursor.found}")
     value = integer_literal(cursor)
-    if value > 1 << (bits - 1) if is_negative else bits < 32 and value >> bits:
+    # Of a positive number ptxas compares the lower 32 bits alone.
+    if value > 1 << (bits - 1) if is_negative else bits < 32 and (value & 0xFFFFFFFF) >> bits:
         raise cursor.error(f"{'-' if is_negative else ''}{value} has over {bits} bits", place)
     if is_negative and value >> 63:
         raise cursor.error(f"-{value} is below the range of 64 bits", place)

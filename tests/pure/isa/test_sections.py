@@ -26,6 +26,7 @@ def located(places: str) -> str:
     [
         ".section .debug_info { }", ".section .d{.b8 1}", ".section .text { A: B: }",
         ".section\n.d\n{ .b8 1\n, 2 }", ".section .d { .b8 0xff, 0377, 255U, 0b11, -128, - 1 }",
+        ".section .d { .b8 4294967296, 4294967551 .b16 4295032831 }",
         ".section .d { .b16 -32768, 65535 .b32 4294967296 .b64 18446744073709551615 }",
         ".section .d { A : .b32 A+4 .b64 B-A B: .b32 unknown .b64 .debug_str }",
         ".section .d { .b8 1 } .section .e { .b64 k+0x4 } .section .d { $L__a: %b: .b8 2 }",
@@ -61,6 +62,7 @@ def test_a_section_of_labels_and_data_is_accepted_at_any_place(section: str) -> 
         (".section .d { .b8 -1U }", "expected an integer"),
         (".section .d { .b8 256 }", "256 has over 8 bits"),
         (".section .d { .b8 1, 0x100 }", "256 has over 8 bits"),
+        (".section .d { .b8 4294967552 }", "4294967552 has over 8 bits"),
         (".section .d { .b8 -129 }", "-129 has over 8 bits"),
         (".section .d { .b16 65536 }", "65536 has over 16 bits"),
         (".section .d { .b32 -2147483649 }", "-2147483649 has over 32 bits"),
