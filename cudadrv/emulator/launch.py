@@ -222,6 +222,34 @@ def _check_cluster(function: KernelFunction, shape: Shape, device: DeviceState) 
         )
 
 
+def clusters_fit(function: KernelFunction, shape: Shape, device: DeviceState) -> bool:
+    """Check the clusters of a query, and return whether a multiprocessor has room for a block.
+
+    Measured on an H200 with driver 580, in this order.
+
+    Raises:
+        CallError: CUDA_ERROR_INVALID_CLUSTER_SIZE; or CUDA_ERROR_INVALID_VALUE, as the grid or the
+            block is empty.
+    """
+    if shape.cluster is not None and 0 in shape.cluster:
+        raise CallError(
+            CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE, f"clusters of {shape.cluster} are empty"
+        )
+    if 0 in shape.grid:
+        raise invalid_value(f"the grid {shape.grid} is empty")
+    if device.profile.architecture.max_cluster:
+        _check_named_cluster(function, shape)
+        _check_cluster(function, shape, device)
+    if 0 in shape.block:
+        raise invalid_value(f"the block {shape.block} is empty")
+    try:
+        _check_extents(function, shape, device)
+        _check_shared(function, shape, device)
+    except CallError:
+        return False
+    return True
+
+
 def largest_cluster(function: KernelFunction, shape: Shape, device: DeviceState) -> int:
     """Return the most blocks of a cluster, 0 on a device without clusters."""
     portable = device.profile.architecture.max_cluster

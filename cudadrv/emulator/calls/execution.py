@@ -7,6 +7,7 @@ is captured.
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 import sys
 from dataclasses import replace
@@ -42,6 +43,7 @@ from ..launch import (
     SHARED_MEMORY_MODE,
     KernelCall,
     check,
+    clusters_fit,
     execute,
     execute_in_turns,
     largest_cluster,
@@ -116,37 +118,40 @@ class ExecutionCalls(DriverCalls):
     def cuOccupancyMaxPotentialClusterSize(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
-        """Return the most blocks of a cluster; threads and memory of a block do not matter here."""
+        """Return the most blocks of a cluster; 0 if a block could not be launched."""
         function = function_of(self._state, func)
         self._state.handles.current()
-        shape = Shape((1, 1, 1), (1, 1, 1), 0)
-        for attribute in config.attrs[: config.numAttrs]:
-            version = self._state.process.driver_version
-            shape = with_attribute(shape, attribute.id, attribute.value, version)
-        device = function.module.context.device
-        return SUCCESS, largest_cluster(function, shape, device)
+        shape, device = self._shape_of(config), function.module.context.device
+        fits = clusters_fit(function, shape, device)
+        return SUCCESS, largest_cluster(function, shape, device) if fits else 0
 
     @call
     def cuOccupancyMaxActiveClusters(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
-        """Return the clusters that fit on the device, whose multiprocessors are one group here."""
+        """Return the clusters that fit on the device, whose multiprocessors are one group here.
+
+        A launch without clusters has none.
+        """
         function = function_of(self._state, func)
         self._state.handles.current()
-        width, height, depth = function.cluster
-        size = width * height * depth
-        for attribute in config.attrs[: config.numAttrs]:
-            if attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-                extents = attribute.value.clusterDim
-                size = extents.x * extents.y * extents.z
-        device = function.module.context.device
-        threads = config.blockDimX * config.blockDimY * config.blockDimZ
-        if threads < 1:
-            raise invalid_value("a block of no threads")
-        if not size:  # the driver counts none of a launch without clusters
+        shape, device = self._shape_of(config), function.module.context.device
+        cluster = function.cluster_of(shape)
+        if not clusters_fit(function, shape, device) or cluster is None:
             return SUCCESS, 0
-        blocks = resident_blocks(function, device, threads, config.sharedMemBytes)
-        return SUCCESS, blocks * device.profile.sm_count // size
+        threads = math.prod(shape.block)
+        blocks = resident_blocks(function, device, threads, shape.shared_bytes)
+        return SUCCESS, blocks * device.profile.sm_count // math.prod(cluster)
+
+    def _shape_of(self, config: CUlaunchConfig) -> Shape:
+        """Return the shape of a launch that a query is about."""
+        grid = config.gridDimX, config.gridDimY, config.gridDimZ
+        block = config.blockDimX, config.blockDimY, config.blockDimZ
+        shape = Shape(grid, block, config.sharedMemBytes)
+        for attribute in config.attrs[: config.numAttrs]:
+            version = self._state.process.driver_version
+            shape = with_attribute(shape, attribute.id, attribute.value, version)
+        return shape
 
     @call
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(
