@@ -13,6 +13,7 @@ import re
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from ptx.emulate.model.errors import (
     BadFree,
     InvalidCondition,
     InvalidFree,
+    Misaligned,
     UnsupportedInstruction,
 )
 from ptx.emulate.model.geometry import Value
@@ -216,6 +218,7 @@ def _hexadecimal(value: float, precision: int | None, *, point: bool) -> str:
 
 _NO_FORMAT = np.int32(-1)
 _ONE = np.uint64(1)
+_WORD: Final = 4  # the least alignment of the arguments of vprintf on an H200
 
 
 def print_formatted(fibre: Fibre, form: Value, arguments: Value, instruction: Instruction) -> Value:
@@ -269,6 +272,17 @@ def _columns(
     """Each argument, a scalar or one for each thread."""
     columns: list[Value] = []
     address = np.asarray(arguments, dtype=np.uint64)
+    wrong = address % np.uint64(_WORD) != 0
+    if wrong.any() and any(piece.arguments for piece in pieces):
+        position = int(np.argmax(wrong))
+        place = int(address[position] if address.ndim else address)
+        raise Misaligned(
+            f"vprintf reads its arguments at {place:#x}, which is no multiple of {_WORD}",
+            fibre.where(position, instruction),
+            address=place,
+            nbytes=_WORD,
+            space="generic",
+        )
     for piece in pieces:
         for kind in piece.arguments:
             size = np.uint64(width_of(kind))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from ptx.emulate.model.errors import (
     AssertionFailed,
     EmulationFault,
     InvalidFree,
+    Misaligned,
     OutOfBounds,
     Runaway,
     Trap,
@@ -132,7 +134,12 @@ def test_a_conversion_of_too_many_characters_is_rejected(form: str) -> None:
 
 @pytest.mark.parametrize(
     ("offset", "printed"),
-    [(0, "2222222211111111\n"), (4, "4444444433333333\n"), (8, "4444444433333333\n")],
+    [
+        (0, "2222222211111111\n"),
+        (4, "4444444433333333\n"),
+        (8, "4444444433333333\n"),
+        *((offset, "") for offset in (1, 2, 3, 6)),
+    ],
 )
 def test_arguments_lie_at_the_next_multiple_of_their_size(
     offset: int, printed: str, capsys: pytest.CaptureFixture[str]
@@ -148,7 +155,8 @@ def test_arguments_lie_at_the_next_multiple_of_their_size(
         before=".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
         f".global .b8 form[6] = {{{', '.join(map(str, b'%llx' + bytes([10, 0])))}}};",
     )
-    KernelRunner(text).launch("k", 1, 1)
+    with nullcontext() if printed else pytest.raises(Misaligned, match="vprintf reads its arg"):
+        KernelRunner(text).launch("k", 1, 1)
     assert capsys.readouterr().out == printed
 
 
