@@ -209,7 +209,8 @@ def is_accessible(address: int, nbytes: int, *, is_written: bool) -> bool:
 def _can_be_touched(ranges: npt.NDArray[np.uint64], *, is_written: bool) -> bool:
     """Read a byte at each address, and store it there again if it is to be written."""
     local = ctypes.create_string_buffer(len(ranges))
-    remote = ctypes.c_void_p(ranges.ctypes.data)
+    # `ranges.ctypes` imports a module, which fails once the interpreter ends.
+    remote = (ctypes.c_char * ranges.nbytes).from_buffer(ranges.data)
     for name in ("process_vm_readv", "process_vm_writev")[: 1 + is_written]:
         transfer = _function(name)
         if transfer and _moved(transfer, local, remote, len(ranges)) != len(ranges):
