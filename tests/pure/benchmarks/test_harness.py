@@ -57,12 +57,12 @@ def test_every_case_has_figures(run: tuple[str, dict[str, Any]]) -> None:
 
 
 def test_ratios_are_to_the_first_row_of_their_case(run: tuple[str, dict[str, Any]]) -> None:
-    base: dict[str, Row] = {}
+    base: dict[tuple[str, str], Row] = {}
     for row in (Row(**row) for row in run[1]["rows"]):
-        first = base.setdefault(row.case, row)
+        first = base.setdefault((row.group, row.case), row)
         assert math.isclose(row.ratio, row.best / first.best)
     # Bare calls come first wherever there are any.
-    assert base["5 parameters"].who == "cuda.bindings"
+    assert base["launch", "5 parameters"].who == "cuda.bindings"
 
 
 def test_the_scaling_of_threads_is_to_one_thread_of_the_same_library(
