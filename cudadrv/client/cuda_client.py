@@ -34,6 +34,8 @@ from .sobol import SobolDvCache
 if TYPE_CHECKING:
     from ..blas import LinearAlgebra
 
+_MOST_NAMED: Final = 4  # modules in the text of an error
+
 
 class UnknownModuleError(CudadrvError):
     """No source is registered under a name.
@@ -44,7 +46,11 @@ class UnknownModuleError(CudadrvError):
     """
 
     def __init__(self, name: str, available: tuple[str, ...]) -> None:
-        known = ", ".join(available) or "none"
+        known = (
+            ", ".join(border.shown_name(each)[1:-1] for each in available[:_MOST_NAMED]) or "none"
+        )
+        if len(available) > _MOST_NAMED:
+            known += f" and {len(available) - _MOST_NAMED} more"
         super().__init__(
             f"no module is registered as {border.shown_name(name)}; there are: {known}\n"
             "  register it first: cudadrv.client.register_module(name, source)"

@@ -297,3 +297,9 @@ def test_threads_on_one_client_double_nothing_and_lose_nothing(client: CudaClien
     assert not faults
     assert all(turns)
     assert client.allocator.statistics().in_use_blocks == before
+
+
+def test_the_names_in_the_error_for_an_unknown_module_are_few_and_short() -> None:
+    text = str(UnknownModuleError("x", tuple(f"{k}" * 400 for k in range(100))))
+    assert len(text) < 2000
+    assert "and 96 more" in text
