@@ -52,7 +52,7 @@ class UnknownModuleError(CudadrvError):
         if len(available) > _MOST_NAMED:
             known += f" and {len(available) - _MOST_NAMED} more"
         super().__init__(
-            f"no module is registered as {border.shown_name(name)}; there are: {known}\n"
+            f"no module is registered as {border.shown_name(name)}\n  there are: {known}\n"
             "  register it first: cudadrv.client.register_module(name, source)"
         )
         self.name = name
