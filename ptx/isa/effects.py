@@ -99,10 +99,10 @@ class _Tracing:
 
     def __init__(self, module: PtxModule, kernel: str) -> None:
         self._module = module
-        self.kernel = module.functions[kernel]
+        self.kernel: Function = module.functions[kernel]
         names = reachable_functions(module, kernel)
         functions = [module.functions[name] for name in names]
-        self.bodies = [
+        self.bodies: list[tuple[Function, list[Instruction]]] = [
             (function, _instructions(module, function))
             for function in functions
             if function.span is not None
