@@ -15,9 +15,9 @@ import pytest
 import cudadrv
 import ptx
 from ptx.latch import Latch
+from tests.patience import SECONDS
 
 CONDITION = r"self\.(\w+)(?:: [\w.]+)? = threading\.Condition"
-SECONDS = 20.0  # until a wait counts as a hang
 
 
 def interrupt_at(number: int, call: Callable[[], object]) -> bool:
