@@ -23,6 +23,8 @@ from .systematic import Lab, laboratory
 
 _HANG_SECONDS: Final = 120.0
 _MOST_THREADS: Final = 64
+MOST_FAILURES: Final = 10
+"""The failures after which the campaign stops. Each ends its lab, and a new one follows."""
 _AGAIN_SECONDS: Final = 0.0001
 """After which an interrupt comes again that met the driver: a driver of C returns first."""
 _LATE_SECONDS: Final = 0.02
@@ -137,19 +139,22 @@ def _set() -> bool:
         return True
 
 
-def interrupt(act: Act, moment: Moment, lab: Lab) -> bool:
-    """Run something and interrupt it at a moment; whether that came before its end."""
+def interrupt(act: Act, moment: Moment, lab: Lab) -> tuple[bool, str | None]:
+    """Run something and interrupt it at a moment.
+
+    Returns:
+        Whether that came before its end, and what else it raised.
+    """
     hit, swallowed = True, lab.swallowed
+    raised: Exception | None = None
     try:
         moment.start()
         act()
         hit = False
     except Interrupted:
         pass
-    except cudadrv.CudadrvError:
-        # A finalizer that was interrupted gave nothing back, and what followed was refused.
-        if lab.swallowed == swallowed:
-            raise
+    except Exception as error:
+        raised = error
     stopped = False
     while not stopped:  # what is on its way comes here
         try:
@@ -159,7 +164,10 @@ def interrupt(act: Act, moment: Moment, lab: Lab) -> bool:
             stopped = True
         except Interrupted:
             continue
-    return hit
+    # A finalizer that was interrupted freed nothing, and then the driver rejects what follows.
+    if raised is None or (isinstance(raised, cudadrv.CudadrvError) and lab.swallowed > swallowed):
+        return hit, None
+    return hit, f"the call raises {type(raised).__name__}: {raised}"
 
 
 def _moment(chosen: random.Random, seconds: float) -> Moment:
@@ -194,10 +202,14 @@ def attack_moments(
     former = {number: signal.signal(number, _raise) for number in (signal.SIGINT, signal.SIGALRM)}
     setattr(threading.Thread, "start", _start_undisturbed)  # noqa: B010  # a method, to the checker
     try:
-        while time.monotonic() < until and left[0] > 0 and not outcome.failures:
-            with laboratory() as lab:
-                end = min(until, time.monotonic() + 30)
-                _attack(lab, outcome, chosen, end, names or tuple(LONG), left)
+        while time.monotonic() < until and left[0] > 0 and len(outcome.failures) < MOST_FAILURES:
+            end = min(until, time.monotonic() + 30)
+            try:
+                with laboratory() as lab:
+                    _attack(lab, outcome, chosen, end, names or tuple(LONG), left, seed)
+            except cudadrv.CudadrvError as error:
+                text = f"{type(error).__name__}: {error}"
+                outcome.failures.append(f"seed {seed}, between two interrupts: {text}")
     finally:
         faulthandler.cancel_dump_traceback_later()
         for number, handler in former.items():
@@ -212,8 +224,9 @@ def _attack(
     until: float,
     names: Sequence[str],
     left: list[int],
+    seed: int,
 ) -> None:
-    """Attack in one lab; `left` is how many interrupts are."""
+    """Attack in one lab until something fails; `left` is how many interrupts are."""
     seconds = {name: _duration(lab, name) for name in names}
     threads = threading.active_count()
     while time.monotonic() < until and left[0] > 0:
@@ -222,16 +235,18 @@ def _attack(
         faulthandler.dump_traceback_later(_HANG_SECONDS, exit=True)
         place = lab.place()
         act, check = LONG[name](place)
-        hit = interrupt(act, moment, lab)
+        hit, fault = interrupt(act, moment, lab)
         left[0] -= hit
         outcome.count(f"{name}, {'interrupted' if hit else 'not interrupted in time'}")
-        fault = lab.fault_of(place, check, done=not hit)
+        fault = fault or lab.fault_of(place, check, done=not hit)
         more = threading.active_count() - threads
         if fault is None and more > _MOST_THREADS:
             fault = f"{more} threads more"
         if fault is not None:
             how = f"{type(moment).__name__} after {moment.delay:.6f} s, storm: {moment.is_storm}"
-            outcome.failures.append(f"{name} at a random moment ({how}): {fault}")
+            number = sum(outcome.cases.values())
+            where = f"seed {seed}, case {number}"
+            outcome.failures.append(f"{name} at a random moment ({where}; {how}): {fault}")
             return
         del act, check
         place.close()

@@ -45,7 +45,10 @@ def attempt(operation: Operation, number: int, lab: Lab) -> tuple[Interrupter, s
     fault = None
     try:
         act, check = operation(place)
-        hit = interrupter.run(act)
+        try:
+            hit = interrupter.run(act)
+        except Exception as error:
+            return interrupter, f"the call raises {type(error).__name__}: {error}"
         fault = lab.fault_of(place, check, done=not hit)
     finally:
         with contextlib.suppress(cudadrv.CudadrvError):
