@@ -114,8 +114,9 @@ for _used in _USED.values():
 _rename: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_SetName", ctypes.pythonapi)
 )
-# By address of the capsule; an entry lives for one call of `_taken`.
-_taking: Final[dict[int, object]] = {}
+# By address of the capsule; an entry lives for one call of `_taken`. It holds the capsule: if an
+# interrupt leaves an entry, no other capsule gets the address.
+_taking: Final[dict[int, tuple[object]]] = {}
 
 
 def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, BorrowedTensor]:
@@ -127,10 +128,10 @@ def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, Borro
         UnusableTensorError: it is of a version with another layout; its producer still owns it.
     """
     # Of two threads with one capsule, one takes it.
-    claim = object()
-    if _taking.setdefault(id(capsule), claim) is not claim:
-        raise _used_before(value)
+    claim = (capsule,)
     try:
+        if _taking.setdefault(id(capsule), claim) is not claim:
+            raise _used_before(value)
         found = tensor_of(capsule)
         used, kind = _USED[found.name]
         keeper = kind()
@@ -142,7 +143,8 @@ def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, Borro
             raise _used_before(value) from None
         raise
     finally:
-        _taking.pop(id(capsule), None)
+        if _taking.get(id(capsule)) is claim:
+            del _taking[id(capsule)]
     return found.tensor, found.is_read_only, keeper
 
 

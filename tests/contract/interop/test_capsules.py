@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -15,6 +16,7 @@ import cudadrv
 from cudadrv.errors import ArgumentTypeError, ArgumentValueError, CudadrvError, WrongDeviceError
 from cudadrv.memory.array import AnyDeviceArray
 from cudadrv.memory.export import DLTensor, ManagedTensor, VersionedTensor
+from tests.at_each_line import Line, raising
 
 PLAIN, VERSIONED = b"dltensor", b"dltensor_versioned"
 SOURCE: Final = 'extern "C" __global__ void add(int* x) { x[threadIdx.x] += 1; }'
@@ -124,6 +126,24 @@ def test_a_rejected_tensor_returns_to_its_producer(stream: cudadrv.Stream) -> No
         stream.import_array(newer)
     gc.collect()
     assert (_name(newer.capsule), newer.deleted) == (VERSIONED, 0)
+
+
+def test_an_interrupt_at_any_line_of_an_import_spoils_no_other_capsule(
+    stream: cudadrv.Stream,
+) -> None:
+    array = stream.to_device(np.arange(4, dtype=np.int32))
+    for number in itertools.count():
+        line = Line(number, ["interop/dlpack.py"], raising(KeyboardInterrupt))
+        try:
+            line.run(lambda: stream.import_array(array))
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        # Some of them are where the capsule of the interrupted import was.
+        for _ in range(3):
+            stream.import_array(array)
+    assert number > 20
 
 
 def test_one_of_several_threads_gets_the_tensor(stream: cudadrv.Stream) -> None:
