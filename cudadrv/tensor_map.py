@@ -489,10 +489,18 @@ def encoded(
     start = ctypes.addressof(memory)
     start += -start % _ALIGNMENT
     ctypes.memmove(start, before.ljust(_NBYTES, b"\0"), _NBYTES)
-    result = CUresult(context.call(encoder.form(int(address)), start, *arguments))
+    result = context.call(encoder.form(int(address)), start, *arguments)
     if result:
-        raise failure(context.api, result, encoder.name, doing)
+        raise failure(context.api, _result_of(result), encoder.name, doing)
     return ctypes.string_at(start, _NBYTES)
+
+
+def _result_of(number: int) -> CUresult:
+    """Return the result of a number; CUDA_ERROR_UNKNOWN for one that cuda-bindings lack."""
+    try:
+        return CUresult(number)
+    except (KeyError, ValueError):  # by the version of cuda-bindings
+        return CUresult.CUDA_ERROR_UNKNOWN
 
 
 def sizes(values: Sequence[int]) -> Any:  # an array, whose type has no public name

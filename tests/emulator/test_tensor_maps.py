@@ -226,3 +226,14 @@ def test_an_interrupt_in_a_function_of_c_ends_the_call_with_an_error(
         address = TensorMapFunctions(machine).address("cuTensorMapReplaceAddress")
         function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)
         assert function(0, 0) == CUresult.CUDA_ERROR_UNKNOWN
+
+
+def test_an_unknown_result_of_a_function_of_c_raises_an_error_of_the_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # An interrupt at the beginning of a function of Python leaves any number in C.
+    monkeypatch.setitem(FUNCTIONS, "cuTensorMapEncodeTiled", lambda *_: 1380097621)
+    with session():
+        tiles = cudadrv.cuda_context_for(0).default_stream.zeros((16, 16), "f4")
+        with pytest.raises(cudadrv.CudaError, match="CUDA_ERROR_UNKNOWN"):
+            TensorMap(tiles, (4, 8))

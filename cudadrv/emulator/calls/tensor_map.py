@@ -572,8 +572,8 @@ class TensorMapFunctions:
         api_of = self._api
 
         def checked(*arguments: int) -> int:
-            api = api_of()
             try:
+                api = api_of()
                 return _DEINITIALIZED if api is None else function(api, *arguments)
             except BaseException:
                 # No exception can leave a C function: ctypes would return any number for one. So an
