@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Final, Unpack
 
@@ -13,6 +14,7 @@ from ptx.read_only import Guarded, ReadOnly
 
 from ..driver.driver_selection import Driver, set_current, set_default, settled
 from ..driver.locks import process_lock
+from ..driver.once_task import complete
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.hosting import clear_faults as clear_faults_of, keep_no_faults
@@ -70,37 +72,46 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
     emulator: ReadOnly[Emulator] = ReadOnly("_emulator")
 
     def __init__(self, emulated: _Emulated) -> None:
-        with settled(), _SUBSTITUTES.lock, ExitStack() as stack:
-            if _SUBSTITUTES.standing is not None:
-                raise DriverSelectionError(
-                    "an emulator already stands in for the CUDA driver: close it first"
-                )
-            folder = library_folder()
-            libcuda = _SUBSTITUTES.libcuda = _SUBSTITUTES.libcuda or Libcuda(
-                folder and folder / LIBCUDA
+        self._emulated = emulated
+        # Owns each change from its first moment: an interrupt at any later point takes all back.
+        self._stack = ExitStack()
+        self._block = ExitStack()
+        try:
+            with settled(), _SUBSTITUTES.lock:
+                self._replace_driver()
+        except BaseException:
+            with self._stack:
+                raise
+
+    def _replace_driver(self) -> None:
+        if _SUBSTITUTES.standing is not None:
+            raise DriverSelectionError(
+                "an emulator already stands in for the CUDA driver: close it first"
             )
-            libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink(
-                early_folder_here()
-            )
-            block = stack.enter_context(ExitStack())
-            self._emulated = emulated
-            self._emulator: Emulator = block.enter_context(emulated.standing())
-            stack.callback(self._leave, libcuda, libnvjitlink)
-            functions = lock_functions()
-            if functions is not None:
-                functions.end_after(lock_wait_seconds())
-            libcuda.use(self._emulator)
-            own_nvml = folder and folder / LIBNVIDIA_ML
-            if _SUBSTITUTES.libnvidia_ml is None and not is_loaded(LIBNVIDIA_ML, own_nvml):
-                _SUBSTITUTES.libnvidia_ml = LibnvidiaMl(own_nvml)
-            if _SUBSTITUTES.libnvidia_ml is not None:
-                _SUBSTITUTES.libnvidia_ml.use(self._emulator)
-            libnvjitlink.use()
-            _SUBSTITUTES.libnvrtc.use()
-            _SUBSTITUTES.runtime.use(self._emulator)
-            self._stack = stack.pop_all()
-            self._block = block
-            _SUBSTITUTES.standing = self
+        folder = library_folder()
+        libcuda = _SUBSTITUTES.libcuda = _SUBSTITUTES.libcuda or Libcuda(
+            folder and folder / LIBCUDA
+        )
+        libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink(
+            early_folder_here()
+        )
+        self._stack.enter_context(self._block)
+        self._emulator: Emulator = self._block.enter_context(self._emulated.standing())
+        self._stack.callback(setattr, _SUBSTITUTES, "standing", None)
+        self._stack.callback(complete, partial(self._leave, libcuda, libnvjitlink))
+        functions = lock_functions()
+        if functions is not None:
+            functions.end_after(lock_wait_seconds())
+        libcuda.use(self._emulator)
+        own_nvml = folder and folder / LIBNVIDIA_ML
+        if _SUBSTITUTES.libnvidia_ml is None and not is_loaded(LIBNVIDIA_ML, own_nvml):
+            _SUBSTITUTES.libnvidia_ml = LibnvidiaMl(own_nvml)
+        if _SUBSTITUTES.libnvidia_ml is not None:
+            _SUBSTITUTES.libnvidia_ml.use(self._emulator)
+        libnvjitlink.use()
+        _SUBSTITUTES.libnvrtc.use()
+        _SUBSTITUTES.runtime.use(self._emulator)
+        _SUBSTITUTES.standing = self
 
     @staticmethod
     def _leave(libcuda: Libcuda, libnvjitlink: LibnvJitLink) -> None:
@@ -110,7 +121,6 @@ class StandIn(Guarded, AbstractContextManager[Emulator]):
         libnvjitlink.leave()
         if _SUBSTITUTES.libnvidia_ml is not None:
             _SUBSTITUTES.libnvidia_ml.leave()
-        _SUBSTITUTES.standing = None
 
     def __enter__(self) -> Emulator:
         return self._emulator

@@ -47,6 +47,54 @@ def test_a_plain_call_holds_though_its_result_is_dropped() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
+def test_an_exception_at_any_line_of_a_stand_in_lets_another_one_begin(error: str) -> None:
+    out = run_program(f"""
+        from cudadrv.sessions.stand_in import is_standing
+        from tests.at_each_line import Line, raising
+        number = 0
+        while True:
+            line, made = Line(number, ["cudadrv/sessions/"], raising({error})), []
+            try:
+                line.run(lambda: made.append(stand_in()))
+            except {error}:
+                assert not is_standing(), line.place
+            if not line.place:
+                break
+            for _ in made:  # a finalizer took the error
+                made.pop().close()
+            with stand_in():
+                prepare()
+            number += 1
+        made.pop().close()
+        print(number > 30)
+    """)
+    assert out == "True\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
+def test_an_exception_at_any_line_of_its_end_lets_a_stand_in_be_closed_again(error: str) -> None:
+    out = run_program(f"""
+        from tests.at_each_line import Line, raising
+        number = 0
+        while True:
+            standing = stand_in()
+            prepare()
+            line = Line(number, ["cudadrv/sessions/"], raising({error}))
+            try:
+                line.run(standing.close)
+            except {error}:
+                standing.close()
+            if not line.place:
+                break
+            number += 1
+        print(number > 10)
+    """)
+    assert out == "True\n"
+
+
+@pytest.mark.slow
 def test_this_library_and_others_see_one_memory() -> None:
     out = run_program("""
         import cudadrv
