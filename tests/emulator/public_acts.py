@@ -446,7 +446,7 @@ def unordered(lab: Lab) -> Act:
     return act
 
 
-ACTS: Final[dict[str, Callable[[Lab], Act]]] = {
+PUBLIC_ACTS: Final[dict[str, Callable[[Lab], Act]]] = {
     made.__name__: made
     for made in (
         allocation, copies, batches, peers, launches, host_arrays, pinned_pool, registered,
