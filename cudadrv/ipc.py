@@ -101,8 +101,10 @@ class _Pool(ChildHandle[CUmemoryPool]):
         self.descriptor: int = -1
 
     def _destroy(self) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
+        # Forgotten first: an interrupt lets nobody close the number twice, which others may have.
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
         (code,) = self.api.cuMemPoolDestroy(self.raw)
         doing = f"destroying a memory pool of device {self.context.ordinal}"
         check(self, code, "cuMemPoolDestroy", doing)
@@ -161,7 +163,7 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
 
         A second call returns the same pool; for a pool of this process it returns that pool.
         """
-        owner = device.driver
+        owner, handle = device.driver, None
         try:
             with owner.lock:
                 imported = SharedMemory.of(owner, device.ordinal).pools.get(identity)
@@ -179,10 +181,9 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
                     doing = f"taking a memory pool of another process on {device!r}"
                     raise failure(owner.api, code, "cuMemPoolImportFromShareableHandle", doing)
                 handle._be_known(descriptor, identity or secrets.token_bytes(16))
-                descriptor = -1
                 return handle
         finally:
-            if descriptor >= 0:
+            if handle is None or handle.descriptor != descriptor:
                 os.close(descriptor)
 
     def export(self, memory: AnyMemory) -> bytes:

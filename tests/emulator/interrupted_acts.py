@@ -37,6 +37,8 @@ ROOT: Final = Path(__file__).parents[2]
 FILES: Final = (f"{ROOT}/cudadrv/", f"{ROOT}/ptx/")
 ERRORS: Final = (KeyboardInterrupt, MemoryError)
 _SECONDS: Final = 60
+_unraisable: Final[list[str]] = []
+"""What finalizers raised of the system, such as for a descriptor that is closed twice."""
 _CALLS: Final = 4
 """Later calls, of which two lose nothing; some objects are made at their first need."""
 
@@ -49,6 +51,7 @@ def outcome(name: str, number: int, error: type[BaseException]) -> tuple[str, st
         settle(lab)
         before = machine.live_objects()
         line = Line(number, FILES, raising(error))
+        _unraisable.clear()
         try:
             line.run(act)
         except (KeyboardInterrupt, MemoryError, cudadrv.CudadrvError):
@@ -88,7 +91,14 @@ def check(lab: Lab, act: Act, machine: emulator.Emulator, before: dict[str, int]
         settle(lab)
         counts.append(lost(machine, before))
     assert counts[-2] == counts[-1], f"each later call loses more: {counts}"
+    assert not _unraisable, f"a finalizer raised {_unraisable}"
     lab.close()
+
+
+def note_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Note an error of the system. The exception itself may come in a finalizer."""
+    if isinstance(unraisable.exc_value, OSError):
+        _unraisable.append(repr(unraisable.exc_value))
 
 
 def lost(machine: emulator.Emulator, before: dict[str, int]) -> dict[str, int]:
@@ -169,7 +179,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--error", choices=[error.__name__ for error in ERRORS])
     given = parser.parse_args(arguments)
     errors = [error for error in ERRORS if given.error in (None, error.__name__)]
-    sys.unraisablehook = lambda _: None  # the exception may come in a finalizer
+    sys.unraisablehook = note_unraisable
     warnings.simplefilter("ignore")
     all_wrong = 0
     known: set[str] = set()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +38,7 @@ from cudadrv.emulator.calls.interprocess import PoolPointer, ProcessHandle
 from cudadrv.emulator.profiles import EmulatedDevice
 from cudadrv.ipc import IpcMemoryHandle
 from cudadrv.memory import UnpooledMemory
+from tests.at_each_line import Line, raising
 from tests.contract.peer import KEPT, Peer
 from tests.short_cases import few
 
@@ -280,6 +283,34 @@ def test_closing_memory_of_another_process_waits_for_the_work_on_it() -> None:
             theirs.fill(DeviceArray(opened, 1000, np.int32), 7)
             opened.close()
             assert (ours.to_host(array) == 7).all()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_at_any_line_of_opening_a_pool_closes_no_descriptor_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[int] = []
+    close = os.close
+
+    def noted(number: int) -> None:
+        closed.append(number)
+        close(number)
+
+    monkeypatch.setattr(os, "close", noted)
+    with session():
+        cudadrv.cuda_context_for(0)
+        pool = MemoryPool(shareable=True)
+        for number in itertools.count():
+            line = Line(number, ["cudadrv/ipc.py"], raising(KeyboardInterrupt))
+            closed.clear()
+            with suppress(KeyboardInterrupt):
+                line.run(lambda: MemoryPool.from_descriptor(0, pool.descriptor).close())
+            gc.collect()
+            assert len(closed) == len(set(closed)), line.place
+            if not line.place:
+                break
+    assert number > 10
 
 
 @pytest.fixture
