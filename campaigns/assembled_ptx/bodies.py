@@ -18,10 +18,11 @@ _NAMES: Final = ("w", "x", "k", "f")
 
 
 class Bodies:
-    """Functions that pass values, and bodies that use them."""
+    """Functions that pass values, and bodies that use them and the variables of the module."""
 
-    def __init__(self, source: random.Random) -> None:
+    def __init__(self, source: random.Random, variables: list[str]) -> None:
         self._source = source
+        self._variables = variables
         self._functions: list[tuple[str, list[str], list[str]]] = []
         self._number = 0
 
@@ -41,7 +42,9 @@ class Bodies:
     def _statement(self) -> str:
         source = self._source
         self._number += 1
-        makers = (self._call, self._call, self._branch, self._variable, self._element)
+        makers = (
+            self._call, self._call, self._branch, self._variable, self._element, self._access,
+        )  # fmt: skip
         text = source.choice(makers)()
         return f"{{ {text} }}" if source.random() < 0.2 else text
 
@@ -161,6 +164,19 @@ class Bodies:
         linkage = source.choice((".visible ", ".extern ")) if source.random() < _SLIP / 4 else ""
         use = f"ld.{space}.u8 %u16_1, [{name}+{source.choice((0, 1))}];"
         return f"{linkage}.{space} .{kind} {name}{size}{given}; {use}"
+
+    def _access(self) -> str:
+        """A use of a variable of the module, which may have no elements."""
+        source = self._source
+        if not self._variables:
+            return ""
+        name, index = source.choice(self._variables), source.choice(("0", "1", "-1", "1+1"))
+        where = source.choice((name, f"{name}[{index}]", f"[{name}+{index}]", f"[{name}]"))
+        move = source.choice(("mov.u64 %u64_1", "cvta.global.u64 %u64_1"))
+        use = source.choice(("ld.global.u8 %u16_1", "ld.u8 %u16_1", "ldu.global.u8 %u16_1", move))
+        if source.random() < 0.3:
+            return f"st.global.u8 {where}, %u16_1;"
+        return f"{use}, {where};"
 
     def _element(self) -> str:
         source = self._source

@@ -125,12 +125,13 @@ def _variable(source: random.Random, module: DeclaredModule, number: int) -> str
     )
     if source.random() < _SLIP:
         extent = source.choice(("<3>", "<0>", "[0]", "[-1]", "[][2]", "[3][]", "[WARP_SZ]"))
-    head = f"{linkage}{space} {align}{vector}.{kind} {name}{extent}"
+    attribute = ".attribute(.managed) " if source.random() < _SLIP else ""
+    head = f"{linkage}{space} {attribute}{align}{vector}.{kind} {name}{extent}"
     if name.startswith("v") and space == ".global":
         module.names.append(name)
     if extent != "[]" and source.random() < 0.3:
         return f"{head};"
-    names = [each for each in module.names if each != name]
+    names = module.names  # its own, too
     if extent == "[2][2]":
         inner = [_values(source, kind, names, 2) for _ in range(source.choice((1, 2)))]
         value = "{" + ", ".join(inner) + "}"
@@ -207,7 +208,7 @@ def declared_module(source: random.Random) -> DeclaredModule:
     sections = _section(source) if source.random() < 0.1 else ""
     if source.random() < 0.05 + 0.8 * bool(sections):
         target = f"{target}, debug"
-    bodies = Bodies(source)
+    bodies = Bodies(source, module.names)
     called = bodies.functions()
     declared = [
         _variable(source, module, number) for number in range(source.choice((0, 0, 1, 2, 3)))
@@ -216,16 +217,17 @@ def declared_module(source: random.Random) -> DeclaredModule:
     if source.random() < _SLIP:
         directives.append(source.choice(_WRONG_OF_KERNELS))
     parameters = _parameters(source, "entry") if source.random() < 0.3 else "()"
+    kernel = f".visible .entry k{parameters} {' '.join(directives)} {bodies.body()}"
+    stated = [*declared, *_functions(source), *called, kernel]
+    if source.random() < 0.1:  # names that are declared after their use
+        source.shuffle(stated)
     module.text = "\n".join(
         (
             *(("// .version 7.5",) if source.random() < 0.1 else ()),
             f".version {version}",
             f".target {target}",
             ".address_size 64",
-            *declared,
-            *_functions(source),
-            *called,
-            f".visible .entry k{parameters} {' '.join(directives)} {bodies.body()}",
+            *stated,
             sections,
         )
     )

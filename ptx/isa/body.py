@@ -51,18 +51,19 @@ def parse_body(
     parameters: Collection[Parameter],
     variables: Mapping[str, Variable],
     functions: Collection[str],
+    declared_at: Mapping[str, int],
 ) -> Body:
     """The body whose braces are at `span`; `text` has no comments.
 
     `parameters` are the function's own, whose names the body does not declare again; `variables`
-    and `functions` are those of the module.
+    and `functions` are those of the module, and `declared_at` has the offsets of their names.
 
     Raises:
         PtxSyntaxError: at the first token that does not fit.
     """
     try:
         return _BodyReader(
-            text, span, lines, Names(text, span, parameters, variables, functions)
+            text, span, lines, Names(text, span, parameters, variables, functions, declared_at)
         ).read()
     except RecursionError:
         raise syntax_error(text, span[0], "this function nests too deeply") from None
@@ -156,6 +157,8 @@ class _BodyReader(BodyContent):
             register = self.names.register(name or base)
             if register is not None:
                 return Address(register, int(offset or 0)) if base else register
+        if "[" in piece[1:]:  # an element of an array, whose meaning depends on the opcode
+            return None
         cursor = Cursor(piece)
         try:
             operand = OperandReader(cursor, self.names, is_call=True).read()

@@ -136,10 +136,12 @@ class _VariableReader:
     def _qualifiers(self) -> Space:
         cursor = self._cursor
         space: Space | None = None
+        attribute = -1
         while True:
             if cursor.accept(".align"):
                 self._align = max(self._align, alignment(cursor))
             elif cursor.accept(".attribute"):
+                attribute = cursor.index - 1
                 attributes(cursor)
             elif space is None and cursor.word in SPACES:
                 space = SPACES[cursor.word]
@@ -150,6 +152,10 @@ class _VariableReader:
                 break
         if space is None:
             cursor.fail(f"expected a state space such as .global{cursor.found}")
+        if attribute >= 0 and space is not Space.GLOBAL:
+            raise cursor.error(
+                f"only .global variables have attributes, not .{space.value}", attribute
+            )
         if self._linkage is Linkage.COMMON and space is not Space.GLOBAL:
             raise cursor.error(f".common variables are .global, and not .{space.value}")
         return space
@@ -169,7 +175,11 @@ class _VariableReader:
             return
         shape = dimensions(cursor)
         self._check_single(name, shape, place)
-        values = Initialiser(cursor, self._type, self._fault_of)
+
+        def fault_of(symbol: SymbolValue) -> str:
+            return "" if symbol.name == name else self._fault_of(symbol)
+
+        values = Initialiser(cursor, self._type, fault_of)
         if cursor.word == "=":
             if self._linkage is Linkage.EXTERN or self._space not in _INITIALISED:
                 kind = self._linkage if self._linkage is Linkage.EXTERN else self._space

@@ -107,6 +107,7 @@ class PtxModule(Guarded):
         self._functions: dict[str, Function] = {}
         self._variables: dict[str, Variable] = {}
         self._aliases: dict[str, str] = {}
+        self._declared_at: dict[str, int] = {}  # by name, the first offset
         self._clean = without_comments(text)
         self._is_debug = False
         self._has_sections = False
@@ -200,6 +201,7 @@ class PtxModule(Guarded):
                 (*function.returns, *function.params),
                 self._variables,
                 self._functions,
+                self._declared_at,
             )
             parsed = self._bodies[name] = self._with_calls(function, parsed)
         return parsed
@@ -321,6 +323,7 @@ class _ModuleReader:
         if fault:
             raise syntax_error(text, start, fault)
         self._module.functions[function.name] = function
+        self._module._declared_at.setdefault(function.name, start)
         return span[1] if span is not None else stop + 1
 
     def _function_header(self, cursor: Cursor, linkage: Linkage) -> Function:
@@ -379,6 +382,7 @@ class _ModuleReader:
     def _variables(self, cursor: Cursor, linkage: Linkage) -> None:
         """A declaration of variables; one that follows a definition is passed over."""
         first, by_name = cursor.index, self._module.variables
+        at = cursor.offset
         line = self._lines.line(cursor.offset)
         if cursor.word in (".local", ".param", ".reg"):
             raise cursor.error(f"{cursor.word} variables stand in functions only", first)
@@ -389,6 +393,7 @@ class _ModuleReader:
                 raise cursor.error(fault, first)
             if former is None or linkage is not Linkage.EXTERN:
                 by_name[variable.name] = variable
+            self._module._declared_at.setdefault(variable.name, at)
 
     def _fault_of_variable(self, variable: Variable, former: Variable | None) -> str:
         """Why a module cannot have a variable, "" where it can; `former` has the same name."""

@@ -123,10 +123,13 @@ class Names:
         parameters: Collection[Parameter],
         variables: Mapping[str, Variable],
         functions: Collection[str],
+        declared_at: Mapping[str, int],
     ) -> None:
         self.registers: list[Register] = []
         self._variables = variables
         self._functions = functions
+        self._declared_at = declared_at
+        self._start = span[0]
         self._element_bytes: dict[str, int] = {}
         self._spaces: dict[str, Space] = {}
         self.scopes: list[Scope] = []
@@ -144,6 +147,8 @@ class Names:
                 self.declare(each.name, each.ptx_type, 1)
             else:
                 scope.names[each.name] = each.name
+                if each.is_array:
+                    self._element_bytes[each.name] = TYPE_BYTES[each.ptx_type]
 
     def close(self) -> None:
         """Leave the innermost scope."""
@@ -185,25 +190,24 @@ class Names:
         self.innermost.operands.clear()
         self.innermost.ranges[stem] = (count, ptx_type)
 
-    def declare_variable(self, name: str, ptx_type: str, space: Space) -> str:
+    def declare_variable(self, declared: Variable) -> str:
         """Add a variable; gives its unique name."""
+        name, space = declared.name, declared.space
         scope = self.innermost
         scope.operands.clear()
         suffix = scope.static_suffix if space in STATIC_SPACES else scope.suffix
         unique = scope.names[name] = name + suffix
-        self._element_bytes[unique] = TYPE_BYTES[ptx_type]
+        if declared.shape:
+            self._element_bytes[unique] = TYPE_BYTES[declared.ptx_type]
         self._spaces[unique] = space
         return unique
 
     def element_bytes(self, name: str) -> int | None:
-        """The bytes of an element of a variable, by its unique name; None for another name."""
+        """The bytes of an element of an array, by its unique name; None for another name."""
         variable = self._variables.get(name)
-        element_bytes = self._element_bytes.get(name)
-        return (
-            TYPE_BYTES[variable.ptx_type]
-            if element_bytes is None and variable is not None
-            else element_bytes
-        )
+        if variable is not None and variable.shape:
+            self._element_bytes.setdefault(name, TYPE_BYTES[variable.ptx_type])
+        return self._element_bytes.get(name)
 
     def fault_of_address(self, symbol: SymbolValue) -> str:
         """Return why no initialiser has the address of a variable, "" if one may have it."""
@@ -245,6 +249,12 @@ class Names:
             or any(name in scope.names or name in scope.labels for scope in self.scopes)
             or name in self._variables
             or name in self._functions
+        )
+
+    def is_later(self, name: str) -> bool:
+        """Return whether a name is of something that the module declares after this function."""
+        return self._declared_at.get(name, 0) > self._start and not any(
+            name in scope.names or name in scope.labels for scope in self.scopes
         )
 
     def hides(self, special: str) -> bool:

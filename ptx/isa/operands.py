@@ -34,15 +34,19 @@ _ELEMENTS = {*COLOURS, *COLOURS.values()}
 class OperandReader:
     """Reads operands at a cursor; `names` resolves their names.
 
-    In a call, parentheses are lists of arguments; elsewhere they are part of an expression.
+    In a call, parentheses are lists of arguments; elsewhere they are part of an expression. In
+    `ld`, `ldu` and `st` an element of an array is accessed; elsewhere it is an address.
     """
 
-    __slots__ = ("_cursor", "_is_call", "_names")
+    __slots__ = ("_cursor", "_is_access", "_is_call", "_names")
 
-    def __init__(self, cursor: Cursor, names: Names, *, is_call: bool = False) -> None:
+    def __init__(
+        self, cursor: Cursor, names: Names, *, is_call: bool = False, is_access: bool = False
+    ) -> None:
         self._cursor = cursor
         self._names = names
         self._is_call = is_call
+        self._is_access = is_access
 
     def read(self) -> Operand:
         """`single [| single]`."""
@@ -121,9 +125,14 @@ class OperandReader:
             if special_type(usual) is not None and not names.hides(name.partition(".")[0]):
                 return SpecialRegister(usual)
             raise self._cursor.error(f"{name} is not declared here", self._cursor.index - 1)
+        if names.is_later(name):
+            raise self._cursor.error(f"{name} is not declared before", self._cursor.index - 1)
         resolved = names.resolve(name)
         if self._cursor.word == "[":
-            return Symbol(resolved, self._element(resolved))
+            offset = self._element(resolved)
+            return (
+                Address(Symbol(resolved), offset) if self._is_access else Symbol(resolved, offset)
+            )
         return Symbol(resolved, self._offset())
 
     def _offset(self) -> int:
@@ -135,7 +144,7 @@ class OperandReader:
         cursor = self._cursor
         nbytes = self._names.element_bytes(name)
         if nbytes is None:
-            cursor.fail(f"{name} is no variable that has elements")
+            cursor.fail(f"{name} is no array that has elements")
         cursor.expect("[")
         index = integer_constant(cursor)
         cursor.expect("]")

@@ -110,9 +110,9 @@ class Statement:
         self._body.declared_at[name] = len(self._body.statements)
         if cursor.word in (".branchtargets", ".calltargets"):
             cursor.advance()
-            labels = [self._names.resolve(cursor.expect_name())]
+            labels = [self._target()]
             while cursor.accept(","):
-                labels.append(self._names.resolve(cursor.expect_name()))
+                labels.append(self._target())
             cursor.expect(";")
             self._body.tables[name] = tuple(labels)
         elif cursor.accept(".callprototype"):
@@ -124,6 +124,13 @@ class Statement:
             self._body.prototypes[name] = Prototype(returns, params)
         else:
             cursor.fail(f"expected a statement{cursor.found}")
+
+    def _target(self) -> str:
+        """The unique name of a label or function in a table."""
+        name = self._cursor.expect_name()
+        if self._names.is_later(name):
+            raise self._cursor.error(f"{name} is not declared before", self._cursor.index - 1)
+        return self._names.resolve(name)
 
     def _directive(self) -> None:
         cursor = self._cursor
@@ -147,13 +154,13 @@ class Statement:
             if declared.ptx_type in ("texref", "samplerref", "surfref"):
                 self._reject(f".{declared.ptx_type} variables stand at module level only", first)
             self._reject(self._names.fault_of(declared.name), first)
+            unique = self._names.declare_variable(declared)  # its initialiser may have its address
             values = tuple(
                 replace(each, name=self._names.resolve(each.name))
                 if isinstance(each, SymbolValue)
                 else each
                 for each in declared.initialiser
             )
-            unique = self._names.declare_variable(declared.name, declared.ptx_type, declared.space)
             self._body.variables.append(replace(declared, name=unique, initialiser=values))
 
     def _fault_of_address(self, symbol: SymbolValue) -> str:
@@ -254,7 +261,8 @@ class Statement:
             # Inline assembly may have blanks before a modifier: `prmt .b32`.
             word += cursor.advance()
         opcode, modifiers = self._body.opcode(word)
-        reader = OperandReader(cursor, self._names, is_call=opcode == "call")
+        is_access = opcode in ("ld", "ldu", "st")
+        reader = OperandReader(cursor, self._names, is_call=opcode == "call", is_access=is_access)
         operands: list[Operand] = []
         if cursor.word != ";":
             operands.append(reader.read())

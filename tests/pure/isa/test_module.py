@@ -368,7 +368,6 @@ def test_an_error_after_a_long_list_names_its_place() -> None:
         (".global .u64 x = nothing;", "nothing is not declared before"),
         (".global .u64 x = generic(nothing) + 4;", "nothing is not declared before"),
         (".global .u64 x = y; .global .b8 y;", "y is not declared before"),
-        (".global .u64 x = x;", "x is not declared before"),
         (".shared .b8 y; .global .u64 x = y;", "y is a .shared variable"),
         (".global .b8 y; .global .f64 x = y;", "an address does not initialise a .f64"),
         (".global .b8 y; .global .u8 x = y;", "an address does not initialise a .u8"),
@@ -571,7 +570,8 @@ def test_the_address_of_an_element_is_that_of_its_variable_and_an_offset(
     declared: str, operand: str, offset: int
 ) -> None:
     for place in (".global", ".shared"):
-        module = parse(entry(f".reg .b64 %x; mov.u64 %x, {operand};") + f"{place} {declared};\n")
+        text = entry(f".reg .b64 %x; mov.u64 %x, {operand};")
+        module = parse(text.replace(".visible", f"{place} {declared};\n.visible"))
         (mov,) = module.body("k").statements
         assert isinstance(mov, Instruction)
         assert mov.operands[1] == Symbol("a", offset)
@@ -579,8 +579,96 @@ def test_the_address_of_an_element_is_that_of_its_variable_and_an_offset(
     assert mov.operands[1] == Symbol("a", offset)
 
 
-@pytest.mark.parametrize("operand", ["absent[0]", "a[%x]", "a[", "a[1.5]", "a[0]+4", "k[0]"])
-def test_an_element_of_something_else_is_rejected(operand: str) -> None:
-    text = f".reg .b64 %x; .shared .b32 a[4]; mov.u64 %x, {operand};"
+@pytest.mark.parametrize(
+    "operand", ["absent[0]", "a[%x]", "a[", "a[1.5]", "a[0]+4", "k[0]", "one[0]"]
+)
+@pytest.mark.parametrize("opcode", ["mov.u64", "ld.shared.u64"])
+def test_an_element_of_something_else_is_rejected(opcode: str, operand: str) -> None:
+    text = f".reg .b64 %x; .shared .b32 a[4], one; {opcode} %x, {operand};"
     with pytest.raises(PtxSyntaxError):
         instructions(text)
+
+
+@pytest.mark.parametrize("opcode", ["ld.global.u16 %h, a[3];", "st.global.u16 a[3], %h;"])
+def test_ld_and_st_access_the_element_of_an_array(opcode: str) -> None:
+    # A move of the same element before, whose operand has the same text.
+    body = f".reg .b16 %h; .reg .b64 %x; mov.u64 %x, a[3]; {opcode}"
+    module = parse(f"{HEADER}.global .u16 a[4];\n.entry k() {{ {body} }}")
+    move, access = (each for each in module.body("k").statements if isinstance(each, Instruction))
+    assert move.operands[1] == Symbol("a", 6)
+    assert Address(Symbol("a"), 6) in access.operands
+
+
+def test_ld_accesses_the_element_of_a_parameter() -> None:
+    body = ".reg .b32 %r; ld.param.u32 %r, p[2];"
+    (load,) = (
+        each
+        for each in parse(entry(body, ".param .u32 p[4]")).body("k").statements
+        if isinstance(each, Instruction)
+    )
+    assert load.operands[1] == Address(Symbol("p"), 8)
+    with pytest.raises(PtxSyntaxError, match="p is no array"):
+        parse(entry(body, ".param .u32 p")).body("k")
+
+
+LATER = ".func f() { ret; }\n.global .u32 g;\n.shared .u32 s;\n"
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        ("call f;", "f"),
+        ("mov.u64 %x, f;", "f"),
+        ("mov.u64 %x, g;", "g"),
+        ("mov.u64 %x, g+4;", "g"),
+        ("ld.global.u32 %r, [g];", "g"),
+        ("ld.shared.u32 %r, [s+0];", "s"),
+        ("{ .local .u32 g; } st.global.u32 [g], %r;", "g"),
+        ("T: .calltargets f; call %x, (), T;", "f"),
+    ],
+)
+def test_a_name_that_is_declared_after_the_function_is_rejected(use: str, name: str) -> None:
+    body = f".reg .b64 %x; .reg .b32 %r;\n{use}"
+    with pytest.raises(PtxSyntaxError, match=rf"{name} is not declared before") as caught:
+        parse(entry(body) + LATER).body("k")
+    assert caught.value.line == 7
+    assert parse(entry(body).replace(".visible", f"{LATER}.visible")).body("k").statements
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "bra f; f: ret;",
+        ".reg .b32 g; mov.u32 g, 1;",
+        ".reg .b32 %r; .local .u32 g; ld.local.u32 %r, [g];",
+        ".reg .b64 %x; mov.u64 %x, k;",
+    ],
+)
+def test_a_function_has_names_of_its_own_that_are_declared_after_it(body: str) -> None:
+    assert parse(entry(body) + LATER).body("k").statements
+    assert parse(entry("ret;", ".param .u64 g") + LATER).body("k").statements
+
+
+def test_a_declaration_before_is_enough() -> None:
+    text = f"{HEADER}.func f();\n.entry k() {{ call f; ret; }}\n.func f() {{ ret; }}"
+    assert parse(text).body("k").statements
+
+
+def test_the_initialiser_of_a_variable_has_its_own_address() -> None:
+    ring = ".global .u64 ring[2] = {ring, generic(ring)+8};"
+    (variable,) = parse(f"{HEADER}{ring}\n").static_variables
+    assert variable.initialiser == (SymbolValue("ring", 0, False), SymbolValue("ring", 8, True))
+    (variable,) = parse(entry(f"{{ {ring} }} ret;")).static_variables
+    assert {each.name for each in variable.initialiser if isinstance(each, SymbolValue)} == {
+        variable.name
+    }
+
+
+@pytest.mark.parametrize("attribute", [".managed", ".unified(1, 2)"])
+@pytest.mark.parametrize("space", [".const", ".shared", ".local"])
+def test_only_global_variables_have_attributes(space: str, attribute: str) -> None:
+    variable = f"{space} .attribute({attribute}) .u32 g;"
+    text = entry(variable) if space == ".local" else f"{HEADER}{variable}\n"
+    with pytest.raises(PtxSyntaxError, match=rf"only .global variables .* not {space}"):
+        parse(text).body("k")
+    assert parse(f"{HEADER}.global .attribute({attribute}) .u32 g;\n").static_variables

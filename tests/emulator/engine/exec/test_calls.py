@@ -209,8 +209,8 @@ def test_a_number_that_is_no_address_of_a_function_raises(
 STRANGE = """
 .func strange() { .reg .f64 %fd<3>; tanh.whatever.f64 %fd1, %fd2; ret; }
 .func nothing() { ret; }
-.func lost() { call missing; ret; }
 .func missing();
+.func lost() { call missing; ret; }
 """
 CALLS = """.reg .b64 %rd<4>; .reg .pred %p; .reg .b32 %r<3>; ld.param.u32 %r1, [which];
 mov.u64 %rd1, nothing;
