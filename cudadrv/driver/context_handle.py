@@ -15,6 +15,7 @@ from ._api import (
     CUmodule,
     CUpointer_attribute,
     CUresult,
+    CUstream,
 )
 from .call_gate import CallGate, CapturePeriod
 from .driver_api import DriverApi
@@ -70,8 +71,8 @@ class ContextHandle(Handle[CUcontext]):
         is_alone: whether copies work whichever context is current, or none.
         is_lost: whether it was reset, so that nothing of it is left.
         peers: contexts of other devices whose memory its kernels may use.
-        known_streams: numbers of other libraries' streams that belonged to this context when
-            queried.
+        known_streams: other libraries' streams that belonged to this context when queried, by
+            their numbers.
         captures: the captures of its streams that are under way.
         gate: lets a capture begin while no call that concerns all streams is under way.
         timed_events: events of `Stream.record` that nothing refers to, for its next calls; None
@@ -97,7 +98,7 @@ class ContextHandle(Handle[CUcontext]):
         self.is_alone: bool = not (driver.has_several_devices or driver.has_ranges)
         # Two may be each other's peers: neither keeps the other alive.
         self.peers: Registry[ContextHandle] = Registry()
-        self.known_streams: set[int] = set()
+        self.known_streams: dict[int, CUstream] = {}
         self.captures: list[CapturePeriod] = []
         self.gate: CallGate = CallGate()
         # They end with the context. The emulator reports uses of destroyed events, and leaks.

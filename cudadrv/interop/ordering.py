@@ -20,7 +20,7 @@ _NAMELESS: Final = {number: CUstream(number) for number in (*_LEGACY, 2)}
 _MOST_KNOWN: Final = 1024
 
 
-def needs_no_wait(stream: BaseStream) -> frozenset[int]:
+def needs_no_wait(stream: BaseStream) -> tuple[int, ...]:
     """Return the numbers of other libraries' streams that a stream follows without a wait.
 
     A stream follows itself. The default stream of a primary context also follows the legacy default
@@ -29,11 +29,9 @@ def needs_no_wait(stream: BaseStream) -> frozenset[int]:
     """
     box = stream._handle
     own_number = int(box.raw)
-    return frozenset(
-        (own_number, *_LEGACY)
-        if box.capture is None and stream._is_legacy_ordered
-        else (own_number,)
-    )
+    if box.capture is None and stream._is_legacy_ordered:
+        return own_number, *_LEGACY
+    return (own_number,)
 
 
 def order_after(stream: BaseStream, producers: Iterable[int]) -> None:
@@ -45,9 +43,53 @@ def order_after(stream: BaseStream, producers: Iterable[int]) -> None:
 
 
 def _follow(stream: BaseStream, box: StreamHandle, producer: int) -> None:
+    if _waits_for_known(box, producer):
+        return
     call, code = _waited_for(stream, box, producer)
     if code:
         raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
+
+
+def _waits_for_known(box: StreamHandle, producer: int) -> bool:
+    """Queue the usual wait, in half of the time: for a stream that is known, without captures.
+
+    Return False if the wait is another one, or failed.
+    """
+    context = box.context
+    foreign = context.known_streams.get(producer)
+    if foreign is None or box.capture is not None:
+        return False
+    event = box.take_event()
+    try:
+        if producer in _NAMELESS:
+            code = _recorded_on_default(context, event, foreign)
+        else:
+            (code,) = context._driver.api.cuEventRecord(event.raw, foreign)
+        if code:
+            return False
+        box.wait(event)
+    finally:
+        # The wait is for the event's work of that moment: it may be recorded again at once.
+        box.spare.append(event)
+    return True
+
+
+def _recorded_on_default(
+    context: ContextHandle, event: EventHandle, foreign: CUstream
+) -> CUresult | bool:
+    """Record an event on a default stream; True if its context is not current, or one captures."""
+    api, passes = context._driver.api, context.gate.passes
+    code, now = api.cuCtxGetCurrent()
+    if code or int(now) != int(context.raw):
+        return True
+    try:
+        mine = passes.pop()  # as `call_in_legacy_order` does
+    except IndexError:
+        return True
+    try:
+        return bool(context.captures) or api.cuEventRecord(event.raw, foreign)[0]
+    finally:
+        passes.append(mine)
 
 
 def _waited_for(stream: BaseStream, box: StreamHandle, producer: int) -> _Answer:
@@ -92,7 +134,7 @@ def _wait_by_event(box: StreamHandle, producer: int, foreign: CUstream) -> _Answ
         box.spare.append(event)
     if answer[1] == CUresult.CUDA_ERROR_INVALID_HANDLE:
         # It was destroyed, and the number is now a stream's of another context.
-        box.context.known_streams.discard(producer)
+        box.context.known_streams.pop(producer, None)
         return _wait_in_own_context(box, producer, foreign)
     return answer
 
@@ -109,7 +151,7 @@ def _wait_in_own_context(box: StreamHandle, producer: int, foreign: CUstream) ->
     else:
         if len(known) >= _MOST_KNOWN:
             known.clear()
-        known.add(producer)
+        known[producer] = foreign
     return _recorded_and_awaited(box, EventHandle(context), foreign)
 
 

@@ -297,7 +297,8 @@ def test_the_number_of_a_stream_may_be_that_of_one_in_another_context_later(
 ) -> None:
     theirs = context.default_stream.to_device(HOST)
     with cudadrv.Context.create(0) as own, own.new_stream() as stream:
-        own._handle.known_streams.add(int(context.default_stream.handle))
+        of_another = context.default_stream.handle
+        own._handle.known_streams[int(of_another)] = of_another
         taken = stream.import_array(ByInterface(theirs))
         assert np.array_equal(stream.to_host(taken), HOST)
         with failed_calls() as failed:

@@ -26,6 +26,7 @@ WITHOUT: Final = {
     "_add_to_capture: cuStreamGetCaptureInfo": "the capturing thread calls it",
     "_add_to_capture: cuStreamUpdateCaptureDependencies": "the capturing thread calls it",
     "StreamHandle.is_captured_elsewhere: cuStreamIsCapturing": "a query that is allowed",
+    "_waits_for_known: cuEventRecord": "another library's stream",
     "_wait_outside: cuStreamIsCapturing": "a query that is allowed",
     "_wait_outside: cuStreamSynchronize": "another library's stream",
     "_wait_in_own_context: cuStreamGetCtx": "a query that is allowed",
