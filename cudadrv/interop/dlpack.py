@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,18 +33,13 @@ from ..memory.export import (
     NO_SYNC,
     PLAIN,
     VERSIONED,
-    DLTensor,
-    ManagedTensor,
-    UnusableTensorError,
-    VersionedTensor,
     capsule_pointer,
     is_capsule,
-    tensor_of,
 )
 from ..memory.layout import is_dense
 from .elements import UNNAMED, named_dtype
 from .ordering import follow_producers
-from .reader import found_for
+from .reader import Foreign, found_for
 
 _ATTRIBUTE: Final = "__dlpack_c_exchange_api__"
 _NAME: Final = b"dlpack_exchange_api"
@@ -87,12 +84,12 @@ class BorrowedTensor(ctypes.c_void_p):
     It exists before the call that borrows, which fills it, so that no interrupt loses the tensor.
     """
 
-    layout: ClassVar[type[ManagedTensor | VersionedTensor]] = VersionedTensor
+    deleter_at: ClassVar[int] = 16  # DLManagedTensorVersioned
 
     def __del__(self) -> None:
         address = self.value
         if address:
-            delete = self.layout.from_address(address).deleter
+            delete = ctypes.c_void_p.from_address(address + self.deleter_at).value
             if delete:
                 _deleter(delete)(address)
 
@@ -100,7 +97,37 @@ class BorrowedTensor(ctypes.c_void_p):
 class UnversionedTensor(BorrowedTensor):
     """The same for a tensor of DLPack before version 1."""
 
-    layout: ClassVar[type[ManagedTensor | VersionedTensor]] = ManagedTensor
+    deleter_at: ClassVar[int] = 56  # DLManagedTensor
+
+
+class UnusableTensorError(BufferError):
+    """A tensor that no consumer here can read; the text continues "it ..."."""
+
+
+# The fields of a DLTensor: data, device_type, device_id, ndim, code, bits, lanes, shape, strides,
+# byte_offset.
+_Fields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int]
+_DL_TENSOR: Final = "QiiiBBHQQQ"
+_PLAIN_TENSOR: Final = struct.Struct(f"={_DL_TENSOR}")
+# After version, manager, deleter and flags.
+_VERSIONED_TENSOR: Final = struct.Struct(f"=IIQQQ{_DL_TENSOR}")
+_PlainBytes: Final = ctypes.c_char * _PLAIN_TENSOR.size
+_VersionedBytes: Final = ctypes.c_char * _VERSIONED_TENSOR.size
+_READ_ONLY: Final = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
+
+
+def _versioned_at(address: int) -> tuple[_Fields, bool]:
+    """Return a tensor at an address, and whether its producer marked it as read-only.
+
+    Raises:
+        UnusableTensorError: it is of a version with another layout; its producer still owns it.
+    """
+    fields = _VERSIONED_TENSOR.unpack(_VersionedBytes.from_address(address))
+    if fields[0] > MAJOR:
+        raise UnusableTensorError(
+            f"is of DLPack {fields[0]}.{fields[1]}, of which {MAJOR} is known"
+        )
+    return fields[5:], bool(fields[4] & _READ_ONLY)
 
 
 # A capsule keeps the address of its name, also past the end of this module.
@@ -119,8 +146,8 @@ _rename: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char
 _taking: Final[dict[int, tuple[object]]] = {}
 
 
-def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, BorrowedTensor]:
-    """Take the tensor out of a capsule, once: its tensor, its mark of read-only, and its keeper.
+def _taken(capsule: object, value: object) -> tuple[_Fields, bool | None, BorrowedTensor]:
+    """Take the tensor out of a capsule, once: its fields, its mark of read-only, and its keeper.
 
     Raises:
         ArgumentValueError: it was taken before; `value` is the producer.
@@ -132,12 +159,20 @@ def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, Borro
     try:
         if _taking.setdefault(id(capsule), claim) is not claim:
             raise _used_before(value)
-        found = tensor_of(capsule)
-        used, kind = _USED[found.name]
+        try:
+            address: int = capsule_pointer(capsule, VERSIONED)
+        except ValueError:  # of another name
+            used, kind = _USED[PLAIN]
+            address = capsule_pointer(capsule, PLAIN)
+            fields: _Fields = _PLAIN_TENSOR.unpack(_PlainBytes.from_address(address))
+            read_only = None
+        else:
+            used, kind = _USED[VERSIONED]
+            fields, read_only = _versioned_at(address)
         keeper = kind()
         _rename(capsule, used)
         # An interrupt between the two leaks the tensor; the other order would free it twice.
-        keeper.value = found.address
+        keeper.value = address
     except ValueError:
         if any(is_capsule(capsule, used) for used, _ in _USED.values()):
             raise _used_before(value) from None
@@ -145,7 +180,7 @@ def _taken(capsule: object, value: object) -> tuple[DLTensor, bool | None, Borro
     finally:
         if _taking.get(id(capsule)) is claim:
             del _taking[id(capsule)]
-    return found.tensor, found.is_read_only, keeper
+    return fields, read_only, keeper
 
 
 def _used_before(value: object) -> ArgumentValueError:
@@ -240,6 +275,7 @@ _DL_MANAGED: Final = 13  # kDLCUDAManaged
 _ON_GPU: Final = (DL_CUDA, _DL_MANAGED)
 _DLPACK_VERSION: Final = (1, 1)
 _MOST_AXES: Final = 64  # NumPy's
+_ONE_BY_ONE: Final = (1,)  # the most frequent strides
 # dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
 _KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
@@ -248,82 +284,97 @@ class Offer(NamedTuple):
     """A tensor, after whose work our stream is ordered.
 
     Attributes:
-        tensor: it lives as long as `keeper`.
+        address: of the first element.
+        shape: the extents.
+        strides: elements from one to the next along each axis; None if they lie in C order, one
+            after the other.
+        kind: DLPack's code, bits and lanes of the elements.
         is_read_only: True if the memory must not be written; None if the producer is older than the
             version that tells it.
         keeper: returns the tensor to its producer when it is dropped.
     """
 
-    tensor: DLTensor
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    kind: tuple[int, int, int]
     is_read_only: bool | None
     keeper: object
 
     @property
-    def address(self) -> int:
-        """The address of the first element.
-
-        Raises:
-            ValueError: it does not fit 64 bits.
-        """
-        address: int = (self.tensor.data or 0) + self.tensor.byte_offset
-        if address >= 1 << 64:
-            raise ValueError(f"the address {address:#x} does not fit 64 bits")
-        return address
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents.
-
-        Raises:
-            ValueError: it has no shape, or more axes than NumPy.
-        """
-        # ctypes checks neither the count nor the address.
-        ndim: int = self.tensor.ndim
-        if not 0 <= ndim <= _MOST_AXES or (ndim and not self.tensor.shape):
-            raise ValueError(f"its DLPack tensor has {ndim} axes and no such shape")
-        shape: tuple[int, ...] = tuple(self.tensor.shape[:ndim]) if ndim else ()
-        if any(extent < 0 for extent in shape):
-            raise ValueError(f"its DLPack tensor has the shape {shape}")
-        return shape
-
-    @property
-    def strides(self) -> tuple[int, ...] | None:
-        """Elements from one to the next along each axis; None if they lie in C order."""
-        tensor = self.tensor
-        return tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
-
-    @property
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in C order, one after the other."""
-        shape, strides = self.shape, self.strides
-        return strides is None or is_dense(shape, strides, 1)
-
-    @property
     def nbytes(self) -> int:
         """The size of the elements."""
-        bits: int = self.tensor.bits * self.tensor.lanes
-        return math.prod(self.shape) * bits // 8
+        _, bits, lanes = self.kind
+        return math.prod(self.shape) * bits * lanes // 8
 
     @property
     def element_name(self) -> str:
         """The dtype's name for pointers: of one lane, as an array of float4 has floats."""
-        tensor = self.tensor
-        return _name_of(tensor.code, tensor.bits, 1) or UNNAMED
+        code, bits, _ = self.kind
+        return _name_of(code, bits, 1) or UNNAMED
 
     # Any: the producer decides the type.
     def dtype(self, value: object) -> np.dtype[Any]:
         """Return the dtype of the elements; an error names `value`."""
-        tensor = self.tensor
-        name = _name_of(tensor.code, tensor.bits, tensor.lanes)
+        known = _dtypes.get(self.kind)
+        if known is not None:
+            return known
+        code, bits, lanes = self.kind
+        name = _name_of(code, bits, lanes)
         named = named_dtype(name)
         if named is not None:
+            _dtypes[self.kind] = named
             return named
         hint = "import ml_dtypes, or view it" if name else "view it"
         raise DTypeError(
-            f"a {type(value).__name__} of DLPack's type code {tensor.code} with "
-            f"{tensor.bits} bits and {tensor.lanes} lanes: NumPy has no such dtype\n"
+            f"a {type(value).__name__} of DLPack's type code {code} with "
+            f"{bits} bits and {lanes} lanes: NumPy has no such dtype\n"
             f"  {hint} as one of that size first"
         )
+
+
+# By code, bits and lanes; only those that NumPy has, and ml_dtypes once it is loaded.
+_dtypes: Final[dict[tuple[int, int, int], np.dtype[Any]]] = {}
+
+
+def _offer(
+    value: object, stream: BaseStream, fields: _Fields, is_read_only: bool | None, keeper: object
+) -> Offer:
+    """Return the checked tensor of an object.
+
+    Raises:
+        ValueError: its address does not fit 64 bits, or it has no such shape, or more axes than
+            NumPy.
+        WrongDeviceError: it lies on another device.
+    """
+    data, where, ordinal, ndim, code, bits, lanes, shape_at, strides_at, offset = fields
+    if where == DL_CUDA and ordinal != stream._handle.context.ordinal:
+        raise WrongDeviceError(
+            f"a {type(value).__name__} on device {ordinal} was given to {stream!r}"
+        )
+    address = data + offset
+    if address >= 1 << 64:
+        raise ValueError(f"the address {address:#x} does not fit 64 bits")
+    # ctypes checks neither the count nor the address.
+    if not 0 <= ndim <= _MOST_AXES or (ndim and not shape_at):
+        raise ValueError(f"its DLPack tensor has {ndim} axes and no such shape")
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] | None = None
+    if ndim:
+        numbers = _numbers_of(ndim)
+        shape = tuple(numbers.from_address(shape_at)[:])
+        if min(shape) < 0:
+            raise ValueError(f"its DLPack tensor has the shape {shape}")
+        if strides_at:
+            strides = tuple(numbers.from_address(strides_at)[:])
+            if strides == _ONE_BY_ONE or is_dense(shape, strides, 1):
+                strides = None
+    return Offer(address, shape, strides, (code, bits, lanes), is_read_only, keeper)
+
+
+@lru_cache(maxsize=_MOST_AXES)
+def _numbers_of(ndim: int) -> type[ctypes.Array[ctypes.c_int64]]:
+    return ctypes.c_int64 * ndim
 
 
 @lru_cache(maxsize=256)
@@ -349,40 +400,42 @@ def offered(value: object, stream: BaseStream, *, orders: bool = True) -> Offer 
         UnusableTensorError: it reports memory of a GPU, and its tensor lies elsewhere.
         WrongDeviceError: its library reports another device.
     """
-    exchange = exchange_of(type(value))
-    if exchange is None or not _may_exchange(value):
-        return _by_method(value, stream, int(stream.handle) if orders else NO_SYNC)
-    return _by_exchange(value, stream, exchange, orders)
+    kind = type(value)
+    exchange, foreign = exchange_of(kind), found_for(kind)
+    # The reader of a base class does not know how an object of another class exports.
+    current = None if foreign is None or foreign.type is not kind else foreign.reader.stream
+    if exchange is not None and _may_exchange(value, foreign, current):
+        keeper = exchange.borrow(value)
+        fields, is_read_only = _versioned_at(keeper.value or 0)
+        if fields[1] not in _ON_GPU:
+            return None
+        offer = _offer(value, stream, fields, is_read_only, keeper)
+        if orders and current is None:
+            follow_producers(stream, (exchange.current_stream(fields[1], fields[2]),))
+    else:
+        # Where the reader reports the stream, it is waited for here: producers make an event.
+        is_ordered = orders and current is None
+        by_method = _by_method(value, stream, int(stream._handle.raw) if is_ordered else NO_SYNC)
+        if by_method is None:
+            return None
+        offer = by_method
+    if orders and current is not None:
+        follow_producers(stream, (current(stream._handle.context.ordinal),))
+    return offer
 
 
-def _may_exchange(value: object) -> bool:
+def _may_exchange(
+    value: object, foreign: Foreign | None, current: Callable[[int], int] | None
+) -> bool:
     """Return True if the exchange functions serve: for memory of a GPU alone.
 
     A library whose reader names no stream, as JAX's, may still compute the values; its method
     waits for that. A reader finds the device faster than ``__dlpack_device__``.
     """
-    kind: type = type(value)
-    foreign = found_for(kind)
     if foreign is not None:
-        reader = foreign.reader
-        return foreign.type is kind and reader.stream is not None and reader.device(value) >= 0
+        return current is not None and foreign.reader.device(value) >= 0
     where = getattr(value, "__dlpack_device__", None)
     return where is None or int(where()[0]) in _ON_GPU
-
-
-def _by_exchange(
-    value: object, stream: BaseStream, exchange: Exchange, orders: bool
-) -> Offer | None:
-    borrowed = exchange.borrow(value)
-    managed = VersionedTensor.at(borrowed.value or 0)
-    tensor = managed.tensor
-    if tensor.device_type not in _ON_GPU:
-        return None
-    _require_device(tensor, value, stream)
-    if orders:
-        current = exchange.current_stream(tensor.device_type, tensor.device_id)
-        follow_producers(stream, (current,))
-    return Offer(tensor, managed.is_read_only, borrowed)
 
 
 def _by_method(value: object, stream: BaseStream, number: int) -> Offer | None:
@@ -394,19 +447,11 @@ def _by_method(value: object, stream: BaseStream, number: int) -> Offer | None:
         capsule: object = export(stream=number, max_version=_DLPACK_VERSION)
     except TypeError:  # a producer older than versions
         capsule = export(stream=number)
-    tensor, read_only, keeper = _taken(capsule, value)
-    if tensor.device_type not in _ON_GPU:
+    fields, read_only, keeper = _taken(capsule, value)
+    if fields[1] not in _ON_GPU:
         raise UnusableTensorError(
-            f"has memory of DLPack's device type {tensor.device_type} in its capsule, but its "
+            f"has memory of DLPack's device type {fields[1]} in its capsule, but its "
             f"__dlpack_device__ is {border.shown(where())}\n"
             "  let both of them name the device of the memory"
         )
-    _require_device(tensor, value, stream)
-    return Offer(tensor, read_only, keeper)
-
-
-def _require_device(tensor: DLTensor, value: object, stream: BaseStream) -> None:
-    if tensor.device_type == DL_CUDA and tensor.device_id != stream.context.ordinal:
-        raise WrongDeviceError(
-            f"a {type(value).__name__} on device {tensor.device_id} was given to {stream!r}"
-        )
+    return _offer(value, stream, fields, read_only, keeper)

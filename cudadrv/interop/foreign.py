@@ -31,9 +31,9 @@ from ..errors import (
 )
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, owning
-from ..memory.export import UnusableTensorError
-from ..memory.layout import Layout, is_dense
-from .dlpack import Offer, offered
+from ..memory.dtypes import checked_dtype
+from ..memory.layout import Layout, is_dense, require_countable
+from .dlpack import Offer, UnusableTensorError, offered
 from .elements import Elements, dtype_name, name_of_typestr, require_usable
 from .ordering import follow_producers
 from .reader import ByInterface, Foreign, found_for
@@ -49,6 +49,9 @@ _WHERE: Final = (
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
 )
+
+
+_new: Final = object.__new__
 
 
 # Any: every object that has the interface.
@@ -158,41 +161,18 @@ def _usable_offer(
     require_usable(
         elements,
         offer.element_name,
-        is_contiguous=offer.is_contiguous,
+        is_contiguous=offer.strides is None,
         is_read_only=_is_read_only(value, offer.is_read_only),
         nbytes=offer.nbytes,
     )
     return offer
 
 
-class _ImportedMemory(NamedTuple):
-    """The memory of another library's object, as the object describes it.
-
-    Attributes:
-        address: of the first element.
-        shape: elements along each axis.
-        dtype: of the elements.
-        strides: in bytes; None where the elements lie in C order.
-        keeper: keeps the memory alive, beside the object.
-        producers: streams whose work on the memory comes first.
-        is_read_only: whether the memory must not be written.
-        has_device: whether the object has named its device, which is the stream's.
-    """
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    strides: tuple[int, ...] | None
-    keeper: object = None
-    producers: tuple[int, ...] = ()
-    is_read_only: bool = False
-    has_device: bool = False
-
-
 def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
     """Return an array over the memory of another library's object; see `Stream.import_array`."""
     try:
-        imported = _memory_by_dlpack(stream, value) or _memory_by_interface(value)
+        array = _by_dlpack(stream, value)
+        return _by_interface(stream, value) if array is None else array
     except CudadrvError:
         raise
     except UnusableTensorError as error:
@@ -202,28 +182,24 @@ def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
             f"a {type(value).__name__} has memory that cannot be read\n  "
             f"{border.shown_error(error)}\n  {READ_REMEDY}"
         ) from error
-    if imported.producers:
-        follow_producers(stream, imported.producers)
-    return _borrowed(stream, value, imported)
 
 
-def _memory_by_dlpack(stream: BaseStream, value: object) -> _ImportedMemory | None:
+def _by_dlpack(stream: BaseStream, value: object) -> AnyDeviceArray | None:
     # PyTorch exports no tensor that requires a gradient, though its memory is as any other.
     detach = getattr(value, "detach", None) if getattr(value, "requires_grad", False) else None
     offer = offered(value if detach is None else detach(), stream)
     if offer is None:
         return None
     _examine(value)
-    dtype, shape, steps = offer.dtype(value), offer.shape, offer.strides
-    strides = None if steps is None else tuple([step * dtype.itemsize for step in steps])
-    return _ImportedMemory(
+    dtype, steps = offer.dtype(value), offer.strides
+    return _borrowed(
+        stream,
+        (value, offer.keeper),
         offer.address,
-        shape,
+        offer.shape,
         dtype,
-        strides,
-        keeper=offer.keeper,
+        None if steps is None else tuple([step * dtype.itemsize for step in steps]),
         is_read_only=_is_read_only(value, offer.is_read_only),
-        has_device=True,
     )
 
 
@@ -247,7 +223,7 @@ def _is_read_only(value: object, marked: bool | None) -> bool:
 
 
 # Any: every object that has the interface.
-def _memory_by_interface(value: Any) -> _ImportedMemory:
+def _by_interface(stream: BaseStream, value: Any) -> AnyDeviceArray:
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
         raise ArgumentTypeError(
@@ -258,13 +234,17 @@ def _memory_by_interface(value: Any) -> _ImportedMemory:
         raise CopyError(f"a {type(value).__name__} with a mask is not supported\n  {_UNMASK}")
     strides, producer = interface.get("strides"), interface.get("stream")
     pointer, is_read_only = interface["data"]
-    return _ImportedMemory(
-        _address_from(pointer),
-        _shape(interface),
-        _dtype(interface),
-        None if strides is None else tuple(map(index, strides)),
-        producers=() if producer is None else (_stream_number(producer),),
-        is_read_only=_is_read_only(value, bool(is_read_only)),
+    address, shape, dtype = _address_from(pointer), _shape(interface), _dtype(interface)
+    steps = None if strides is None else tuple(map(index, strides))
+    if steps is not None and len(steps) != len(shape):
+        raise ArgumentTypeError(f"{border.shown(value)} has strides {steps} for the shape {shape}")
+    if producer is not None:
+        follow_producers(stream, (_stream_number(producer),))
+    if address:
+        _require_device(address, value, stream)
+    is_read_only = _is_read_only(value, bool(is_read_only))
+    return _borrowed(
+        stream, value, address, shape, checked_dtype(dtype), steps, is_read_only=is_read_only
     )
 
 
@@ -372,26 +352,28 @@ def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
         )
 
 
-def _borrowed(stream: BaseStream, value: object, imported: _ImportedMemory) -> AnyDeviceArray:
+def _borrowed(
+    stream: BaseStream,
+    owner: object,
+    address: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    strides: tuple[int, ...] | None,
+    *,
+    is_read_only: bool,
+) -> AnyDeviceArray:
     """Return an array over memory that an object keeps alive."""
-    pointer, shape, dtype, strides = imported[:4]
-    if strides is not None and len(strides) != len(shape):
-        raise ArgumentTypeError(
-            f"{border.shown(value)} has strides {strides} for the shape {shape}"
-        )
-    if pointer and not imported.has_device:
-        _require_device(pointer, value, stream)
-    if strides is not None and is_dense(shape, strides, dtype.itemsize):
-        strides = None
-    first, end = 0, math.prod(shape) * dtype.itemsize
-    if strides is not None:
-        first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
+    if strides is None or is_dense(shape, strides, dtype.itemsize):
+        nbytes = math.prod(shape) * dtype.itemsize
+        if not nbytes:
+            require_countable(shape)
+        array: AnyDeviceArray = _new(DeviceArray)
+        array._shape, array._dtype = shape, dtype
+        array._borrow(stream, address, nbytes, owner, is_read_only=is_read_only)
+        return array
+    first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
     buffer = DeviceBuffer.borrowed(
-        stream,
-        pointer + first,
-        end - first,
-        (value, imported.keeper),
-        is_read_only=imported.is_read_only,
+        stream, address + first, end - first, owner, is_read_only=is_read_only
     )
     return owning(DeviceArray(buffer, shape, dtype, -first, strides))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import operator
 import struct
-from typing import Final, Literal, TypeAlias, cast
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -39,6 +41,9 @@ from .scalars import (
     real_number,
     unwrapped,
 )
+
+if TYPE_CHECKING:
+    from ..interop.foreign import Pointer
 
 Packable: TypeAlias = int | float | bytes
 
@@ -468,11 +473,8 @@ class KernelParameter:
         """Read the address that an object of another library refers to, if any."""
         if isinstance(value, CUdeviceptr):
             return Argument(struct.pack("=Q", int(value)), "raw")
-        # Many programs use no other library's memory, and save a millisecond.
-        from ..interop.foreign import pointer_of
-
         try:
-            resolved = pointer_of(value, stream, self.elements)
+            resolved = _pointer_finder()(value, stream, self.elements)
         except BufferError as error:
             raise self._error(f"is {_described(value)} and {error}") from error
         if resolved is not None:
@@ -586,6 +588,14 @@ class KernelParameter:
             kernel=self.kernel,
             position=self.position,
         )
+
+
+@cache  # an import statement takes 2 µs, also for a module that is loaded
+def _pointer_finder() -> Callable[[object, BaseStream, Elements | None], Pointer | None]:
+    # Many programs use no other library's memory, and save a millisecond.
+    from ..interop.foreign import pointer_of
+
+    return pointer_of
 
 
 def is_small(value: object) -> bool:

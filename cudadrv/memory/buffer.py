@@ -40,6 +40,7 @@ from .driver_pool import out_of_memory
 from .order import Accesses, AnyMemory, Memory, record_access
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
 
+_BUSY: Final = CUresult.CUDA_ERROR_NOT_READY
 _FREED: Final = InvalidatedHandle("the device memory was freed")
 
 
@@ -243,8 +244,36 @@ class BorrowedMemory(Memory[int]):
     def __init__(
         self, context: ContextHandle, raw: int, stream: StreamHandle | None, owner: object
     ) -> None:
-        super().__init__(context, raw, stream)
-        self.owner: object = owner
+        self.context = context  # in one function, as each imported array has one
+        self.raw = raw
+        self.ordered_on = stream
+        self.recorded = None
+        self.public = None
+        self.owner: object = owner  # last: memory without an owner is unfinished
+
+    def __del__(self) -> None:
+        try:
+            owner, stream = self.owner, self.ordered_on
+        except AttributeError:
+            return  # it was never finished
+        # Most memory is released here, at half the cost: its own stream alone has used it.
+        if (
+            stream is None
+            or self.recorded is not None
+            or not stream.is_owned
+            or stream.captured_by is not None
+            or callbacks.expected
+            or self.context._driver.is_gone
+            or self.context.is_gone
+            or stream.is_destroyed
+        ):
+            self._destroy_and_report()
+        elif not isinstance(owner, Handle):
+            code = stream.query()
+            if code == _BUSY:
+                release_when(_until_now(stream), [owner, stream])
+            elif code:
+                self._destroy_and_report()
 
     def _destroy(self) -> None:
         # Driver objects of the owner wait by themselves when they are destroyed.
@@ -485,6 +514,24 @@ class DeviceData(Closeable):
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
+    def _borrow(
+        self, stream: BaseStream, pointer: int, nbytes: int, owner: object, *, is_read_only: bool
+    ) -> None:
+        """Own a handle of memory that `owner` owns."""
+        if type(nbytes) is not int or nbytes < 0 or pointer + nbytes > border.LARGEST:
+            border.int_in_range("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
+        self._stream, self._nbytes = stream, nbytes
+        self._pointer = None
+        self._address = pointer + 0
+        queue = first_stream(stream._handle)
+        context = queue.context
+        memory = (ReadOnlyMemory if is_read_only else BorrowedMemory)(
+            context, pointer, queue, owner
+        )
+        self._own_unrooted(memory, context if queue.is_foreign else queue)
+        if not context.is_primary:
+            stream.context._adopt(self)
+
     def _second_owner(self) -> DeviceBuffer:
         """Return another buffer that owns the same memory: closing one leaves it to the other.
 
@@ -647,13 +694,9 @@ class DeviceBuffer(DeviceData):
         pointer = border.int_in_range(
             "DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS
         )
-        nbytes = border.int_in_range(
-            "DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer)
-        )
-        queue: StreamHandle = stream._handle
-        kind = ReadOnlyMemory if is_read_only else BorrowedMemory
-        memory = kind(queue.context, pointer, first_stream(queue), owner)
-        return over(stream, memory, pointer, nbytes)
+        buffer = _new(DeviceBuffer)
+        buffer._borrow(stream, pointer, nbytes, owner, is_read_only=is_read_only)
+        return buffer
 
     @staticmethod
     def adopted(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -45,6 +46,13 @@ if TYPE_CHECKING:
 # Batches and other libraries' arrays are imported where they are used: few programs need them.
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
+
+@cache  # an import statement takes 2 µs, also for a module that is loaded
+def _importer() -> Callable[[BaseStream, object], AnyDeviceArray]:
+    from ..interop.foreign import import_array  # many programs use no other library's memory
+
+    return import_array
 
 
 class StreamMemory(BaseStream):
@@ -272,9 +280,7 @@ class StreamMemory(BaseStream):
             TypeError: it is not a device array.
             WrongDeviceError: the memory lies on another device.
         """
-        from ..interop import foreign  # in two thirds of the time of importing a function
-
-        return foreign.import_array(self, value)
+        return _importer()(self, value)
 
     @overload
     def in_place(self, array: npt.NDArray[_ScalarT]) -> DeviceArray[_ScalarT]: ...

@@ -14,9 +14,9 @@ from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError, ExportError
 from cudadrv.interop import Reader, register
 from cudadrv.memory.array import AnyDeviceArray
-from cudadrv.memory.export import VersionedTensor, capsule_pointer
 from cudadrv.texture import CudaArray
 
+from .interop.tensors import READ_ONLY, versioned_in
 from .protocols import ByDlpack, ByInterface
 
 ONE, DATA = LaunchConfig(1, 1), np.arange(16, dtype="f4").reshape(4, 4)
@@ -39,7 +39,7 @@ class ReadOnlyTensor(ByDlpack):
     ) -> object:
         capsule = self._array.__dlpack__(stream=stream, max_version=max_version)
         if max_version is not None:
-            VersionedTensor.at(int(capsule_pointer(capsule, b"dltensor_versioned"))).flags |= 1
+            versioned_in(capsule).flags |= READ_ONLY
         return capsule
 
 
@@ -241,8 +241,8 @@ def test_the_export_reports_it(stream: cudadrv.Stream, base: AnyDeviceArray, for
         assert stream.import_array(view).is_read_only
         assert stream.import_array(ByInterface(view)).is_read_only
         capsule = view.__dlpack__(max_version=(1, 0))
-        tensor = VersionedTensor.at(int(capsule_pointer(capsule, b"dltensor_versioned")))
-        assert (tensor.is_read_only, tensor.tensor.data) == (True, view.ptr)
+        tensor = versioned_in(capsule)
+        assert (tensor.flags & READ_ONLY, tensor.tensor.data) == (READ_ONLY, view.ptr)
         with pytest.raises(ExportError, match="only DLPack 1 and newer has read-only arrays"):
             view.__dlpack__()
     assert base.__cuda_array_interface__["data"] == (base.ptr, False)

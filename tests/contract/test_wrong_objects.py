@@ -10,7 +10,8 @@ import pytest
 import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError, ArgumentTypeError, CudadrvError
-from cudadrv.memory.export import DLTensor, tensor_of
+
+from .interop.tensors import DLTensor, tensor_in
 
 SOURCE = 'extern "C" __global__ void add(int* x, int n) { if (threadIdx.x < n) ++x[threadIdx.x]; }'
 CONFIG = LaunchConfig(1, 4)
@@ -48,7 +49,7 @@ class ByDlpack:
         if self.export is not None:
             return self.export()
         capsule = self.array.__dlpack__(**asked)
-        self.change(tensor_of(capsule)[0])
+        self.change(tensor_in(capsule))
         return capsule
 
 

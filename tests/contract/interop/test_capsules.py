@@ -15,8 +15,9 @@ import pytest
 import cudadrv
 from cudadrv.errors import ArgumentTypeError, ArgumentValueError, CudadrvError, WrongDeviceError
 from cudadrv.memory.array import AnyDeviceArray
-from cudadrv.memory.export import DLTensor, ManagedTensor, VersionedTensor
 from tests.at_each_line import Line, raising
+
+from .tensors import DLTensor, ManagedTensor, VersionedTensor
 
 PLAIN, VERSIONED = b"dltensor", b"dltensor_versioned"
 SOURCE: Final = 'extern "C" __global__ void add(int* x) { x[threadIdx.x] += 1; }'

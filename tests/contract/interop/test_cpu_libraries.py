@@ -20,7 +20,8 @@ from cudadrv.errors import ArgumentError
 from cudadrv.interop import Reader
 from cudadrv.interop.dlpack import exchange_of
 from cudadrv.interop.reader import found_for
-from cudadrv.memory.export import VersionedTensor
+
+from .tensors import VersionedTensor
 
 # What other libraries warn of is their affair.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -204,7 +205,7 @@ def test_a_tensor_is_what_its_exchange_function_returns(torch: Any) -> None:
     base = torch.zeros(6, 4)
     for x in (base, base[1::2, ::3].T, base[0, 0], torch.nn.Parameter(base)):
         lent = exchange.borrow(x)
-        tensor = VersionedTensor.at(lent.value or 0).tensor
+        tensor = VersionedTensor.from_address(lent.value or 0).tensor
         assert (tensor.data or 0) + tensor.byte_offset == x.data_ptr()
         assert tuple(tensor.shape[: tensor.ndim]) == tuple(x.shape)
         assert tuple(tensor.strides[: tensor.ndim]) == x.stride()
@@ -212,7 +213,7 @@ def test_a_tensor_is_what_its_exchange_function_returns(torch: Any) -> None:
     for name, code in (("bfloat16", 4), ("float8_e4m3fn", 10), ("float8_e5m2", 12)):
         small = torch.zeros(3, dtype=getattr(torch, name))
         lent = exchange.borrow(small)
-        assert VersionedTensor.at(lent.value or 0).tensor.code == code
+        assert VersionedTensor.from_address(lent.value or 0).tensor.code == code
     with pytest.raises(RuntimeError, match="meta"):
         exchange.borrow(torch.empty(3, device="meta"))
     assert exchange.current_stream(1, 0) == 0
@@ -228,7 +229,7 @@ def test_memory_of_a_borrowed_tensor_lives_until_its_release(torch: Any) -> None
     lent = exchange.borrow(x)
     del x
     assert torch._C._storage_Use_Count(storage._cdata) == held
-    tensor = VersionedTensor.at(lent.value or 0).tensor
+    tensor = VersionedTensor.from_address(lent.value or 0).tensor
     assert (ctypes.c_float * 4).from_address(tensor.data)[:] == [0.0, 1.0, 2.0, 3.0]
     del lent
     assert torch._C._storage_Use_Count(storage._cdata) == held - 1
