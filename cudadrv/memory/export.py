@@ -179,7 +179,7 @@ class Exported:
         memory, address = self._memory, self.ptr
         if consumer != NO_SYNC:
             _order_consumer(self, memory, consumer)
-        capsule, tensor = _mirror(self, mirrored, is_versioned=is_versioned)
+        capsule, tensor = _mirror(self, memory, mirrored, is_versioned=is_versioned)
         ordinal = memory.context.ordinal
         _HeadBytes.from_address(tensor).raw = _HEAD.pack(
             address, DL_CUDA, ordinal, len(self.shape), code, bits, 1
@@ -202,7 +202,8 @@ _ADDRESS: Final = 2**20
 class _Anchor(ctypes.Structure):
     """Keeps a device array and its memory alive, as the memory of an array of NumPy.
 
-    The elements of that array are never read. The memory outlives `close` of the device array.
+    The elements of that array are never read. The memory outlives `close` of the device array. No
+    collection finds the memory's handle here, as NumPy's arrays take no part in collections.
     """
 
     _fields_ = (("bytes", ctypes.c_char * _SPAN),)
@@ -212,7 +213,9 @@ class _Anchor(ctypes.Structure):
     memory: object
 
 
-def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[object, int]:
+def _mirror(
+    array: Exported, memory: AnyMemory, dtype: AnyDType, *, is_versioned: bool
+) -> tuple[object, int]:
     """Return a capsule of NumPy's with an array of the same shape and strides, and its tensor's
     address.
 
@@ -221,8 +224,10 @@ def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[ob
     """
     # Any: before Python 3.12 a type checker does not recognise buffers.
     anchor: Any = _Anchor.from_address(_ADDRESS)
-    anchor.array, anchor.memory = array, array._second_owner()
-    shape, is_read_only = array.shape, array._memory.is_read_only
+    anchor.array = array
+    # A created context ends with its public objects, whatever consumers keep.
+    anchor.memory = memory if memory.context.is_primary else array._second_owner()
+    shape, is_read_only = array.shape, memory.is_read_only
     try:
         if array.is_contiguous:
             mirror = np.ndarray(shape, dtype, anchor)
@@ -271,6 +276,10 @@ def _type_code(dtype: AnyDType) -> tuple[int, int, AnyDType]:
 
 def _is_versioned(max_version: object) -> bool:
     """Return whether a consumer supports capsules with a version."""
+    if max_version.__class__ is tuple and len(max_version) == 2:  # the usual one, at a third
+        major, minor = max_version
+        if major.__class__ is int and minor.__class__ is int:
+            return bool(major >= MAJOR)
     return _numbers("max_version", max_version) >= (MAJOR,)
 
 
