@@ -36,15 +36,13 @@ def needs_no_wait(stream: BaseStream) -> tuple[int, ...]:
 
 def order_after(stream: BaseStream, producers: Iterable[int]) -> None:
     """Make `stream` wait for the present work of foreign streams; a capture waits on the host."""
-    before = needs_no_wait(stream)
+    box, before = stream._handle, needs_no_wait(stream)
     for producer in producers:
-        if producer not in before:
-            _follow(stream, stream._handle, producer)
+        if producer not in before and not _waits_for_known(box, producer):
+            _follow(stream, box, producer)
 
 
 def _follow(stream: BaseStream, box: StreamHandle, producer: int) -> None:
-    if _waits_for_known(box, producer):
-        return
     call, code = _waited_for(stream, box, producer)
     if code:
         raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
@@ -119,7 +117,7 @@ def follow_producers(stream: BaseStream, producers: Iterable[int]) -> None:
 def follow_producer(stream: BaseStream, producer: int) -> None:
     """As `follow_producers`, for one stream that `needs_no_wait` does not contain."""
     box = stream._handle
-    if not box.unordered:
+    if not box.unordered and not _waits_for_known(box, producer):
         _follow(stream, box, producer)
 
 
