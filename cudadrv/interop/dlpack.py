@@ -29,6 +29,7 @@ from ..errors import ArgumentValueError, DTypeError, WrongDeviceError
 from ..memory.export import (
     DL_CUDA,
     EXTENDED,
+    HOST_MEMORY,
     MAJOR,
     NO_SYNC,
     PLAIN,
@@ -89,7 +90,7 @@ class BorrowedTensor(ctypes.c_void_p):
     def __del__(self) -> None:
         address = self.value
         if address:
-            delete = ctypes.c_void_p.from_address(address + self.deleter_at).value
+            (delete,) = _POINTER.unpack_from(HOST_MEMORY, address + self.deleter_at)
             if delete:
                 _deleter(delete)(address)
 
@@ -104,6 +105,7 @@ class UnusableTensorError(BufferError):
     """A tensor that no consumer here can read; the text continues "it ..."."""
 
 
+_POINTER: Final = struct.Struct("=Q")
 # The fields of a DLTensor: data, device_type, device_id, ndim, code, bits, lanes, shape, strides,
 # byte_offset.
 _Fields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int]
@@ -111,8 +113,6 @@ _DL_TENSOR: Final = "QiiiBBHQQQ"
 _PLAIN_TENSOR: Final = struct.Struct(f"={_DL_TENSOR}")
 # After version, manager, deleter and flags.
 _VERSIONED_TENSOR: Final = struct.Struct(f"=IIQQQ{_DL_TENSOR}")
-_PlainBytes: Final = ctypes.c_char * _PLAIN_TENSOR.size
-_VersionedBytes: Final = ctypes.c_char * _VERSIONED_TENSOR.size
 _READ_ONLY: Final = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 
 
@@ -122,7 +122,7 @@ def _versioned_at(address: int) -> tuple[_Fields, bool]:
     Raises:
         UnusableTensorError: it is of a version with another layout; its producer still owns it.
     """
-    fields = _VERSIONED_TENSOR.unpack(_VersionedBytes.from_address(address))
+    fields = _VERSIONED_TENSOR.unpack_from(HOST_MEMORY, address)
     if fields[0] > MAJOR:
         raise UnusableTensorError(
             f"is of DLPack {fields[0]}.{fields[1]}, of which {MAJOR} is known"
@@ -164,7 +164,7 @@ def _taken(capsule: object, value: object) -> tuple[_Fields, bool | None, Borrow
         except ValueError:  # of another name
             used, kind = _USED[PLAIN]
             address = capsule_pointer(capsule, PLAIN)
-            fields: _Fields = _PLAIN_TENSOR.unpack(_PlainBytes.from_address(address))
+            fields: _Fields = _PLAIN_TENSOR.unpack_from(HOST_MEMORY, address)
             read_only = None
         else:
             used, kind = _USED[VERSIONED]
@@ -206,7 +206,7 @@ class Exchange:
             SystemError: the library failed without an exception.
         """
         borrowed = BorrowedTensor()
-        if self._from_object(value, ctypes.addressof(borrowed)) or not borrowed.value:
+        if self._from_object(value, ctypes.byref(borrowed)) or not borrowed.value:
             raise _silent("managed_tensor_from_py_object_no_sync")
         return borrowed
 
@@ -217,7 +217,7 @@ class Exchange:
             SystemError: the library failed without an exception.
         """
         number = ctypes.c_void_p()
-        if self._current_stream(device_type, ordinal, ctypes.addressof(number)):
+        if self._current_stream(device_type, ordinal, ctypes.byref(number)):
             raise _silent("current_work_stream")
         return number.value or 0
 
@@ -355,26 +355,25 @@ def _offer(
     address = data + offset
     if address >= 1 << 64:
         raise ValueError(f"the address {address:#x} does not fit 64 bits")
-    # ctypes checks neither the count nor the address.
     if not 0 <= ndim <= _MOST_AXES or (ndim and not shape_at):
         raise ValueError(f"its DLPack tensor has {ndim} axes and no such shape")
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] | None = None
     if ndim:
         numbers = _numbers_of(ndim)
-        shape = tuple(numbers.from_address(shape_at)[:])
+        shape = numbers.unpack_from(HOST_MEMORY, shape_at)
         if min(shape) < 0:
             raise ValueError(f"its DLPack tensor has the shape {shape}")
         if strides_at:
-            strides = tuple(numbers.from_address(strides_at)[:])
+            strides = numbers.unpack_from(HOST_MEMORY, strides_at)
             if strides == _ONE_BY_ONE or is_dense(shape, strides, 1):
                 strides = None
     return Offer(address, shape, strides, (code, bits, lanes), is_read_only, keeper)
 
 
 @lru_cache(maxsize=_MOST_AXES)
-def _numbers_of(ndim: int) -> type[ctypes.Array[ctypes.c_int64]]:
-    return ctypes.c_int64 * ndim
+def _numbers_of(ndim: int) -> struct.Struct:
+    return struct.Struct(f"={ndim}q")
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from numpy.lib.format import descr_to_dtype
 
 from .. import border
 from ..driver._api import CUcontext, CUdeviceptr, CUmemoryPool, CUpointer_attribute, CUstream
-from ..driver.context_handle import known_at
+from ..driver.context_handle import ContextHandle, known_at
 from ..driver.device import list_devices
 from ..driver.stream import BaseStream
 from ..errors import (
@@ -45,10 +45,8 @@ READ_REMEDY: Final = (
 )
 
 _OWNER: Final = (CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT,)
-_WHERE: Final = (
-    CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
-    CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-)
+_POOL: Final = (CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,)
+_WHERE: Final = (*_POOL, CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
 
 
 _new: Final = object.__new__
@@ -306,35 +304,59 @@ def _address_from(value: object) -> int:
     return address
 
 
-class _PoolDevices:
-    """The devices of memory pools.
+class _MemoryPlaces:
+    """How the devices of memory are found.
 
     Attributes:
         ordinals: the device's ordinal by its default pool.
+        queried_first: the attribute that found the last memory. A program has mostly memory of one
+            kind.
     """
 
-    __slots__ = ("ordinals",)
+    __slots__ = ("ordinals", "queried_first")
 
     def __init__(self) -> None:
+        self.queried_first: tuple[CUpointer_attribute] = _OWNER
         self.ordinals: dict[int, int] = {}
         for device in list_devices():
             # A device without pools has no memory in one.
             with suppress(NotSupportedError):
                 self.ordinals[int(device.default_pool())] = device.ordinal
 
+    def is_in(self, context: ContextHandle, pointer: int) -> bool:
+        """Return True if memory is of a context, or in the default pool of its device.
+
+        For memory in a pool the driver reports no context. Each further attribute of one call takes
+        half as long as the call.
+        """
+        query = context._driver.api.cuPointerGetAttributes
+        first = self.queried_first
+        for attribute in (first, _POOL if first is _OWNER else _OWNER):
+            code, values = query(1, attribute, pointer)
+            if code:
+                return False
+            value = values[0]
+            if isinstance(value, CUcontext):
+                is_found = int(value) == int(context.raw)
+            else:
+                is_found = self.ordinals.get(int(value)) == context.ordinal  # type: ignore[call-overload]
+            if is_found:
+                self.queried_first = attribute
+                return True
+        return False
+
 
 def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
     """Raise `WrongDeviceError` for memory that is known to lie on another device.
 
-    For memory in a pool the driver reports no context. cuda-bindings before 13.4 report ordinal 0
-    for all memory. So the devices' default pools decide first, and then any other ordinal.
+    cuda-bindings before 13.4 report ordinal 0 for all memory. So the devices' default pools decide
+    first, and then any other ordinal.
     """
     context = stream._handle.context
-    if not context.driver.has_several_devices:
+    if not context._driver.has_several_devices:
         return
-    # Most memory has a context, and each further attribute takes half as long as this call.
-    code, owners = context.driver.api.cuPointerGetAttributes(1, _OWNER, pointer)
-    if not code and isinstance(owners[0], CUcontext) and int(owners[0]) == int(context.raw):
+    places = context._driver.one_of(_MemoryPlaces)
+    if places.is_in(context, pointer):
         return
     values = known_at(context, pointer, _WHERE)
     if values is None:
@@ -344,8 +366,7 @@ def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
         )
     pool, ordinal = values
     if isinstance(pool, CUmemoryPool) and int(pool):
-        ordinals = context.driver.one_of(_PoolDevices).ordinals
-        ordinal = ordinals.get(int(pool), ordinal or None)
+        ordinal = places.ordinals.get(int(pool), ordinal or None)
     if isinstance(ordinal, int) and ordinal != context.ordinal:
         raise WrongDeviceError(
             f"a {type(value).__name__} on device {ordinal} was given to {stream!r}"

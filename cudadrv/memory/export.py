@@ -179,41 +179,39 @@ class Exported:
         memory, address = self._memory, self.ptr
         if consumer != NO_SYNC:
             _order_consumer(self, memory, consumer)
-        capsule, tensor = _mirror(self, memory, mirrored, is_versioned=is_versioned)
+        capsule, tensor = _mirrored(self, memory, mirrored, is_versioned=is_versioned)
         ordinal = memory.context.ordinal
-        _HeadBytes.from_address(tensor).raw = _HEAD.pack(
-            address, DL_CUDA, ordinal, len(self.shape), code, bits, 1
+        _HEAD.pack_into(
+            HOST_MEMORY, tensor, address, DL_CUDA, ordinal, len(self.shape), code, bits, 1
         )
         return capsule
 
 
+HOST_MEMORY: Final = (ctypes.c_char * 2**62).from_address(0)
+"""All of the host's memory, where `struct` finds a structure of C by its address."""
 # A tensor begins with its data, device_type, device_id, ndim, code, bits and lanes.
 _HEAD: Final = struct.Struct("=QiiiBBH")
-_HeadBytes: Final = ctypes.c_char * _HEAD.size
 _AFTER_VERSION: Final = 32  # bytes of a DLManagedTensorVersioned before its tensor
-
-
-# An anchor has room for any strides, of either sign, at an address that is never read.
-_SPAN: Final = 2**60
+# A mirror lies in the middle of these addresses, which are never read: strides of either sign find
+# room. Any: before Python 3.12 a type checker does not recognise buffers.
+_ADDRESSES: Final[Any] = (ctypes.c_char * 2**60).from_address(2**20)
 _MIDDLE: Final = 2**59
-_ADDRESS: Final = 2**20
 
 
-class _Anchor(ctypes.Structure):
-    """Keeps a device array and its memory alive, as the memory of an array of NumPy.
+class _Mirror(np.ndarray[Any, Any]):
+    """Keeps a device array and its memory alive as long as a capsule.
 
-    The elements of that array are never read. The memory outlives `close` of the device array. No
-    collection finds the memory's handle here, as NumPy's arrays take no part in collections.
+    The memory outlives `close` of the device array. No collection finds the memory's handle here,
+    as a capsule takes no part in collections.
     """
 
-    _fields_ = (("bytes", ctypes.c_char * _SPAN),)
     __slots__ = ("array", "memory")
 
     array: Exported
     memory: object
 
 
-def _mirror(
+def _mirrored(
     array: Exported, memory: AnyMemory, dtype: AnyDType, *, is_versioned: bool
 ) -> tuple[object, int]:
     """Return a capsule of NumPy's with an array of the same shape and strides, and its tensor's
@@ -222,15 +220,10 @@ def _mirror(
     Its destructor and its deleter are NumPy's, in C. Python code would lose an exception that is
     being raised when a consumer drops the capsule.
     """
-    # Any: before Python 3.12 a type checker does not recognise buffers.
-    anchor: Any = _Anchor.from_address(_ADDRESS)
-    anchor.array = array
-    # A created context ends with its public objects, whatever consumers keep.
-    anchor.memory = memory if memory.context.is_primary else array._second_owner()
     shape, is_read_only = array.shape, memory.is_read_only
     try:
         if array.is_contiguous:
-            mirror = np.ndarray(shape, dtype, anchor)
+            mirror = _Mirror(shape, dtype, _ADDRESSES, _MIDDLE)
         else:
             strides = array.strides
             if any(stride % dtype.itemsize for stride in strides):
@@ -238,9 +231,12 @@ def _mirror(
                     f"{array!r} has strides of {strides} bytes, and DLPack counts whole elements: "
                     "export what Stream.contiguous makes of it"
                 )
-            mirror = np.ndarray(shape, dtype, anchor, _MIDDLE, strides)
+            mirror = _Mirror(shape, dtype, _ADDRESSES, _MIDDLE, strides)
     except ValueError as error:  # such as more axes than NumPy has
         raise ExportError(f"{array!r} is not exported: {error}") from None
+    mirror.array = array
+    # A created context ends with its public objects, whatever consumers keep.
+    mirror.memory = memory if memory.context.is_primary else array._second_owner()
     if is_versioned:
         if is_read_only:  # making the object of the flags takes longer than the array
             mirror.flags.writeable = False

@@ -211,6 +211,19 @@ def test_memory_of_a_pool_of_another_device_is_rejected(
     array.close()
 
 
+def test_the_device_of_memory_is_found_by_one_query_after_memory_of_its_kind(
+    stream: cudadrv.Stream, second_context: cudadrv.Context
+) -> None:
+    with cudadrv.using_memory(cudadrv.memory.UnpooledMemory()):
+        of_context = ByInterface(stream.zeros(4, "f4"), stream=None)
+    of_pool = ByInterface(stream.zeros(4, "f4"), stream=None)
+    for kind in (of_pool, of_context, of_pool):
+        stream.import_array(kind)
+        with calls_of("cuPointerGetAttributes") as queries:
+            stream.import_array(kind)
+        assert len(queries) == 1
+
+
 def test_an_exported_array_lives_until_it_is_released(stream: cudadrv.Stream) -> None:
     array = stream.to_device(HOST)
     alive = weakref.ref(array)
