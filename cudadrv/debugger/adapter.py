@@ -15,13 +15,13 @@ from dataclasses import fields, replace
 from typing import Any, BinaryIO, Final
 
 from ptx.emulate.debug.expression import parsed
-from ptx.emulate.debug.stops import ANY, Breakpoint, Stop, Watchpoint
+from ptx.emulate.debug.stops import ANY, Breakpoint, Stop
 from ptx.errors import PtxError
 
 from ..errors import CudadrvError
 from .debugger import LOOK_S, DebuggedProgram, Debugger, DebuggerError, on_interrupt
 from .inspector import Body, thread_id
-from .terminal import Commands, parse_breakpoint, place_of
+from .terminal import Commands, is_move, parse_breakpoint, place_of, watchpoint_of, word_of
 
 _CAPABILITIES: Final = (
     "supportsConfigurationDoneRequest", "supportsFunctionBreakpoints",
@@ -41,7 +41,6 @@ _INTEGERS: Final = {
     "threadId", "frameId", "variablesReference", "sourceReference", "start", "count", "startFrame",
     "levels", "instructionCount", "instructionOffset", "offset",
 }  # fmt: skip
-_DATA: Final = {"name": str, "space": str, "block": int, "first": int, "end": int}
 _PROGRAM: Final = {"file": "program", "arguments": "args"}  # other names are equal
 _HOST: Final = 1  # the thread before a kernel has stopped
 _ENTRY: Final = 0  # the number of the breakpoint of stopOnEntry
@@ -261,11 +260,9 @@ class Adapter:
     def _set_data(self, arguments: Body) -> Body:
         watchpoints = []
         for each in arguments["breakpoints"]:
-            place = json.loads(each["dataId"])
-            if {name: type(value) for name, value in place.items()} != _DATA:
-                raise DebuggerError(f"setDataBreakpoints: dataId is {each['dataId']!r}")
             reads = each.get("accessType") in ("read", "readWrite")
-            watchpoints.append(Watchpoint(self._debugger.number(), reads=reads, **place))
+            number = self._debugger.number()
+            watchpoints.append(watchpoint_of(str(each["dataId"]), number, reads=reads))
         self._debugger.wanted.watchpoints = tuple(watchpoints)
         self._changed()
         return {"breakpoints": [{"id": each.number, "verified": True} for each in watchpoints]}
@@ -297,7 +294,13 @@ class Adapter:
 
     def _evaluate(self, arguments: Body) -> Body:
         text = str(arguments["expression"])
-        if arguments.get("context") == "repl" and self._commands.is_query(text):
+        word = word_of(text)[0] if arguments.get("context") == "repl" else ""
+        if is_move(word):
+            self._require_stop()
+            self._event("continued", threadId=self._commands.thread, allThreadsContinued=True)
+            self._start(word, self._commands.thread)
+            return {"result": "", "variablesReference": 0}
+        if self._commands.has(word):
             return {"result": self._commands.run(text), "variablesReference": 0}
         return self._ask(arguments)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -281,10 +280,8 @@ class Inspector:
         except ExpressionError as error:
             return {"dataId": None, "description": str(error)}
         first = int(place.addresses[0])
-        data = {"name": text, "space": place.space, "block": block}
-        data |= {"first": first, "end": first + (place.type.nbytes or 1)}
-        access = ["write", "readWrite"]
-        return {"dataId": json.dumps(data), "description": text, "accessTypes": access}
+        data = f"{place.space} {block} {first} {first + (place.type.nbytes or 1)} {text}"
+        return {"dataId": data, "description": text, "accessTypes": ["write", "readWrite"]}
 
     # Texts.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,6 +20,7 @@ _PLACE: Final = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d{1,9})|(?P<name>[\w:<>
 _LINE: Final = re.compile(r"\d+(\s|$)")
 _CONDITION: Final = re.compile(r"\s+if\s+")
 _OF: Final = re.compile(r"\s+(block|thread)\s+(\d+(?:,\d+)*)")
+_DATA: Final = re.compile(r"(global|shared|local) (\d{1,9}) (\d{1,20}) (\d{1,20}) (.*)", re.DOTALL)
 _MOST_FRAMES: Final = 99
 _OWN: Final = "commands"  # the group of breakpoints
 _INTERRUPTED: Final = 130
@@ -45,11 +45,15 @@ _SHORT: Final = {
 
 
 class Commands:
-    """Commands for a debugger, with a chosen thread and frame."""
+    """Commands for a debugger.
+
+    Attributes:
+        thread: the number of the chosen thread; None if no kernel is stopped.
+    """
 
     def __init__(self, debugger: Debugger) -> None:
         self.debugger: Debugger = debugger
-        self._thread: int | None = None
+        self.thread: int | None = None
         self._depth = 0
         self._texts: dict[int, str] = {}  # of breakpoints and watchpoints
         self._commands: Mapping[str, Callable[[str], str]] = {
@@ -65,7 +69,7 @@ class Commands:
 
     def choose(self, thread: int | None) -> None:
         """Choose a thread by its number, and its innermost frame."""
-        self._thread, self._depth = thread, 0
+        self.thread, self._depth = thread, 0
 
     def run(self, text: str) -> str:
         """Run a command; return what it says.
@@ -73,20 +77,16 @@ class Commands:
         Raises:
             DebuggerError: it cannot be done, with the reason.
         """
-        word, _, rest = text.strip().partition(" ")
-        word = _SHORT.get(word, word)
-        if word in MOVES or (word[:1] == "r" and word[1:] in MOVES):
-            end = self.debugger.move(word, self._thread)
+        word, rest = word_of(text)
+        if is_move(word):
+            end = self.debugger.move(word, self.thread)
             self.choose(None if end is None else thread_id(end.thread))
             return self._told(end)
-        if word in self._commands:
-            return self._commands[word](rest.strip())
-        return self._print(text)
+        return self._commands[word](rest) if word in self._commands else self._print(text)
 
-    def is_query(self, text: str) -> bool:
-        """Return whether a text is a command that leaves the threads where they are."""
-        word = text.strip().partition(" ")[0]
-        return _SHORT.get(word, word) in self._commands
+    def has(self, word: str) -> bool:
+        """Return whether a word is a command that leaves the threads where they are."""
+        return word in self._commands
 
     def _told(self, end: Stop | None) -> str:
         if end is None:
@@ -97,9 +97,9 @@ class Commands:
         return "\n".join([*lines, self._here()])
 
     def _ask(self, command: str, **values: Any) -> Any:  # JSON
-        if self._thread is None:
+        if self.thread is None:
             raise DebuggerError("no kernel is stopped")
-        return self.debugger.ask(command, threadId=self._thread, depth=self._depth, **values)
+        return self.debugger.ask(command, threadId=self.thread, depth=self._depth, **values)
 
     # Places to stop at.
 
@@ -113,7 +113,7 @@ class Commands:
         self.debugger.breakpoints[_OWN] = (*former, breakpoint)
         self._texts[breakpoint.number] = f"break {text}"
         said = f"breakpoint {breakpoint.number} at {text}"
-        if self._thread is not None:
+        if self.thread is not None:
             known = self._ask("verified", breakpoints=[breakpoint])
             message = place_of(breakpoint, known.get(breakpoint.number)).get("message", "")
             said += f": {message}" * bool(message)
@@ -123,11 +123,10 @@ class Commands:
         info = self._ask("dataBreakpointInfo", name=text)
         if info["dataId"] is None:
             raise DebuggerError(info["description"])
-        place = json.loads(info["dataId"])
-        watchpoint = Watchpoint(self.debugger.number(), reads=reads, **place)
+        watchpoint = watchpoint_of(info["dataId"], self.debugger.number(), reads=reads)
         self.debugger.wanted.watchpoints += (watchpoint,)
         self._texts[watchpoint.number] = f"{'r' * reads}watch {text}"
-        return f"watchpoint {watchpoint.number} at {text}: {place['space']} {place['first']:#x}"
+        return f"watchpoint {watchpoint.number} at {text}: {watchpoint.space} {watchpoint.first:#x}"
 
     def _delete(self, text: str) -> str:
         numbers = coordinates(text) if text else tuple(self._texts)
@@ -211,6 +210,30 @@ def parse_breakpoint(text: str, number: int) -> Breakpoint:
     file = "" if file == "ptx" else file
     block, thread = only.get("block", ()), only.get("thread", ())
     return Breakpoint(number, file, line, kernel, block, thread, "".join(condition))
+
+
+def word_of(text: str) -> tuple[str, str]:
+    """Return the whole word of a command, and the text after it."""
+    word, _, rest = text.strip().partition(" ")
+    return _SHORT.get(word, word), rest.strip()
+
+
+def is_move(word: str) -> bool:
+    """Return whether threads go on, or back, by a command."""
+    return word in MOVES or word.removeprefix("r") in MOVES
+
+
+def watchpoint_of(data: str, number: int, *, reads: bool) -> Watchpoint:
+    """Return the watchpoint of a data id, which the inspector has made.
+
+    Raises:
+        DebuggerError: it is none.
+    """
+    match = _DATA.fullmatch(data)
+    if match is None:
+        raise DebuggerError(f"dataId is {data!r}: take it from dataBreakpointInfo")
+    space, block, first, end, name = match.groups()
+    return Watchpoint(number, name, space, int(first), int(end), int(block), reads)
 
 
 def place_of(breakpoint: Breakpoint, line: int | None) -> Body:

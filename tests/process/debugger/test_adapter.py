@@ -106,7 +106,7 @@ def test_threads_frames_and_places_that_are_not_there_are_reported(tmp_path: Pat
         editor.launch(file)
         stop = editor.stopped("configurationDone")
         frame = editor.top(stop)["id"]
-        wrong_place = json.dumps({"name": "x", "space": "global", "first": "a", "end": 4})
+        wrong_place = "global 0 a 4 x"
         cases = {
             "no such thread": ("stackTrace", {"threadId": 1 << 20}),
             "the host's thread": ("stackTrace", {"threadId": 1}),
@@ -131,6 +131,24 @@ def test_threads_frames_and_places_that_are_not_there_are_reported(tmp_path: Pat
         for command in ("stackTrace", "pause", "continue"):
             response = editor.response(command, threadId=stop["threadId"])
             assert response["message"] == "the program has ended"
+        editor.request("disconnect")
+
+
+def test_the_debug_console_goes_on_and_back(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(WRONG_INDEX)
+    with Client() as editor:
+        editor.launch(file)
+        fault = editor.stopped("configurationDone")
+        assert editor.console("rstepi") == ""
+        assert editor.event("continued")["threadId"] == fault["threadId"]
+        assert editor.event("stopped")["reason"] == "step"
+        assert editor.console("continue") == ""
+        assert editor.event("stopped")["text"] == fault["text"]
+        editor.console("c")
+        editor.event("terminated")
+        failed = editor.response("evaluate", expression="continue", context="repl")
+        assert failed["message"] == "the program has ended"
         editor.request("disconnect")
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from cudadrv.debugger.adapter import Adapter
 from cudadrv.debugger.debugger import DebuggedProgram, DebuggerError
-from cudadrv.debugger.terminal import coordinates, parse_breakpoint
+from cudadrv.debugger.terminal import coordinates, parse_breakpoint, watchpoint_of
+from ptx.emulate.debug.stops import Watchpoint
 
 from .client import check_message
 
@@ -60,6 +61,7 @@ def test_a_request_that_cannot_be_served_has_an_error_response() -> None:
         "functions of another form": ("setFunctionBreakpoints", {"breakpoints": [3]}),
         "filters of another form": ("setExceptionBreakpoints", {"filters": 3}),
         "data of another form": ("setDataBreakpoints", {"breakpoints": [{"dataId": "x"}]}),
+        "a move of the console": ("evaluate", {"expression": "continue", "context": "repl"}),
         "variables of nothing": ("variables", {"variablesReference": "x"}),
         "frames of nothing": ("stackTrace", {"threadId": None}),
         "an expression of no kernel": ("evaluate", {"expression": "x"}),
@@ -82,6 +84,14 @@ def test_numbers_of_another_type_are_reported_by_their_names() -> None:
         (response,) = messages(request("stackTrace", {"threadId": value}))
         check_message(response)
         assert response["message"] == f"stackTrace: threadId is {value!r}, no integer"
+
+
+def test_a_watchpoint_needs_a_data_id_of_the_debugger() -> None:
+    found = watchpoint_of("shared 2 16 20 tile[4]", 3, reads=True)
+    assert found == Watchpoint(3, "tile[4]", "shared", 16, 20, 2, reads=True)
+    for text in ("", "{}", "null", "[1]", "x", "global 0 1 2", "nowhere 0 1 2 x", "global 0 a 2 x"):
+        with pytest.raises(DebuggerError, match=r"^dataId is .*: take it from dataBreakpointInfo$"):
+            watchpoint_of(text, 1, reads=False)
 
 
 def test_bytes_that_are_no_messages_end_the_session_with_a_reason() -> None:
