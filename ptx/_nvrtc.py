@@ -469,8 +469,8 @@ class NvrtcProgram(InUse):
     def cubin(self) -> bytes:
         """The machine code of a real architecture."""
         # nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char *cubin), and …Size
-        reading.machine_code = True
         try:
+            reading.machine_code = True
             return self._read(self._api.nvrtcGetCUBINSize, self._api.nvrtcGetCUBIN)
         finally:
             reading.machine_code = False

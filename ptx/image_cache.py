@@ -470,7 +470,7 @@ class MemoryImages:
         while True:
             making = self._makings.setdefault(key, _Making())
             with making.lock:
-                making.maker, outcome = me, making.outcome
+                outcome = making.outcome
                 # One with an outcome, or that was interrupted, has left the table.
                 if outcome is None and self._makings.get(key) is making:
                     return self._make(key, making, make, may_wait=True)
@@ -493,6 +493,7 @@ class MemoryImages:
     ) -> tuple[Image, bool]:
         outcome: Image | PtxError | None = None
         try:
+            making.maker = threading.get_ident()
             image = self.get(key[1])
             if image is not None:  # made while this thread came here
                 outcome = image

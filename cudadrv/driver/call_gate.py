@@ -141,8 +141,8 @@ class CapturePeriod:
         if self._ended.is_set:
             return
         number, end = threading.get_ident(), time.monotonic() + self._wait_limit_s
-        waits[number] = Wait(self)
         try:
+            waits[number] = Wait(self)
             while not self._ended.wait(_POLL_S) and (gate is None or gate.period is self):
                 self._require_end(number)
                 if time.monotonic() >= end:

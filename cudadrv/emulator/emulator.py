@@ -280,10 +280,10 @@ class Emulator(
         self._state.process.reject_if_ended("Emulator.counting")
         counters = Counters()
         self.finish()
-        for device in self._state.devices.visible:
-            with device.lock:
-                device.counters = (*device.counters, counters)
         try:
+            for device in self._state.devices.visible:
+                with device.lock:
+                    device.counters = (*device.counters, counters)
             yield counters
             self.finish()
         finally:

@@ -143,8 +143,8 @@ class CallingThread(threading.local):
         """Run deferred work, and work that is deferred meanwhile."""
         if self.makes_up:
             return
-        self.makes_up = True
         try:
+            self.makes_up = True
             while self.put_off:
                 deferred = self.put_off.popleft()
                 now, failure = self.stack, self.failure

@@ -280,8 +280,8 @@ class ResourceMemory(Memory[int]):
         depth = _calls.depth
         if depth >= _MOST_CALLS:
             raise _endless(resource, nbytes, depth)
-        _calls.depth = depth + 1
         try:
+            _calls.depth = depth + 1
             memory.raw = resource.allocate(nbytes, memory.place)
         finally:
             _calls.depth = depth
@@ -320,8 +320,8 @@ class ResourceMemory(Memory[int]):
                         fault = error
                         user.wait_for_work_at_once()
             depth = _calls.depth
-            _calls.depth = depth + 1
             try:
+                _calls.depth = depth + 1
                 self.resource.deallocate(self.raw, self.nbytes, self.place)
             finally:
                 _calls.depth = depth

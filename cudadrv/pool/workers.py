@@ -60,8 +60,8 @@ class Job(Generic[_R]):
 
     def do(self, workplace: Workplace) -> None:
         """On a worker: make the call, unless the caller has cancelled it."""
-        self.thread_number = threading.get_ident()
         try:
+            self.thread_number = threading.get_ident()
             self._task.run(workplace)
         finally:
             self.thread_number = None
@@ -69,8 +69,8 @@ class Job(Generic[_R]):
     def wait(self) -> None:
         """Wait until a worker is done with it; a signal's handler may interrupt the wait."""
         number = threading.get_ident()
-        waits[number] = Wait(self)
         try:
+            waits[number] = Wait(self)
             with self.done:
                 pass
         finally:

@@ -102,8 +102,8 @@ class CachedBackend(NotCopyable, Generic[_T]):
     def _probe(self, probe: Callable[[], _T]) -> _T:
         if self._is_probing:
             raise InvalidValueError("CachedBackend.get_or_probe was called by its own probe")
-        self._is_probing = True
         try:
+            self._is_probing = True
             backend = probe()
         except Exception as error:
             failed = _Failed(_copied(error))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +15,9 @@ import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
 from cudadrv.driver.driver_selection import current, current_or_none
+from cudadrv.emulator.calls.call import state_of
 from cudadrv.memory.resource import _block
+from tests.at_each_line import Line, raising
 
 from .calls import ok
 
@@ -88,3 +92,22 @@ def test_an_interrupted_end_of_a_registration_is_made_up_for(
         for _ in range(2):
             with cudadrv.memory.RegisteredArray(here):
                 pass
+
+
+def test_an_interrupt_where_counting_begins_leaves_no_counter() -> None:
+    entered: list[emulator.Counters] = []
+
+    def act(machine: emulator.Emulator) -> None:
+        with machine.counting() as counters:
+            entered.append(counters)
+
+    with emulator.session(devices=2) as machine:
+        for number in itertools.count():
+            line = Line(number, ["emulator/emulator.py"], raising(KeyboardInterrupt))
+            with contextlib.suppress(KeyboardInterrupt):
+                line.run(partial(act, machine))
+            if entered:
+                break
+            devices = state_of(machine).devices.visible
+            assert [device.counters for device in devices] == [(), ()], line.place
+    assert number > 5
