@@ -58,6 +58,8 @@ def outcome(name: str, number: int, error: type[BaseException]) -> tuple[str, st
             pass
         except Exception as wrong:
             return line.place, f"the call itself: {type(wrong).__name__}: {wrong}".splitlines()[0]
+        if not may_raise(line.place):  # what a run caches moves the numbers of lines
+            return line.place, ""
         try:
             with time_limit():
                 check(lab, act, machine, before)
@@ -156,6 +158,12 @@ def first_lines_of_finally(file: str) -> frozenset[int]:
     )
 
 
+def may_raise(place: str) -> bool:
+    """Return whether an exception can come at a place of `Line`."""
+    file, _, number = place.partition(" ")[0].rpartition(":")
+    return not file or int(number) not in first_lines_of_finally(file)
+
+
 def lines_of(name: str, known: set[str]) -> list[int]:
     """Return the numbers of an act's lines, of each line the first that is not known."""
     with laboratory() as (_, lab):
@@ -165,8 +173,7 @@ def lines_of(name: str, known: set[str]) -> list[int]:
         line.run(act)
     numbers = []
     for number, place in enumerate(line.before):
-        file, _, line_number = place.partition(" ")[0].rpartition(":")
-        if place not in known and int(line_number) not in first_lines_of_finally(file):
+        if place not in known and may_raise(place):
             known.add(place)
             numbers.append(number)
     return numbers

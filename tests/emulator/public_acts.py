@@ -363,9 +363,9 @@ def compilation(lab: Lab) -> Act:
 
 def libraries(lab: Lab) -> Act:
     library = cudadrv.KernelLibrary({"bump.cu": CUDA}, instances={"bump.cu": ["&c"]})
-    keyed = KeyedPtxModuleCache()
 
     def act() -> None:
+        keyed = KeyedPtxModuleCache()
         library.clear()
         library.prewarm(lab.context)
         library.kernel(lab.context, "bump")
