@@ -126,6 +126,11 @@ COMPLEX_NAMES: Final = {8: "complex64", 16: "complex128"}
 _OF_VIEW: Final = (
     "give its copy by Stream.contiguous, or `array.origin` to a kernel that takes strides"
 )
+_OF_STRUCTURE: Final = (
+    "give bytes, a structured NumPy scalar, an array of one such element or a ctypes structure of "
+    "that size"
+)
+_OF_HALF: Final = "\n  for a __half give numpy.float16(...).tobytes(): PTX does not name the type"
 _PACKED: Final = "  a dtype made with align=True has C's layout"
 
 
@@ -522,11 +527,8 @@ class KernelParameter:
             name = COMPLEX_NAMES[nbytes]
             raise self._error(f"is {shown(value)}, out of range for {name}") from None
         if data is None or (is_complex and self._is_other_vector()):
-            raise self._error(
-                f"is {_described(value)}, but the parameter is {self.type_name}\n  give bytes, a "
-                "structured NumPy scalar, an array of one such element or a ctypes structure of "
-                "that size"
-            )
+            is_half = is_float(value) and nbytes == 2 and not self.param.cpp_type
+            raise self._mismatch(value, _OF_STRUCTURE + (_OF_HALF if is_half else ""))
         if _is_swapped(value):
             raise self._error(
                 f"is {_described(value)} of another byte order, but the parameter is "

@@ -230,8 +230,13 @@ def _ranges(
     items = list(border.elements(where, arrays))
     ranges = [_range(f"{where}: an item", array, queue.context) for array in items]
     for array in items:
-        if writes and isinstance(array, DeviceArray):
+        if not writes:
+            continue
+        if isinstance(array, DeviceArray):
             array._require_writable()
+        elif isinstance(array, np.ndarray) and not array.flags.writeable:
+            raise CopyError(f"{where}: a host array to discard is read-only")
+    for array in items:
         if isinstance(array, DeviceArray) and array.nbytes:
             order_access(array._memory, queue, writes=writes)
     ranges = [(address, nbytes) for address, nbytes in ranges if nbytes]

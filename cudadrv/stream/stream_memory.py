@@ -329,6 +329,8 @@ class StreamMemory(BaseStream):
 
         Raises:
             InvalidValueError: an array is not in managed memory.
+            ArgumentValueError: device memory to discard is read-only.
+            CopyError: a host array to discard is read-only.
             UnsupportedError: the driver or the bindings are older than CUDA 13.0.
         """
         self._handle.raw  # noqa: B018  # raises once it is closed
@@ -344,6 +346,8 @@ class StreamMemory(BaseStream):
 
         Raises:
             InvalidValueError: an array is not in managed memory.
+            ArgumentValueError: device memory to discard is read-only.
+            CopyError: a host array to discard is read-only.
             UnsupportedError: the driver or the bindings are older than CUDA 13.0.
         """
         managed.discard_batch(self, arrays)

@@ -249,6 +249,11 @@ def test_a_number_is_no_structure(context: cudadrv.Context, stream: cudadrv.Stre
                 launcher(out, value)
     module.kernel("c").launch(stream, ONE, out, np.int32(5).tobytes())
     assert stream.to_host(out).tolist() == [5, 0, 0, 0]
+    half = np.float16(1.5)
+    with pytest.raises(ArgumentError, match=r"numpy\.float16\(\.\.\.\)\.tobytes\(\)"):
+        module.kernel("r").launch(stream, ONE, out, half)
+    module.kernel("r").launch(stream, ONE, out, half.tobytes())
+    assert stream.to_host(out)[:2].tobytes() == half.tobytes()
 
 
 def test_memory_for_a_number_is_rejected_whatever_came_before(

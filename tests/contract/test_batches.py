@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from cudadrv import DeviceArray, Stream, managed_empty, pinned_empty
 from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ArgumentTypeError,
+    ArgumentValueError,
     ClosedError,
     CopyError,
     DriverSymbolMissingError,
@@ -302,6 +304,20 @@ def test_only_managed_arrays_are_moved(stream: Stream) -> None:
                 batch(cast(Any, wrong))
     with pytest.raises(ArgumentTypeError, match='ordinal or "host"'):
         stream.prefetch_batch([], "gpu")
+
+
+def test_read_only_arrays_are_not_discarded(stream: Stream) -> None:
+    array = managed_empty(4, np.uint32)
+    array[:] = 7
+    array.flags.writeable = False
+    for batch in (stream.discard_batch, partial(stream.prefetch_batch, discard=True)):
+        with pytest.raises(CopyError, match="read-only"):
+            batch([managed_empty(4, np.uint32), array])
+        with pytest.raises(ArgumentValueError, match="read-only"):
+            batch([stream.in_place(array)])
+    stream.prefetch_batch([array])
+    stream.synchronize()
+    assert array.tolist() == [7] * 4
 
 
 def test_the_copy_that_failed_is_one_more_result_of_older_bindings(stream: Stream) -> None:
