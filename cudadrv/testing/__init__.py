@@ -187,13 +187,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     test = item.config.stash.get(_TEST, None)
     if test is not None:
         test.begin_counting()
-    result = yield
-    _fail_for(item.config.stash[_PROCESS].new())
+    try:
+        result = yield
+    except pytest.skip.Exception:  # of the test's body, which hides no finding
+        _fail_for_findings(item)
+        raise
+    _fail_for_findings(item)
     test = item.config.stash.get(_TEST, None)
-    if test is not None:
-        _fail_for(test.findings())
-        counters = test.counters
-        _fail_for("" if counters is None else item.config.stash[_BUDGETS].compare(item, counters))
+    counters = None if test is None else test.counters
+    _fail_for("" if counters is None else item.config.stash[_BUDGETS].compare(item, counters))
     return result
 
 
@@ -364,6 +366,13 @@ def _print(config: pytest.Config, text: str) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if text and reporter is not None:
         reporter.write_line(f"\n{visible(text)}")
+
+
+def _fail_for_findings(item: pytest.Item) -> None:
+    """Fail the test if its checks have findings that were not reported yet."""
+    _fail_for(item.config.stash[_PROCESS].new())
+    test = item.config.stash.get(_TEST, None)
+    _fail_for("" if test is None else test.findings())
 
 
 def _fail_for(findings: str) -> None:

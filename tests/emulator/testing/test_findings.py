@@ -95,6 +95,21 @@ def test_a_race_may_be_expected(runs: Runs) -> None:
     result.assert_outcomes(xfailed=1, passed=1)
 
 
+def test_a_skip_after_a_race_does_not_hide_it(runs: Runs) -> None:
+    skips = """
+import pytest
+from kernels import run
+def test_skips_at_once(cuda_stream):
+    pytest.skip("at once")
+def test_skips_after(cuda_stream):
+    run(cuda_stream, "racy")
+    pytest.skip("after")
+"""
+    result = runs.here(skips, "--cuda=emulator", "--cuda-check=race")
+    result.assert_outcomes(skipped=1, failed=1)
+    result.stdout.fnmatch_lines(["*_ test_skips_after _*", "race: kernel racy, *"])
+
+
 @pytest.mark.slow
 def test_a_fault_of_order_fails_late_and_passes_at_once(runs: Runs) -> None:
     runs.here(EARLY, "--cuda=emulator").assert_outcomes(passed=1)
