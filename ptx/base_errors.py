@@ -7,7 +7,11 @@ _SHOWN_MODULES = {"cudadrv.errors.": "cudadrv.errors", __name__: "ptx.errors"}
 
 
 class CudadrvError(Exception):
-    """Root of every error that cudadrv and `ptx` raise by themselves; all can be pickled."""
+    """Root of every error that cudadrv and `ptx` raise by themselves; all can be pickled.
+
+    The text has its control characters escaped: it may have names and source of other people, and
+    a traceback shows it on a terminal.
+    """
 
     __module__ = "cudadrv.errors"
 
@@ -17,6 +21,9 @@ class CudadrvError(Exception):
             if cls.__module__.startswith(prefix):
                 cls.__module__ = shown
 
+    def __str__(self) -> str:
+        return shown(super().__str__())
+
     def __reduce__(self) -> tuple[object, ...]:
         # By its attributes, whatever its constructor's arguments are: errors cross process pools.
         return _remade, (type(self), self.args, self._state())
@@ -24,6 +31,13 @@ class CudadrvError(Exception):
     def _state(self) -> dict[str, object]:
         """Return the attributes that another process receives."""
         return self.__dict__
+
+
+def shown(text: str) -> str:
+    """Return the text of an error or a warning as a terminal may show it."""
+    from ptx.visible_text import visible  # with re, which no import of `ptx` needs
+
+    return visible(text)
 
 
 def _remade(
@@ -54,4 +68,4 @@ class FunctionNotFoundError(PtxArgumentError, KeyError):
     """A PTX module has no function of the given name, or only declares it."""
 
     def __str__(self) -> str:
-        return Exception.__str__(self)  # a KeyError shows its text in quotes
+        return shown(Exception.__str__(self))  # a KeyError shows its text in quotes

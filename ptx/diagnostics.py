@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from ptx.visible_text import visible, visible_line
+
 __all__ = ["CompileWarning", "Diagnostic"]
 
 _HEAD = re.compile(
@@ -75,6 +77,8 @@ def parse_log(log: str, *, name: str = "", source: str = "") -> tuple[Diagnostic
     If the log has no excerpt of the line (an older NVRTC), the line comes from `source`, the text
     that was compiled under `name`.
     """
+    if "\n" in name:
+        log, name = log.replace(name, visible_line(name)), visible_line(name)
     lines = log.split("\n")
     source_lines = source.split("\n")
     diagnostics = []
@@ -148,7 +152,7 @@ def warn_of(log: str, *, name: str, source: str) -> None:
     )
     if not shown_warnings:
         return
-    warning = CompileWarning(_text(shown_warnings), name=name, diagnostics=shown_warnings)
+    warning = CompileWarning(visible(_text(shown_warnings)), name=name, diagnostics=shown_warnings)
     for collected in list(_collectors.values()):
         collected.append(warning)
     key = hash(

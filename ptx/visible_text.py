@@ -1,4 +1,4 @@
-"""`visible`: foreign text as a terminal or a page may show it."""
+"""`visible`, `visible_line`: foreign text as a terminal or a page may show it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def visible(text: str) -> str:
     ends and tabs stay.
     """
     return _UNUSUAL.sub(_shown, text)
+
+
+def visible_line(text: str) -> str:
+    """Return a text, such as the path of a file, with its line ends and tabs escaped as well."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _shown(match: re.Match[str]) -> str:

@@ -160,7 +160,12 @@ class _ExploredProgram:
                 Schedule.TRACE_VARIABLE: str(trace),
             }
             process = subprocess.run(
-                self._command, env=environment, capture_output=True, text=True, check=False
+                self._command,
+                env=environment,
+                capture_output=True,
+                text=True,
+                errors="backslashreplace",
+                check=False,
             )
             text = trace.read_text(encoding="utf-8") if trace.exists() else ""
         steps = tuple(map(_step, filter(None, text.split("\n"))))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ptx.emulate import Limits
 from ptx.errors import PtxError
 from ptx.read_only import ReadOnly
+from ptx.visible_text import visible
 
 from .. import border
 from ..driver._api import CUresult, HostAccesses
@@ -239,7 +240,9 @@ class Emulator(
         Raises:
             ArgumentTypeError: `cause` is no text.
         """
-        self._state.process.end(border.text("Emulator.end: cause", cause))
+        # The name of a file may be no UTF-8.
+        shown = visible(cause) if isinstance(cause, str) else cause
+        self._state.process.end(border.text("Emulator.end: cause", shown))
 
     def reject_if_ended(self, name: str) -> None:
         """Raise `ClosedError` if the session of the emulator has ended."""
@@ -264,7 +267,7 @@ class Emulator(
             if device.fault is not None and device.fault is not broken:
                 warnings.warn(
                     f"what was still queued on device {device.ordinal} failed, which no call could "
-                    f"say: {device.fault.text}",
+                    f"say: {visible(device.fault.text)}",
                     OrderWarning,
                     stacklevel=2,
                 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
-from ptx.base_errors import CudadrvError as CudadrvError
+from ptx.base_errors import CudadrvError as CudadrvError, shown
 
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
@@ -106,7 +106,7 @@ class CudaError(CudadrvError):
             parts.append(self._advice)
         if self.sticky:
             parts.append(_BROKEN_EMULATED if self.explained else _BROKEN)
-        return "\n  ".join(parts)
+        return shown("\n  ".join(parts))
 
 
 class DriverNotFoundError(CudadrvError):

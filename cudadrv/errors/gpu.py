@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self, TypeAlias, TypeVar
 
+from ptx.base_errors import shown
+
 from .base import CudadrvError
 
 _GpuErrorT = TypeVar("_GpuErrorT", bound="GpuError")
@@ -93,7 +95,7 @@ def _of_all(variant: type[_GpuErrorT], others: Classes) -> type[_GpuErrorT]:
         "__doc__": variant.__doc__,
         "__module__": variant.__module__,
         "__reduce__": reduced,
-        "__str__": lambda error: error.reason,
+        "__str__": lambda error: shown(error.reason),
     }
     classes: list[type[CudadrvError]] = list(dict.fromkeys((variant, *others)))
     bases = [c for c in classes if not any(issubclass(o, c) and o is not c for o in classes)]

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ptx.base_errors import shown
+
 from .base import CudaError
 
 _HOST_ADVICE: Final = (
@@ -28,7 +30,7 @@ class InvalidValueError(CudaError, result=1, remedy=(
 
     def __str__(self) -> str:
         # An error that cudadrv found itself describes the fault; code and remedy would add nothing.
-        return super().__str__() if self.call else self.doing
+        return super().__str__() if self.call else shown(self.doing)
 
 class OutOfMemoryError(CudaError, result=2, remedy=(
     "free device memory (close arrays, trim arenas), or allocate less"

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import ptx
 from ptx.ordinary_files import read_bytes
+from ptx.visible_text import visible
 
 from .. import errors
 from ..driver._api import CUresult
@@ -86,7 +87,7 @@ def _rejected(
     """Return the error of a failed load. It is not bound in `loaded`: no cycle holds its frames."""
     error = failure(context.api, code, call, f"loading {nbytes} bytes on device {context.ordinal}")
     if compiler_log:
-        error.add_note(f"the driver's compiler said:\n{compiler_log}")
+        error.add_note(f"the driver's compiler said:\n{visible(compiler_log)}")
     return error
 
 

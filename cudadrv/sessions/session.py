@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 from ptx.emulate import Limits
 from ptx.shown_path import shown_path
 from ptx.standard_streams import write_error
+from ptx.visible_text import visible
 
 from ..driver.driver_selection import (
     Driver,
@@ -277,7 +278,7 @@ def _add_notes(error: Exception, emulator: Emulator, *, with_findings: bool) -> 
         error.add_note(queued)
     if with_findings and not isinstance(error, CheckError):
         for finding in _unseen(emulator):
-            error.add_note(str(finding))
+            error.add_note(visible(str(finding)))
     if emulator.order.startswith("random"):
         error.add_note(emulator.repeated_by)
 

@@ -60,6 +60,7 @@ def test_paths_outside_of_the_working_folder_are_whole(
     monkeypatch.chdir(tmp_path)
     assert shown_path(f"{__file__}:3") == f"{__file__}:3"
     assert shown_path(f"{tmp_path}/a b.py:3") == "a b.py:3"
+    assert shown_path("a\n\t\r\x1b\u202e\udcff.py:3") == "a\\n\\t\\r\\x1b\\u202e\\udcff.py:3"
     assert shown_call_site("") == "an unknown place"
 
 
@@ -74,3 +75,10 @@ def test_a_working_folder_that_is_gone_changes_no_path(tmp_path: Path) -> None:
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=False
     )
     assert done.stdout == "/a/b.py:3\n", done.stderr
+
+
+def test_a_name_that_is_not_utf_8_ends_an_emulator() -> None:
+    machine = emulator.Emulator()
+    machine.end("the test s\udcff.py ended")
+    with pytest.raises(cudadrv.errors.ClosedError, match=r"s\\udcff\.py ended"):
+        machine.reject_if_ended("Emulator.findings")

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from ptx.emulate.exec.collection import collection_paused
 from ptx.ordinary_files import opener
 from ptx.standard_streams import write_error
+from ptx.visible_text import visible, visible_line
 
 from ... import border
 from ...driver._api import CUresult
@@ -144,7 +145,7 @@ class RunRecord:
         if self.trace:
             try:
                 with open(self.trace, "a", encoding="utf-8", opener=opener) as file:
-                    file.write(f"{self._index}.{text}\t{operation.call_site}\n")
+                    file.write(f"{self._index}.{text}\t{visible_line(operation.call_site)}\n")
             except OSError as error:  # of a full disk: the operation itself has run
                 self.trace = ""
                 # A filter that makes it an error must not break the queues.
@@ -776,7 +777,7 @@ class Timeline:
         """Store findings, and warn of them: the call itself has not failed."""
         self.findings += findings
         for finding in findings:
-            warnings.warn(str(finding), OrderWarning, stacklevel=2)
+            warnings.warn(visible(str(finding)), OrderWarning, stacklevel=2)
 
 
 def _nested_wait() -> CallError:

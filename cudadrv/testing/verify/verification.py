@@ -239,7 +239,7 @@ def _searched(search: Search, options: VerifyOptions, name: str) -> Sequence[Fai
     database: ExampleDatabase | None = None
     if options.database is not None:
         identity = f"{name}\0{compiled.case.read_source()}"
-        folder = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        folder = hashlib.sha256(identity.encode(errors="surrogatepass")).hexdigest()[:16]
         database = DirectoryBasedExampleDatabase(options.database / folder)
 
     # Applied after the seed, which would switch the database off.
