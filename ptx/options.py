@@ -405,8 +405,19 @@ class CompileOptions:
 
 
 def headers_from_environment() -> tuple[str, ...]:
-    """The folders that `CUDADRV_HEADERS` names, divided as those of PATH are."""
-    return tuple(filter(None, os.environ.get("CUDADRV_HEADERS", "").split(os.pathsep)))
+    """The folders that `CUDADRV_HEADERS` names, divided as those of PATH are.
+
+    Raises:
+        PtxArgumentValueError: one of them is no folder.
+    """
+    folders = tuple(filter(None, os.environ.get("CUDADRV_HEADERS", "").split(os.pathsep)))
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise PtxArgumentValueError(
+                f"CUDADRV_HEADERS has {shown(folder)}, which is no folder: "
+                "name folders of CUDA headers, or unset it"
+            )
+    return folders
 
 
 source_observers: Final[list[Callable[[str, str], None]]] = []

@@ -38,6 +38,12 @@ def _device_debug() -> object:
     return is_for_debuggers()
 
 
+def _headers() -> object:
+    from ptx.options import headers_from_environment  # as above
+
+    return headers_from_environment()
+
+
 def _cache_settings() -> object:
     from ptx.cache.folder import cache_settings  # as above
 
@@ -58,6 +64,7 @@ READERS: Final[Mapping[str, Callable[[], object]]] = {
     "CUDADRV_NO_STAND_IN": lambda: switch("CUDADRV_NO_STAND_IN"),
     "CUDADRV_KEEP_BLOCKS": lambda: switch("CUDADRV_KEEP_BLOCKS"),
     "CUDADRV_DEVICE_DEBUG": _device_debug,
+    "CUDADRV_HEADERS": _headers,
     "CUDADRV_CACHE_MAX_MB": _cache_settings,
 }
 

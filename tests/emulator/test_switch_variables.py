@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -75,11 +76,12 @@ WRONG: Final = {
     "CUDADRV_CACHE_MAX_MB": ("big", "-1"),
     "CUDADRV_DEVICE_DEBUG": ("yes", "2"),
     "CUDADRV_KEEP_BLOCKS": ("2", "no"),
+    "CUDADRV_HEADERS": ("/missing/include", f"{__file__}", f"/usr{os.pathsep}/missing/include"),
 }
 """Wrong values of each variable that has any. Two limits of a client issue a warning instead."""
 WITHOUT_WRONG: Final = {
     "CUDA_VISIBLE_DEVICES",  # by CUDA's rules: devices after a wrong one are invisible
-    "CUDADRV_CACHE_DIR", "CUDADRV_HEADERS",  # any text names folders, which may come later
+    "CUDADRV_CACHE_DIR",  # any text names a folder, which the cache makes
     "CUDADRV_POOL_RELEASE_THRESHOLD_MB", "CUDADRV_FREE_LIST_CAP_MB",  # issue a warning
     "CUDADRV_EMULATE_EVENTS", "CUDADRV_EMULATE_LIBRARIES", "CUDADRV_PYTHON",  # set by commands
     "CUDADRV_DEBUG_ADDRESS",
