@@ -241,7 +241,8 @@ class Emulator(
             ArgumentTypeError: `cause` is no text.
         """
         # The name of a file may be no UTF-8.
-        shown = visible(cause) if isinstance(cause, str) else cause
+        given: object = cause
+        shown = visible(given) if isinstance(given, str) else given
         self._state.process.end(border.text("Emulator.end: cause", shown))
 
     def reject_if_ended(self, name: str) -> None:
