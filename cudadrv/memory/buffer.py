@@ -713,7 +713,8 @@ class DeviceBuffer(DeviceData):
             nbytes: its size.
             release: frees the memory. It is called once with address, bytes and stream, after every
                 use, in the order of that stream. It may run in any thread and in a garbage
-                collection: it must not wait for another thread.
+                collection: it must not wait for another thread. An error that it raises reaches
+                `sys.unraisablehook`.
         """
         require_stream("DeviceBuffer.adopted: stream", stream)
         pointer = border.int_in_range("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)

@@ -273,7 +273,8 @@ cudadrv.driver.DefaultStream.record cudadrv.texture.CudaArray.from_host
 cudadrv.texture.CudaArray.copy_to cudadrv.testing.strategies.device_arrays
 cudadrv.testing.strategies.streams
 """
-# They own the object of a descriptor or of another process, or map it: test_ipc_memory.py,
+# They own the object of a descriptor or of another process, or map it: test_foreign_handles.py
+# (descriptors that are opened twice, closed, or of another file later), test_ipc_memory.py,
 # test_virtual_memory.py, test_external_resources.py, test_multicast.py and test_opengl.py.
 OPENED: Final = """
 cudadrv.DeviceBuffer.adopted cudadrv.MemoryPool.from_descriptor
