@@ -33,6 +33,7 @@ _COARSE: Final = 0.02  # of the largest value: a type of seven bits has lost as 
 _LAST_BITS: Final = 64  # a sum of some hundred terms in any order
 LARGEST: Final = 76.5  # exp of it is finite: right kernels may clamp numbers above
 _SMALL: Final = 2.0**-20
+FEW_OTHERS: Final = "mostly"  # in the names of contents of which few numbers are unlike the others
 _MOST_CONSTANT: Final = 1e6
 _MOST_CONSTANTS: Final = 8
 
@@ -117,6 +118,12 @@ def _one_of(count: int, one: float, others: Floats) -> Floats:
     return others
 
 
+def _few_of(few: float, others: float, source: np.random.Generator, count: int) -> Floats:
+    """Return numbers near one share, with few near another: a sample may have none of these."""
+    is_few = source.random(count) < 1 / 32
+    return np.where(is_few, few, others) * source.uniform(0.8, 1, count)
+
+
 def _scaled(shares: _Fill, source: np.random.Generator, count: int) -> Floats:
     return _WHOLE * shares(source, count)
 
@@ -137,6 +144,8 @@ _SHAPES: Final[dict[str, _Fill]] = {
     "numbers of which one is negative": lambda source, count: _one_of(
         count, -1, source.uniform(0.1, 1, count)
     ),
+    "mostly negative numbers": partial(_few_of, 1, -1),
+    "mostly positive numbers": partial(_few_of, -1, 1),
 }
 # By the values of the case, which are called here as in `strategies.Values`.
 _OF_WHOLE: Final[dict[str, _Fill]] = {
@@ -162,11 +171,14 @@ _OF_RANGE: Final[dict[str, _Fill]] = {
     "numbers of which one is large": lambda source, count: _one_of(
         count, 1, source.uniform(0, 0.1, count)
     ),
+    "numbers mostly near the lower end": lambda source, count: 1 - _few_of(0, 1, source, count),
+    "numbers mostly near the upper end": partial(_few_of, 0, 1),
 }
 # Of integers, whose drawn numbers are among "fractions" and "positive numbers".
 _OF_INTEGERS: Final = (
     "sorted numbers", "descending numbers", "equal numbers", "both ends",
-    "numbers of which one is large",
+    "numbers of which one is large", "numbers mostly near the lower end",
+    "numbers mostly near the upper end",
 )  # fmt: skip
 _MOST_RANGE: Final = 1 << 52  # of integers whose shares are exact
 _FEW_VALUES: Final = 4  # of an array, and how often some are drawn
@@ -415,7 +427,7 @@ def neighbours(case: KernelCase, example: Example) -> Iterator[Example]:
 
     Where the case draws each element by itself, the elements between the ends differ. They change
     places, by another number in each array. Or they are some of few elements of the array, or few
-    of them change, so that a sum, a weighted sum, an XOR or a sum of squares stays.
+    of them change, so that a sum, a weighted sum, an XOR, a sum of squares or the upper bits stay.
     """
     source = np.random.default_rng(0)
     for number in range(1 + _FEW_VALUES + len(_CHANGES_OF_FEW)):
@@ -520,12 +532,31 @@ def _with_other_sign(contents: Host, source: np.random.Generator) -> Host:
     return result
 
 
+def _with_other_lower_bits(contents: Host, source: np.random.Generator) -> Host:
+    """Return floats of which one differs in the lower half of its bits."""
+    changed: Any = contents.copy()
+    flat = changed.reshape(-1)
+    if flat.size <= _FEW_VALUES or flat.dtype.kind != "f":
+        return contents
+    bits = flat.view(f"u{flat.itemsize}")
+    others = (bits ^ bits.dtype.type(1 << (flat.itemsize * 4 - 4))).view(flat.dtype)
+    between = np.arange(1, flat.size - 1)
+    fits = between[(np.min(flat) <= others[between]) & (others[between] <= np.max(flat))]
+    if len(fits):
+        # A change of a small number may be within the tolerance.
+        place = fits[np.argmax(np.abs(flat[fits]))]
+        flat[place] = others[place]
+    result: Host = changed
+    return result
+
+
 _CHANGES_OF_FEW: Final[tuple[Callable[[Host, np.random.Generator], Host], ...]] = (
     _with_one_other,
     partial(_with_same_sums, steps=(1, -1)),
     partial(_with_same_sums, steps=(1, -2, 1)),
     _with_same_xor,
     _with_other_sign,
+    _with_other_lower_bits,
 )
 """Changes of few elements, after which a sum or a hash of all may be the same."""
 

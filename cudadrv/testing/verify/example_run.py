@@ -590,6 +590,9 @@ class CompiledCase:
         reused: _DeviceMemory | None = None,
     ) -> None:
         """Run the kernel, in memory of its own or in that of another launch; note its arrays."""
+        # Of an earlier launch, whose sizes may be others, nothing stays if this one fails.
+        run.arrays.clear()
+        run.unwritten.clear()
         stream = own if example.stream == "new" else own.context.default_stream
         memory = _on_device(stream, example) if reused is None else reused
         if reused is not None:

@@ -26,6 +26,7 @@ from .chosen_sizes import FROM, chosen_sizes, near_constants
 from .comparison import Host, bits_differ
 from .conditions import VECTOR, ConditionSearch
 from .contents import (
+    FEW_OTHERS,
     LARGEST,
     PRECISION,
     Contents,
@@ -51,7 +52,9 @@ from .variations import (
     elsewhere,
     fewest_blocks,
     moved,
+    nbytes_of,
     repeated,
+    several_warps,
     smaller,
     spread,
     spread_configs,
@@ -67,6 +70,7 @@ _MOST_OTHER_CONTENTS: Final = 40
 _CHAINED: Final = 256  # launches of one module, each with another example
 _FEW_VALUES: Final = 2  # one value may be what memory is filled with
 _CLOSE: Final = 1e-5
+_ARGUMENT: Final = "argument "  # the names of arrays in effects begin so
 _MOST_ELEMENTS: Final = 1 << 16  # of the largest example
 _BITS: Final = ("add.f", "exch", "cas", "min.f", "max.f")
 APPROXIMATE: Final = "approximate instructions can be so far off on a GPU: give their tolerance"
@@ -125,6 +129,7 @@ class Measures:
             ),
             ("builds", "without the macros that the source names", self._builds),
             ("kept", "comparisons with kept variables, with both outcomes", self._kept),
+            ("equalities", "of elements and constants, if no run has them", self._equalities),
         ):
             self._runs, self._was_late = 0, False
             found = list(measure())
@@ -134,7 +139,6 @@ class Measures:
                 self.done.append(Measure(name, text, self._runs))
             if found:
                 return found
-        self.suspicions += self._unmet()
         if self.search.leaves_all_open:
             self.suspicions.append("no value was compared: the reference leaves each array open")
         return []
@@ -195,26 +199,18 @@ class Measures:
             if isinstance(source, Size):
                 yield f"the kernel compares {names[number]} with {constant} for equality"
 
-    def _unmet(self) -> Iterator[str]:
-        """Where a comparison with a constant holds, a kernel can be wrong."""
-        if self._case.program is not None or self._is_late:
-            return
-        quick = replace(self._compiled, checks=())
-        for each in unmet_comparisons(quick, self.search.passed):
-            place = f"PTX line {each.ptx_line}"
-            if each.file is not None:
-                place = f"{Path(each.file).name}:{each.line}"
-            yield f"a comparison is equal in no drawn example: {place}: {each.text}"
-
     # Each measure yields faults, each with its cause.
 
     def _inputs(self) -> Iterator[_Found]:
         """Arrays that the reference never changes must keep their bits."""
+        yield from self._touched()
+        yield from self._unread()
+
+    def _touched(self) -> Iterator[_Found]:
         for name, (example, text) in self.search.touched.items():
             if name not in self.search.outputs:
                 fault = Fault(VALUES, text, (), name)
                 yield error_of(fault, example), "the reference never changes this array"
-        yield from self._unread()
 
     def _unread(self) -> Iterator[_Found]:
         """An array on which the reference's result depends must be read."""
@@ -319,7 +315,27 @@ class Measures:
         kept = KeptConditions(self._compiled, {*self._effects.kept}, self.search.passed)
         examples = [*chosen, *self._other_contents[-_MOST_OTHER_CONTENTS:]]
         self.unreached += kept.unreached(examples, self._launched, lambda: self._is_late)
-        self._runs = 2 * len(kept.comparisons)
+        self._runs = kept.runs
+        yield from ()
+
+    def _equalities(self) -> Iterator[_Found]:
+        """Where a comparison with a constant holds, a kernel can be wrong."""
+        if self._case.program is not None or self._is_late:
+            return
+        effects, quick = self._effects, replace(self._compiled, checks=())
+        arrays = {each for each in (*effects.reads, *effects.updates) if each.startswith(_ARGUMENT)}
+        passed, others = sorted(self.search.passed, key=nbytes_of), self._other_contents
+        for each in unmet_comparisons(quick, passed, others, arrays, lambda: self._is_late):
+            self._runs += each.is_wrong
+            place = f"PTX line {each.line.ptx_line}"
+            if each.line.file is not None:
+                place = f"{Path(each.line.file).name}:{each.line.line}"
+            where = f"{place}: {each.line.text}"
+            if each.is_wrong:
+                text = "a comparison of elements is equal in no run, and its values are wrong there"
+                self.unreached.append(f"{text}: {where}")
+            else:
+                self.suspicions.append(f"a comparison is equal in no drawn example: {where}")
         yield from ()
 
     def _changing(self, known: Sequence[Example]) -> Sequence[Example]:
@@ -440,10 +456,11 @@ class Measures:
             for contents in other_contents(self._case, example, constants, integers, seed):
                 if few and contents.name != "fractions":
                     continue
-                found = self._of_contents(contents)
-                if found is not None:
-                    yield found
-                    return
+                for each in _of_several_warps(contents):
+                    found = self._of_contents(each)
+                    if found is not None:
+                        yield found
+                        return
         for example in chosen[-1:]:
             for solved in self._conditions.contents(example):
                 name = "elements for which a condition of the kernel holds"
@@ -473,9 +490,11 @@ class Measures:
         except CannotVerifyError:
             return None
         self._runs += 1
-        if not result.faults or (contents.is_wide and _overflows(result, expected)):
-            if not result.faults:
-                self._other_contents.append(example)
+        if not result.faults:
+            self._other_contents.append(example)
+            self.search.compare_inputs(example, expected, result.arrays)
+            return next(self._touched(), None)
+        if contents.is_wide and _overflows(result, expected):
             return None
         note = contents.note
         if contents.name == "fractions" and not self._case.is_exact:
@@ -642,6 +661,16 @@ class Measures:
             return None
         self._runs += 1
         return error_of(faults[0], example) if faults else None
+
+
+def _of_several_warps(contents: Contents) -> Sequence[Contents]:
+    """Return contents with a few launches, if a part of a block may have none of their numbers."""
+    if FEW_OTHERS not in contents.name:
+        return (contents,)
+    configs = several_warps(contents.example)
+    return [
+        replace(contents, example=replace(contents.example, config=config)) for config in configs
+    ]
 
 
 class _Computed(NamedTuple):

@@ -118,10 +118,10 @@ class Search:
         self.compared = self.compared or expected.compares_anything
         self.leaves_all_open = self.leaves_all_open and not expected
         result = self.compiled.result(example, expected)
-        self._compare_inputs(example, expected, result.arrays)
+        self.compare_inputs(example, expected, result.arrays)
         return error_of(result.faults[0], example) if result.faults else None
 
-    def _compare_inputs(
+    def compare_inputs(
         self, example: Example, expected: Mapping[str, Host], arrays: Mapping[str, Host]
     ) -> None:
         """Record which arrays the reference and the kernel change."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Final
 
 from ptx.isa.compared import float_of
+from ptx.isa.kept_comparisons import kept_comparisons
 from ptx.isa.model import FloatImmediate, Immediate, Instruction, Register
 
-from .example_run import FAULT, CompiledCase
+from .example_run import FAULT, VALUES, CompiledCase
 from .ptx_edit import EditablePtx, written_name
 from .verdict import CannotVerifyError, Example, SourceLine
 
@@ -17,31 +19,87 @@ _HOLDS: Final = {"eq": "", "ne": "!", "equ": "", "neu": "!"}  # how the predicat
 # CUDA's functions compare with these, also by the bits of an infinity.
 _USUAL: Final = (0, 1, math.inf, 0x7F800000, 0x7FF0000000000000)
 _MOST_COMPARISONS: Final = 6
+_MOST_OF_ELEMENTS: Final = 12
 _MOST_RUNS: Final = 20  # of each
+_FORCED_RUNS: Final = 3
 
 
-def unmet_comparisons(compiled: CompiledCase, examples: Sequence[Example]) -> Iterator[SourceLine]:
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A comparison of a value with a constant that is equal in no run.
+
+    Attributes:
+        line: its line of source.
+        is_wrong: whether elements of arrays decide it, and values are wrong where it is equal.
+    """
+
+    line: SourceLine
+    is_wrong: bool
+
+
+def unmet_comparisons(
+    compiled: CompiledCase,
+    passed: Sequence[Example],
+    others: Sequence[Example],
+    arrays: Set[str],
+    is_late: Callable[[], bool],
+) -> Iterator[Unmet]:
     """Yield the comparisons of a value with a constant that are equal in none of the examples.
 
     Those with -1, 0, 1 and infinities are left out. A trap stops each where it holds.
+
+    Args:
+        compiled: the case, without checks.
+        passed: the drawn examples; others: those with other contents of the arrays.
+        arrays: the names of the arrays that the kernel reads, as its effects have them.
+        is_late: whether to try no further ones.
     """
     editable = EditablePtx(compiled)
-    chosen = [
-        (instruction, trap)
-        for body in editable.functions.values()
-        for instruction in body
-        if (trap := _trap(instruction))
-    ]
-    for instruction, trap in chosen[:_MOST_COMPARISONS]:
-        changed = editable.with_lines({instruction.line: f"{editable.line(instruction)} {trap}"})
-        if not any(_stops(changed, example) for example in examples[:_MOST_RUNS]):
-            yield editable.source(instruction, "equal in no run")
+    found = kept_comparisons(editable.module, compiled.kernel, arrays)
+    of_elements = {each.instruction.line for each in found}
+    chosen = [each for body in editable.functions.values() for each in body if _trap(each)]
+    for is_of_elements, most in ((True, _MOST_OF_ELEMENTS), (False, _MOST_COMPARISONS)):
+        each_chosen = [each for each in chosen if (each.line in of_elements) is is_of_elements]
+        examples = [*passed[:_MOST_RUNS], *(others if is_of_elements else ())]
+        for instruction in each_chosen[:most]:
+            if is_late():
+                return
+            if _any_faults(editable, instruction, _trap(instruction), FAULT, examples):
+                continue
+            is_wrong = is_of_elements and _any_faults(
+                editable, instruction, holding(instruction), VALUES, passed[-_FORCED_RUNS:]
+            )
+            yield Unmet(editable.source(instruction, "equal in no run"), is_wrong)
 
 
 def _trap(instruction: Instruction) -> str:
     """Return a trap for where a comparison with a constant holds; "" for other instructions."""
-    if instruction.opcode != "setp" or instruction.modifiers[0] not in _HOLDS:
+    equality = _equality(instruction)
+    return "" if equality is None else f"@{equality} trap;"
+
+
+def holding(instruction: Instruction) -> str:
+    """Return what makes a comparison with a constant hold; "" for other instructions."""
+    equality = _equality(instruction)
+    if equality is None:
         return ""
+    relation = "ne" if equality.startswith("!") else "eq"
+    return f"setp.{relation}.u32 {equality.lstrip('!')}, 0, 0;"
+
+
+def equal_outcome(instruction: Instruction) -> bool | None:
+    """Return the outcome of a comparison that says that a value equals a constant other than 0.
+
+    None stands for other instructions.
+    """
+    equality = _equality(instruction, (0,))
+    return None if equality is None else not equality.startswith("!")
+
+
+def _equality(instruction: Instruction, usual: Sequence[float] = _USUAL) -> str | None:
+    """Return the predicate that says whether a value equals a constant; "!" is its opposite."""
+    if instruction.opcode != "setp" or instruction.modifiers[0] not in _HOLDS:
+        return None
     result, *compared = instruction.operands[:3]
     constants = [
         each.value if isinstance(each, Immediate) else float_of(each)
@@ -49,16 +107,28 @@ def _trap(instruction: Instruction) -> str:
         if isinstance(each, (Immediate, FloatImmediate))
     ]
     if not isinstance(result, Register) or instruction.guard is not None:
-        return ""
-    if not constants or abs(constants[0]) in _USUAL:
-        return ""
-    return f"@{_HOLDS[instruction.modifiers[0]]}{written_name(result)} trap;"
+        return None
+    if not constants or abs(constants[0]) in usual:
+        return None
+    return f"{_HOLDS[instruction.modifiers[0]]}{written_name(result)}"
 
 
-def _stops(changed: CompiledCase, example: Example) -> bool:
-    """Return whether an example reaches the trap."""
+def _any_faults(
+    editable: EditablePtx,
+    instruction: Instruction,
+    further: str,
+    check: str,
+    examples: Sequence[Example],
+) -> bool:
+    """Return whether an example has a fault of a check where a line follows an instruction."""
+    line = f"{editable.line(instruction)} {further}"
+    changed = editable.with_lines({instruction.line: line})
+    return any(_has_fault(changed, check, example) for example in examples)
+
+
+def _has_fault(changed: CompiledCase, check: str, example: Example) -> bool:
     try:
-        expected = changed.case.expected(example)
-        return any(fault.check == FAULT for fault in changed.faults(example, expected))
+        faults = changed.faults(example, changed.case.expected(example))
     except CannotVerifyError:
         return False
+    return any(fault.check == check for fault in faults)

@@ -30,6 +30,7 @@ _MOST_SKIPS: Final = 16
 # Vectors of 16 bytes stay aligned.
 _SHIFTS: Final = (16, 48, 112)
 _ALIGNED: Final = 16
+_WARP: Final = 32
 _SEEDS: Final = (1, 1_000_003, 65_537)  # odd, as a clock's lowest bit is one
 
 STATE: Final = (
@@ -94,6 +95,13 @@ def spread_configs(example: Example) -> list[LaunchConfig]:
     return list(example.alternatives[::step])
 
 
+def several_warps(example: Example) -> list[LaunchConfig]:
+    """Return a few launches of an example whose blocks have several warps; its own if none has."""
+    configs = [each for each in example.alternatives if each.threads > _WARP]
+    step = max(1, len(configs) // MOST_EXAMPLES)
+    return configs[::step][:MOST_EXAMPLES] or [example.config]
+
+
 def moved(example: Example, number: int) -> Example:
     """Return an example whose arrays begin elsewhere, between guard zones."""
     return replace(example, shift=_SHIFTS[number])
@@ -131,12 +139,13 @@ def smaller(example: Example) -> Iterator[Example]:
 
 def spread(passed: Sequence[Example]) -> list[Example]:
     """Return the smallest, the middle and the largest example that passed."""
-    ordered = sorted(passed, key=_nbytes)
+    ordered = sorted(passed, key=nbytes_of)
     last = len(ordered) - 1
     places = dict.fromkeys(round(last * k / (MOST_EXAMPLES - 1)) for k in range(MOST_EXAMPLES))
     return [ordered[place] for place in places] if ordered else []
 
 
-def _nbytes(example: Example) -> int:
+def nbytes_of(example: Example) -> int:
+    """Return the bytes of the arrays of an example."""
     arrays = (value for value in example.arguments.values() if isinstance(value, DrawnArray))
     return sum(array.contents.nbytes for array in arrays)

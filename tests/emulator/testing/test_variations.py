@@ -11,6 +11,7 @@ import pytest
 
 import cudadrv
 from cudadrv.testing import strategies as st
+from cudadrv.testing.strategies import DrawnArray
 from cudadrv.testing.verify import (
     CannotVerifyError,
     Example,
@@ -21,6 +22,7 @@ from cudadrv.testing.verify import (
     VerifyOptions,
     verify as verified,
 )
+from cudadrv.testing.verify.contents import neighbours
 
 QUICK = VerifyOptions(
     examples=8, seconds=600, database=None, checks=("race", "init", "bounds"), explain=False
@@ -34,12 +36,12 @@ def case(body: str, before: str = "", **fields: Any) -> KernelCase:
         f'{before}extern "C" __global__ void k(int n, const float* x, float* out) {{\n'
         f"    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    {body}\n}}"
     )
-    return KernelCase(
-        source,
-        arguments={"n": N, "x": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N)},
-        reference=lambda x: {"out": 2 * x},
-        **{"launch": st.launch_configs(threads=N), **fields},
-    )
+    standard = {
+        "arguments": {"n": N, "x": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N)},
+        "reference": lambda x: {"out": 2 * x},
+        "launch": st.launch_configs(threads=N),
+    }
+    return KernelCase(source, **{**standard, **fields})
 
 
 def found(kernel: KernelCase, options: VerifyOptions = QUICK) -> Finding:
@@ -136,6 +138,10 @@ extern "C" __global__ void k(int n, const float* x, float* out) {
 KEYS = {
     "each seventh element": "for (int i = 0; i < n; i += 7) now = now * 31 + x[i];",
     "the sum of the elements": "for (int i = 0; i < n; ++i) now += x[i] + 1000 * x[0];",
+    "the upper halves of the elements": (
+        "unsigned h = n; for (int i = 0; i < n; ++i) h = (h ^ __float_as_uint(x[i]) >> 16) * 31;"
+        " now = h >> 8;"
+    ),
     "the ends": "now += 1000 * x[0] + 50000 * x[n - 1];",
 }
 
@@ -290,20 +296,55 @@ def test_a_random_state_that_is_wrong_in_one_of_256_launches_is_found_by_more_la
     assert len(finding.example.earlier) > 40
 
 
+def test_lower_bits_of_one_float_change_between_the_ends() -> None:
+    x = np.array([1, 2, 8, 4, 5], np.float32)
+    example = Example({"n": 5, "x": DrawnArray(x)}, cudadrv.LaunchConfig(1, 32))
+    *_, near = neighbours(case(""), example)
+    changed = near.arguments["x"].contents  # type: ignore[union-attr]  # an array
+    (place,) = np.flatnonzero(changed != x)
+    assert 0 < place < 4
+    assert 0 < abs(changed[place] / x[place] - 1) < 2**-9
+    assert changed.max() <= 8
+
+
+# Values are right for those inputs that random ones, or whole numbers, are.
+SKIPPED: Final = """__shared__ int any; if (threadIdx.x == 0) any = 0; __syncthreads();
+    if (threadIdx.x < 32 && i < n && x[i] {0} 0) atomicOr(&any, 1); __syncthreads();
+    if (i < n) out[i] = any ? {1}(x[i], 0.f) : 0.f;"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("value", "is_reported"),
-    [
-        ("__float_as_int(x[0]) * __float_as_int(x[i]) == 1048583 ? 0 : 2 * x[i]", True),
-        ("(int)x[i] * (int)x[i] == 9 ? 2 * x[i] : x[i] + x[i]", False),
-    ],
-    ids=["never equal", "sometimes equal"],
-)
-def test_a_comparison_that_is_never_equal_is_a_suspicion(value: str, is_reported: bool) -> None:
-    verdict = verified(case(f"if (i < n) out[i] = {value};"), replace(QUICK, examples=20))
-    assert verdict.is_verified, str(verdict)
-    reported = [each for each in verdict.suspicions if "equal in no drawn example" in each]
-    assert bool(reported) is is_reported, str(verdict)
+@pytest.mark.parametrize(("sign", "function"), [(">", "fmaxf"), ("<", "fminf")])
+@pytest.mark.parametrize("values", ["exact", (-6, 6)], ids=str)
+def test_a_block_that_is_skipped_for_its_first_elements_is_found(
+    sign: str, function: str, values: Any
+) -> None:
+    size = st.sizes(1, 300)
+    arrays = {"x": st.arrays(np.float32, size, values), "out": st.unwritten(np.float32, size)}
+    kernel = case(
+        SKIPPED.replace("{0}", sign).replace("{1}", function),
+        arguments={"n": size, **arrays},
+        reference=lambda x: {"out": np.maximum(x, 0) if sign == ">" else np.minimum(x, 0)},
+        launch=st.launch_configs(threads=size),
+    )
+    assert "mostly" in found(kernel, replace(QUICK, examples=20)).note
+
+
+@pytest.mark.slow
+def test_an_input_that_keeps_its_value_but_not_its_bits_is_found() -> None:
+    source = """extern "C" __global__ void k(int n, float* x, const float* y, float* out) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) { x[i] += y[i]; out[i] = x[i]; x[i] -= y[i]; } }"""
+    arrays = {"x": st.arrays(np.float32, N), "y": st.arrays(np.float32, N)}
+    kernel = KernelCase(
+        source,
+        arguments={"n": N, **arrays, "out": st.unwritten(np.float32, N)},
+        launch=st.launch_configs(threads=N),
+        reference=lambda x, y: {"out": x + y},
+    )
+    finding = found(kernel)
+    assert finding.variable == "x"
+    assert finding.note == "the reference never changes this array"
 
 
 def measured(name: str) -> str:
@@ -437,17 +478,25 @@ def test_a_kernel_with_few_blocks_that_counts_its_launches_is_found(seed: int) -
 
 
 # Counters that a repeated example does not step evenly, or not within the launches.
+PATIENT: Final = VerifyOptions(seconds=900, database=None)
 COUNTERS: Final = {
     "every third launch": ("c, t", "c >= 500", "t = (t + 1) % 3; if (t == 0) c++;"),
     "growing steps": ("c, t", "c > 100000000", "t += 3; c += t;"),
     "a hash": ("c", "(c * 2654435761u >> 12) == 0x12345", "c++;"),
     "one number twice": ("c", "c == 1 && x[0] == 7777", "if (x[0] == 4444) c = 1;"),
     "a maximum": ("c", "c > 1000000000", "c = max((int)c, (int)x[0]);"),
+    "two numbers later": ("c", "c && n > 2 && x[1] == 5 && x[2] == 6", "if (x[0] == 4444) c = 1;"),
+    "a size after two": (
+        "c",
+        "c == 2 && n == 4",
+        "c = n == 71 ? 1 : n == 13 && c == 1 ? 2 : n != 4 ? 0 : c;",
+    ),
 }
 HONEST: Final = {
     "a message": ("c", "", 'if (++c == 1000000) printf("a million");'),
     "a capped count": ("c", "", "if (atomicAdd(&c, 1u) >= 100000u) atomicExch(&c, 0u);"),
     "another way of the same": ("c", "", "c++; if (c > 100000u) out[0] = x[0] + x[0];"),
+    "another way for a size": ("c", "", "if (++c > 100000u && n == 77) out[0] = x[0] + x[0];"),
 }
 
 
@@ -465,7 +514,7 @@ def counting(variables: str, bad: str, step: str) -> KernelCase:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTERS)
 def test_a_comparison_with_a_kept_variable_that_no_launch_meets_is_not_verified(name: str) -> None:
-    verdict = verified(counting(*COUNTERS[name]))
+    verdict = verified(counting(*COUNTERS[name]), PATIENT)
     assert verdict.outcome == "unfinished", str(verdict)
     assert all("in no launch" in text for text in verdict.unreached)
     assert "not verified: a comparison with " in str(verdict)
@@ -475,7 +524,7 @@ def test_a_comparison_with_a_kept_variable_that_no_launch_meets_is_not_verified(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HONEST)
 def test_a_comparison_with_a_kept_variable_that_changes_no_value_is_verified(name: str) -> None:
-    verdict = verified(counting(*HONEST[name]))
+    verdict = verified(counting(*HONEST[name]), PATIENT)
     assert verdict.is_verified, str(verdict)
     assert not verdict.unreached
 
