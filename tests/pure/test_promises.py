@@ -18,6 +18,7 @@ LIST: Final = Path(__file__).with_name("promises.txt")
 PAGES: Final = (
     ROOT / "README.md",
     *(ROOT / "docs" / name for name in ("lifetimes.md", "checks.md", "testing.md")),
+    ROOT / "docs" / "howto" / "verify.md",
     *sorted((ROOT / "docs" / "checks").glob("*.md")),
     *sorted((ROOT / "docs" / "moving").glob("*.md")),
 )
