@@ -120,6 +120,19 @@ def test_the_last_256_proxy_fences_are_known_and_with_more_nothing_is_reported(
 
 
 @pytest.mark.slow
+def test_a_load_that_the_compiler_moves_before_its_condition_is_reported() -> None:
+    source = """
+__device__ TYPE int count;
+extern "C" __global__ void k(int* out, int number) {
+  if (blockIdx.x * blockDim.x + threadIdx.x == number && count < 100) count = count + 1;
+}
+"""
+    moved, volatile = (found("race", source.replace("TYPE", each), 2) for each in ("", "volatile"))
+    assert [each.check for each in moved] == ["race"]
+    assert volatile == []
+
+
+@pytest.mark.slow
 def test_an_ordered_access_to_shared_memory_of_a_block_that_has_ended_is_not_reported() -> None:
     source = """
 extern "C" __global__ void __cluster_dims__(2) k(int* out, int number) {
