@@ -258,6 +258,14 @@ WAYS: Final = {
     "in a branch": Way("setp.lt.f32 %p, %x, %y; mov.f32 %d, %x; @!%p bra OUT;"
                        "div.rn.f32 %d, %d, %d; OUT:", "NaN", "div.rn.f32"),
     "overwritten": Way(_NAN + "mov.f32 %d, %a; add.f32 %d, %y, %y;"),
+    "overwritten in another register under a guard": Way(
+        _NAN + "mul.f32 %b, %a, %y; mul.f32 %d, %a, %z; setp.eq.u32 %p, %i, 5;"
+        " @%p mov.f32 %b, %y; add.f32 %d, %d, %b;", "NaN", "div.rn.f32",
+    ),
+    "overwritten in another register by a branch": Way(
+        _NAN + "mul.f32 %b, %a, %y; mul.f32 %d, %a, %z; setp.eq.u32 %p, %i, 5;"
+        " @!%p bra JOIN; mov.f32 %b, %y; JOIN: add.f32 %d, %d, %b;", "NaN", "div.rn.f32",
+    ),
     "in place": Way("mov.f32 %d, %x; div.rn.f32 %d, %d, %d;", "NaN", "div.rn.f32"),
     "to halves": Way("cvt.rn.f16.f32 %h, %z; mov.b32 %d, {%h, %h};", "infinity", "cvt.rn.f16.f32"),
     "to packed halves": Way("cvt.rn.f16x2.f32 %r, %y, %z; mov.b32 %d, %r;",

@@ -14,12 +14,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.nonfinite_sums import FloatUse, MemorySums
+from ptx.emulate.check.number_classes import ClassesOfValues, NumberClasses
 from ptx.emulate.check.register_marks import (
     FIRST_MARK,
     Marks,
@@ -37,6 +39,7 @@ from ptx.isa.model import Instruction, Register
 _Flags = NDArray[np.bool_]
 _MOST_ORIGINS: Final = 1000  # that have a number of their own
 _MOST_TIMES: Final = 64  # of one origin whose operands are retained
+_MOST_PASSED: Final = 128  # cases of marks that are passed on
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +111,34 @@ class NonfiniteValues(RegisterMarks):
     def __init__(self, lanes: int, report: Report) -> None:
         super().__init__(lanes)
         self._report = report
+        self._classes = ClassesOfValues()
+        self._passed: dict[tuple[int, ...], tuple[object, bool, Marks | None]] = {}
+        self._cleared: dict[int, tuple[Marks, Index | slice, Marks | None]] = {}
         self._origins: list[Origin] = []
         self._known: dict[tuple[int, str, bool], int] = {}
 
+    def _set(self, key: tuple[int, int], lanes: Index | slice, marks: Marks | None) -> None:
+        stored = self.get(key)
+        if stored is None or marks is not None:
+            if stored is not None:
+                self[key] = stored.copy()  # registers with the same marks share an array
+            super()._set(key, lanes, marks)
+            return
+        cleared = self._cleared.get(id(stored))
+        if cleared is None or cleared[1] is not lanes:
+            rest = stored.copy()
+            rest[lanes] = 0
+            cleared = stored, lanes, rest if np.count_nonzero(rest) else None
+            self._cleared[id(stored)] = cleared
+        self._put(key, cleared[2])
+
     # Called by generated code.
+
+    def enter(self, threads: Threads, live: frozenset[int]) -> None:
+        """Begin a basic block, and discard values that are not read any more."""
+        self._classes.forget()
+        super().enter(threads, live)
+        self._cleared.clear()
 
     def calculated(
         self,
@@ -122,35 +149,36 @@ class NonfiniteValues(RegisterMarks):
         guard: Value | None = None,
     ) -> None:
         """Mark results, after a calculation."""
-        calculation = use.calculation
-        if (
-            guard is None
-            and calculation.is_of_numbers
-            and self._passes_on(threads, use, sources, results[0])
-        ):
+        if guard is None and use.calculation.is_of_numbers:
+            self._calculated_alone(threads, use, sources, results[0])
             return
         positions = _active(threads, guard)
-        if not calculation.is_of_warp:
+        if not use.calculation.is_of_warp:
             positions = positions[self._are_concerned(threads, use, results)[positions]]
         if not len(positions):
             return
         lanes = threads.lane_numbers()[positions]
-        kinds = [kind for _, kind in calculation.sources]
-        operands = _Operands(
-            [_rows(kind, value, positions) for kind, value in zip(kinds, sources, strict=True)],
-            kinds,
-            [self._of(threads, lanes, (number,)) for number in use.sources],
-        )
-        if calculation.is_of_warp:
-            operands.join_warps(lanes)
-        for target, register, value in zip(use.targets, calculation.targets, results, strict=True):
-            result = _rows(calculation.result, value, positions)
-            new = self._marks_of_result(use, register, lanes, result, operands)
-            if not calculation.is_of_warp:
-                is_nan: _Flags = np.asarray(calculation.result.are_nans(result).any(axis=1))
-                for lost in operands.lost_nans(is_nan):
-                    self._use_each(threads, lanes, lost, use.instruction, of_constants=False)
-            self._set((len(threads.calls), target), lanes, new)
+        new = self._new_marks(threads, use, sources, results, positions)
+        for target, marks in zip(use.targets, new, strict=True):
+            self._set((len(threads.calls), target), lanes, marks)
+
+    def _calculated_alone(
+        self, threads: Threads, use: FloatUse, sources: Sequence[Value], result: Value
+    ) -> None:
+        """Mark the numbers that all threads calculate, each one for itself."""
+        of_sources, of_result = [*map(self._classes.of, sources)], self._classes.of(result)
+        depth = len(threads.calls)
+        if self._passes_same_on(threads, use, of_sources, of_result):
+            return
+        if of_result.are_all_nan and self._passes_nans_on(threads, depth, use, sources):
+            return
+        marks, positions = self._passed_on(threads, use, of_sources, of_result)
+        if len(positions):
+            new = self._new_marks(threads, use, sources, (result,), positions)
+            marks = np.zeros(threads.n, np.int32) if marks is None else marks
+            marks[positions] = new[0]
+        target = depth, use.targets[0]
+        self._put(target, self._replaced(threads, self.get(target), marks))
 
     def assembled(
         self,
@@ -180,96 +208,123 @@ class NonfiniteValues(RegisterMarks):
                 new[chosen] = self._made(use, use.calculation.targets[0], of_nan, values, chosen)
         self._set((len(threads.calls), target), lanes, new)
 
-    def _passes_on(
-        self, threads: Threads, use: FloatUse, sources: Sequence[Value], result: Value
-    ) -> bool:
-        """Pass marks on to the result; False, without an effect, if there is more to do.
+    def _passed_on(
+        self,
+        threads: Threads,
+        use: FloatUse,
+        of_sources: Sequence[NumberClasses],
+        of_result: NumberClasses,
+    ) -> tuple[Marks | None, Index]:
+        """Return the marks that operands pass on, and the positions with more to do.
 
-        That is if the calculation makes an infinity or a NaN of others, or a number of a NaN.
+        They make an infinity or a NaN of others, or a number of a NaN.
         """
-        depth, present = len(threads.calls), threads.present
-        is_nan = np.isnan(result)
-        are_all_nan = np.count_nonzero(is_nan) == is_nan.size
-        if are_all_nan and present is None and self._passes_nans_on(threads, depth, use, sources):
-            return True
-        lanes = slice_of(threads.lane_numbers())
-        if self._passes_same_on(threads, use, sources, is_nan, result):
-            return True
-        is_wrong = is_nan if are_all_nan else ~np.isfinite(result)
+        lanes, is_nan = slice_of(threads.lane_numbers()), of_result.nans
+        is_wrong = ~of_result.finite
         marks: Marks | None = None
-        for number, value in zip(use.sources, sources, strict=True):
-            stored = None if number is None else self.get((depth, number))
+        has_more: _Flags = np.zeros(threads.n, dtype=np.bool_)
+        for number, classes in zip(use.sources, of_sources, strict=True):
+            stored = None if number is None else self.get((len(threads.calls), number))
             if stored is None:
                 continue
             of_source = stored[lanes]
-            is_lost = np.isnan(value) > is_nan
+            is_lost = classes.nans > is_nan
             if is_lost.any():
-                is_marked = of_source != 0 if present is None else (of_source != 0) & present
-                if (is_lost & is_marked).any():
-                    return False
-            inherited = of_source * ~np.isfinite(value)
+                has_more |= is_lost & (of_source != 0)
+            inherited = of_source * ~classes.finite
             marks = inherited if marks is None else np.maximum(marks, inherited)
-        has_mark = np.False_ if marks is None else marks != 0
-        is_new = is_wrong > has_mark if present is None else (is_wrong > has_mark) & present
+        is_new = is_wrong if marks is None else is_wrong > (marks != 0)
         if is_new.any():
-            of_nan = reduce(np.logical_or, map(np.isnan, sources), np.False_)
-            of_wrong = ~reduce(np.logical_and, map(np.isfinite, sources), np.True_)
-            if (is_new & ~np.where(is_nan, of_nan, of_wrong)).any():
-                return False
-        if marks is not None and (has_mark > is_wrong).any():
-            marks = marks * is_wrong
-        self._mark_present(threads, (depth, use.targets[0]), marks)
-        return True
+            of_nan = of_wrong = np.asarray(False)
+            for classes in of_sources:
+                of_nan, of_wrong = of_nan | classes.nans, of_wrong | ~classes.finite
+            has_more |= is_new & ~np.where(is_nan, of_nan, of_wrong)
+        if threads.present is not None:
+            has_more &= threads.present
+        return None if marks is None else marks * is_wrong, has_more.nonzero()[0]
 
     def _passes_same_on(
         self,
         threads: Threads,
         use: FloatUse,
-        sources: Sequence[Value],
-        is_nan: _Flags,
-        result: Value,
+        of_sources: Sequence[NumberClasses],
+        of_result: NumberClasses,
     ) -> bool:
-        """Pass marks on to a result that is NaN, or infinite, exactly where an operand is."""
-        # Operations of flags with single values cost ten times those of two arrays.
-        arrays = [(n, each) for n, each in zip(use.sources, sources, strict=True) if each.ndim]
-        constants = [each for each in sources if not each.ndim]
-        if not arrays or not all(map(np.isfinite, constants)):
-            return False
-        of_nan = reduce(np.logical_or, [np.isnan(each) for _, each in arrays])
-        are_finite = [np.isfinite(each) for _, each in arrays]
-        if not (
-            np.array_equal(of_nan, is_nan)
-            and np.array_equal(reduce(np.logical_and, are_finite), np.isfinite(result))
-        ):
-            return False
-        depth, lanes = len(threads.calls), slice_of(threads.lane_numbers())
-        marks: Marks | None = None
-        for (number, _), is_finite in zip(arrays, are_finite, strict=True):
-            stored = None if number is None else self.get((depth, number))
-            if stored is not None:
-                inherited = stored[lanes] * ~is_finite
-                marks = inherited if marks is None else np.maximum(marks, inherited)
-        self._mark_present(threads, (depth, use.targets[0]), marks)
-        return True
+        """Pass marks on to a result that is NaN, or infinite, exactly where an operand is.
 
-    def _mark_present(self, threads: Threads, target: tuple[int, int], marks: Marks | None) -> None:
-        """Set the marks of all threads of a fibre; those of absent ones stay."""
-        lanes, stored = slice_of(threads.lane_numbers()), self.get(target)
-        if threads.present is not None and stored is not None:
-            new = np.zeros(threads.n, np.int32) if marks is None else marks
-            marks = np.where(threads.present, new, stored[lanes])
-        elif threads.present is not None and marks is not None:
-            marks = marks * threads.present
-        if stored is None and marks is not None and threads.n == self._lanes:
-            if np.count_nonzero(marks):
-                self[target] = marks  # of its own
-            return
-        self._set(target, lanes, marks)
+        What was found for the same classes and marks is found again, as in a loop.
+        """
+        depth = len(threads.calls)
+        arrays = [
+            (classes, None if number is None else self.get((depth, number)))
+            for number, classes in zip(use.sources, of_sources, strict=True)
+            if classes.nans.ndim
+        ]
+        if not arrays or not all(each.finite for each in of_sources if not each.nans.ndim):
+            return False
+        target = depth, use.targets[0]
+        old = self.get(target)
+        given = (of_result, old, threads.lanes, threads.present, *chain.from_iterable(arrays))
+        key = tuple(map(id, given))
+        passed = self._passed.get(key)
+        if passed is None:
+            if len(self._passed) >= _MOST_PASSED:
+                self._passed.clear()
+            # The entry owns what its key has the addresses of.
+            passed = self._passed[key] = given, *self._same(threads, arrays, of_result, old)
+        if passed[1]:
+            self._put(target, passed[2])
+        return passed[1]
+
+    def _same(
+        self,
+        threads: Threads,
+        arrays: Sequence[tuple[NumberClasses, Marks | None]],
+        of_result: NumberClasses,
+        old: Marks | None,
+    ) -> tuple[bool, Marks | None]:
+        """Return whether a result has the classes of its operands, and the marks that it gets."""
+        nans = reduce(np.logical_or, [each.nans for each, _ in arrays])
+        finite = reduce(np.logical_and, [each.finite for each, _ in arrays])
+        if not (np.array_equal(nans, of_result.nans) and np.array_equal(finite, of_result.finite)):
+            return False, None
+        lanes = slice_of(threads.lane_numbers())
+        marks = either(
+            [
+                None if stored is None else stored[lanes] * ~classes.finite
+                for classes, stored in arrays
+            ]
+        )
+        new = self._replaced(threads, old, marks)
+        given = [each for _, each in arrays if each is not None]
+        alike = [each for each in given if new is not None and np.array_equal(each, new)]
+        return True, alike[0] if alike else new
+
+    def _replaced(self, threads: Threads, old: Marks | None, marks: Marks | None) -> Marks | None:
+        """Return a register's marks with those of a fibre's threads; those of absent ones stay."""
+        if old is None and marks is None:
+            return None
+        lanes = slice_of(threads.lane_numbers())
+        new = np.zeros(self._lanes, np.int32) if old is None else old.copy()
+        if threads.present is None:
+            new[lanes] = 0 if marks is None else marks
+        else:
+            given = np.int32(0) if marks is None else marks
+            new[lanes] = np.where(threads.present, given, new[lanes])
+        return new if np.count_nonzero(new) else None
+
+    def _put(self, key: tuple[int, int], marks: Marks | None) -> None:
+        if marks is not None:
+            self[key] = marks
+        else:
+            self.pop(key, None)
 
     def _passes_nans_on(
         self, threads: Threads, depth: int, use: FloatUse, sources: Sequence[Value]
     ) -> bool:
         """Pass marks on to results that are NaN; False if an operand with marks is not all NaN."""
+        if threads.present is not None:
+            return False
         target = depth, use.targets[0]
         marked = [
             (stored, value)
@@ -302,6 +357,34 @@ class NonfiniteValues(RegisterMarks):
             if marks is not None:
                 flags |= threads.at(marks) != 0
         return flags
+
+    def _new_marks(
+        self,
+        threads: Threads,
+        use: FloatUse,
+        sources: Sequence[Value],
+        results: Sequence[Value],
+        positions: Index,
+    ) -> list[Marks]:
+        """Return the marks of each result at some positions; report NaNs that give a number."""
+        calculation, lanes = use.calculation, threads.lane_numbers()[positions]
+        kinds = [kind for _, kind in calculation.sources]
+        operands = _Operands(
+            [_rows(kind, value, positions) for kind, value in zip(kinds, sources, strict=True)],
+            kinds,
+            [self._of(threads, lanes, (number,)) for number in use.sources],
+        )
+        if calculation.is_of_warp:
+            operands.join_warps(lanes)
+        made = []
+        for register, value in zip(calculation.targets, results, strict=True):
+            result = _rows(calculation.result, value, positions)
+            made.append(self._marks_of_result(use, register, lanes, result, operands))
+            if not calculation.is_of_warp:
+                is_nan: _Flags = np.asarray(calculation.result.are_nans(result).any(axis=1))
+                for lost in operands.lost_nans(is_nan):
+                    self._use_each(threads, lanes, lost, use.instruction, of_constants=False)
+        return made
 
     def _marks_of_result(
         self, use: FloatUse, target: Register, lanes: Index, result: Parts, operands: _Operands
