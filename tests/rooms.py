@@ -128,6 +128,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "debug.debug_info: DebugInfo",
             "debug.expression: Conditions Evaluator ExpressionError Place Result parsed",
             "debug.frames: Frame StoppedLaunch",
+            "debug.quick_loops: QuickLoops",
             "debug.stops: ANY NEVER Breakpoint CodePoint Orders Plan Searched Stop StopHandler "
             "Stops Thread Watchpoint lane_at",
             "model.addresses: Index",

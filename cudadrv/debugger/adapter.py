@@ -20,7 +20,7 @@ from ptx.errors import PtxError
 
 from ..errors import CudadrvError
 from .debugger import LOOK_S, DebuggedProgram, Debugger, DebuggerError, on_interrupt
-from .inspector import Body, thread_id
+from .inspector import WRONG, Body, text_of, thread_id
 from .terminal import Commands, is_move, parse_breakpoint, place_of, watchpoint_of, word_of
 
 _CAPABILITIES: Final = (
@@ -45,8 +45,6 @@ _PROGRAM: Final = {"file": "program", "arguments": "args"}  # other names are eq
 _HOST: Final = 1  # the thread before a kernel has stopped
 _ENTRY: Final = 0  # the number of the breakpoint of stopOnEntry
 _MOST_BYTES: Final = 1 << 24
-# What requests whose arguments are missing, or of another form, raise.
-_WRONG: Final = (LookupError, TypeError, ValueError, AttributeError)
 
 
 class Adapter:
@@ -104,8 +102,8 @@ class Adapter:
                     raise DebuggerError(f"{command}: {name} is {arguments[name]!r}, no integer")
             body = self._requests[command]({**arguments, "command": command})
             answer |= {"success": True, "body": body or {}}
-        except (CudadrvError, PtxError, OSError, *_WRONG) as error:
-            text = f"{command}: no {error}" if isinstance(error, KeyError) else str(error)
+        except (CudadrvError, PtxError, OSError, *WRONG) as error:
+            text = text_of(error, command)
             error_body = {"error": {"id": 1, "format": text}}
             answer |= {"success": False, "message": text, "body": error_body}
         self._send(answer)

@@ -18,13 +18,14 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, Final
 
 from ptx.emulate.debug.expression import Conditions, ExpressionError
-from ptx.emulate.debug.stops import CodePoint, Stop, StopHandler, Stops
+from ptx.emulate.debug.quick_loops import QuickLoops
+from ptx.emulate.debug.stops import CodePoint, Orders, Searched, Stop, StopHandler, Stops
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.watchers import process_watchers
 from ptx.options import source_observers
 
-from .inspector import Body, Inspector, ModuleTexts
+from .inspector import WRONG, Body, Inspector, ModuleTexts, text_of
 from .sources import Sources
 
 ADDRESS: Final = "CUDADRV_DEBUG_ADDRESS"
@@ -39,7 +40,6 @@ NEAR: Final = 4096
 _OUTPUTS: Final = (1, 2)
 CAN_FORK: Final = hasattr(os, "fork")
 """Whether copies of a process can be made."""
-_WRONG: Final = (LookupError, TypeError, ValueError, AttributeError)  # of arguments of any form
 
 
 class Debuggee(StopHandler):
@@ -58,6 +58,7 @@ class Debuggee(StopHandler):
         self._work, self._interval = 0, _FIRST_INTERVAL
         self._copies = 0
         self._near: int | None = None  # when a repetition is to make a copy
+        self._loops: QuickLoops | None = None
         self._processes: list[int] = []
         # Other processes that the program starts do not find the debugger.
         self._connection: Connection = _end_of(int(os.environ.pop(ADDRESS)))
@@ -77,7 +78,7 @@ class Debuggee(StopHandler):
     def stopped(self, stop: Stop) -> None:
         """Serve the debugger until threads go on."""
         self._inspector = Inspector(stop, self.stops, self.texts)
-        self._send("stop", stop, self.stops.searched)
+        self._send("stop", stop, self._searched())
         self._serve()
         self._inspector = None
 
@@ -89,7 +90,7 @@ class Debuggee(StopHandler):
     def launch_ended(self) -> None:
         """End this process if it is a copy."""
         if self.stops.is_repetition:
-            self._send("ended", self.stops.time, self.stops.searched)
+            self._send("ended", self.stops.time, self._searched())
             os._exit(0)
 
     def describe(self, point: CodePoint) -> None:
@@ -108,6 +109,8 @@ class Debuggee(StopHandler):
         elif self._near is not None and stops.time >= self._near:
             self._near = None
             self._copy("near")
+        if self._loops is not None:
+            self._loops.install()
         while self._has_message():  # a copy ends here if it is not wanted any more
             self._take(*self._receive())
 
@@ -116,6 +119,11 @@ class Debuggee(StopHandler):
     ) -> Index:
         """Return at which of some positions, or of all (None), a condition holds."""
         return self._conditions.holding(point, fibre, positions, condition)
+
+    def _searched(self) -> Searched:
+        if self._loops is not None:
+            self._loops.note_hits()
+        return self.stops.searched
 
     # Copies.
 
@@ -162,11 +170,22 @@ class Debuggee(StopHandler):
                 end.close()
                 self._connection = run
                 self.stops.orders, self.stops.timer = values[0], self.stops.time
-                self._near = max(values[0].plan.until - NEAR, self.stops.time + NEAR)
                 self.stops.resume()
                 self.stops.resumed_at = -1  # its instruction was not stopped at
+                self._near = self._hasten(values[0])
                 return
             run.close()
+
+    def _hasten(self, orders: Orders) -> int | None:
+        """Execute loops quickly if that is possible; return when a copy is to be made, if ever."""
+        plan, near = orders.plan, max(orders.plan.until - NEAR, self.stops.time + NEAR)
+        self._loops = None  # those of the repetition that made this copy are over
+        if not orders.may_be_quick:
+            return near
+        is_for_copy = not plan.is_search or plan.since == plan.until
+        end = near - NEAR if is_for_copy else plan.until - 1
+        self._loops = QuickLoops(self.stops, self._conditions, end)
+        return near if is_for_copy or not self._loops.exist else None
 
     # Messages.
 
@@ -208,9 +227,8 @@ class Debuggee(StopHandler):
             self._send("answer", self._inspector.answers[command](arguments))
         except ExpressionError as error:
             self._send("error", str(error))
-        except _WRONG as error:
-            text = f"no {error}" if isinstance(error, KeyError) else str(error)
-            self._send("error", f"{command}: {text}")
+        except WRONG as error:
+            self._send("error", text_of(error, command))
 
     def _take(self, what: str, *values: Any) -> None:
         """Take a message while threads run."""

@@ -22,6 +22,8 @@ from .sources import Source, Sources, user_frames
 Body = dict[str, Any]  # JSON, as the protocol's schema has it
 TOLD: Final = ("arguments", "locals", "shared", "registers", "warp", "barriers", "host")
 _STATES: Final = ("warp", "barriers", "host")
+WRONG: Final = (LookupError, TypeError, ValueError, AttributeError)
+"""What requests raise whose arguments are missing, or of another form."""
 _THREADS_OF_BLOCK: Final = 1024
 _MOST_FRAMES: Final = 5
 _PAGE, _MOST_ROWS = 100, 10_000  # of an array, in an answer
@@ -347,6 +349,11 @@ class Inspector:
             f"lanes {_ranges(numbers)}: {state}" + (f", next PTX line {line}" if line else "")
             for (state, line), numbers in groups.items()
         ]
+
+
+def text_of(error: Exception, command: str) -> str:
+    """Return what was wrong with a request."""
+    return f"{command}: no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def thread_id(thread: Thread) -> int:

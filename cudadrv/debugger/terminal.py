@@ -163,16 +163,13 @@ class Commands:
         told: str = self._ask("info", what=what)
         return told
 
-    def _choose_thread(self, text: str) -> str:
-        return self._choose(None, text)
+    def _choose_thread(self, text: str, block: tuple[int, ...] | None = None) -> str:
+        self.choose(self._ask("thread", block=block, thread=coordinates(text)))
+        return self._here()
 
     def _choose_block(self, text: str) -> str:
         block, _, thread = text.partition("thread")
-        return self._choose(coordinates(block), thread.strip() or "0")
-
-    def _choose(self, block: tuple[int, ...] | None, thread: str) -> str:
-        self.choose(self._ask("thread", block=block, thread=coordinates(thread)))
-        return self._here()
+        return self._choose_thread(thread.strip() or "0", coordinates(block))
 
     def _choose_frame(self, text: str) -> str:
         former, self._depth = self._depth, coordinates(text)[0]

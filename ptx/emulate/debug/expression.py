@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,10 @@ class ExpressionError(PtxError):
     """An expression that has no value here."""
 
 
-# What an operation raises whose operands have no value, or one of another kind.
-_NO_VALUE: Final = (
+NO_VALUE: Final = (
     ExpressionError, AttributeError, TypeError, ValueError, ArithmeticError, RecursionError,
 )  # fmt: skip
+"""What an operation raises whose operands have no value, or one of another kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,18 @@ class Place:
 
 
 Result = Place | NDArray[Any]  # numbers of each thread, of any type
+
+
+class OfRegisters(NamedTuple):
+    """A function of these registers of a fibre, or of what has `n`, `regs` and `special` as it."""
+
+    function: Callable[[Any], Any]
+    registers: set[int]
+
+    def holds(self, threads: Any) -> NDArray[np.bool_]:
+        """Return for which threads the value is true."""
+        value = np.asarray(self.function(threads), dtype=np.bool_)
+        return value if value.ndim else np.full(threads.n, value)
 
 
 class Evaluator:
@@ -112,7 +124,7 @@ class Evaluator:
             return self._value(node)
         except ExpressionError:
             raise
-        except _NO_VALUE as error:
+        except NO_VALUE as error:
             raise ExpressionError(f"{_quoted(text)} has no value: {error}") from None
 
     def holds(self, text: str) -> NDArray[np.bool_]:
@@ -120,14 +132,15 @@ class Evaluator:
         value = np.asarray(self._number(self.evaluate(text)), dtype=np.bool_)
         return value if value.size == len(self._frame.positions) else self._all(value)
 
-    def of_registers(self, text: str) -> Callable[[Fibre], Any] | None:  # of any type
+    def of_registers(self, text: str) -> OfRegisters | None:
         """Return a function of the value for all threads of a fibre; None if it reads memory."""
+        registers: set[int] = set()
         try:
-            return self._compiled(parsed(text))
+            return OfRegisters(self._compiled(parsed(text), registers), registers)
         except (LookupError, ValueError, RecursionError):
             return None
 
-    def _compiled(self, node: ast.expr) -> Callable[[Fibre], Any]:
+    def _compiled(self, node: ast.expr, registers: set[int]) -> Callable[[Any], Any]:
         match node:
             case ast.Constant(value=int() | float() as number):
                 constant = np.asarray(number)[()]
@@ -137,11 +150,12 @@ class Evaluator:
                 if isinstance(at, str):
                     return operator.methodcaller("special", at)
                 if kind.element is None:
+                    registers.add(at)
                     return lambda fibre: _of_register(fibre.regs[at], kind)
             case ast.Attribute(value=ast.Name(id=whole), attr=member) if whole in _BUILTINS:
                 return operator.methodcaller("special", f"{_BUILTINS[whole]}.{member}")
         function, operands = _operation(node)
-        parts = [self._compiled(each) for each in operands]
+        parts = [self._compiled(each, registers) for each in operands]
         return lambda fibre: function(*[part(fibre) for part in parts])
 
     def shown(self, result: Result) -> str:
@@ -407,7 +421,7 @@ class Conditions:
 
     def __init__(self, info: Callable[[PtxModule], DebugInfo]) -> None:
         self._info = info
-        self._compiled: dict[tuple[int, str], Callable[[Fibre], Any] | None] = {}
+        self._of_registers: dict[tuple[int, str], OfRegisters | None] = {}
 
     def holding(
         self, point: CodePoint, fibre: Fibre, positions: Index | None, condition: str
@@ -416,22 +430,31 @@ class Conditions:
 
         It holds nowhere if it has no value.
         """
-        key = point.number, condition
         every = np.arange(fibre.n) if positions is None else positions
         try:
-            function = self._compiled.get(key)
-            if function is None:
-                scope, at = point.scope, point.instruction
-                frame = Frame(fibre, every, fibre.regs, scope, fibre.stack_pointer, at)
-                evaluator = Evaluator(frame, self._info(scope.layout.module))
-                function = None if key in self._compiled else evaluator.of_registers(condition)
-                self._compiled[key] = function
-            if function is None:
-                return every[evaluator.holds(condition)]
-            value = np.asarray(function(fibre), dtype=np.bool_)
-            return every[value[every]] if value.ndim else every[: len(every) * int(value)]
-        except _NO_VALUE:
+            compiled = self.of_registers(point, fibre, condition)
+            if compiled is None:
+                return every[self._evaluator(point, fibre, every).holds(condition)]
+            return every[compiled.holds(fibre)[every]]
+        except NO_VALUE:
             return every[:0]
+
+    def of_registers(self, point: CodePoint, fibre: Fibre, condition: str) -> OfRegisters | None:
+        """Return a condition at an instruction as a function; None if it reads memory.
+
+        Raises:
+            ExpressionError: it is no expression.
+        """
+        key = point.number, condition
+        if key not in self._of_registers:
+            evaluator = self._evaluator(point, fibre, np.arange(fibre.n))
+            self._of_registers[key] = evaluator.of_registers(condition)
+        return self._of_registers[key]
+
+    def _evaluator(self, point: CodePoint, fibre: Fibre, positions: Index) -> Evaluator:
+        scope, at = point.scope, point.instruction
+        frame = Frame(fibre, positions, fibre.regs, scope, fibre.stack_pointer, at)
+        return Evaluator(frame, self._info(scope.layout.module))
 
 
 @lru_cache(maxsize=256)

@@ -108,17 +108,15 @@ class StoppedLaunch:
             return []
         position = position_of(fibre, lane)
         positions = np.array([position], dtype=np.intp)
-        scopes = self.launch.writer.scopes
+        blocks = self.launch.writer.blocks
         opened = fibre.calls
         prefix = fibre.prefix[len(fibre.prefix) - len(opened) :]
         scope = self._scope_at(fibre, state)
         found = [Frame(fibre, positions, fibre.regs, scope, fibre.stack_pointer, state.instruction)]
         for call, block in zip(reversed(opened), reversed(prefix), strict=True):
-            registers = registers_of(fibre, call)
-            instruction = self.code.last[block]
-            found.append(
-                Frame(fibre, positions, registers, scopes[block], call.stack_pointer, instruction)
-            )
+            registers, scope = registers_of(fibre, call), blocks[block].scope
+            at = self.code.last[block]
+            found.append(Frame(fibre, positions, registers, scope, call.stack_pointer, at))
         return found
 
     def barriers(self) -> list[str]:
@@ -145,7 +143,7 @@ class StoppedLaunch:
         if state.instruction is self.point.instruction:
             return self.point.scope
         function = fibre.calls[-1].function if fibre.calls else 0
-        return self.launch.writer.scopes[self.code.functions[function].entry]
+        return self.launch.writer.blocks[self.code.functions[function].entry].scope
 
     def _first_of(self, block: int) -> Instruction | None:
         """Return the first instruction of a block, or of the next one if it has none."""

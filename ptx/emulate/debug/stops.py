@@ -77,12 +77,21 @@ class CodePoint:
     breakpoints: tuple[Breakpoint, ...] = ()
 
 
+@dataclass(slots=True)
+class ReportedBlock:
+    """A basic block of a function, with its instructions in the order of their reports."""
+
+    scope: FunctionScope
+    block: Block
+    points: list[CodePoint] = field(default_factory=list)
+
+
 class StopWriter(BlockInstrument):
     """Writes a call of `LaunchStops.at` before each instruction, and of `touch` at each access.
 
     Attributes:
         points: the instructions in the order in which they were written.
-        scopes: the function of each basic block.
+        blocks: the basic blocks, by their numbers.
     """
 
     keeps_registers = True
@@ -90,12 +99,12 @@ class StopWriter(BlockInstrument):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.points: list[CodePoint] = []
-        self.scopes: dict[int, FunctionScope] = {}
+        self.blocks: dict[int, ReportedBlock] = {}
         self._written: tuple[int, ...] = ()
 
     def begin_block(self, e: Emitter, block: Block) -> None:
         """Write code that finds the observer."""
-        self.scopes[e.here] = e.scope
+        self.blocks[e.here] = ReportedBlock(e.scope, block)
         self._written = ()
         e.line(f"debug = {self.follower}")
 
@@ -123,6 +132,7 @@ class StopWriter(BlockInstrument):
             last, point.is_start = self.points[-1], False
             point.begins_line = (file, line) != (last.file, last.line)
         self.points.append(point)
+        self.blocks[e.here].points.append(point)
         guard = "None"
         if i.guard is not None:
             guard = e.value(i.guard.register, "pred")
@@ -270,6 +280,12 @@ class Orders:
     breakpoints: tuple[Breakpoint, ...] = ()
     watchpoints: tuple[Watchpoint, ...] = ()
     plan: Plan = field(default_factory=Plan)
+
+    @property
+    def may_be_quick(self) -> bool:
+        """Whether nothing needs the threads' state at an instruction before `plan.until`."""
+        is_search = self.plan.is_search or not (self.breakpoints or self.watchpoints)
+        return self.plan.kind == "go" and is_search
 
 
 class StopHandler:
@@ -485,6 +501,18 @@ class Stops:
         only: int | None,
     ) -> int | None:
         """Return the first lane at which a breakpoint stops; `only`: of no other lane."""
+        chosen = self.positions_of(breakpoint, fibre, guard, only)
+        if breakpoint.condition and (chosen is None or len(chosen)):
+            chosen = self.handler.holding(point, fibre, chosen, breakpoint.condition)
+        if chosen is not None and not len(chosen):
+            return None
+        return int(fibre.lane_numbers()[0 if chosen is None else chosen[0]])
+
+    @staticmethod
+    def positions_of(
+        breakpoint: Breakpoint, fibre: Fibre, guard: Value | None = None, only: int | None = None
+    ) -> Index | None:
+        """Return the positions of the threads that a breakpoint is for; None for all."""
         chosen, size = active(fibre, guard), fibre.blocks.geometry.threads_per_block
         if only is not None or breakpoint.thread or breakpoint.block:
             chosen = np.arange(fibre.n) if chosen is None else chosen
@@ -496,11 +524,7 @@ class Stops:
                 slot = slot_of(fibre.blocks, breakpoint.block)
                 wanted &= lanes // size == (-1 if slot is None else slot)
             chosen = chosen[wanted]
-        if breakpoint.condition and (chosen is None or len(chosen)):
-            chosen = self.handler.holding(point, fibre, chosen, breakpoint.condition)
-        if chosen is not None and not len(chosen):
-            return None
-        return int(fibre.lane_numbers()[0 if chosen is None else chosen[0]])
+        return chosen
 
     @staticmethod
     def _line(fibre: Fibre, point: CodePoint) -> object:

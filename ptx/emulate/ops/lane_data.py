@@ -283,7 +283,7 @@ for _float in _FORMATS:
 _TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64")
 
 
-class _Place:
+class LanePlace:
     """The address of an access: a base register or none, an offset, and the space."""
 
     def __init__(self, e: LaneEmitter, operand: Operand, space: str) -> None:
@@ -318,7 +318,7 @@ class _Place:
         return f"{self.base}, {self.width}, {self.offset}"
 
 
-def _site(e: LaneEmitter, i: Instruction, place: _Place, kind: str, count: int) -> Site:
+def _site(e: LaneEmitter, i: Instruction, place: LanePlace, kind: str, count: int) -> Site:
     if i.used_bytes is not None:
         e.reject()
     site = Site(i, place.space, kind, count, writes=i.opcode == "st")
@@ -326,7 +326,7 @@ def _site(e: LaneEmitter, i: Instruction, place: _Place, kind: str, count: int) 
     return site
 
 
-def _begin(e: LaneEmitter, place: _Place, site: Site) -> tuple[str, str, str]:
+def _begin(e: LaneEmitter, place: LanePlace, site: Site) -> tuple[str, str, str]:
     """The test for the short way, an expression of the first element's index, and the memory.
 
     For a global access the memory is `v`, its bits are `w`.
@@ -357,7 +357,7 @@ def _load(e: LaneEmitter, i: Instruction) -> None:
     items = target.items if isinstance(target, Vector) else (target,)
     if space_of(i) == "param" and _load_parameter(e, i, kind, items):
         return
-    place = _Place(e, i.operands[1], space_of(i))
+    place = LanePlace(e, i.operands[1], space_of(i))
     if place.space == "param":
         e.reject()
     # Bits without a sign, as a row holds them; `assign` extends them where the register is wider.
@@ -384,7 +384,7 @@ def _load(e: LaneEmitter, i: Instruction) -> None:
             e.assign(item, kind, result)
 
 
-def lane_load_call(e: LaneEmitter, place: _Place, site: Site) -> str:
+def lane_load_call(e: LaneEmitter, place: LanePlace, site: Site) -> str:
     """The slow path of a load."""
     return f"{e.helper(lane_load)}(f, {place.arguments}, {e.scope.bind(site, 'site')})"
 
@@ -419,7 +419,7 @@ def _store(e: LaneEmitter, i: Instruction) -> None:
     kind = kind_of(type_suffix(i))
     source = i.operands[1]
     items = source.items if isinstance(source, Vector) else (source,)
-    place = _Place(e, i.operands[0], space_of(i))
+    place = LanePlace(e, i.operands[0], space_of(i))
     if place.space == "param":
         e.reject()
     stored = unsigned(kind)

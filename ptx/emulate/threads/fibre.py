@@ -103,6 +103,11 @@ class RunQueue:
         return bool(self._heap or self.released)
 
     @property
+    def steps_left(self) -> int:
+        """How many basic blocks the running fibre may execute before others may have their turn."""
+        return self._deadline - self.steps + 1
+
+    @property
     def next_place(self) -> Key | None:
         """The smallest place at which a fibre waits for its turn."""
         return self._heap[0] if self._heap else None
