@@ -20,7 +20,7 @@ from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_registers import NoLaneCode
 from ptx.emulate.codegen.lane.lane_table import find_lane
-from ptx.emulate.codegen.lane.lane_writer import call_vector, loops_of, may_be_called
+from ptx.emulate.codegen.lane.lane_writer import loops_of, next_block, write_step
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.debug.expression import NO_VALUE, Conditions
@@ -126,12 +126,13 @@ class QuickLoops:
 
     def _is_possible(self, fibre: Fibre) -> bool:
         """Return whether the debugger alone observes the threads, and their order is the usual."""
-        blocks = fibre.blocks
+        blocks, limits = fibre.blocks, fibre.blocks.launch.limits
         has_memory_of_others = self._stops.ranges and blocks.cluster.blocks > 1
         return (
             type(fibre.scheduler) is Scheduler
             and len(blocks.observers) == 1
-            and not blocks.launch.limits.check_synchronisation
+            and not limits.check_synchronisation
+            and limits.dependency is None  # of a launch that may begin before this one ends
             and not (blocks.accesses or self._code.reads_clock or has_memory_of_others)
         )
 
@@ -348,15 +349,8 @@ class _Loop:
         for each in chain:
             lines += self._block(each, reports)
             reports += len(each.points)
-        block = chain[-1].block
-        following = unit.following(block)
-        target = following if block.target is None else unit.first + block.target
-        next_block = str(target)
-        if block.guard is not None:
-            if_true, if_false = (following, target) if block.guard.negated else (target, following)
-            condition = self._emitter.predicate(block.guard.register)
-            next_block = f"{if_true} if {condition} else {if_false}"
-        return [*lines, f"at = {next_block}", f"now += {reports}", f"room -= {len(chain)}"]
+        following = next_block(self._emitter, unit, chain[-1].block)
+        return [*lines, f"at = {following}", f"now += {reports}", f"room -= {len(chain)}"]
 
     def _block(self, reported: ReportedBlock, before: int) -> list[str]:
         """Return the lines of a block, which has so many reports of its chain before it."""
@@ -371,26 +365,14 @@ class _Loop:
                 continue
             point, at = points[id(step.instruction)]
             self._record(point, at)
-            emitter.instruction = step.instruction
             if step.operation.effect is Effect.MEMORY and self._loops.ranges:
                 self._watched(step, at)
             else:
-                self._step(block, position, step)
+                write_step(emitter, self._code, self._unit, block, position)
         if block.branch is not None:
             self._record(*points[id(block.branch)])
         emitter.end_block(self._unit.live_after(block))
         return emitter.lines
-
-    def _step(self, block: Block, position: int, step: BlockStep) -> None:
-        emit = find_lane(step.operation, step.instruction)
-        try:
-            if emit is None:
-                raise NoLaneCode
-            emit(self._emitter, step.instruction)
-        except NoLaneCode:
-            if not may_be_called(step):
-                raise
-            call_vector(self._emitter, self._code, self._unit, block, position)
 
     def _watched(self, step: BlockStep, at: int) -> None:
         """Write an access and, before it, a test of its address.
@@ -399,6 +381,7 @@ class _Loop:
             NoLaneCode: there is no code for a single thread that shows the address.
         """
         emitter, instruction = self._emitter, step.instruction
+        emitter.instruction = instruction
         emit, count = find_lane(step.operation, instruction), len(self._emitter.sites)
         address = next((e for e in instruction.operands if isinstance(e, Address)), None)
         if emit is None or address is None:

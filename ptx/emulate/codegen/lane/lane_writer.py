@@ -223,27 +223,42 @@ def _write_block(emitter: LaneEmitter, code: BlockFunctions, unit: Unit, block: 
             live_after >> n & 1 for n in step.writes
         ):
             continue
-        emitter.instruction = step.instruction
-        emit = find_lane(step.operation, step.instruction)
-        try:
-            if emit is None:
-                raise NoLaneCode
-            emit(emitter, step.instruction)
-        except NoLaneCode:
-            if not emitter.alone or not may_be_called(step):
-                raise
-            call_vector(emitter, code, unit, block, position)
+        write_step(emitter, code, unit, block, position)
+    following = next_block(emitter, unit, block)
+    emitter.end_block(unit.live_after(block))
+    emitter.line(f"at = {following}")
+    return emitter.lines
+
+
+def write_step(
+    emitter: LaneEmitter, code: BlockFunctions, unit: Unit, block: Block, position: int
+) -> None:
+    """Write one instruction of a block of a loop.
+
+    Raises:
+        NoLaneCode: it has no code for single threads.
+    """
+    step = block.steps[position]
+    emitter.instruction = step.instruction
+    emit = find_lane(step.operation, step.instruction)
+    try:
+        if emit is None:
+            raise NoLaneCode
+        emit(emitter, step.instruction)
+    except NoLaneCode:
+        if not emitter.alone or not may_be_called(step):
+            raise
+        call_vector(emitter, code, unit, block, position)
+
+
+def next_block(emitter: LaneEmitter, unit: Unit, block: Block) -> str:
+    """Return an expression for the block after one of a loop."""
     following = unit.following(block)
     target = following if block.target is None else unit.first + block.target
-    following_expression = str(target)
-    if block.guard is not None:
-        if_true, if_false = (following, target) if block.guard.negated else (target, following)
-        following_expression = (
-            f"{if_true} if {emitter.predicate(block.guard.register)} else {if_false}"
-        )
-    emitter.end_block(unit.live_after(block))
-    emitter.line(f"at = {following_expression}")
-    return emitter.lines
+    if block.guard is None:
+        return str(target)
+    if_true, if_false = (following, target) if block.guard.negated else (target, following)
+    return f"{if_true} if {emitter.predicate(block.guard.register)} else {if_false}"
 
 
 def _function(
