@@ -433,10 +433,11 @@ def pointer_of(
         WrongDeviceError: the memory lies on another device.
     """
     try:
-        pointer = _pointer_by_reader(value, stream, elements) or _pointer_by_interface(
-            value, stream, elements
-        )
-        return pointer or _pointer_by_dlpack(value, stream, elements)
+        for find in (_pointer_by_reader, _pointer_by_interface, _pointer_by_dlpack):
+            pointer = find(value, stream, elements)
+            if pointer is not None:
+                return pointer
+        return None
     except (CudadrvError, BufferError):
         raise
     except Exception as error:  # any error of the library
@@ -483,8 +484,9 @@ def _pointer_by_reader(
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or foreign.type is not kind:
         return Pointer(address, "raw")
-    is_typed = elements is not None and not elements.takes_bytes
-    return Pointer(address, foreign._replace(dtype=dtype if is_typed or reader.is_lazy else None))
+    if reader.is_lazy is None and (elements is None or elements.takes_bytes):
+        dtype = None
+    return Pointer(address, Foreign(kind, reader, dtype))
 
 
 def _checked_by_protocols(value: object, stream: BaseStream, elements: Elements | None) -> bool:

@@ -19,7 +19,7 @@ from ..driver.context import BaseContext
 from ..driver.stream import BaseStream
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
 from ..interop.elements import Elements, elements_of, named_dtype, require_usable
-from ..interop.reader import ByInterface, Foreign
+from ..interop.reader import ByInterface, Foreign, found_for
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, DeviceData
 from ..memory.dtypes import AnyArray, AnyDType
@@ -287,6 +287,10 @@ class KernelParameter:
                 return Argument(value, kind)
         if self._integer is not None and isinstance(value, DeviceData):
             return self._read_memory(cast("AnyDeviceArray | DeviceBuffer", value), stream)
+        if self.param.is_pointer and found_for(type(value)) is not None:
+            pointer = self._read_pointer(value, stream)
+            if pointer is not None:
+                return pointer
         plain = unwrapped(value)
         if plain is not value and not self._is_memory(value, stream):
             read = self.read(plain, stream)
