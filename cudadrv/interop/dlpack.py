@@ -39,7 +39,7 @@ from ..memory.export import (
 )
 from ..memory.layout import is_dense
 from .elements import UNNAMED, named_dtype
-from .ordering import follow_producers
+from .ordering import follow_producer, follow_producers, needs_no_wait
 from .reader import Foreign, found_for
 
 _ATTRIBUTE: Final = "__dlpack_c_exchange_api__"
@@ -419,7 +419,9 @@ def offered(value: object, stream: BaseStream, *, orders: bool = True) -> Offer 
             return None
         offer = by_method
     if orders and current is not None:
-        follow_producers(stream, (current(stream._handle.context.ordinal),))
+        number = current(stream._handle.context.ordinal)
+        if number not in needs_no_wait(stream):
+            follow_producer(stream, number)
     return offer
 
 

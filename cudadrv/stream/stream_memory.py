@@ -268,11 +268,11 @@ class StreamMemory(BaseStream):
         """Return an array over another library's memory, by DLPack or the CUDA array interface.
 
         Nothing is copied. This stream is ordered after the work that the memory waits for. The
-        producer orders it, or this waits for the stream that DLPack's exchange functions report, if
-        the type has them. Let the other library's stream wait for this one before it uses the
-        memory again. The object stays alive as long as the array, and until the work queued with it
-        is done. The array is read-only if the object says so: then copies to it and fills raise,
-        and kernels take it for pointers to const alone.
+        producer orders it, or this waits for the stream that the type's `interop.Reader` or
+        DLPack's exchange functions report. Let the other library's stream wait for this one before
+        it uses the memory again. The object stays alive as long as the array, and until the work
+        queued with it is done. The array is read-only if the object says so: then copies to it and
+        fills raise, and kernels take it for pointers to const alone.
 
         Raises:
             CopyError: it has a mask, or its bytes are not its values, as of a negated view.

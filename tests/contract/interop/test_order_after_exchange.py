@@ -9,6 +9,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import LaunchConfig, emulator
+from cudadrv.interop import Reader, register
 
 from .exchanging_library import Library
 
@@ -57,6 +58,32 @@ def test_an_imported_array_comes_after_the_stream_on_which_the_library_works(
     library.current = int(producer.handle)
     taken = stream.import_array(library.kind(array))
     assert stream.to_host(taken).tolist() == [5.0] * 4
+
+
+def test_an_imported_array_comes_after_the_stream_that_its_reader_reports(
+    context: cudadrv.Context,
+) -> None:
+    stream, producer = context.new_stream(), context.new_stream()
+    requested = []
+
+    class Exporting:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+        def __dlpack__(self, *, stream: int, max_version: tuple[int, int]) -> object:
+            requested.append(stream)
+            return array.__dlpack__(stream=-1, max_version=max_version)
+
+    register(
+        Exporting,
+        Reader(lambda _: array.ptr, lambda _: 0, lambda ordinal: int(producer.handle)),
+    )
+    array = producer.zeros(4, "f4")
+    for value in (5, 6):
+        producer.fill(array, value)
+        taken = stream.import_array(Exporting())
+        assert stream.to_host(taken).tolist() == [value] * 4
+    assert requested == [-1, -1]
 
 
 def test_the_legacy_stream_is_waited_for_where_the_library_works_on_it(
