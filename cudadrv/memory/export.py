@@ -34,7 +34,7 @@ NO_SYNC: Final = -1
 """The stream of a consumer of DLPack that requests no ordering."""
 _LEGACY: Final = 1  # CU_STREAM_LEGACY
 # Numbers that mean a stream of the current context: its legacy one, or the thread's.
-_NAMELESS: Final = (0, _LEGACY, 2)
+_NAMELESS: Final = {number: CUstream(number) for number in (0, _LEGACY, 2)}
 _KIND_CODE: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 EXTENDED: Final = {
     (4, 16): "bfloat16",
@@ -344,7 +344,8 @@ def _waits_for_owned(last: StreamHandle, consumer: int) -> bool:
             (code,) = api.cuEventRecord(event.raw, last.raw)
         finally:
             passes.append(mine)
-        return not code and not api.cuStreamWaitEvent(CUstream(consumer), event.raw, 0)[0]
+        handle = _NAMELESS.get(consumer) or CUstream(consumer)
+        return not code and not api.cuStreamWaitEvent(handle, event.raw, 0)[0]
     finally:
         # The wait is for the event's state at this point: it may be recorded again at once.
         last.spare.append(event)

@@ -49,6 +49,7 @@ def test_an_imported_array_outlives_the_array_that_it_was_made_of(
     stream.fill(array, 7)
     imported = stream.import_array(wrap(array))
     base.close()
+    gc.collect()
     others = [stream.to_device(np.full_like(DATA, 9)) for _ in range(3)]
     assert (stream.to_host(imported) == 7).all()
     stream.fill(imported, 8)
