@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Iterator
 from operator import attrgetter
 
@@ -15,6 +16,7 @@ from cudadrv import LaunchConfig, emulator
 from cudadrv.interop import Reader, register
 from cudadrv.memory.array import AnyDeviceArray
 from tests.current_context import within
+from tests.noted_calls import failed_calls
 
 SOURCE = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
 
@@ -128,6 +130,46 @@ def test_a_context_of_ones_own_waits_for_the_legacy_stream_of_the_primary_one(
         context.bind()
         stream.synchronize()
         assert context.default_stream.to_host(array).tolist() == [10.0] * 4
+
+
+def test_a_known_legacy_stream_is_the_one_of_the_primary_context_whichever_is_current(
+    context: cudadrv.Context,
+) -> None:
+    stream = context.new_stream()
+    launcher = launcher_on(stream)
+    array = stream.zeros(4, "f4")
+    stream.synchronize()
+    with cudadrv.Context.create(0) as own:
+        fill_on_legacy(context, array)
+        own.bind()
+        with failed_calls() as failed:
+            launcher(Theirs(array))
+        context.bind()
+        stream.synchronize()
+    assert stream.to_host(array).tolist() == [10.0] * 4
+    assert failed == []
+
+
+def test_a_wait_for_the_legacy_stream_waits_for_the_capture_of_another_thread(
+    context: cudadrv.Context,
+) -> None:
+    stream, blocking = context.new_stream(), context.new_stream(blocking=True)
+    launcher = launcher_on(stream)
+    array, captured = stream.zeros(4, "f4"), blocking.zeros(4, "f4")
+    context.synchronize()
+
+    def launch() -> None:
+        context.bind()
+        launcher(Theirs(array))
+
+    thread = threading.Thread(target=launch)
+    with failed_calls() as failed, blocking.capture() as graph:
+        thread.start()
+        thread.join(0.02)
+        is_waiting = thread.is_alive()
+        blocking.fill(captured, 5)
+    thread.join(60)
+    assert (is_waiting, graph.node_count, failed) == (True, 1, [])
 
 
 def test_a_capture_of_the_default_stream_comes_after_what_the_legacy_stream_held(
