@@ -255,10 +255,10 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
             slab = None
         if slab is None:
             return self._allocate_slow_path(stream, elements, label)
-        lease = slab.lease
+        lease = slab._lease
         lease.held.append(True)
         lease.uses += 1
-        return slab.bucket, slab
+        return slab._bucket, slab
 
     @contextmanager
     def borrow(
@@ -284,10 +284,10 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
         # Another array lacks a slab's attributes; looking first would take longer.
         own: ArenaSlab[_ScalarT] = slab  # type: ignore[assignment]
         try:
-            if own.arena is not self or own.bucket != bucket:
+            if own._arena is not self or own._bucket != bucket:
                 raise self._rejection(bucket, own)
-            own.lease.held.pop()
-            shelf = own.shelf
+            own._lease.held.pop()
+            shelf = own._shelf
         except AttributeError:
             raise SlabReleaseError(
                 f"{border.shown(slab)} is no slab of an arena: release what alloc gave"
@@ -319,7 +319,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
     def trim(self, keep_bytes: int = 0) -> int:
         """Free cached slabs, the largest first, down to `keep_bytes`; return the bytes freed."""
         slabs = self._lists.drain(border.integer("trim: keep_bytes", keep_bytes))
-        nbytes = sum(slab.lease.nbytes for slab in slabs)
+        nbytes = sum(slab._lease.nbytes for slab in slabs)
         self._return_block(slabs)
         self._forget_closed_streams()
         return nbytes
@@ -362,7 +362,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
             slab = shelf.pop()
         except IndexError:
             return None
-        slab.lease.take()
+        slab._lease.take()
         return slab
 
     def _from_other_streams(self, stream: BaseStream, bucket: int) -> ArenaSlab[_ScalarT] | None:
@@ -381,7 +381,7 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
 
     def _enter(self, slab: ArenaSlab[_ScalarT]) -> None:
         """Add a fresh slab to the arena's records."""
-        lease = slab.lease
+        lease = slab._lease
         with self._lock:
             self._count_ended()
             self._leases.add(lease)
@@ -424,15 +424,15 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
             for _ in range(len(shelf)):
                 slab = shelf.popleft()
                 if slab.closed:
-                    slab.lease.end()
+                    slab._lease.end()
                 else:
                     shelf.append(slab)
 
     def _return_block(self, slabs: list[ArenaSlab[_ScalarT]]) -> None:
         for slab in slabs:
-            slab.lease.held.append(True)  # outside its list it counts as in use, and can be closed
+            slab._lease.held.append(True)  # outside its list it counts as in use, and can be closed
             self._discard(slab)
-            slab.lease.end()
+            slab._lease.end()
 
     def _count_ended(self) -> None:
         """Remove freed slabs from the records; `_lock` is held."""
@@ -444,12 +444,12 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
                 self._held_bytes -= lease.nbytes
 
     def _rejection(self, bucket: int, slab: ArenaSlab[_ScalarT]) -> SlabReleaseError:
-        if slab.arena is not self:
+        if slab._arena is not self:
             return SlabReleaseError(
                 f"{border.shown(slab)} belongs to another arena: release it there"
             )
         return SlabReleaseError(
-            f"{border.shown(slab)} is of bucket {slab.bucket}, not {border.shown(bucket)}"
+            f"{border.shown(slab)} is of bucket {slab._bucket}, not {border.shown(bucket)}"
         )
 
     def _require_stream(self, stream: BaseStream) -> None:
