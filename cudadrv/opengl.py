@@ -125,7 +125,7 @@ class _Mapping(Memory[CUgraphicsResource]):
         Raises:
             InvalidGraphicsContextError: no OpenGL context is current. A later call unmaps it.
         """
-        if self.is_destroyed or self._went_with_parent:
+        if self.is_destroyed or self._destroying_driver() is None:
             return
         try:
             self._destroy()

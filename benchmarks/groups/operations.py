@@ -101,6 +101,11 @@ OPERATIONS: Final = (
         "destroy_stream(create_stream(1, 0)[1])", "new_stream().close()",
     ),
     Operation(
+        "stream made, used and closed", "Context.new_stream Stream.close",
+        "t = create_stream(1, 0)[1]; record(e, t); destroy_stream(t)",
+        "t = new_stream(); event.record(t); t.close()",
+    ),
+    Operation(
         "stream waited for", "Stream.synchronize", "synchronize_stream(s)", "stream.synchronize()"
     ),
     Operation("stream queried", "Stream.is_done", "query_stream(s)", "stream.is_done()"),
@@ -237,8 +242,9 @@ ELSEWHERE: Final = """
 """
 """Callables that another group measures, by group."""
 REASONS: Final = {
-    "`Context.new_stream`: a stream has the state of captures, and of its memory's order.": (
-        "stream made and closed",
+    "`Context.new_stream`: a stream has the state of captures, and of its memory's order. A closed "
+    "stream that had no work is used again, without a call of the driver.": (
+        "stream made and closed", "stream made, used and closed",
     ),
     "`Event(...)`: the driver makes it, with its context current. `Stream.record` uses events of "
     "closed objects again.": ("event made and closed",),

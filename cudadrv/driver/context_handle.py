@@ -78,11 +78,12 @@ class ContextHandle(Handle[CUcontext]):
         timed_events: events of `Stream.record` that nothing refers to, for its next calls; None
             where each event is destroyed at once.
         untimed_events: the same of events without timing.
+        spare_streams: the same of streams that never had work.
     """
 
     __slots__ = (
         "_driver", "captures", "destroyer", "gate", "green", "is_alone", "is_lost", "is_primary",
-        "known_streams", "ordinal", "peers", "timed_events", "untimed_events",
+        "known_streams", "ordinal", "peers", "spare_streams", "timed_events", "untimed_events",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +105,7 @@ class ContextHandle(Handle[CUcontext]):
         # They end with the context. The emulator reports uses of destroyed events, and leaks.
         self.timed_events: list[CUevent] | None = [] if driver.keeps_blocks else None
         self.untimed_events: list[CUevent] | None = [] if driver.keeps_blocks else None
+        self.spare_streams: list[CUstream] | None = [] if driver.keeps_blocks else None
 
     @property
     def driver(self) -> Driver:
@@ -226,17 +228,23 @@ class ChildHandle(Handle[_RawT]):
         self, function: Callable[[Unpack[_Args]], tuple[CUresult, _RawT]], *args: *_Args
     ) -> CUresult:
         """Let the driver make the object, with the context current; return its result."""
-        return self.context.call(self._fill, function, args)
+        api = self.context._driver.api  # as `call_bound` does, in one function
+        (code,) = api.cuCtxPushCurrent(self.context.raw)
+        if code:
+            raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
+        try:
+            result, self.raw = function(*args)
+        finally:
+            code, _ = api.cuCtxPopCurrent()
+        if code:
+            raise failure(api, code, "cuCtxPopCurrent", "restoring the previous context")
+        return result
 
-    def _fill(
-        self, function: Callable[..., tuple[CUresult, _RawT]], args: tuple[object, ...]
-    ) -> CUresult:
-        code, self.raw = function(*args)
-        return code
-
-    @property
-    def _went_with_parent(self) -> bool:
-        return self.context.is_gone
+    def _destroying_driver(self) -> Driver | None:
+        context = self.context
+        if context.is_lost or (context.destroyer is not None and context.is_gone):
+            return None
+        return context._driver
 
     def _destroy(self) -> None:
         raise NotImplementedError

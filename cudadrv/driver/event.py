@@ -28,7 +28,7 @@ from .driver_selection import checked, failure
 from .handle import Closeable, ClosedHandle, release
 from .pickling import Reduced, device_named, register_reduction, unshared
 from .stream import BaseStream
-from .stream_handle import UNTIMED, EventHandle
+from .stream_handle import MOST_SPARE, UNTIMED, EventHandle
 
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
@@ -88,15 +88,6 @@ class Event(Closeable):
             register_reduction(Event, _reduced)
         self._adopt_handle(context, EventHandle(context._handle, flags), timing, interprocess)
 
-    @classmethod
-    def _at(cls, stream: BaseStream, *, timing: bool) -> Event:
-        """Return a new event at the present point of a stream."""
-        context, event = stream._context, cls.__new__(cls)
-        handle = EventHandle.unrecorded(context._handle, timing=timing)
-        event._adopt_handle(context, handle, timing, False)
-        handle.record(stream._handle)
-        return event
-
     def _adopt_handle(
         self, context: BaseContext, handle: EventHandle, timing: bool, interprocess: bool
     ) -> None:
@@ -118,11 +109,13 @@ class Event(Closeable):
                 failed.
         """
         handle = self._handle
-        is_reused = handle.__class__ is EventHandle and handle.is_reused()
-        del handle  # so that `close` destroys it
-        if is_reused:
-            self._mark_closed()  # no call destroys it, so none can fail
+        spare = handle.spare if handle.__class__ is EventHandle else None
+        if spare is not None and handle.capture is None and len(spare) < MOST_SPARE:
+            # `EventHandle.__del__` reuses it. No call destroys it, so none can fail.
+            self._handle = _CLOSED  # type: ignore[assignment]  # as after each close
+            release(self._key)
         else:
+            del handle  # so that `close` destroys it
             super().close()
 
     def _mark_closed(self, cause: str = "") -> None:
@@ -213,6 +206,46 @@ class Event(Closeable):
         if code:
             raise _timing_failure(self, since, code)
         return elapsed
+
+
+def event_at(stream: BaseStream, timing: bool) -> Event:
+    """Return a new event at the present point of a stream: a spare one where there is one.
+
+    In one function, as a program may record an event for each launch: calls would add a fifth.
+    """
+    stream_handle, event = stream._handle, object.__new__(Event)
+    owner, context = stream_handle.context, stream._context
+    spare = owner.timed_events if timing else owner.untimed_events
+    try:
+        raw = spare.pop() if spare else None
+    except IndexError:  # another thread took it
+        raw = None
+    if raw is None:
+        handle = EventHandle(owner, _DEFAULT if timing else UNTIMED, spare)
+    else:
+        handle = object.__new__(EventHandle)
+        handle.context, handle.capture, handle.raw, handle.spare = owner, None, raw, spare
+    event._context, event._timing, event._interprocess = context, timing, False
+    event._own(handle)
+    closed: object = context._handle  # as in `_adopt_handle`
+    if closed.__class__ is ClosedHandle:
+        event.close()
+        raise context._closed_error()
+    gate = stream_handle.gate  # as `EventHandle.record` does
+    passes = gate.passes
+    try:
+        mine = passes.pop()
+    except IndexError:
+        mine, passes = gate.enter(), gate.passes
+    try:
+        (code,) = owner._driver.api.cuEventRecord(handle.raw, stream_handle.raw)
+    finally:
+        passes.append(mine)
+    if code:
+        doing = f"recording an event on {stream_handle}"
+        raise failure(handle.api, code, "cuEventRecord", doing)
+    handle.capture = stream_handle.capture
+    return event
 
 
 def _timing_failure(end: Event, since: Event, code: CUresult) -> CudadrvError:

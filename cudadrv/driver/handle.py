@@ -191,20 +191,19 @@ class Handle(Generic[_RawT]):
     def __del__(self) -> None:
         self._destroy_and_report()
 
-    @property
-    def _went_with_parent(self) -> bool:
-        """Return whether the driver destroyed the object together with its parent."""
-        return False
+    def _destroying_driver(self) -> Driver | None:
+        """Return the driver that destroys the object; None if it did so with the parent."""
+        return self.driver
 
     def _destroy_and_report(self) -> None:
         """Destroy the driver's object, unless it is destroyed, and report a failure."""
         try:
-            if not self.raw or self.destroyer is not None or self._went_with_parent:
-                return  # the driver has not made it, or has destroyed it
-            driver = self.driver
+            if not self.raw or self.destroyer is not None:
+                return  # the driver has not made it, or another handle destroys it
+            driver = self._destroying_driver()
         except AttributeError:
             return  # it was never finished
-        if driver.is_gone:
+        if driver is None or driver.is_gone:
             return
         if is_driver_thread():
             retry_destroy(self._destroy_and_report)

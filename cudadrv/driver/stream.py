@@ -83,7 +83,7 @@ class BaseStream(Closeable):
 
     @property
     def _closed_text(self) -> str:
-        return f"the stream on device {self._context.ordinal} was closed"
+        return f"the stream on device {self._context._device._ordinal} was closed"
 
     @property
     def _is_legacy_ordered(self) -> bool:
@@ -104,7 +104,9 @@ class BaseStream(Closeable):
         Raises:
             ClosedError: it was closed.
         """
-        return self._handle.raw
+        handle = self._handle
+        handle.gate.is_used = True  # by others, from now on
+        return handle.raw
 
     @property
     def priority(self) -> int:
@@ -141,14 +143,14 @@ class BaseStream(Closeable):
         handle: StreamHandle | ClosedHandle = self._handle
         if isinstance(handle, ClosedHandle):
             return
-        own = handle.own
+        own = handle if handle.capture is None else handle.own
         own.is_closed = True
         try:
             own.close_block_cache()
         finally:
             reference = None if own.is_owned else ref(own)
             del handle, own
-            if len(self._launchers):
+            if self._launchers:
                 for launcher in self._launchers.alive():
                     launcher.on_owner_closed(self)
             super().close()

@@ -56,8 +56,7 @@ class StreamBlockCache(dict[int, SizeBin]):
 
     __slots__ = ("__weakref__", "is_open")
 
-    def __init__(self, *, is_open: bool) -> None:
-        self.is_open: bool = is_open
+    is_open: bool  # set by its stream: a method that does so would be called for each stream
 
     def of_size(self, nbytes: int) -> SizeBin | None:
         """Return the bin that memory of a size is freed to; None for the driver's pool."""

@@ -33,8 +33,8 @@ _Args = TypeVarTuple("_Args")
 _T = TypeVar("_T")
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
-_TIMED: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
-_MOST_SPARE: Final = 64
+MOST_SPARE: Final = 64
+_MOST_SPARE_STREAMS: Final = 8
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
@@ -69,34 +69,15 @@ class EventHandle(ChildHandle[CUevent]):
                 raise failure(context.api, code, "cuEventCreate", "making an event")
         self.spare: list[CUevent] | None = spare  # last: a handle without it is unfinished
 
-    @classmethod
-    def unrecorded(cls, context: ContextHandle, *, timing: bool) -> EventHandle:
-        """Return a handle of an event that is recorded next: a spare one where there is one.
-
-        A spare event may have been recorded before, so it is no event that never was.
-        """
-        spare = context.timed_events if timing else context.untimed_events
-        if spare:
-            try:
-                return cls(context, 0, spare, spare.pop())
-            except IndexError:  # another thread took it
-                pass
-        return cls(context, _TIMED if timing else UNTIMED, spare)
-
-    def is_reused(self) -> bool:
-        """Return whether the event goes to `spare` when nothing refers to the handle."""
-        spare = self.spare
-        return spare is not None and self.capture is None and len(spare) < _MOST_SPARE
-
     def __del__(self) -> None:
         try:
-            spare, is_reused = self.spare, self.is_reused()
-        except AttributeError:
-            spare, is_reused = None, False  # it was never finished, but the event may be made
-        if spare is not None and is_reused:
-            spare.append(self.raw)  # of a context that was reset, to a list that is not used again
-        else:
-            self._destroy_and_report()
+            spare = self.spare
+            if spare is not None and self.capture is None and len(spare) < MOST_SPARE:
+                spare.append(self.raw)  # of a context that was reset, to a list no longer used
+                return
+        except AttributeError:  # it was never finished, but the event may be made
+            pass
+        self._destroy_and_report()
 
     def record(self, stream: StreamHandle) -> None:
         """Set the event to this point of a stream."""
@@ -178,6 +159,7 @@ class StreamHandle(ChildHandle[CUstream]):
         unordered: how many open blocks declare that the user orders the stream.
         queried_flags: the stream's flags, once the driver was queried.
         is_closed: whether its owner has closed it, so that it receives no new work.
+        is_plain: whether `private_stream` made it, so that a stream without work is used again.
         block_cache: the small blocks cached for its next allocations; none of a capture handle.
         home_version: replaced by a new object each time that memory ordered on this stream moves to
             another one or is about to be closed.
@@ -192,6 +174,7 @@ class StreamHandle(ChildHandle[CUstream]):
         "home_version",
         "is_closed",
         "is_owned",
+        "is_plain",
         "keeps",
         "queried_flags",
         "spare",
@@ -211,10 +194,10 @@ class StreamHandle(ChildHandle[CUstream]):
         self.unordered: int = 0
         self.queried_flags: int | None = None
         self.is_closed: bool = False
+        self.is_plain: bool = False
         self.home_version: object = []
-        self.block_cache: StreamBlockCache = StreamBlockCache(
-            is_open=is_owned and context._driver.keeps_blocks
-        )
+        self.block_cache: StreamBlockCache = StreamBlockCache()
+        self.block_cache.is_open = is_owned and context._driver.keeps_blocks
         self.raw = raw  # type: ignore[assignment]  # unused before the stream is made
         self.context = context  # last: a handle without a context counts as unfinished
 
@@ -575,6 +558,17 @@ class StreamHandle(ChildHandle[CUstream]):
         if code:
             raise failure(self.api, code, "cuCtxSynchronize", "waiting for a destroyed stream")
 
+    def __del__(self) -> None:
+        try:
+            if self.is_plain and not self.gate.is_used:
+                spare = self.context.spare_streams
+                if spare is not None and len(spare) < _MOST_SPARE_STREAMS:
+                    spare.append(self.raw)  # as good as a new one, and nothing else knows it
+                    return
+        except AttributeError:  # it was never finished
+            pass
+        self._destroy_and_report()
+
     def _destroy(self) -> None:
         if self.is_owned:
             # Memory that is freed after its stream is not cached, and takes the slow path.
@@ -796,9 +790,23 @@ def replace(borrowed: StreamHandle) -> None:
 
 
 def private_stream(context: ContextHandle) -> StreamHandle:
-    """Return a stream that is destroyed when its work is done and nothing needs it."""
+    """Return a stream that is destroyed when its work is done and nothing needs it.
+
+    A closed one that never had work is used again: nothing can tell it from a new one.
+    """
+    spare = context.spare_streams
+    if spare and not context._driver.is_gone:
+        try:
+            stream = StreamHandle(context, spare.pop(), is_owned=True)
+        except IndexError:  # another thread took it
+            pass
+        else:
+            stream.is_plain = True
+            return stream
     stream = StreamHandle(context, None, is_owned=True)
-    code = stream.make(context.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
+    code = stream.make(context._driver.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
     if code:
-        raise failure(context.api, code, "cuStreamCreateWithPriority", "making a stream")
+        doing = f"making a stream of device {context.ordinal}"
+        raise failure(context.api, code, "cuStreamCreateWithPriority", doing)
+    stream.is_plain = True
     return stream

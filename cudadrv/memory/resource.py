@@ -45,14 +45,15 @@ class MemoryStream(NotCopyable):
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""
-        return 0, int(self._handle.raw)
+        return 0, int(self.handle)
 
     def __int__(self) -> int:
-        return int(self._handle.raw)
+        return int(self.handle)
 
     @property
     def handle(self) -> CUstream:
         """The CUstream."""
+        self._handle.gate.is_used = True  # by others, from now on
         return self._handle.raw
 
     @property

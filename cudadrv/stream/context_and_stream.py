@@ -21,10 +21,10 @@ from ..driver.context import BaseContext, require_context
 from ..driver.default_stream import DefaultStream
 from ..driver.device import Device
 from ..driver.driver_selection import current, failure
-from ..driver.event import Event
+from ..driver.event import Event, event_at
 from ..driver.handle import NotCopyable
 from ..driver.stream import BaseStream, gate_of, own_stream
-from ..driver.stream_handle import StreamHandle, wait_by_way
+from ..driver.stream_handle import StreamHandle, private_stream, wait_by_way
 from ..driver.types import CudaStream
 from ..errors import ArgumentIndexError, ArgumentValueError, WrongDeviceError
 from ..memory.driver_pool import open_pool
@@ -65,7 +65,7 @@ class Stream(StreamMemory):
 
     def record(self, *, timing: bool = True) -> Event:
         """Return a new event at this point of the stream."""
-        return Event._at(self, timing=timing)
+        return event_at(self, timing)
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait in asyncio until the current work is done: ``await stream``.
@@ -138,10 +138,11 @@ class Stream(StreamMemory):
         """Wait for an event, which may make the stream join the capture it was recorded in."""
         handle, event_handle = self._handle, event._handle
         capture = event_handle.capture
-        if event.interprocess and event.context.ordinal != self.context.ordinal:
+        if event._interprocess and event.context.ordinal != self.context.ordinal:
             wait_by_way(handle, event_handle)
             return
-        event_handle.require_outside()
+        if capture is not None:
+            event_handle.require_outside()
         if capture is None or not capture.is_open or handle.capture is not None:
             handle.wait(event_handle)
             return
@@ -303,6 +304,9 @@ class Context(ContextModules):
             raise errors.ArgumentValueError(
                 f"a blocking stream on {self!r}: those of green contexts wait for no legacy stream"
             )
+        if type(priority) is not int or priority:
+            where = "Context.new_stream: priority"
+            priority = border.int_in_range(where, priority, -(2**31), 2**31 - 1)
         return self._make_stream(_BLOCKING if blocking else _NON_BLOCKING, priority)
 
     def new_stream_pool(self, size: int, *, priority: int = 0) -> StreamPool:
@@ -362,10 +366,9 @@ class Context(ContextModules):
             raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
-        priority = border.int_in_range(
-            "Context.new_stream: priority", priority, -(2**31), 2**31 - 1
-        )
         handle = self._handle
+        if flags == _NON_BLOCKING and priority == 0 and handle.green is None:
+            return Stream(self, private_stream(handle))
         owned = StreamHandle(handle, None, is_owned=True)
         call = "cuStreamCreateWithPriority"
         if handle.green is None:

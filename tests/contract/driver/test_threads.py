@@ -93,13 +93,19 @@ def test_a_reset_looks_at_caches_that_threads_fill() -> None:
     hammer(fill, lambda: reset._forget(driver, 5))
 
 
+def _open_cache() -> StreamBlockCache:
+    cache = StreamBlockCache()
+    cache.is_open = True
+    return cache
+
+
 def test_a_cache_of_blocks_is_closed_while_threads_add_sizes() -> None:
-    caches = [StreamBlockCache(is_open=True)]
+    caches = [_open_cache()]
 
     def free(number: int) -> None:
         cache = caches[0]
         if len(cache) == 60:
-            cache = caches[0] = StreamBlockCache(is_open=True)
+            cache = caches[0] = _open_cache()
         kept = cache.of_size(number % 60 + 1)
         if kept is not None:
             kept.append((CUdeviceptr(number), number))
