@@ -25,7 +25,7 @@ from .context import BaseContext, require_context
 from .context_handle import ChildHandle, ContextHandle
 from .deferred_release import run_deferred
 from .driver_selection import checked, failure
-from .handle import Closeable, ClosedHandle, release
+from .handle import Closeable, ClosedHandle, LiveKey, _forget, _live, release
 from .pickling import Reduced, device_named, register_reduction, unshared
 from .stream import BaseStream
 from .stream_handle import MOST_SPARE, UNTIMED, EventHandle
@@ -33,6 +33,7 @@ from .stream_handle import MOST_SPARE, UNTIMED, EventHandle
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
 _INTERPROCESS: Final = int(CUevent_flags.CU_EVENT_INTERPROCESS)
+_new: Final = object.__new__
 _CLOSED_TEXT: Final = "the event was closed"
 _CLOSED: Final = ClosedHandle(_CLOSED_TEXT)
 # A wait in asyncio takes at most this fraction longer than the work, plus this many seconds.
@@ -113,7 +114,9 @@ class Event(Closeable):
         if spare is not None and handle.capture is None and len(spare) < MOST_SPARE:
             # `EventHandle.__del__` reuses it. No call destroys it, so none can fail.
             self._handle = _CLOSED  # type: ignore[assignment]  # as after each close
-            release(self._key)
+            key = self._key
+            if key in _live:  # as `release` does
+                _live[key] = None
         else:
             del handle  # so that `close` destroys it
             super().close()
@@ -208,13 +211,11 @@ class Event(Closeable):
         return elapsed
 
 
-def event_at(stream: BaseStream, timing: bool) -> Event:
-    """Return a new event at the present point of a stream: a spare one where there is one.
-
-    In one function, as a program may record an event for each launch: calls would add a fifth.
-    """
-    stream_handle, event = stream._handle, object.__new__(Event)
-    owner, context = stream_handle.context, stream._context
+def record_event(self: BaseStream, *, timing: bool = True) -> Event:
+    """Return a new event at this point of the stream."""
+    # In one function, as a program may record an event for each launch: calls would add a fifth.
+    stream, event = self._handle, _new(Event)
+    owner, context = stream.context, self._context
     spare = owner.timed_events if timing else owner.untimed_events
     try:
         raw = spare.pop() if spare else None
@@ -223,28 +224,28 @@ def event_at(stream: BaseStream, timing: bool) -> Event:
     if raw is None:
         handle = EventHandle(owner, _DEFAULT if timing else UNTIMED, spare)
     else:
-        handle = object.__new__(EventHandle)
+        handle = _new(EventHandle)
         handle.context, handle.capture, handle.raw, handle.spare = owner, None, raw, spare
     event._context, event._timing, event._interprocess = context, timing, False
-    event._own(handle)
+    event._handle, event._dependents = handle, None  # as `_own` does
+    event._key = key = LiveKey(event, _forget)
+    _live[key] = handle
     closed: object = context._handle  # as in `_adopt_handle`
     if closed.__class__ is ClosedHandle:
         event.close()
         raise context._closed_error()
-    gate = stream_handle.gate  # as `EventHandle.record` does
-    passes = gate.passes
+    passes = stream.gate.passes  # as `EventHandle.record` does
     try:
         mine = passes.pop()
     except IndexError:
-        mine, passes = gate.enter(), gate.passes
+        mine, passes = stream.gate.enter(), stream.gate.passes
     try:
-        (code,) = owner._driver.api.cuEventRecord(handle.raw, stream_handle.raw)
+        (code,) = owner._driver.api.cuEventRecord(handle.raw, stream.raw)
     finally:
         passes.append(mine)
     if code:
-        doing = f"recording an event on {stream_handle}"
-        raise failure(handle.api, code, "cuEventRecord", doing)
-    handle.capture = stream_handle.capture
+        raise failure(handle.api, code, "cuEventRecord", f"recording an event on {stream}")
+    handle.capture = stream.capture
     return event
 
 

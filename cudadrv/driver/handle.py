@@ -36,7 +36,7 @@ from weakref import ref
 
 from ..errors import ArgumentTypeError, ClosedError, CudadrvError, CudaError
 from ._api import CUresult
-from .deferred_release import is_driver_thread, retry_destroy
+from .deferred_release import callbacks, is_driver_thread, retry_destroy
 from .driver_api import DriverApi
 from .driver_selection import Driver, failure
 from .locks import process_lock
@@ -205,7 +205,7 @@ class Handle(Generic[_RawT]):
             return  # it was never finished
         if driver is None or driver.is_gone:
             return
-        if is_driver_thread():
+        if callbacks.expected and is_driver_thread():
             retry_destroy(self._destroy_and_report)
             return
         had_failed = driver.has_failed

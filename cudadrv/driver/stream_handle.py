@@ -574,7 +574,8 @@ class StreamHandle(ChildHandle[CUstream]):
             # Memory that is freed after its stream is not cached, and takes the slow path.
             self.is_owned = False
             try:
-                self.close_block_cache()
+                if self.block_cache:
+                    self.close_block_cache()
             finally:
                 if FREE_THREADED:
                     self.heir = _StreamHeir(self)
