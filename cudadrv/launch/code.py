@@ -154,10 +154,10 @@ def memory_checks(i: int, kind: Word) -> list[str]:
 
 def general_names(
     parameters: Sequence[KernelParameter],
-    convert: Callable[[KernelParameter, object], tuple[bytes, Argument]],
+    convert: Callable[[KernelParameter, object], tuple[bytes, Argument]] | None = None,
 ) -> dict[str, object]:
     """Return the globals for arguments of all kinds; `convert` handles arguments that pass no
-    test."""
+    test, if there is one."""
     names: dict[str, object] = {
         "int": int,
         "float": float,
@@ -169,7 +169,8 @@ def general_names(
         "In": In,
     }
     for number, parameter in enumerate(parameters):
-        names[f"convert{number}"] = partial(convert, parameter)
+        if convert is not None:
+            names[f"convert{number}"] = partial(convert, parameter)
         elements = names[f"taken_{number}"] = parameter.elements
         if elements is not None:
             names[f"usual_{number}"] = named_dtype(elements.usual)
@@ -375,14 +376,14 @@ def prepared():
             return
     slow_path()
 """
-# Packs the arguments of one more prepared launch, and returns its names of them; None if a check
-# fails. Memory must be ordered on the stream already.
+# Packs arguments of known kinds, and returns their names in a prepared launch, and the handles of
+# their memory; None if a check fails. Memory must be ordered on the stream already.
 _PACKING: Final = """
 def pack(own, buffer, {names}):
     try:
         if {conditions}:
             pack_into(buffer, 0{values})
-            return {{{scope}}}
+            return {{{scope}}}, ({handles})
     except ARGUMENT_ERRORS:
         pass
     return None
@@ -453,7 +454,7 @@ def packing_code(kinds: tuple[Kind, ...]) -> CodeType | None:
 
     Its globals are `general_names`, pack_into and ARGUMENT_ERRORS.
     """
-    conditions, values, scope = [], "", ""
+    conditions, values, scope, handles = [], "", "", ""
     for i, kind in enumerate(kinds):
         if kind in NUMBERS:
             conditions.append(number_check(i, cast("Word", kind)))
@@ -463,11 +464,13 @@ def packing_code(kinds: tuple[Kind, ...]) -> CodeType | None:
             conditions += memory_checks(i, cast("Word", kind))
             values += f", a{i}._address"
             scope += f"'a{i}': a{i}, "
+            handles += f"m{i}, "
         else:
             return None
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     made: dict[str, FunctionType] = {}
-    text = _PACKING.format(names=names, conditions=_all(conditions), values=values, scope=scope)
+    fields = {"names": names, "values": values, "scope": scope, "handles": handles}
+    text = _PACKING.format(conditions=_all(conditions), **fields)
     exec(compile(text, "<cudadrv prepare>", "exec"), {}, made)
     return made["pack"].__code__
 
