@@ -158,6 +158,9 @@ class Handle(Generic[_RawT]):
     destroyer: Handle[Any] | None = None
     # True if a second call for a destroyed object does no harm: then an interrupt does not lose it.
     may_repeat: bool = False
+    # The raw handle of a destroyed object. Module globals are gone when the interpreter drops the
+    # last handles.
+    _destroyed: ClassVar[InvalidatedHandle] = _DESTROYED
     # `Closeable.close` sets this list, to receive a failure to destroy.
     _outcome: list[object]
 

@@ -74,6 +74,7 @@ class EventHandle(ChildHandle[CUevent]):
             spare = self.spare
             if spare is not None and self.capture is None and len(spare) < MOST_SPARE:
                 spare.append(self.raw)  # of a context that was reset, to a list no longer used
+                self.raw = self._destroyed  # type: ignore[assignment]  # a finalizer may save it
                 return
         except AttributeError:  # it was never finished, but the event may be made
             pass
@@ -564,6 +565,7 @@ class StreamHandle(ChildHandle[CUstream]):
                 spare = self.context.spare_streams
                 if spare is not None and len(spare) < _MOST_SPARE_STREAMS:
                     spare.append(self.raw)  # as good as a new one, and nothing else knows it
+                    self.raw = self._destroyed  # type: ignore[assignment]  # a finalizer may save it
                     return
         except AttributeError:  # it was never finished
             pass

@@ -97,6 +97,21 @@ def test_objects_that_finalizers_save_twice_are_closed_and_all_goes(
     assert left["context"] <= 1  # the primary one
 
 
+@pytest.mark.parametrize("kind", ["event", "stream"])
+def test_what_finalizers_save_twice_shares_nothing_with_later_objects(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("CUDADRV_KEEP_BLOCKS", "1")
+    with emulator.session():
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        made = stream.record if kind == "event" else stream.context.new_stream
+        (saved,) = save(save([made()]))
+        new = [made() for _ in range(3)]
+        with pytest.raises(ClosedError, match="was destroyed"):
+            saved.synchronize()
+        assert len({int(each.handle) for each in new}) == 3
+
+
 class Owner:
     """Another library's queue, which has objects of ours that were used on its stream."""
 
