@@ -61,8 +61,11 @@ class FakeSlab:
     _shelf: FreeList[Any]  # of FakeSlab: the arena's own type
     shelf: ReadOnly[FreeList[Any]] = ReadOnly("_shelf")
 
+    _lease: Lease
+    lease: ReadOnly[Lease] = ReadOnly("_lease")
+
     def __init__(self, lease: Lease) -> None:
-        self.lease: Lease = lease
+        self._lease = lease
 
 
 @dataclass
