@@ -242,8 +242,7 @@ ELSEWHERE: Final = """
 """
 """Callables that another group measures, by group."""
 REASONS: Final = {
-    "`Context.new_stream`: a stream has the state of captures, and of its memory's order. A closed "
-    "stream that had no work is used again, without a call of the driver.": (
+    "`Context.new_stream`: a stream has the state of captures, and of its memory's order.": (
         "stream made and closed", "stream made, used and closed",
     ),
     "`Event(...)`: the driver makes it, with its context current. `Stream.record` uses events of "

@@ -211,16 +211,13 @@ class CallGate:
         passes: the passes that are free; empty while a capture has them. A call returns its pass to
             the list that it took it from.
         period: the capture that has the stream, or is about to.
-        is_used: whether the stream may have had work: a call took a pass, a capture had it, or
-            others know its number.
     """
 
-    __slots__ = ("__weakref__", "_issued", "_other", "_taken", "is_used", "passes", "period")
+    __slots__ = ("__weakref__", "_issued", "_other", "_taken", "passes", "period")
 
     def __init__(self) -> None:
         self.passes: list[CallPass] = room_for_one()
         self.period: CapturePeriod | None = None
-        self.is_used: bool = False
         # Becomes the list of passes when a capture begins.
         self._other: list[CallPass] = []
         # A pass that an interrupt loses is freed, and so it is none that `close` waits for.
@@ -247,7 +244,6 @@ class CallGate:
             return self.passes.pop()
         except IndexError:
             mine = CallPass()
-        self.is_used = True
         self._issued.add(mine)  # before the test: `close` sets the period before it counts
         return mine if self.period is None else None
 
@@ -265,7 +261,6 @@ class CallGate:
                     self.period = period
                     break
             former.wait(self)
-        self.is_used = True
         try:
             # Threads that return their passes to one list find none in the other one.
             self.passes, self._other = self._other, self.passes

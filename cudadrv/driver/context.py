@@ -224,7 +224,7 @@ class BaseContext(Closeable):
             raise failure(api, code, "cuCtxFromGreenCtx", doing)
         handle.green = green
         # The end of a green context does not end its events.
-        handle.timed_events = handle.untimed_events = handle.spare_streams = None
+        handle.timed_events = handle.untimed_events = None
         handle.own(raw)
         return context
 

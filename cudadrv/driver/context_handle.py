@@ -78,12 +78,11 @@ class ContextHandle(Handle[CUcontext]):
         timed_events: events of `Stream.record` that nothing refers to, for its next calls; None
             where each event is destroyed at once.
         untimed_events: the same of events without timing.
-        spare_streams: the same of streams that never had work.
     """
 
     __slots__ = (
         "_driver", "captures", "destroyer", "gate", "green", "is_alone", "is_lost", "is_primary",
-        "known_streams", "ordinal", "peers", "spare_streams", "timed_events", "untimed_events",
+        "known_streams", "ordinal", "peers", "timed_events", "untimed_events",
     )  # fmt: skip
 
     def __init__(
@@ -105,7 +104,6 @@ class ContextHandle(Handle[CUcontext]):
         # They end with the context. The emulator reports uses of destroyed events, and leaks.
         self.timed_events: list[CUevent] | None = [] if driver.keeps_blocks else None
         self.untimed_events: list[CUevent] | None = [] if driver.keeps_blocks else None
-        self.spare_streams: list[CUstream] | None = [] if driver.keeps_blocks else None
 
     @property
     def driver(self) -> Driver:

@@ -104,9 +104,7 @@ class BaseStream(Closeable):
         Raises:
             ClosedError: it was closed.
         """
-        handle = self._handle
-        handle.gate.is_used = True  # by others, from now on
-        return handle.raw
+        return self._handle.raw
 
     @property
     def priority(self) -> int:

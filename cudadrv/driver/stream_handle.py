@@ -34,7 +34,6 @@ _T = TypeVar("_T")
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
 MOST_SPARE: Final = 64
-_MOST_SPARE_STREAMS: Final = 8
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
@@ -160,7 +159,6 @@ class StreamHandle(ChildHandle[CUstream]):
         unordered: how many open blocks declare that the user orders the stream.
         queried_flags: the stream's flags, once the driver was queried.
         is_closed: whether its owner has closed it, so that it receives no new work.
-        is_plain: whether `private_stream` made it, so that a stream without work is used again.
         block_cache: the small blocks cached for its next allocations; none of a capture handle.
         home_version: replaced by a new object each time that memory ordered on this stream moves to
             another one or is about to be closed.
@@ -175,7 +173,6 @@ class StreamHandle(ChildHandle[CUstream]):
         "home_version",
         "is_closed",
         "is_owned",
-        "is_plain",
         "keeps",
         "queried_flags",
         "spare",
@@ -195,7 +192,6 @@ class StreamHandle(ChildHandle[CUstream]):
         self.unordered: int = 0
         self.queried_flags: int | None = None
         self.is_closed: bool = False
-        self.is_plain: bool = False
         self.home_version: object = []
         self.block_cache: StreamBlockCache = StreamBlockCache()
         self.block_cache.is_open = is_owned and context._driver.keeps_blocks
@@ -559,18 +555,6 @@ class StreamHandle(ChildHandle[CUstream]):
         if code:
             raise failure(self.api, code, "cuCtxSynchronize", "waiting for a destroyed stream")
 
-    def __del__(self) -> None:
-        try:
-            if self.is_plain and not self.gate.is_used:
-                spare = self.context.spare_streams
-                if spare is not None and len(spare) < _MOST_SPARE_STREAMS:
-                    spare.append(self.raw)  # as good as a new one, and nothing else knows it
-                    self.raw = self._destroyed  # type: ignore[assignment]  # a finalizer may save it
-                    return
-        except AttributeError:  # it was never finished
-            pass
-        self._destroy_and_report()
-
     def _destroy(self) -> None:
         if self.is_owned:
             # Memory that is freed after its stream is not cached, and takes the slow path.
@@ -793,23 +777,10 @@ def replace(borrowed: StreamHandle) -> None:
 
 
 def private_stream(context: ContextHandle) -> StreamHandle:
-    """Return a stream that is destroyed when its work is done and nothing needs it.
-
-    A closed one that never had work is used again: nothing can tell it from a new one.
-    """
-    spare = context.spare_streams
-    if spare and not context._driver.is_gone:
-        try:
-            stream = StreamHandle(context, spare.pop(), is_owned=True)
-        except IndexError:  # another thread took it
-            pass
-        else:
-            stream.is_plain = True
-            return stream
+    """Return a stream that is destroyed when its work is done and nothing needs it."""
     stream = StreamHandle(context, None, is_owned=True)
     code = stream.make(context._driver.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
     if code:
         doing = f"making a stream of device {context.ordinal}"
         raise failure(context.api, code, "cuStreamCreateWithPriority", doing)
-    stream.is_plain = True
     return stream

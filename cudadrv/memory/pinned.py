@@ -277,7 +277,6 @@ def _pinned_on(node: int, nbytes: int) -> npt.NDArray[np.uint8]:
     box = _NodeHandle(host_context(), nbytes)
     pool = _NodePool.of(box.context, node)
     stream, call = private_stream(box.context), "cuMemAllocFromPoolAsync"
-    stream.gate.is_used = True
     code = box.make(box.api.cuMemAllocFromPoolAsync, nbytes, pool.raw, stream.raw)
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         raise errors.OutOfMemoryError(doing, call=call)

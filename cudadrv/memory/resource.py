@@ -53,7 +53,6 @@ class MemoryStream(NotCopyable):
     @property
     def handle(self) -> CUstream:
         """The CUstream."""
-        self._handle.gate.is_used = True  # by others, from now on
         return self._handle.raw
 
     @property
