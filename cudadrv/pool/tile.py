@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
+from ptx.base_errors import shown
 from ptx.read_only import ReadOnly
 
 from ..errors import ClosedError, CudadrvError
@@ -57,7 +58,7 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
 
     def __str__(self) -> str:
         error = self.error
-        return f"{self.message}: {type(error).__name__}: {error}"
+        return shown(f"{self.message}: {type(error).__name__}: {error}")
 
     def __reduce__(self) -> tuple[object, ...]:
         arguments = (self.exceptions, self.ordinal, self.range, self.worker)
@@ -106,7 +107,7 @@ class ScatterError(CudadrvError, ExceptionGroup[Exception]):
         """A group keeps its arguments in `__new__`."""
 
     def __str__(self) -> str:
-        return f"{self.message}: {'; '.join(str(error) for error in self.exceptions)}"
+        return shown(f"{self.message}: {'; '.join(str(error) for error in self.exceptions)}")
 
     @property
     def failures(self) -> tuple[TileError, ...]:
