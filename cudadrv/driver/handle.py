@@ -156,11 +156,6 @@ class Handle(Generic[_RawT]):
     # Destroys the object instead of this handle, and is dropped with it; for handles that are found
     # by weak references. So a handle that was found has an object that exists.
     destroyer: Handle[Any] | None = None
-    # True if a second call for a destroyed object does no harm: then an interrupt does not lose it.
-    may_repeat: bool = False
-    # The raw handle of a destroyed object. Module globals are gone when the interpreter drops the
-    # last handles.
-    _destroyed: ClassVar[InvalidatedHandle] = _DESTROYED
     # `Closeable.close` sets this list, to receive a failure to destroy.
     _outcome: list[object]
 
@@ -220,10 +215,6 @@ class Handle(Generic[_RawT]):
                 return
             self.raw = _DESTROYED  # type: ignore[assignment]  # no call accepts it
             self._report_failure(error, had_failed)
-        except BaseException:  # an interrupt, before or after the driver has destroyed it
-            if self.may_repeat:
-                retry_destroy(self._destroy_and_report)
-            raise
         else:
             self.raw = _DESTROYED  # type: ignore[assignment]  # no call accepts it
 

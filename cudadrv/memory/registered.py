@@ -12,10 +12,10 @@ from ptx.read_only import ReadOnly
 from .. import border
 from ..driver._api import CUresult
 from ..driver.context_handle import ContextHandle
-from ..driver.deferred_release import run_deferred
+from ..driver.deferred_release import retry_destroy, run_deferred
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, check
-from ..errors import CopyError, InvalidValueError, OutOfMemoryError
+from ..errors import CopyError, CudaError, InvalidValueError, OutOfMemoryError
 from .dtypes import AnyArray
 from .host_copy import host_address, require_plain
 from .pinned import HostHandle, host_context
@@ -32,9 +32,6 @@ class _RegisteredHandle(HostHandle[int]):
 
     __slots__ = ("array",)
 
-    # The memory is the user's: memory at its address could not be registered again.
-    may_repeat = True
-
     def __init__(self, context: ContextHandle, array: AnyArray) -> None:
         super().__init__(context, array.nbytes)
         self.array: AnyArray = array
@@ -47,6 +44,20 @@ class _RegisteredHandle(HostHandle[int]):
         if code:
             del self.raw
         return code
+
+    def _destroy_and_report(self) -> None:
+        """Unregister the memory; an interrupt in the middle lets `run_deferred` do it again.
+
+        The memory is the user's: new memory at its address could not be registered.
+        """
+        try:
+            super()._destroy_and_report()
+        except CudaError:
+            raise
+        except BaseException:  # before or after the driver has unregistered it
+            if not self.is_destroyed:
+                retry_destroy(self._destroy_and_report)
+            raise
 
     def _destroy(self) -> None:
         self._wait_elsewhere()

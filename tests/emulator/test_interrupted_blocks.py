@@ -111,3 +111,26 @@ def test_an_interrupt_where_counting_begins_leaves_no_counter() -> None:
             devices = state_of(machine).devices.visible
             assert [device.counters for device in devices] == [(), ()], line.place
     assert number > 5
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_at_any_line_of_the_release_of_a_registration_is_made_up_for() -> None:
+    here = np.zeros(16, np.int32)
+    kept = [here]
+    with emulator.session():
+        for number in itertools.count():
+            registered = cudadrv.memory.RegisteredArray(here)
+            files = ["driver/context_handle.py", "driver/handle.py"]
+            line = Line(number, files, raising(KeyboardInterrupt))
+            with contextlib.suppress(KeyboardInterrupt):
+                line.run(registered.close)
+            registered.close()  # an interrupt may come before it begins
+            del registered
+            if not line.place:
+                break
+            if line.place.endswith("__del__"):  # nothing of it has begun
+                kept.append(here)
+                here = np.zeros(16, np.int32)
+            with cudadrv.memory.RegisteredArray(here):
+                pass
+    assert number > 20
