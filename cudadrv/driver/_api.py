@@ -140,13 +140,13 @@ if TYPE_CHECKING:
 
 
 class MemoryWatch(Protocol):
-    """Reports of cached and reused memory to an emulator that checks bounds.
+    """Reports of cached and reused memory to an emulator that checks bounds or unwritten memory.
 
-    The driver has no such interface, nor has an emulator without that check: `Driver.memory_watch`.
+    The driver has no such interface, nor has another emulator: `Driver.memory_watch`.
     """
 
     def lend(self, address: int, nbytes: int) -> None:
-        """Mark bytes as in use: an allocation, or a part of one that is an array of its own."""
+        """Mark bytes as in use and unwritten: an allocation, or a part that is its own array."""
 
     def take_back(self, address: int) -> None:
         """Mark the memory handed out at an address as unused, though nothing is freed."""

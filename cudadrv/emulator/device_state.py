@@ -572,10 +572,12 @@ class LentMemory:
         self._devices = devices
 
     def lend(self, address: int, nbytes: int) -> None:
-        """Mark bytes as in use: an allocation, or a part of one that is an array of its own."""
+        """Mark bytes as in use and unwritten: an allocation, or a part that is its own array."""
         for device in self._devices:
             if device.holds(address):
                 memory = device.memory
+                if memory.written is not None:
+                    memory.written.begin(address - memory.base, nbytes)
                 memory.freed_by_owner.pop(address, None)
                 if memory.at(address) is None:
                     with device.lock:

@@ -75,7 +75,8 @@ class DriverState:
         operations: runs, queues or records operations.
         checks: the checks of a program, with their findings.
         copy_watch: the check of copies to the host; None if unwritten memory is not checked.
-        memory_watch: memory of allocators, if bounds are checked and operations run at their call.
+        memory_watch: memory of allocators, for the checks bounds and init where operations run at
+            their call.
     """
 
     __slots__ = (
@@ -117,7 +118,7 @@ class DriverState:
         )
         self.copy_watch: UnwrittenCopies | None = self._unwritten_copies()
         self._connect_devices(has_patterns=is_late)
-        watches = "bounds" in checks.names and not is_late
+        watches = not is_late and not checks.names.isdisjoint(("bounds", "init"))
         self.memory_watch: LentMemory | None = LentMemory(self.devices.all) if watches else None
         self._leaks = self._leak_watch() if "leak" in checks.names else None
 

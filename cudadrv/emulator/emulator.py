@@ -121,7 +121,8 @@ class Emulator(
         limits: how far a kernel may run before it counts as endless.
         checks: the checks of kernels and their findings.
         copy_watch: the check of copies to the host; None if unwritten memory is not checked.
-        memory_watch: memory of allocators, if bounds are checked and operations run at their call.
+        memory_watch: memory of allocators, for the checks bounds and init where operations run at
+            their call.
     """
 
     checks: ReadOnly[Checks] = ReadOnly("_state.checks")

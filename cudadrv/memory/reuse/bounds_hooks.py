@@ -1,4 +1,4 @@
-"""Hooks that report reused memory to an emulator that checks bounds.
+"""Hooks that report reused memory to an emulator that checks bounds or unwritten memory.
 
 They replace the plain dicts and lists of an allocator's records; so an allocator without an
 observer does no extra work.
