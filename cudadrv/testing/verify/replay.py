@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import ptx
 from ptx.emulate.model.geometry import Dim3
 from ptx.source_text import SourceText
+from ptx.visible_text import visible_line
 
 from ... import border
 from ...emulator import CheckName
@@ -141,6 +142,8 @@ class SavedFinding:
             raise CannotVerifyError(f"the finding's PTX is wrong: {error}") from None
         if self.kernel not in image.signatures:
             raise CannotVerifyError(f"the finding's PTX has no kernel {self.kernel!r}")
+        if self.finding.kernel != self.kernel:  # a name expression, as the finding's text has it
+            image = replace(image, lowered_names={visible_line(self.finding.kernel): self.kernel})
         arguments = {
             name: argument.contents if isinstance(argument, DrawnArray) else argument
             for name, argument in self.finding.example.arguments.items()

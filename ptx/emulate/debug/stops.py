@@ -461,7 +461,7 @@ class Stops:
         plan = self.orders.plan
         findings = launch.new_findings()
         if findings and not self.is_repetition:
-            where = findings[0].first.where
+            where = (findings[0].second or findings[0].first).where  # which has just run
             text = "\n".join(map(str, findings))
             return "finding", text, launch.thread_at(fibre, where.block, where.thread), 0
         thread = plan.thread

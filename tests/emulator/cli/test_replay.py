@@ -85,6 +85,21 @@ def test_a_replay_shows_the_same_fault_with_status_1(
     assert "values: x[1] is 6, the reference has 1" in done.stdout
 
 
+def test_a_replay_names_an_instance_of_a_template_as_its_finding_does() -> None:
+    case = KernelCase(
+        "template <typename T> __global__ void k(T* x) { x[threadIdx.x + 1] = 1; }",
+        arguments={"x": np.zeros(8, np.int32)},
+        launch=st.launch_configs(blocks=1, block=8),
+        reference=lambda: {"x": None},
+        kernel="k<int>",
+    )
+    options = VerifyOptions(("bounds",), examples=1, database=None, explain=False)
+    (saved,) = saved_findings(case, verify(case, options, name="k"))
+    (fault,) = SavedFinding.from_json(json.loads(json.dumps(saved.to_json()))).faults()
+    assert "kernel k<int>," in fault.text
+    assert fault.text == saved.finding.text
+
+
 def test_a_kernel_without_the_fault_has_status_0(replay: Command, tmp_path: Path) -> None:
     def mend(given: dict[str, Any]) -> None:  # JSON
         given["checks"] = []
