@@ -156,6 +156,9 @@ class Handle(Generic[_RawT]):
     # Destroys the object instead of this handle, and is dropped with it; for handles that are found
     # by weak references. So a handle that was found has an object that exists.
     destroyer: Handle[Any] | None = None
+    # The raw handle of a destroyed object. Module globals are gone when the interpreter drops the
+    # last handles.
+    _destroyed: ClassVar[InvalidatedHandle] = _DESTROYED
     # `Closeable.close` sets this list, to receive a failure to destroy.
     _outcome: list[object]
 
