@@ -137,7 +137,7 @@ class _Reader:
             return self._reference()
         if letter == "T":
             mangled = self._template_parameter()
-        elif letter == "P":
+        elif letter in ("P", "R"):  # a reference is passed as a pointer
             self._at += 1
             mangled = f"P{self._type()}"
         elif letter in _QUALIFIERS:
@@ -414,8 +414,8 @@ def _type(words: Sequence[str], own: frozenset[str]) -> str:
     while declared and _names_type(declared[0], base):
         base.append(declared.pop(0))
     stars = 0
-    while declared and declared[0] in ("*", "const"):
-        stars += declared.pop(0) == "*"
+    while declared and declared[0] in ("*", "&", "const"):
+        stars += declared.pop(0) != "const"  # a reference is passed as a pointer
     if declared and re.fullmatch(r"[A-Za-z_]\w*", declared[0]):
         declared.pop(0)
     if declared[:1] == ["["] and declared[-1] == "]" and declared.count("[") == 1:

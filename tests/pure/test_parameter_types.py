@@ -131,6 +131,19 @@ def test_an_image_has_the_types_of_its_kernels() -> None:
     assert types_of(source, "plain", defines={"REAL": "int"}) == ["PKf", "", "y"]
 
 
+def test_a_reference_is_a_pointer() -> None:
+    source = """template <class T> __global__ void t(T& a, const T& b, float*& c) {}
+extern "C" __global__ void k(int& a, const float& b, const double*& c, int d) {}"""
+    image = ptx.compile(source, name_expressions=["t<int>"])
+    types = {
+        name: [each.cpp_type for each in signature.params]
+        for name, signature in image.signatures.items()
+    }
+    assert types == {
+        "k": ["Pi", "PKf", "PPKd", "i"], image.lowered_names["t<int>"]: ["Pi", "PKi", "PPf"],
+    }  # fmt: skip
+
+
 def test_types_that_are_not_of_the_parameters_are_dropped() -> None:
     # The declaration is believed; a macro from a header stands for its type all the same.
     source = '#include "types.h"\nextern "C" __global__ void k(float* x, short n) {}'
@@ -195,5 +208,6 @@ def test_a_pointer_to_a_type_of_the_source_reports_whether_that_is_const() -> No
         Pointer f, const Pointer* g, const float** h, ns::T* i, const Box<int>* j, Pair& l) {}
     """
     assert declared_types(source)["k"] == (
-        "P4Pair", "PK4Pair", "PK4Pair", "P4Pair", "", "", "PK7Pointer", "PPKf", "", "", "",
+        "P4Pair", "PK4Pair", "PK4Pair", "P4Pair", "", "", "PK7Pointer", "PPKf", "", "",
+        "P4Pair",
     )  # fmt: skip
