@@ -163,3 +163,52 @@ def test_a_launcher_that_is_dropped_and_collected_while_it_launches_ends_the_lau
                 launchers[0](x)
     assert launches == launches_before + 1
     assert context.default_stream.to_host(x)[0] == launches
+
+
+PAIR = """
+.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry put(.param .u64 p, .param .u32 v, .param .f32 f) {
+  .reg .u64 %a; .reg .u32 %v;
+  ld.param.u64 %a, [p]; ld.param.u32 %v, [v];
+  cvta.to.global.u64 %a, %a; red.global.add.u32 [%a], %v; ret;
+}
+"""
+
+
+@pytest.mark.parametrize("launches", [0, 1, 2, 3])
+def test_a_first_launch_checks_its_arguments_after_those_of_other_launchers(
+    machine: emulator.Emulator, launches: int
+) -> None:
+    """A further launcher packs by code for the kinds of the kernel's last arguments."""
+    context = cudadrv.cuda_context_for(0)
+    stream, other = context.new_stream(), context.new_stream()
+    kernel = context.load_module(PAIR).kernel("put")
+    x, closed = stream.zeros(1, np.uint32), stream.zeros(1, np.uint32)
+    closed.close()
+    for _ in range(launches):
+        kernel.bind(stream, ONE)(x, 1, 1.5)
+    far = cudadrv.cuda_context_for(1).default_stream.zeros(1, np.uint32)
+    wrong: list[tuple[tuple[object, ...], type[Exception]]] = [
+        ((closed, 1, 1.5), ClosedError),
+        ((far, 1, 1.5), cudadrv.errors.WrongDeviceError),
+        ((x, 1), cudadrv.errors.ArgumentError),
+        ((x, 1, 1.5, 2), cudadrv.errors.ArgumentError),
+        ((x, 1 << 32, 1.5), cudadrv.errors.ArgumentError),
+        ((x, 1.0, 1.5), cudadrv.errors.ArgumentError),
+        ((x, True, 1.5), cudadrv.errors.ArgumentError),
+        ((x, 1, 1e40), cudadrv.errors.ArgumentError),
+        ((np.zeros(1, np.uint32), 1, 1.5), cudadrv.errors.ArgumentError),
+    ]
+    for args, error in wrong:
+        with pytest.raises(error):
+            kernel.bind(stream, ONE)(*args)
+    other.fill(x, 10)
+    kernel.bind(stream, ONE)(x, np.uint32(4), np.float32(1))  # waits for the fill, on `other`
+    kernel.bind(other, ONE)(x, 1, 1)
+    kernel.bind(stream, ONE)(cudadrv.launch.InOut(np.zeros(1, np.uint32)), 1, 1.5)
+    with stream.capture() as graph:
+        kernel.bind(stream, ONE)(x, 1, 1.5)
+    graph.instantiate().launch(stream)
+    assert stream.to_host(x).tolist() == [16]
