@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from typing import Final
 
-_SLIP: Final = 0.1
+from campaigns.assembled_ptx.slips import Slips
+
 _KINDS: Final = ("u32", "b32", "s32", "f32", "u64", "b64", "f64", "b16", "f16", "f16x2")
 _REGISTERS: Final = (
     "u16", "b16", "f16", "u32", "s32", "b32", "f32", "f16x2", "u64", "s64", "b64", "f64", "pred",
 )  # fmt: skip
 _VECTORS: Final = (("v2", "u32"), ("v4", "f32"), ("v2", "f64"), ("v4", "b16"), ("v2", "b64"))
+_INTEGERS: Final = ("5", "-1", "1+2", "WARP_SZ")
+_FLOATS: Final = ("1.0", "-2.5")
 _NUMBERS: Final = ("5", "-1", "1+2", "WARP_SZ", "0f3F800000", "0d3FF0000000000000", "1.0")
 _ALIKE: Final = {"u": "usb", "s": "usb", "b": "usbf", "f": "fb"}
 # Names that a body may declare again.
@@ -20,8 +23,9 @@ _NAMES: Final = ("w", "x", "k", "f")
 class Bodies:
     """Functions that pass values, and bodies that use them and the variables of the module."""
 
-    def __init__(self, source: random.Random, variables: list[str]) -> None:
+    def __init__(self, source: random.Random, slips: Slips, variables: list[str]) -> None:
         self._source = source
+        self._slips = slips
         self._variables = variables
         self._functions: list[tuple[str, list[str], list[str]]] = []
         self._number = 0
@@ -59,7 +63,7 @@ class Bodies:
                 if space == ".param" and kind == "f16x2":
                     kind = "b32"
                 extent = "[2]" if space == ".param" and source.random() < 0.15 else ""
-                if space == ".reg" and source.random() < _SLIP / 4:
+                if space == ".reg" and self._slips.at("an array of registers as a parameter"):
                     extent = source.choice(("[2]", "<2>"))
                 formals.append(f"{space} .{kind} {name}_{most}{number}{extent}")
             lists.append(formals)
@@ -81,25 +85,28 @@ class Bodies:
             ]
         return f"{head} {{ {' '.join(moves)} {source.choice(('ret;', ''))} }}"
 
-    def _fitting(self, formal: str) -> tuple[str, str]:
+    def _fitting(self, formal: str, *, is_result: bool) -> tuple[str, str]:
         """A declaration and an operand for a formal parameter, now and then one of another type."""
         source, (_, kind, name) = self._source, formal.split()
         letter, bits = kind[1], kind.lstrip(".ubsf")
         extent = name[name.index("[") :] if "[" in name else ""
-        if source.random() < _SLIP:
+        if self._slips.at("an argument of another type"):
             extent = source.choice(("", "[2]", "[4]"))
             letter, bits = source.choice("ubsf"), source.choice(("16", "32", "64"))
         if bits == "16x2":
             return "", "%f16x2_1"
-        other = source.choice(_ALIKE[letter]) + bits
+        other = source.choice(_ALIKE[letter] if not extent else letter) + bits
         if source.random() < 0.4 or extent:
             variable = f"q{self._number}_{source.randrange(1 << 30)}"
             if other in ("f16", "b16", "u16", "s16"):
                 other = f"{letter}16" if letter in "bf" else "b16"
             return f".param .{other}{' ' + variable + extent};", variable
-        if source.random() < 0.2:
-            return "", source.choice(_NUMBERS)
-        if source.random() < _SLIP:
+        if source.random() < 0.2 and not is_result:  # ptxas crashes at some numbers as results
+            if kind == ".f16":
+                return "", f"%f16_{source.randrange(3)}"
+            fits = _FLOATS if letter == "f" else _INTEGERS
+            return "", self._slips.one("a number of another type", fits, _NUMBERS)
+        if self._slips.at("an argument that is no register"):
             return "", source.choice(("_", "%tid.x", "nowhere", f"%{source.choice(_REGISTERS)}_0"))
         return "", f"%{other if other in _REGISTERS else 'b' + bits}_{source.randrange(3)}"
 
@@ -110,8 +117,9 @@ class Bodies:
         name, results, parameters = source.choice(self._functions)
         passed, declared = list[list[str]](), list[str]()
         for formals in (results, parameters):
-            made = [self._fitting(formal) for formal in formals]
-            if source.random() < _SLIP / 2:
+            is_result = formals is results
+            made = [self._fitting(formal, is_result=is_result) for formal in formals]
+            if self._slips.at("an argument too many"):
                 made.append(("", "%u32_1"))
             declared += [declaration for declaration, _ in made if declaration]
             passed.append([operand for _, operand in made])
@@ -128,7 +136,7 @@ class Bodies:
             before = f"mov.u64 %u64_1, {name}; {prototype}"
             target, table = "%u64_1", f", {label}"
             parameters_text = parameters_text or ", ()"
-            if source.random() < _SLIP:
+            if self._slips.at("a prototype after its call"):
                 before, after = before.replace(prototype, ""), prototype
         call = f"call{source.choice(('', '.uni'))} {results_text}{target}{parameters_text}{table};"
         return " ".join((*declared, before, guard + call, after))
@@ -136,19 +144,16 @@ class Bodies:
     def _branch(self) -> str:
         source, label = self._source, f"T{self._number}"
         targets = source.choice(("L0, L1", "L0", "L1, L1, L0"))
-        if source.random() < _SLIP:
+        if self._slips.at("a table of other targets"):
             targets = source.choice(("L0, nowhere", "", "L0 L1"))
         table = f"{label}: .branchtargets {targets};"
         index = source.choice(("%u32_1", "%b32_1", "0", "1", "1+0"))
-        if source.random() < _SLIP:
+        if self._slips.at("an index that is no integer"):
             index = source.choice(("%u64_1", "%f32_1", "%tid.x", "-1", "1.0", "_"))
         branch = f"brx.idx{source.choice(('', '.uni'))} {index}, {label};"
-        way = source.random()
-        if way < 0.7:
-            return f"{table} {branch}"
-        if way < 0.8:
-            return f"{table} {{ {branch} }}"
-        return f"{branch} {table}" if way < 0.9 else f"{{ {table} }} {branch}"
+        if self._slips.at("a table that the branch does not see"):
+            return source.choice((f"{branch} {table}", f"{{ {table} }} {branch}"))
+        return f"{table} {branch}" if source.random() < 0.8 else f"{table} {{ {branch} }}"
 
     def _variable(self) -> str:
         source, number = self._source, self._number
@@ -159,9 +164,9 @@ class Bodies:
         values = values if kind[0] != "f" else values.replace(",", ".0,").replace("}", ".0}")
         values = "3.0" if kind[0] == "f" and not size else values
         given = f" = {values}" if size == "[]" or source.random() < 0.7 else ""
-        if source.random() < _SLIP / 2:
+        if self._slips.at("a wrong value of an own variable"):
             given = source.choice((" = nowhere", " = ", " = {1}", ' = "a"'))
-        linkage = source.choice((".visible ", ".extern ")) if source.random() < _SLIP / 4 else ""
+        linkage = self._slips.one("a linkage of an own variable", ("",), (".visible ", ".extern "))
         use = f"ld.{space}.u8 %u16_1, [{name}+{source.choice((0, 1))}];"
         return f"{linkage}.{space} .{kind} {name}{size}{given}; {use}"
 
@@ -170,13 +175,17 @@ class Bodies:
         source = self._source
         if not self._variables:
             return ""
-        name, index = source.choice(self._variables), source.choice(("0", "1", "-1", "1+1"))
-        where = source.choice((name, f"{name}[{index}]", f"[{name}+{index}]", f"[{name}]"))
-        move = source.choice(("mov.u64 %u64_1", "cvta.global.u64 %u64_1"))
-        use = source.choice(("ld.global.u8 %u16_1", "ld.u8 %u16_1", "ldu.global.u8 %u16_1", move))
-        if source.random() < 0.3:
+        name = source.choice(self._variables)
+        where, moved = source.choice((f"[{name}]", f"[{name}+1]")), name
+        if self._slips.at("an access of another form"):
+            index = source.choice(("0", "1", "-1", "1+1"))
+            where = moved = source.choice((name, f"{name}[{index}]", f"[{name}+{index}]"))
+        way = source.random()
+        if way < 0.3:
             return f"st.global.u8 {where}, %u16_1;"
-        return f"{use}, {where};"
+        if way < 0.5:
+            return f"{source.choice(('mov.u64', 'cvta.global.u64'))} %u64_1, {moved};"
+        return f"{source.choice(('ld.global.u8', 'ld.u8', 'ldu.global.u8'))} %u16_1, {where};"
 
     def _element(self) -> str:
         source = self._source
@@ -184,7 +193,7 @@ class Bodies:
         # ptxas crashes at the third element of two.
         elements = ("x", "y", "r", "g") if size == "v2" else ("x", "y", "z", "w", *"rgba")
         a, b = (source.choice(elements) for _ in range(2))
-        if source.random() < _SLIP / 2:
+        if self._slips.at("an element that is none"):
             b = source.choice(("R", "q", "xy", "1"))
         blank = source.choice(("", "", "", " "))
         special = source.choice(("tid", "ntid", "ctaid", "nctaid"))

@@ -153,9 +153,11 @@ class Judge:
         if assembly.skipped:
             self._report.count(f"skipped: {assembly.skipped}")
         elif bool(error) != bool(assembly.errors):
-            self._differ(module.text, error, assembly.errors)
+            self._differ(module.named, error, assembly.errors)
         elif parsed is None:
             self._report.count("modules that both reject")
+            if not module.fault:
+                self._report.count("modules without a fault that both reject")
         else:
             self._report.count("modules that both accept")
             self._compare_values(module, parsed)
@@ -172,10 +174,12 @@ class Judge:
         return self._assembler.assemble(without, module.arch)
 
     def _compare_values(self, module: DeclaredModule, parsed: PtxModule) -> None:
+        if not any(each.initialiser for each in parsed.variables.values()):
+            return
         try:
             wrong = differing_values(parsed, _without_debugging(module.text), module.arch)
         except LinkError as error:
-            self._differ(module.text, "", str(error))
+            self._differ(module.named, "", str(error))
             return
         self._report.count("variables with equal values", len(parsed.variables) - len(wrong))
         if wrong and has_narrow_constant(parsed):
@@ -183,7 +187,7 @@ class Judge:
                 "known: nvJitLink writes 64 bits for the address of a constant in 32"
             )
             return
-        self._report.failures += [f"{each}\n{module.text}" for each in wrong]
+        self._report.failures += [f"{each}\n{module.named}" for each in wrong]
 
     def _differ(self, text: str, error: str, log: str, opening: Opening | None = None) -> None:
         for known in KNOWN:

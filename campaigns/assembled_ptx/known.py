@@ -313,7 +313,7 @@ KNOWN: Final = (
         True,
         lambda text, error: "an operand of the call does not fit" in error
         and re.search(r"\.(?:b\d+|f16)$|\.(?:b\d+|f16):", error) is not None
-        and re.search(r"[(,] ?(?:0[fd][0-9A-F]+|1\.0)[,)]", text) is not None,
+        and re.search(r"[(,] ?(?:0[fd][0-9A-F]+|-?\d\.\d)[,)]", text) is not None,
     ),
     KnownDifference(
         "ptxas takes an address as a number, if an offset is added",
