@@ -45,7 +45,7 @@ class NonfiniteResults(Observer):
         else:
             self._findings.add(finding)
             if len(self._findings.found) == index:
-                return  # an earlier launch or instruction has one of the same line
+                thread = -1  # an earlier launch or instruction has one of the same line: it stays
         self._reported[key] = index, thread
 
     def _finding(

@@ -414,9 +414,9 @@ class NonfiniteValues(RegisterMarks):
             if marks is None or not marks.any():
                 continue
             words = np.broadcast_to(np.atleast_1d(value), (threads.n,))[positions]
-            for mark in np.unique(marks[marks != 0]):
+            for mark in _distinct(marks):
                 is_used = (marks == mark) & _are_nonfinite(words, self._origin(mark).kind)
-                self._use(threads, lanes[is_used], int(mark), use.instruction)
+                self._use(threads, lanes, is_used, mark, use.instruction)
         self._write(threads, lanes, use, None, None)
 
     def added(self, threads: Threads, sums: MemorySums) -> None:
@@ -450,16 +450,23 @@ class NonfiniteValues(RegisterMarks):
         *,
         of_constants: bool = True,
     ) -> None:
+        depth = len(threads.calls)
+        marked = [
+            (kind, number, value)
+            for (_, kind), number, value in zip(
+                use.calculation.sources, use.sources, values, strict=True
+            )
+            if number is not None and (depth, number) in self
+        ]
+        if not marked:
+            return
         positions = _active(threads, guard)
         lanes = threads.lane_numbers()[positions]
-        for (_, kind), number, value in zip(
-            use.calculation.sources, use.sources, values, strict=True
-        ):
-            marks = self._of(threads, lanes, (number,))
-            if marks is not None:
-                wrong = are_wrong(kind, _rows(kind, value, positions)).any(axis=1)
-                used = np.where(wrong, marks, 0)
-                self._use_each(threads, lanes, used, use.instruction, of_constants=of_constants)
+        for kind, number, value in marked:
+            wrong = are_wrong(kind, _rows(kind, value, positions))
+            flags = wrong[:, 0] if wrong.shape[1] == 1 else wrong.any(axis=1)
+            used = self[depth, number][lanes] * flags
+            self._use_each(threads, lanes, used, use.instruction, of_constants=of_constants)
 
     # Origins.
 
@@ -497,14 +504,28 @@ class NonfiniteValues(RegisterMarks):
         *,
         of_constants: bool = True,
     ) -> None:
-        for mark in np.unique(marks[marks != 0]):
+        for mark in _distinct(marks):
             if of_constants or not self._origin(mark).is_constant:
-                self._use(threads, lanes[marks == mark], int(mark), instruction)
+                self._use(threads, lanes, marks == mark, mark, instruction)
 
-    def _use(self, threads: Threads, lanes: Index, mark: int, instruction: Instruction) -> None:
-        """Report a use by threads, of which the first one is named."""
-        if len(lanes):
-            self._report(threads, self._origin(mark), int(np.min(lanes)), instruction)
+    def _use(
+        self, threads: Threads, lanes: Index, flags: _Flags, mark: int, instruction: Instruction
+    ) -> None:
+        """Report a use by the threads that have a flag, of which the first one is named."""
+        first = int(flags.argmax())
+        if flags[first]:
+            self._report(threads, self._origin(mark), int(lanes[first]), instruction)
+
+
+def _distinct(marks: Marks) -> list[int]:
+    """Return the marks that threads have, the smallest one first."""
+    most = marks.max(initial=0)
+    count = np.count_nonzero(marks)
+    if not count:
+        return []
+    if np.count_nonzero(marks == most) == count:
+        return [int(most)]
+    return [int(each) for each in np.unique(marks[marks != 0])]
 
 
 def _active(threads: Threads, guard: Value | None) -> Index:
