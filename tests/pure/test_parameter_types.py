@@ -140,8 +140,9 @@ extern "C" __global__ void k(int& a, const float& b, const double*& c, int d) {}
         for name, signature in image.signatures.items()
     }
     assert types == {
-        "k": ["Pi", "PKf", "PPKd", "i"], image.lowered_names["t<int>"]: ["Pi", "PKi", "PPf"],
-    }  # fmt: skip
+        "k": ["Pi", "PKf", "PPKd", "i"],
+        image.lowered_names["t<int>"]: ["Pi", "PKi", "PPf"],
+    }
 
 
 def test_types_that_are_not_of_the_parameters_are_dropped() -> None:

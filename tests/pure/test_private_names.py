@@ -22,8 +22,8 @@ SUSPICIOUS: Final = re.compile(
     r"import .*\b_[A-Za-z]|^ +_\w+,$|attr\(|^ *[a-z_]+\.\w+ = ", re.MULTILINE
 )
 ATTRIBUTE: Final = re.compile(r"(?<!self)\.(_[A-Za-z]\w*)")
-# Of Python's named tuples and protocols.
-OF_PYTHON: Final = {"_replace", "_is_protocol"}
+# Of Python's named tuples, protocols and structures of C.
+OF_PYTHON: Final = {"_replace", "_is_protocol", "_fields_"}
 
 
 def is_private(name: str) -> bool:
