@@ -110,7 +110,7 @@ class PtxModule(Guarded):
         self._declared_at: dict[str, int] = {}  # by name, the first offset
         self._clean = without_comments(text)
         self._is_debug = False
-        self._has_sections = False
+        self._sections: list[tuple[int, int]] = []  # offsets in the text
         self._lines = LineIndex(text)
         self._bodies: dict[str, Body] = {}
         self._uses: dict[str, NamesUsed] = {}
@@ -127,7 +127,12 @@ class PtxModule(Guarded):
     @property
     def lacks_sections(self) -> bool:
         """Whether `.target` has the option `debug` and no section has debug information."""
-        return self._is_debug and not self._has_sections
+        return self._is_debug and not self._sections
+
+    def in_sections(self, pattern: re.Pattern[str]) -> str:
+        """The first text of a pattern in sections of debug information, "" without one."""
+        found = (pattern.search(self._clean, *span) for span in self._sections)
+        return next((match[0] for match in found if match), "")
 
     @cached_property
     def device_functions(self) -> frozenset[str]:
@@ -267,9 +272,9 @@ class _ModuleReader:
                 function = _FUNCTION.search(text, at)
             section = self._section(at, function.start() if function else len(text))
             if section >= 0:
-                self._module._has_sections = True
                 self._directives(at, section)
                 at = section_end(text, section, labels)
+                self._module._sections.append((section, at))
             elif function is None:
                 self._directives(at, len(text))
                 at = len(text)

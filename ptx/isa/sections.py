@@ -40,6 +40,12 @@ _TAKEN: Final = frozenset({
 })  # fmt: skip
 _BYTE: Final = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _LABEL: Final = re.compile(rf"(?<![\w$.:])({NAME})\s*:(?!:)")
+NEEDS: Final = {
+    _LABEL: "sm_10 7.0",
+    re.compile(rf"{NAME}\s*-\s*{NAME}"): "sm_10 7.5",
+    re.compile(r"-\s*\d\w*"): "sm_10 7.5",
+}
+"""The needs of labels in sections, their differences, and negative numbers."""
 # Compilers write these: long sections are read fifty times faster than token by token.
 _USUAL: Final = re.compile(
     rf"""(?: \s++ (?:

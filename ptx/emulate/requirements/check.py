@@ -19,6 +19,7 @@ from ptx.isa.forms.shapes import Shapes
 from ptx.isa.model import Instruction, Linkage, SymbolValue
 from ptx.isa.module import PtxModule
 from ptx.isa.opcodes.opcode_table import ROWS
+from ptx.isa.sections import NEEDS as OF_SECTIONS
 
 _DIRECTIVES = """
 .version .target .file .entry .func .maxntid .extern .visible .align .section | sm_10 1.0
@@ -201,6 +202,10 @@ def _unmet(module: PtxModule) -> Iterator[tuple[str, Needs]]:
                 break
     for word, needs in _declared(module):
         if not meets(needs):
+            yield word, needs
+    for pattern, text in OF_SECTIONS.items():
+        needs = needs_of(text)
+        if not meets(needs) and (word := module.in_sections(pattern)):
             yield word, needs
     for name, needs in special_needs().items():
         if not meets(needs) and module.uses_special(f"%{name}"):

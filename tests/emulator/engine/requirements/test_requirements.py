@@ -19,6 +19,7 @@ from tests.emulator.differential.corpus import sources
 from tests.emulator.differential.recording import Recording, path_of
 from tests.emulator.engine.ops.corpus import text_of
 from tests.emulator.engine.requirements.assembler import (
+    assembles,
     has_assembler,
     has_target,
     kernel_of,
@@ -212,6 +213,30 @@ def test_words_of_operands_and_comments_are_no_instructions() -> None:
         'ld.global.b32 %r1, [wgmma];\n.pragma "wgmma.fence";\nadd.s32\n%r1, %r1, %r2;\nret; }\n'
     )
     check_requirements(ptx.parse(text))
+
+
+SECTIONS = {
+    "{ .b8 1, 255 .b32 k .b64 .debug_str+4 }": (6, 0), "{ $L__c1: .b8 1 }": (7, 0),
+    "{ .b64 B1-A0 }": (7, 5), "{ .b32 B1 - A0 }": (7, 5), "{ .b16 -128 }": (7, 5),
+    "{ .b8 1,- 2 }": (7, 5),
+}  # fmt: skip
+"""What sections of debug information have, with the oldest version that may."""
+
+
+@pytest.mark.parametrize("version", ["6.5", "7.0", "7.4", "7.5", "8.8"])
+@pytest.mark.parametrize("section", SECTIONS)
+def test_sections_have_what_their_version_has(section: str, version: str) -> None:
+    text = (
+        f".version {version}\n.target sm_75, debug\n.address_size 64\n"
+        f".visible .entry k() {{ ret; }}\n.section .debug_info\n{section}\n"
+    )
+    is_met = tuple(map(int, version.split("."))) >= SECTIONS[section]
+    assert (unmet_requirements(ptx.parse(text)) == {}) is is_met
+    if has_assembler():
+        assert assembles(text, "sm_75") is is_met
+    if not is_met:
+        with pytest.raises(UnsupportedTarget, match="at PTX line 6 needs"):
+            check_requirements(ptx.parse(text))
 
 
 def test_no_module_that_a_gpu_ran_is_rejected() -> None:
