@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,7 @@ from .verdict import CannotVerifyError, Example, SourceLine
 
 _HOLDS: Final = {"eq": "", "ne": "!", "equ": "", "neu": "!"}  # how the predicate says that
 # CUDA's functions compare with these, also by the bits of an infinity.
+_EQUAL: Final = re.compile(rf"(?<=\.)(?:{'|'.join(_HOLDS)})\b")
 _USUAL: Final = (0, 1, math.inf, 0x7F800000, 0x7FF0000000000000)
 _MOST_COMPARISONS: Final = 6
 _MOST_OF_ELEMENTS: Final = 12
@@ -30,7 +32,8 @@ class Unmet:
 
     Attributes:
         line: its line of source.
-        is_wrong: whether elements of arrays decide it, and values are wrong where it is equal.
+        is_wrong: whether elements of arrays decide it, in runs some of its values are below the
+            constant and some above, and values are wrong where it is equal.
     """
 
     line: SourceLine
@@ -66,10 +69,31 @@ def unmet_comparisons(
                 return
             if _any_faults(editable, instruction, _trap(instruction), FAULT, examples):
                 continue
-            is_wrong = is_of_elements and _any_faults(
-                editable, instruction, holding(instruction), VALUES, passed[-_FORCED_RUNS:]
+            is_wrong = (
+                is_of_elements
+                and _any_faults(
+                    editable, instruction, holding(instruction), VALUES, passed[-_FORCED_RUNS:]
+                )
+                and _is_between(editable, instruction, examples)
             )
             yield Unmet(editable.source(instruction, "equal in no run"), is_wrong)
+
+
+def _is_between(
+    editable: EditablePtx, instruction: Instruction, examples: Sequence[Example]
+) -> bool:
+    """Return whether runs have values on both sides of the constant.
+
+    If not, it is likely no value of the case: a mark, say, that its elements never have.
+    """
+    line, predicate = editable.line(instruction), (_equality(instruction) or "").lstrip("!")
+    for relation in ("lt", "gt"):
+        other = _EQUAL.sub(relation, line, count=1).replace(".b", ".u", 1)
+        before = f"{other} @{predicate} trap;"
+        changed = editable.with_lines({instruction.line: f"{before} {line}"})
+        if not any(_has_fault(changed, FAULT, example) for example in examples):
+            return False
+    return True
 
 
 def _trap(instruction: Instruction) -> str:

@@ -145,7 +145,9 @@ def test_a_kernel_with_a_condition_is_verified_for_a_narrow_range(
         launch=LaunchConfig(1, 8),
         reference=lambda x: {"out": x},
     )
-    assert verify(narrow, QUICK).outcome == "verified"
+    # Products of integers wrap around, so that some are below 7 and some above.
+    wraps = dtype in (np.int32, np.uint64) and "*" in elements
+    assert verify(narrow, QUICK).outcome == ("unfinished" if wraps else "verified")
 
 
 @pytest.mark.slow
