@@ -372,6 +372,8 @@ class _StagedCopy:
     ) -> None:
         self._budget = ThreadBudget()
         self._chunks = chunks_of(array, self._budget)
+        # A storm of interrupts may end the call while a thread still copies a chunk.
+        self._array = array
         self._queue: StreamHandle = stream._handle
         self._caller = threading.get_ident()
         self._pointer = pointer

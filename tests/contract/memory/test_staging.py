@@ -372,3 +372,16 @@ def test_a_ring_of_a_context_that_closes_meanwhile_is_not_cached(
             stream.to_device(np.ones(LEAST_STAGED_BYTES, np.uint8))
         gc.collect()
         assert machine.live_objects()["context"] == contexts
+
+
+def test_a_copy_keeps_its_array_as_long_as_a_thread_may_serve_it(context: cudadrv.Context) -> None:
+    array = np.ones(LEAST_STAGED_BYTES, np.uint8)
+    stream = context.default_stream
+    copy = staging._StagedCopy(stream, 0, array, ring_of(context), to_device=False)
+    alive = weakref.ref(array)
+    del array
+    gc.collect()
+    assert alive() is not None
+    del copy
+    gc.collect()
+    assert alive() is None
