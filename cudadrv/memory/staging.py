@@ -378,7 +378,7 @@ class _StagedCopy:
         self._caller = threading.get_ident()
         self._pointer = pointer
         self._ring = ring
-        self._move = self._upload if to_device else self._download
+        self._to_device = to_device  # a bound method here would keep the array in a circle
 
     def run(self) -> None:
         """Copy all chunks in this thread and in others."""
@@ -408,7 +408,7 @@ class _StagedCopy:
                 return
             pair = self._ring.new_pair()
         try:
-            self._move(pair)
+            (self._upload if self._to_device else self._download)(pair)
         except BaseException:
             self._chunks.clear()
             for slot in pair:

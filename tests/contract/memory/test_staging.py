@@ -383,5 +383,4 @@ def test_a_copy_keeps_its_array_as_long_as_a_thread_may_serve_it(context: cudadr
     gc.collect()
     assert alive() is not None
     del copy
-    gc.collect()
     assert alive() is None
