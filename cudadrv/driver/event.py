@@ -211,11 +211,13 @@ class Event(Closeable):
         return elapsed
 
 
-def record_event(self: BaseStream, *, timing: bool = True) -> Event:
-    """Return a new event at this point of the stream."""
-    # In one function, as a program may record an event for each launch: calls would add a fifth.
-    stream, event = self._handle, _new(Event)
-    owner, context = stream.context, self._context
+def event_at(of: BaseStream, timing: bool) -> Event:
+    """Return a new event at the present point of a stream.
+
+    In one function, as a program may record an event for each launch: calls would add a fifth.
+    """
+    stream, event = of._handle, _new(Event)
+    owner, context = stream.context, of._context
     spare = owner.timed_events if timing else owner.untimed_events
     try:
         raw = spare.pop() if spare else None

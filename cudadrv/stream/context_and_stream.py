@@ -21,7 +21,7 @@ from ..driver.context import BaseContext, require_context
 from ..driver.default_stream import DefaultStream
 from ..driver.device import Device
 from ..driver.driver_selection import current, failure
-from ..driver.event import Event, record_event
+from ..driver.event import Event, event_at
 from ..driver.handle import NotCopyable
 from ..driver.stream import BaseStream, gate_of, own_stream
 from ..driver.stream_handle import StreamHandle, private_stream, wait_by_way
@@ -63,7 +63,9 @@ class Stream(StreamMemory):
 
     context: ReadOnly[Context] = ReadOnly("_context")
 
-    record = record_event
+    def record(self, *, timing: bool = True) -> Event:
+        """Return a new event at this point of the stream."""
+        return event_at(self, timing)
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait in asyncio until the current work is done: ``await stream``.
