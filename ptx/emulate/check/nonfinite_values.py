@@ -512,14 +512,14 @@ class NonfiniteValues(RegisterMarks):
         self, threads: Threads, lanes: Index, flags: _Flags, mark: int, instruction: Instruction
     ) -> None:
         """Report a use by the threads that have a flag, of which the first one is named."""
-        first = int(flags.argmax())
+        first = int(np.argmax(flags))
         if flags[first]:
             self._report(threads, self._origin(mark), int(lanes[first]), instruction)
 
 
 def _distinct(marks: Marks) -> list[int]:
     """Return the marks that threads have, the smallest one first."""
-    most = marks.max(initial=0)
+    most = np.max(marks, initial=0)
     count = np.count_nonzero(marks)
     if not count:
         return []
