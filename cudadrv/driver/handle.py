@@ -221,6 +221,10 @@ class Handle(Generic[_RawT]):
         else:
             self.raw = _DESTROYED  # type: ignore[assignment]  # no call accepts it
 
+    def _forget_raw(self) -> None:
+        """Let no call accept this handle: the object was destroyed, or has another handle."""
+        self.raw = self._destroyed  # type: ignore[assignment]  # no call accepts it
+
     def _report_failure(self, error: CudaError, had_failed: bool) -> None:
         """Report a failure to destroy: to the `close` that caused it, else to sys.unraisablehook.
 

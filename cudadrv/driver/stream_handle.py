@@ -73,7 +73,7 @@ class EventHandle(ChildHandle[CUevent]):
             spare = self.spare
             if spare is not None and self.capture is None and len(spare) < MOST_SPARE:
                 spare.append(self.raw)  # of a context that was reset, to a list no longer used
-                self.raw = self._destroyed  # type: ignore[assignment]  # a finalizer may save it
+                self._forget_raw()  # a finalizer may save this handle
                 return
         except AttributeError:  # it was never finished, but the event may be made
             pass

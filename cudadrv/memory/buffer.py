@@ -247,8 +247,8 @@ class BorrowedMemory(Memory[int]):
         self.context = context  # in one function, as each imported array has one
         self.raw = raw
         self.ordered_on = stream
-        self.recorded = None
-        self.public = None
+        self.recorded: Accesses | None = None
+        self.public: LiveKey | None = None
         self.owner: object = owner  # last: memory without an owner is unfinished
 
     def __del__(self) -> None:
