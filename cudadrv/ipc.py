@@ -88,7 +88,10 @@ class SharedMemory:
 
 
 class _Pool(ChildHandle[CUmemoryPool]):
-    """Destroys a pool, for its `PoolHandle`. The driver retains it until its memory is freed.
+    """Destroys a pool, for its `PoolHandle`.
+
+    This waits for the work of all contexts. NVIDIA permits to destroy a pool whose frees are still
+    queued; driver 580 crashes then, at a later call.
 
     Attributes:
         descriptor: as of the `PoolHandle`.
@@ -105,6 +108,7 @@ class _Pool(ChildHandle[CUmemoryPool]):
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+        wait_for_contexts(self.driver)
         (code,) = self.api.cuMemPoolDestroy(self.raw)
         doing = f"destroying a memory pool of device {self.context.ordinal}"
         check(self, code, "cuMemPoolDestroy", doing)

@@ -56,7 +56,8 @@ class MemoryPool(Closeable):
     """A separate pool of a device's memory: a resource for `using_memory`.
 
     Memory is allocated and freed in stream order, as by the driver's own pool, with a limit and
-    statistics of its own. Memory allocated from it outlives `close`.
+    statistics of its own. Memory allocated from it outlives `close`. The driver's pool is destroyed
+    with the last of it, which waits for the work of all contexts.
 
     Args:
         device: the device, or its ordinal.

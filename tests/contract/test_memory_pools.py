@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import time
 
 import numpy as np
 import pytest
 
 import cudadrv
 from cudadrv import MemoryPool, using_memory
+from cudadrv.driver._api import CUmemoryPool, CUresult
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ClosedError,
     OutOfMemoryError,
@@ -16,7 +19,7 @@ from cudadrv.errors import (
     WrongDeviceError,
 )
 from cudadrv.memory import DriverMemory, HookedMemory, MemoryStream
-from tests.noted_calls import calls_of
+from tests.noted_calls import calls_of, replaced_calls
 
 MIB = 1 << 20
 
@@ -84,6 +87,28 @@ def test_a_closed_pool_is_destroyed_after_its_last_memory(second_context: cudadr
         assert not destroyed
         second.close()
         assert len(destroyed) == 1
+
+
+def test_a_pool_is_destroyed_after_the_frees_that_are_queued(
+    second_context: cudadrv.Context,
+) -> None:
+    """Driver 580 crashed in a later call, on two H200s: frees were queued when a pool ended."""
+    stream, destroy = second_context.default_stream, current().api.cuMemPoolDestroy
+    done: list[bool] = []
+
+    def cuMemPoolDestroy(pool: CUmemoryPool) -> tuple[CUresult]:
+        done.append(stream.is_done())
+        return destroy(pool)
+
+    with replaced_calls(cuMemPoolDestroy=cuMemPoolDestroy):
+        with MemoryPool(second_context.device) as pool, using_memory(pool):
+            array = stream.zeros(4, "f4")
+        stream.call_on_host(time.sleep, 0.02)
+        array.close()
+        with MemoryPool(second_context.device) as pool, using_memory(pool):
+            stream.zeros(4, "f4").close()
+            stream.call_on_host(time.sleep, 0.02)
+    assert done == [True, True]
 
 
 def test_a_stream_of_two_pools_retains_both_until_its_memory_is_freed(
