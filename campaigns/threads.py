@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import gc
-import random
 import threading
 import time
 import traceback
@@ -23,8 +22,8 @@ from tests.contract.order.lab import POOL_SLACK, Lab
 from tests.contract.order.late_kernels import WIDTH, Ints, LateKernels, count_from
 
 from .report import Report
+from .thread_memory import MemoryTurns, N
 
-N: Final = 1024
 THREADS: Final = 16
 _SHARED: Final = 4
 _MOST_FAULTS: Final = 10
@@ -90,21 +89,20 @@ class Outcome:
         return "\n\n".join((head, *self.faults[:_MOST_FAULTS], f"{len(self.faults)} faults"))
 
 
-class Worker:
+class Worker(MemoryTurns):
     """One thread's work: each method is a turn; it says whether it uses what is shared."""
 
     def __init__(
         self, lab: Lab, shared: list[Shared], arena: DeviceArena[np.int32], seed: int
     ) -> None:
-        self.lab = lab
+        super().__init__(lab, seed)
         self.shared = shared
         self.arena = arena
-        self.chance = random.Random(seed)
-        self.outcome = Outcome()
+        self.outcome = Outcome(faults=self.faults)
         self.own_work: tuple[Callable[[int], None], ...] = (
             self.use_own_arrays, self.use_graph, self.use_module, self.use_image,
             self.use_allocator, self.use_pinned, self.use_host_function, self.use_context,
-            self.collect,
+            self.collect, *self.memory_work,
         )  # fmt: skip
         self.shared_work: tuple[Callable[[int], None], ...] = (
             self.use_shared_stream, self.read_shared_array, self.read_shared_texture,
