@@ -70,7 +70,8 @@ class MemoryTurns:
     def use_pool(self, device: int) -> None:
         """A pool ends before its memory, or after it."""
         stream = self._stream(device)
-        with MemoryPool(device, release_threshold=self.chance.choice((0, 1 << 30))) as pool:
+        threshold, shareable = self.chance.choice((0, 1 << 30)), self.chance.random() < 0.1
+        with MemoryPool(device, release_threshold=threshold, shareable=shareable) as pool:
             with using_memory(pool):
                 x, out = stream.zeros(N, np.int32), stream.zeros(N, np.int32)
             if self.chance.random() < 0.5:

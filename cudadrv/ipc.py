@@ -19,6 +19,7 @@ from .driver._api import (
     CUipcMemHandle,
     CUmemAllocationHandleType,
     CUmemoryPool,
+    CUmemPoolProps,
     CUmemPoolPtrExportData,
     CUpointer_attribute,
     CUresult,
@@ -56,10 +57,12 @@ from .memory.layout import Shape
 from .memory.order import AnyMemory, Memory
 from .memory.pinned import wait_for_contexts
 from .memory.resource import MemoryResource, ResourceMemory
+from .memory.retired_pools import RetiredPools, empty
 
 __all__ = ["IpcEventHandle", "IpcMemoryHandle"]
 
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+_UNSHARED: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
 _LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which is required
 
 _Args = TypeVarTuple("_Args")
@@ -88,45 +91,51 @@ class SharedMemory:
 
 
 class _Pool(ChildHandle[CUmemoryPool]):
-    """Destroys a pool, for its `PoolHandle`.
+    """Ends a pool of this process, for its `PoolHandle`, once all its memory is freed.
 
-    This waits for the work of all contexts. NVIDIA permits to destroy a pool whose frees are still
-    queued; driver 580 crashes then, at a later call.
+    A later pool takes it, unless other processes may have it. Of another process's pool it destroys
+    this process's handle.
 
     Attributes:
         descriptor: as of the `PoolHandle`.
+        limit: the most bytes of a pool that a later one may take; else None.
+        is_foreign: as of the `PoolHandle`.
     """
 
-    __slots__ = ("descriptor",)
+    __slots__ = ("descriptor", "is_foreign", "limit")
 
     def __init__(self, context: ContextHandle) -> None:
         super().__init__(context)
         self.descriptor: int = -1
+        self.limit: int | None = None
+        self.is_foreign: bool = False
 
     def _destroy(self) -> None:
         # Forgotten first: an interrupt lets nobody close the number twice, which others may have.
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
-        wait_for_contexts(self.driver)
-        (code,) = self.api.cuMemPoolDestroy(self.raw)
-        doing = f"destroying a memory pool of device {self.context.ordinal}"
-        check(self, code, "cuMemPoolDestroy", doing)
+        if self.is_foreign:
+            wait_for_contexts(self.driver)
+            call, (code,) = "cuMemPoolDestroy", self.api.cuMemPoolDestroy(self.raw)
+        else:
+            code, call = empty(self.api, self.raw)
+        check(self, code, call, f"closing a memory pool of device {self.context.ordinal}")
+        if self.limit is not None:
+            RetiredPools.of(self.driver, self.context.ordinal).add(self.raw, self.limit)
 
 
 class PoolHandle(ChildHandle[CUmemoryPool]):
-    """A pool, destroyed with this.
+    """A pool, which ends with this.
 
     Attributes:
         identity: identifies it among processes; none of a pool that is not shared.
-        is_foreign: whether it belongs to another process.
     """
 
-    __slots__ = ("_exported", "_opened", "destroyer", "identity", "is_foreign")
+    __slots__ = ("_exported", "_opened", "destroyer", "identity")
 
     def __init__(self, context: ContextHandle) -> None:
         self.identity: bytes = b""
-        self.is_foreign: bool = False
         self.destroyer: _Pool = _Pool(context)
         self._exported: WeakKeyDictionary[AnyMemory, bytes] = WeakKeyDictionary()
         self._opened: WeakValueDictionary[bytes, ForeignMemory] = WeakValueDictionary()
@@ -137,6 +146,11 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
         """The file descriptor by which other processes open it; -1 of a pool that is not shared."""
         return self.destroyer.descriptor
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to another process."""
+        return self.destroyer.is_foreign
+
     def make(
         self,
         function: Callable[[Unpack[_Args]], tuple[CUresult, CUmemoryPool]],
@@ -146,6 +160,17 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
         code = super().make(function, *args)
         self.destroyer.raw = self.raw
         return code
+
+    def make_own(self, properties: CUmemPoolProps) -> CUresult:
+        """Take a retired pool of the device, or let the driver make one; return its result."""
+        if properties.handleTypes == _UNSHARED:
+            ordinal, limit = self.context.ordinal, int(properties.maxSize)
+            retired = RetiredPools.of(self.driver, ordinal).take(self.driver, ordinal, limit)
+            self.destroyer.limit = limit
+            if retired is not None:
+                self.raw = self.destroyer.raw = retired
+                return CUresult.CUDA_SUCCESS
+        return self.make(self.api.cuMemPoolCreate, properties)
 
     def share(self) -> CUresult:
         """Open a descriptor by which other processes may open the pool; return the result."""
@@ -177,7 +202,7 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
                     owner, device.primary_context(), device.ordinal, is_primary=True
                 )
                 handle = cls(context)
-                handle.is_foreign = True
+                handle.destroyer.is_foreign = True
                 code = handle.make(
                     owner.api.cuMemPoolImportFromShareableHandle, descriptor, BY_DESCRIPTOR, 0
                 )

@@ -56,8 +56,8 @@ class MemoryPool(Closeable):
     """A separate pool of a device's memory: a resource for `using_memory`.
 
     Memory is allocated and freed in stream order, as by the driver's own pool, with a limit and
-    statistics of its own. Memory allocated from it outlives `close`. The driver's pool is destroyed
-    with the last of it, which waits for the work of all contexts.
+    statistics of its own. Memory allocated from it outlives `close`. With the last of it the
+    driver's pool is emptied, and a later `MemoryPool` of the same limit may take it.
 
     Args:
         device: the device, or its ordinal.
@@ -105,7 +105,7 @@ class MemoryPool(Closeable):
             owner.driver, owner.primary_context(), owner.ordinal, is_primary=True
         )
         handle = PoolHandle(context)
-        code = handle.make(context.api.cuMemPoolCreate, properties)
+        code = handle.make_own(properties)
         if code:
             doing = f"making a memory pool of {owner!r} with at most {limit} bytes"
             raise failure(context.api, code, "cuMemPoolCreate", doing)

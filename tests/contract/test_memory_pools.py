@@ -10,8 +10,6 @@ import pytest
 
 import cudadrv
 from cudadrv import MemoryPool, using_memory
-from cudadrv.driver._api import CUmemoryPool, CUresult
-from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ClosedError,
     OutOfMemoryError,
@@ -19,7 +17,7 @@ from cudadrv.errors import (
     WrongDeviceError,
 )
 from cudadrv.memory import DriverMemory, HookedMemory, MemoryStream
-from tests.noted_calls import calls_of, replaced_calls
+from tests.noted_calls import calls_of
 
 MIB = 1 << 20
 
@@ -76,47 +74,89 @@ def test_what_a_pool_gave_outlives_it(stream: cudadrv.Stream) -> None:
     stream.synchronize()
 
 
-def test_a_closed_pool_is_destroyed_after_its_last_memory(second_context: cudadrv.Context) -> None:
-    """Driver 580 crashed later, on two H200s: it destroyed the pool with memory in use."""
-    stream = second_context.default_stream
-    with calls_of("cuMemPoolDestroy") as destroyed:
-        with MemoryPool(second_context.device) as pool, using_memory(pool):
-            first, second = stream.to_device(np.arange(10)), stream.zeros(4, "f4")
-        assert pool.closed
-        first.close()
-        assert not destroyed
-        second.close()
-        assert len(destroyed) == 1
-
-
-def test_a_pool_is_destroyed_after_the_frees_that_are_queued(
+def test_a_closed_pool_is_taken_by_a_later_one_after_its_last_memory(
     second_context: cudadrv.Context,
 ) -> None:
-    """Driver 580 crashed in a later call, on two H200s: frees were queued when a pool ended."""
-    stream, destroy = second_context.default_stream, current().api.cuMemPoolDestroy
-    done: list[bool] = []
+    """Driver 580 crashed later, on two H200s: a pool was destroyed that streams had used."""
+    stream, device, limit = second_context.default_stream, second_context.device, 96 * MIB
+    with calls_of("cuMemPoolDestroy") as destroyed:
+        with MemoryPool(device, max_bytes=limit) as pool, using_memory(pool):
+            first, second = stream.to_device(np.arange(10)), stream.zeros(4, "f4")
+            number = int(pool.handle)
+        assert pool.closed
+        first.close()
+        stream.synchronize()
+        with MemoryPool(device, max_bytes=limit) as other:
+            assert int(other.handle) != number
+            assert stream.to_host(second).tolist() == [0, 0, 0, 0]
+            second.close()
+            stream.synchronize()
+            with MemoryPool(device, max_bytes=2 * limit) as larger:
+                assert int(larger.handle) != number
+            with MemoryPool(device, max_bytes=limit) as later:
+                assert int(later.handle) == number
+    assert not destroyed
 
-    def cuMemPoolDestroy(pool: CUmemoryPool) -> tuple[CUresult]:
-        done.append(stream.is_done())
-        return destroy(pool)
 
-    with replaced_calls(cuMemPoolDestroy=cuMemPoolDestroy):
-        with MemoryPool(second_context.device) as pool, using_memory(pool):
-            array = stream.zeros(4, "f4")
+def test_a_pool_whose_frees_are_queued_is_not_taken(second_context: cudadrv.Context) -> None:
+    stream, device, limit = second_context.default_stream, second_context.device, 160 * MIB
+    with MemoryPool(device, max_bytes=limit) as pool, using_memory(pool):
+        number = int(pool.handle)
+        stream.zeros(4, "f4").close()
         stream.call_on_host(time.sleep, 0.02)
-        array.close()
-        with MemoryPool(second_context.device) as pool, using_memory(pool):
-            stream.zeros(4, "f4").close()
-            stream.call_on_host(time.sleep, 0.02)
-    assert done == [True, True]
+        stream.zeros(4, "f4").close()
+    with MemoryPool(device, max_bytes=limit) as other:
+        was_done = stream.is_done()
+        assert int(other.handle) != number or was_done
+    stream.synchronize()
+    taken = [MemoryPool(device, max_bytes=limit) for _ in range(2)]
+    assert number in [int(pool.handle) for pool in taken]
+    for pool in taken:
+        pool.close()
+
+
+def test_a_pool_that_takes_a_closed_one_is_as_a_new_one(
+    stream: cudadrv.Stream, second_context: cudadrv.Context
+) -> None:
+    limit = 224 * MIB
+    with MemoryPool(max_bytes=limit, release_threshold=1 << 40) as pool:
+        number = int(pool.handle)
+        try:
+            pool.open_to(second_context.device)
+        except PeerAccessUnsupportedError:
+            pass
+        with using_memory(pool):
+            stream.zeros(MIB, "u1").close()
+        stream.synchronize()
+        assert pool.statistics().reserved
+    with MemoryPool(max_bytes=limit) as later:
+        assert int(later.handle) == number
+        assert later.statistics() == (0, 0, 0, 0)
+        assert later.release_threshold() == 0
+        assert not later.is_open_to(second_context.device)
+        assert later.is_open_to(0)
+
+
+def test_a_pool_that_other_processes_may_have_is_not_taken(stream: cudadrv.Stream) -> None:
+    limit = 288 * MIB
+    with calls_of("cuMemPoolDestroy") as destroyed:
+        with MemoryPool(max_bytes=limit, shareable=True) as pool, using_memory(pool):
+            number = int(pool.handle)
+            stream.zeros(MIB, "u1").close()
+        stream.synchronize()
+        for shareable in (False, True):
+            with MemoryPool(max_bytes=limit, shareable=shareable) as later:
+                assert int(later.handle) != number
+    assert not destroyed
 
 
 def test_a_stream_of_two_pools_retains_both_until_its_memory_is_freed(
     second_context: cudadrv.Context,
 ) -> None:
     """A resource may take one piece of two pools, such as a header beside the data."""
-    stream = second_context.default_stream
-    small, large = (MemoryPool(second_context.device) for _ in range(2))
+    stream, device, limit = second_context.default_stream, second_context.device, 352 * MIB
+    small, large = (MemoryPool(device, max_bytes=limit) for _ in range(2))
+    numbers = {int(small.handle), int(large.handle)}
     headers: list[int] = []
 
     class Both:
@@ -129,17 +169,25 @@ def test_a_stream_of_two_pools_retains_both_until_its_memory_is_freed(
             small.deallocate(headers.pop(), 16, stream)
             large.deallocate(address, nbytes, stream)
 
-    with calls_of("cuMemPoolDestroy") as destroyed:
-        with using_memory(Both()):
-            array = stream.zeros(100, "u1")
-        small.close()
-        large.close()
-        gc.collect()
-        assert not destroyed
-        assert not stream.to_host(array).any()
-        array.close()
-        gc.collect()
-        assert len(destroyed) == 2
+    def taken() -> list[MemoryPool]:
+        """Make two pools of the same limit."""
+        stream.synchronize()
+        return [MemoryPool(device, max_bytes=limit) for _ in range(2)]
+
+    with using_memory(Both()):
+        array = stream.zeros(100, "u1")
+    small.close()
+    large.close()
+    gc.collect()
+    others = taken()
+    assert numbers.isdisjoint(int(pool.handle) for pool in others)
+    assert not stream.to_host(array).any()
+    array.close()
+    gc.collect()
+    later = taken()
+    assert {int(pool.handle) for pool in later} == numbers
+    for pool in (*others, *later):
+        pool.close()
 
 
 def test_a_pool_is_of_one_device(stream: cudadrv.Stream, second_context: cudadrv.Context) -> None:

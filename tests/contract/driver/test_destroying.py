@@ -50,7 +50,6 @@ MADE: Final[dict[str, Callable[[Stream], object]]] = {
     "cuGreenCtxDestroy": lambda stream: cudadrv.Context.create_green(
         stream.context.sm_resource.split(8)[0][0]
     ),
-    "cuMemPoolDestroy": lambda stream: cudadrv.MemoryPool(stream.context.device),
     "cuMemAddressFree": lambda stream: cudadrv.memory.GrowingBuffer(stream, 2 << 20),
 }
 # Of these the last array gives the memory back, and no `close`.
@@ -59,7 +58,7 @@ WITHOUT_CLOSE: Final = ("cuMemFree", "cuMemFreeHost")
 # raised; another memory that is mapped, right after that; the third a link (`test_failing_links`).
 GIVE_UP_A_REFERENCE: Final = ("cuUserObjectRelease", "cuMemRelease", "cuLinkDestroy")
 # Another process has to have made what it closes: tests/contract/memory/test_opened_memory.py.
-OF_OTHER_PROCESSES: Final = ("cuIpcCloseMemHandle",)
+OF_OTHER_PROCESSES: Final = ("cuIpcCloseMemHandle", "cuMemPoolDestroy")
 # Invalid value, out of memory, illegal address, not supported, unknown.
 CODES: Final = (1, 2, 700, 801, 999)
 

@@ -47,9 +47,23 @@ def test_a_pool_that_is_not_made_is_reported() -> None:
             machine.fail("cuMemPoolGetAttribute", with_=1)
             with pytest.raises(CudaError, match="querying <MemoryPool of device 0>"):
                 pool.statistics()
-            machine.fail("cuMemPoolDestroy", with_=1)
-            with pytest.raises(CudaError, match="destroying a memory pool of device 0"):
+            machine.fail("cuMemPoolTrimTo", with_=1)
+            with pytest.raises(CudaError, match="closing a memory pool of device 0"):
                 pool.close()
+
+
+@pytest.mark.parametrize(
+    "call", ["cuMemPoolSetAttribute", "cuMemPoolTrimTo", "cuMemPoolGetAttribute"]
+)
+def test_a_retired_pool_that_does_not_become_as_new_is_not_taken(call: str) -> None:
+    with emulator.session() as machine:
+        with MemoryPool() as pool:
+            number = int(pool.handle)
+        machine.fail(call, with_=1)
+        with MemoryPool() as other:
+            assert int(other.handle) != number
+            with MemoryPool() as later:
+                assert int(later.handle) == number
 
 
 def test_memory_that_is_not_pinned_is_not_unpinned() -> None:
