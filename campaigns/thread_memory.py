@@ -72,6 +72,8 @@ class MemoryTurns:
         stream = self._stream(device)
         threshold, shareable = self.chance.choice((0, 1 << 30)), self.chance.random() < 0.1
         with MemoryPool(device, release_threshold=threshold, shareable=shareable) as pool:
+            if shareable and self.chance.random() < 0.5:
+                pool.descriptor  # noqa: B018  # other processes may have the pool from now on
             with using_memory(pool):
                 x, out = stream.zeros(N, np.int32), stream.zeros(N, np.int32)
             if self.chance.random() < 0.5:

@@ -62,7 +62,6 @@ from .memory.retired_pools import RetiredPools, empty
 __all__ = ["IpcEventHandle", "IpcMemoryHandle"]
 
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-_UNSHARED: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
 _LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which is required
 
 _Args = TypeVarTuple("_Args")
@@ -93,21 +92,23 @@ class SharedMemory:
 class _Pool(ChildHandle[CUmemoryPool]):
     """Ends a pool of this process, for its `PoolHandle`, once all its memory is freed.
 
-    A later pool takes it, unless other processes may have it. Of another process's pool it destroys
-    this process's handle.
+    A later pool of the kind takes it, unless other processes may have it. Of another process's pool
+    it destroys this process's handle.
 
     Attributes:
         descriptor: as of the `PoolHandle`.
-        limit: the most bytes of a pool that a later one may take; else None.
+        kind: what later pools that take it have in common with it.
+        is_given: whether other processes may have it.
         is_foreign: as of the `PoolHandle`.
     """
 
-    __slots__ = ("descriptor", "is_foreign", "limit")
+    __slots__ = ("descriptor", "is_foreign", "is_given", "kind")
 
     def __init__(self, context: ContextHandle) -> None:
         super().__init__(context)
         self.descriptor: int = -1
-        self.limit: int | None = None
+        self.kind: Hashable = None
+        self.is_given: bool = False
         self.is_foreign: bool = False
 
     def _destroy(self) -> None:
@@ -115,14 +116,19 @@ class _Pool(ChildHandle[CUmemoryPool]):
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+        doing, driver = f"closing a memory pool of device {self.context.ordinal}", self.driver
         if self.is_foreign:
-            wait_for_contexts(self.driver)
-            call, (code,) = "cuMemPoolDestroy", self.api.cuMemPoolDestroy(self.raw)
+            wait_for_contexts(driver)
+            (code,) = self.api.cuMemPoolDestroy(self.raw)
+            check(self, code, "cuMemPoolDestroy", doing)
+            return
+        code, call = empty(self.api, self.raw)
+        check(self, code, call, doing)
+        retired = RetiredPools.of(driver, self.context.ordinal)
+        if self.is_given:
+            check(self, retired.add_given(self.api, self.raw), "cuMemPoolDestroy", doing)
         else:
-            code, call = empty(self.api, self.raw)
-        check(self, code, call, f"closing a memory pool of device {self.context.ordinal}")
-        if self.limit is not None:
-            RetiredPools.of(self.driver, self.context.ordinal).add(self.raw, self.limit)
+            retired.add(self.raw, self.kind)
 
 
 class PoolHandle(ChildHandle[CUmemoryPool]):
@@ -163,14 +169,16 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
 
     def make_own(self, properties: CUmemPoolProps) -> CUresult:
         """Take a retired pool of the device, or let the driver make one; return its result."""
-        if properties.handleTypes == _UNSHARED:
-            ordinal, limit = self.context.ordinal, int(properties.maxSize)
-            retired = RetiredPools.of(self.driver, ordinal).take(self.driver, ordinal, limit)
-            self.destroyer.limit = limit
-            if retired is not None:
-                self.raw = self.destroyer.raw = retired
-                return CUresult.CUDA_SUCCESS
-        return self.make(self.api.cuMemPoolCreate, properties)
+        kind = int(properties.maxSize), int(properties.handleTypes)
+        ordinal, driver = self.context.ordinal, self.driver
+        retired = RetiredPools.of(driver, ordinal)
+        retired.destroy_given(driver.api)  # it limits how many there can be
+        taken = retired.take(driver, ordinal, kind)
+        self.destroyer.kind = kind
+        if taken is None:
+            return self.make(driver.api.cuMemPoolCreate, properties)
+        self.raw = self.destroyer.raw = taken
+        return CUresult.CUDA_SUCCESS
 
     def share(self) -> CUresult:
         """Open a descriptor by which other processes may open the pool; return the result."""
@@ -341,6 +349,7 @@ def reduced_pool(handle: PoolHandle) -> Reduced:
 
     if handle.descriptor < 0:
         raise unshared("a memory pool", "make it with shareable=True")
+    handle.destroyer.is_given = True
     uuid = Device.get(handle.context.ordinal).uuid.bytes
     return _received_pool, (uuid, handle.identity, DupFd(handle.descriptor))
 

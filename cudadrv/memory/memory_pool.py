@@ -57,7 +57,7 @@ class MemoryPool(Closeable):
 
     Memory is allocated and freed in stream order, as by the driver's own pool, with a limit and
     statistics of its own. Memory allocated from it outlives `close`. With the last of it the
-    driver's pool is emptied, and a later `MemoryPool` of the same limit may take it.
+    driver's pool is emptied, and a later `MemoryPool` of the same limit takes it.
 
     Args:
         device: the device, or its ordinal.
@@ -174,6 +174,7 @@ class MemoryPool(Closeable):
         number = self._handle.descriptor
         if number < 0:
             raise unshared(repr(self), "make it with shareable=True")
+        self._handle.destroyer.is_given = True
         return number
 
     @property

@@ -1,11 +1,13 @@
-"""Pools of memory that nothing uses any more. New ones of the same limit take them.
+"""Pools of memory that nothing uses any more. New ones of the same kind take them.
 
 Driver 580 crashes in later calls, or in calls of other threads, after it has destroyed a pool that
-streams have used: docs/contributing/invariants.md. So pools are trimmed, and not destroyed.
+streams have used: docs/contributing/invariants.md. So pools are emptied, and not destroyed. Those
+that other processes may have are destroyed when they have no memory any more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 from ..driver._api import (
@@ -33,23 +35,29 @@ _OF_NEW: Final = (
 
 
 class RetiredPools:
-    """The retired pools of one device that no other process has. It takes no lock."""
+    """The retired pools of one device. It takes no lock."""
 
     def __init__(self) -> None:
-        self._by_limit: dict[int, list[CUmemoryPool]] = {}
+        self._own: dict[Hashable, list[CUmemoryPool]] = {}
+        self._given: list[CUmemoryPool] = []
 
     @classmethod
     def of(cls, driver: Driver, ordinal: int) -> RetiredPools:
         """Return the retired pools of a device; a reset of its context forgets them."""
         return driver.one_of(cls, ordinal)
 
-    def add(self, pool: CUmemoryPool, limit: int) -> None:
-        """Store an emptied pool that may have `limit` bytes."""
-        self._by_limit.setdefault(limit, []).append(pool)
+    def add(self, pool: CUmemoryPool, kind: Hashable) -> None:
+        """Store an emptied pool for later ones of its kind."""
+        self._own.setdefault(kind, []).append(pool)
 
-    def take(self, driver: Driver, ordinal: int, limit: int) -> CUmemoryPool | None:
-        """Return a pool as the driver makes new ones; None if none is free of queued work."""
-        pools = self._by_limit.get(limit, [])
+    def add_given(self, api: DriverApi, pool: CUmemoryPool) -> CUresult:
+        """Store an emptied pool that other processes may have; return as `destroy_given`."""
+        self._given.append(pool)
+        return self.destroy_given(api)
+
+    def take(self, driver: Driver, ordinal: int, kind: Hashable) -> CUmemoryPool | None:
+        """Return a pool as the driver makes new ones; None if all have queued frees."""
+        pools = self._own.get(kind, [])
         for _ in range(len(pools)):
             try:
                 pool = pools.pop(0)
@@ -59,6 +67,21 @@ class RetiredPools:
                 return pool
             pools.append(pool)
         return None
+
+    def destroy_given(self, api: DriverApi) -> CUresult:
+        """Destroy the pools of which the driver has no memory any more; return its result."""
+        for _ in range(len(self._given)):
+            try:
+                pool = self._given.pop(0)
+            except IndexError:
+                break
+            if _is_drained(api, pool):
+                (code,) = api.cuMemPoolDestroy(pool)
+                if code:
+                    return code
+            else:
+                self._given.append(pool)
+        return CUresult.CUDA_SUCCESS
 
 
 def empty(api: DriverApi, pool: CUmemoryPool) -> tuple[CUresult, str]:
@@ -74,11 +97,20 @@ def empty(api: DriverApi, pool: CUmemoryPool) -> tuple[CUresult, str]:
     return code, "cuMemPoolTrimTo"
 
 
+def _is_drained(api: DriverApi, pool: CUmemoryPool) -> bool:
+    """Return whether a pool has no memory. Memory whose free is queued counts as reserved alone."""
+    if empty(api, pool)[0]:
+        return False
+    code, reserved = api.cuMemPoolGetAttribute(
+        pool, _Attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+    )
+    return not code and not int(reserved)
+
+
 def _is_made_new(driver: Driver, ordinal: int, pool: CUmemoryPool) -> bool:
     """Give a pool the attributes of a new one; return False if frees are queued or a call fails."""
     api = driver.api
-    code, used = api.cuMemPoolGetAttribute(pool, _Attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
-    if code or int(used) or empty(api, pool)[0]:
+    if not _is_drained(api, pool):
         return False
     for attribute, value in _OF_NEW:
         (code,) = api.cuMemPoolSetAttribute(pool, attribute, cuuint64_t(value))

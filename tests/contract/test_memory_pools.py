@@ -137,17 +137,27 @@ def test_a_pool_that_takes_a_closed_one_is_as_a_new_one(
         assert later.is_open_to(0)
 
 
-def test_a_pool_that_other_processes_may_have_is_not_taken(stream: cudadrv.Stream) -> None:
+def test_a_pool_that_other_processes_may_have_is_destroyed_and_not_taken(
+    stream: cudadrv.Stream,
+) -> None:
     limit = 288 * MIB
     with calls_of("cuMemPoolDestroy") as destroyed:
         with MemoryPool(max_bytes=limit, shareable=True) as pool, using_memory(pool):
             number = int(pool.handle)
             stream.zeros(MIB, "u1").close()
         stream.synchronize()
-        for shareable in (False, True):
-            with MemoryPool(max_bytes=limit, shareable=shareable) as later:
-                assert int(later.handle) != number
-    assert not destroyed
+        with MemoryPool(max_bytes=limit, shareable=True) as again:
+            assert int(again.handle) == number
+            assert again.descriptor >= 0
+            with using_memory(again):
+                array = stream.zeros(MIB, "u1")
+        with MemoryPool(max_bytes=limit, shareable=True) as other:
+            assert int(other.handle) != number
+        array.close()
+        stream.synchronize()
+        with MemoryPool(max_bytes=limit) as plain:
+            assert int(plain.handle) != number
+    assert len(destroyed) == 1
 
 
 def test_a_stream_of_two_pools_retains_both_until_its_memory_is_freed(
