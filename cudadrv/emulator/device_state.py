@@ -489,6 +489,8 @@ class DeviceState:
         """Give memory a new owner, valid when the former owner's free has executed."""
         self._numbered += 1
         new = self.pieces[piece.address] = piece._replace(number=self._numbered)
+        if piece.pool is not None:
+            piece.pool.count_use(piece.address, piece.nbytes)
         return new
 
     def _out_of_memory(self, nbytes: int) -> CallError:

@@ -523,6 +523,8 @@ def _free_in_order(freed: FreedMemory, device: DeviceState, address: int, stream
             piece.graph.free_later()
         else:
             device.drop(piece)
+            if piece.pool is not None:
+                piece.pool.count_use(address, 0)
     if piece.graph is not None:
         freed.free_of_graph(piece.graph, stream)
     else:
@@ -568,6 +570,8 @@ def free_of_host(driver: DriverState, address: int, stream: Stream | None = None
                 f"cannot free {address:#x}: it was freed before, or lies inside an allocation"
             )
         driver.memory.host.leave(piece)
+        if piece.pool is not None:
+            piece.pool.count_use(address, 0)
     if driver.operations.accesses is not None:
         driver.operations.accesses.freed(stream, address, piece.nbytes)
     timeline = driver.operations.timeline
