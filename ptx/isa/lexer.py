@@ -43,6 +43,15 @@ _MARKER = r'#[ \t]*(?:line[ \t]+)?\d+[ \t]+"[^"\n]*"[^\n]*'
 _COMMENT = re.compile(rf'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|(\Z))|{_MARKER}', re.DOTALL)
 
 
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_PLACE = re.compile(r"^[ \t]*\.loc[ \t][^\n]*", re.MULTILINE)
+
+
+def _without_places(match: re.Match[str]) -> str:
+    """Blank the `.loc` of inline PTX, for whose lines NVRTC counts lines of CUDA up."""
+    return _PLACE.sub(lambda place: " " * len(place.group()), match.group())
+
+
 def _blank(match: re.Match[str]) -> str:
     token = match.group()
     if token[0] == '"':
@@ -58,7 +67,7 @@ def without_comments(text: str) -> str:
     Raises:
         PtxSyntaxError: a comment is never closed.
     """
-    return _COMMENT.sub(_blank, text)
+    return _COMMENT.sub(_blank, _INLINE.sub(_without_places, text))
 
 
 class LineIndex:

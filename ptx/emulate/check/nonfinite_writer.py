@@ -81,8 +81,8 @@ class NonfiniteWriter(BlockInstrument):
             marked = self._marked(e, i.operands[step.operation.writes :])
             use = RegisterUse(i, _numbers(e, marked), step.writes, (), _guard_number(e, i))
             e.line(f"if N: N.passes(f, {e.scope.bind(use, 'use')}{_guard(e, i)})")
-            if (assembly := self._flow(e).assembly_of(i)) is not None:
-                self._assembles(e, i, assembly)
+        if (assembly := self._flow(e).assembly_of(i)) is not None:
+            self._assembles(e, i, assembly)
 
     def executed(self, e: Emitter, step: BlockStep) -> None:
         """Write code that looks at the results of an instruction."""

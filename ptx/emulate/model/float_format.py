@@ -126,3 +126,24 @@ FORMATS: Final = {
     )
 }  # fmt: skip
 """By the PTX type; e4m3 has no infinity, and one NaN of each sign."""
+
+
+class IntegerFormat(FloatFormat):
+    """An integer among the operands of a float; it is neither infinite nor NaN."""
+
+    __slots__ = ()
+
+    def are_nonfinite(self, parts: Parts) -> NDArray[np.bool_]:
+        """Return that none is."""
+        return np.zeros(parts.shape, dtype=np.bool_)
+
+    def floats(self, parts: Parts) -> NDArray[Any]:
+        """Return the signed numbers."""
+        return np.ascontiguousarray(parts).view(f"i{self.part.itemsize}")
+
+
+INTEGERS: Final = {
+    bits: IntegerFormat(f"s{bits}", f"b{bits}", np.dtype(f"u{bits // 8}"), 0, 0)
+    for bits in (32, 64)
+}
+"""By the width."""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ptx.emulate.codegen.cfg import BlockStep, reads_and_writes
 from ptx.emulate.codegen.table import find_operation, in_table_order
-from ptx.emulate.model.float_format import FORMATS, FloatFormat
+from ptx.emulate.model.float_format import FORMATS, INTEGERS, FloatFormat
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (
     Body,
@@ -32,11 +32,17 @@ _CALCULATE: Final = frozenset({
 _ADD: Final = ("add", "sub", "fma")
 _INFINITIES: Final = (FloatImmediate(0x7F800000, 32), FloatImmediate(0x7FF << 52, 64))
 """CUDA's functions add them to a number that overflows; a mask adds the negative ones."""
+_NEGATIVE: Final = (FloatImmediate(0xFF800000, 32), FloatImmediate(0xFFF << 52, 64))
 _PRODUCTS: Final = ("mma", "wmma.mma")
 SHARED_FACTORS: Final = Symbol("shared memory")
 """An operand: for each thread NaN, infinity or zero, as are the factors that its warp reads."""
+_EXACT_OF_BITS: Final = frozenset({"add", "and", "mov", "or", "shl", "sub", "xor"})
 _TESTS_OF_NAN: Final = ("nan", "num")
+_SINGLE: Final = ("f32", "f64")  # floats that have a register for themselves
+_EXPONENT_SHIFTS: Final = (20, 23, 52)
+"""How far an integer is shifted to become an exponent; 20 in the upper half of a double."""
 _MOST_STEPS: Final = 200  # back along the sources of a value
+_OF_FLOATS: Final = _CALCULATE | {"abs", "copysign", "neg", "selp", "setp", "testp"}
 _OF_BITS: Final = frozenset({
     "add", "and", "bfe", "bfi", "cvt", "lop3", "mad", "mov", "mul", "neg", "not", "or", "prmt",
     "selp", "shf", "shl", "shr", "sub", "xor",
@@ -185,11 +191,37 @@ def is_nonfinite(operand: Operand) -> bool:
     return operand.bits & mask == mask
 
 
+def single_floats(i: Instruction) -> dict[str, FloatFormat]:
+    """Return the registers that an instruction reads or writes as single floats, by their names.
+
+    NVRTC's code for compute_100 has registers without a type.
+    """
+    types = i.facts.types
+    if i.opcode == "cvt" and len(types) == 2:
+        pairs = [(types[0], i.operands[0]), *((types[1], each) for each in i.operands[1:])]
+    elif i.opcode in _OF_FLOATS and types:
+        pairs = [(types[-1], each) for each in i.operands]
+    else:
+        return {}
+    return {
+        each.name: FORMATS[ptx_type]
+        for ptx_type, each in pairs
+        if isinstance(each, Register) and each.ptx_type != "pred" and ptx_type in _SINGLE
+    }
+
+
 class Pole(NamedTuple):
     """A selection that makes an infinity or a NaN: its constant, and the floats that decide."""
 
     constant: FloatImmediate
     sources: tuple[tuple[Operand, FloatFormat], ...]
+
+
+class _Decision(NamedTuple):
+    """A comparison with zero or an infinity, and the value that it compares."""
+
+    instruction: Instruction
+    value: Register
 
 
 def is_moved_nan(i: Instruction) -> bool:
@@ -207,7 +239,10 @@ class FloatFlow:
     def __init__(self, body: Body) -> None:
         self._steps = list(_steps_of(body))
         self._writers: dict[str, list[BlockStep]] = {}
+        self._singles: dict[str, FloatFormat] = {}
+        self._lines: dict[tuple[int, tuple[Operand, ...]], SourceLocation | None] = {}
         for step in self._steps:
+            self._singles |= single_floats(step.instruction)
             for register in reads_and_writes(step)[1]:
                 self._writers.setdefault(register.name, []).append(step)
         self._poles: dict[tuple[int, tuple[Operand, ...]], Sequence[Pole]] = {}
@@ -233,7 +268,16 @@ class FloatFlow:
         return self._assembled.get(_place(i))
 
     def location_of(self, i: Instruction) -> SourceLocation | None:
-        """Return the location of an instruction; of code without a line that of the one before."""
+        """Return the location of an instruction; of code without a line that of the one before.
+
+        The compiler merges the last step of CUDA's functions with the next instruction. Then the
+        location is that of the function.
+        """
+        place = _place(i)
+        if i.opcode == "fma" and (exponential := self._exponential(i)) is not None:
+            return exponential.location
+        if (decision := self._lines.get(place)) is not None:
+            return decision
         if i.location is None or i.location.line:
             return i.location
         before = (
@@ -270,57 +314,101 @@ class FloatFlow:
         if i.opcode != "selp" or len(i.operands) != 4:
             return ()
         first, second = i.operands[1:3]
-        return [
-            Pole(constant, self._deciding_floats(value))
+        decision = self._decides(i.operands[3])
+        poles = [
+            Pole(constant, self._deciding_floats(decision))
             for constant, other in ((first, second), (second, first))
             if isinstance(constant, FloatImmediate) and is_nonfinite(constant)
-            for value in (self._decides(i.operands[3]),)
-            if _is_nan(constant) or _is_nan(other) or self._is_made(value, other)
+            if _is_nan(constant) or _is_nan(other) or self._is_made(decision, other)
         ]
+        location = None if decision is None else decision.instruction.location
+        if poles and location is not None and location.line:
+            self._lines[_place(i)] = location
+        return poles
 
-    def _is_made(self, value: Register | None, other: Operand) -> bool:
+    def _is_made(self, decision: _Decision | None, other: Operand) -> bool:
         """Return whether an infinity belongs to a calculation, of which the other result is."""
-        if value is None:
+        if decision is None:
             return False
+        value = decision.value
         if isinstance(other, Register):
             return bool(self._roots(value) & self._roots(other))
         writers = (step for name in self._roots(value) for step in self._writers.get(name, ()))
         is_calculated = any(calculation_of(step.instruction) for step in writers)
-        is_sign = value.ptx_type[0] != "f" and bool(self._floats_behind((value,)))
+        is_sign = self._single(value) is None and bool(self._floats_behind((value,)))
         return (is_calculated or is_sign) and _is_zero(other)
 
-    def _decides(self, predicate: Operand) -> Register | None:
-        """Return the value that a predicate compares with zero or an infinity."""
+    def _decides(self, predicate: Operand) -> _Decision | None:
+        """Return what a predicate compares with zero or an infinity."""
         if isinstance(predicate, Register):
             for step in self._writers.get(predicate.name, ()):
                 compared = step.instruction
                 if compared.opcode == "setp" and _is_limit(compared.operands[-1]):
                     value = compared.operands[1]
-                    return value if isinstance(value, Register) else None
+                    return _Decision(compared, value) if isinstance(value, Register) else None
         return None
 
-    def _deciding_floats(self, value: Register | None) -> tuple[tuple[Operand, FloatFormat], ...]:
-        """Return the floats that a value is, or has the bits of."""
-        if value is None:
+    def _deciding_floats(
+        self, decision: _Decision | None
+    ) -> tuple[tuple[Operand, FloatFormat], ...]:
+        """Return the floats that a compared value is, or has the bits of."""
+        if decision is None:
             return ()
-        found = self._floats_behind((value,))
-        if found or value.ptx_type[0] in "us":
-            return found
-        return ((value, FORMATS["f64" if value.ptx_type.endswith("64") else "f32"]),)
+        kind = FORMATS.get(decision.instruction.facts.types[-1])
+        value = decision.value
+        return self._floats_behind((value,)) if kind is None else ((value, kind),)
+
+    def _single(self, register: Register) -> FloatFormat | None:
+        """Return the format of a register that has a single float; None for others."""
+        if register.ptx_type in _SINGLE:
+            return FORMATS[register.ptx_type]
+        return self._singles.get(register.name)
 
     def _assembly(self, i: Instruction) -> Calculation | None:
         target = i.operands[0] if i.operands else None
-        kind = FORMATS.get(target.ptx_type) if isinstance(target, Register) else None
-        if i.opcode != "mov" or kind is None or kind.held not in ("f32", "f64"):
+        kind = self._single(target) if isinstance(target, Register) else None
+        if kind is None or i.opcode not in _OF_BITS or calculation_of(i) is not None:
             return None
         assert isinstance(target, Register)
         if is_moved_nan(i):
             return Calculation(kind, (target,), ())
-        bits = tuple(registers_in(i.operands[1]))
-        if any(each.ptx_type[0] == "f" for each in bits):
+        bits = tuple([each for operand in i.operands[1:] for each in registers_in(operand)])
+        is_float = bool(i.facts.types) and i.facts.types[-1] in _SINGLE
+        is_copy = i.opcode == "mov" and any(self._single(each) is not None for each in bits)
+        if is_float or is_copy:
             return None
-        sources = self._floats_behind(bits)
+        sources = self._floats_behind(bits) or self._exponent(i)
         return Calculation(kind, (target,), sources) if sources else None
+
+    def _exponent(self, i: Instruction) -> tuple[tuple[Operand, FloatFormat], ...]:
+        """Return the integer that is shifted to be the exponent of a float; none if none is."""
+        waiting, seen = [i], set[str]()
+        while waiting and len(seen) < _MOST_STEPS:
+            i = waiting.pop()
+            if i.opcode == "shl" and isinstance(i.operands[2], Immediate):
+                value, bits = i.operands[1], int(i.facts.types[-1][1:])
+                if i.operands[2].value in _EXPONENT_SHIFTS and isinstance(value, Register):
+                    return ((value, INTEGERS[bits]),) if bits in INTEGERS else ()
+            if i.opcode not in _EXACT_OF_BITS or i.guard is not None:
+                continue
+            for register in (each for operand in i.operands[1:] for each in registers_in(operand)):
+                writers = self._writers.get(register.name, ())
+                if len(writers) == 1 and register.name not in seen:
+                    seen.add(register.name)
+                    waiting.append(writers[0].instruction)
+        return ()
+
+    def _exponential(self, i: Instruction) -> Instruction | None:
+        """Return the power of two that a sum multiplies by one of integers, as `expf` does."""
+        of_factors = [
+            step.instruction
+            for each in i.operands[1:3]
+            if isinstance(each, Register) and len(self._writers.get(each.name, ())) == 1
+            for step in self._writers[each.name]
+        ]
+        powers = [each for each in of_factors if each.opcode == "ex2"]
+        assembled = any(self.assembly_of(each) is not None for each in of_factors)
+        return powers[0] if powers and assembled else None
 
     def _floats_behind(self, bits: Sequence[Register]) -> tuple[tuple[Operand, FloatFormat], ...]:
         """Return the floats from whose bits integers are calculated; none if others are, too."""
@@ -332,12 +420,10 @@ class FloatFlow:
                 continue
             seen.add(register.name)
             writers = self._writers.get(register.name, ())
-            kind = FORMATS.get(register.ptx_type)
+            kind = self._single(register)
             if len(writers) != 1 or len(seen) > _MOST_STEPS:
                 return ()
-            if register.ptx_type[0] == "f":
-                if kind is None or kind.held not in ("f32", "f64"):
-                    return ()
+            if kind is not None:
                 found[register.name] = register, kind
                 continue
             i = writers[0].instruction
@@ -376,7 +462,7 @@ def _is_nan(operand: Operand) -> bool:
 
 
 def _is_limit(operand: Operand) -> bool:
-    return _is_zero(operand) or operand in _INFINITIES
+    return _is_zero(operand) or operand in _INFINITIES or operand in _NEGATIVE
 
 
 def _place(i: Instruction) -> tuple[int, tuple[Operand, ...]]:
