@@ -154,3 +154,51 @@ extern "C" __global__ void function(float* at) {{
             kernel = context.compile(source, name="f.cu", options=options).kernel("function")
             run_once(kernel, context.default_stream, np.array([number, 0], np.float32))
         assert 4 in [each.places[0].line for each in machine.findings], (line, machine.findings)
+
+
+CALLS: Final = """.version 8.7
+.target sm_90
+.address_size 64
+.file 1 "lines.cu"
+.func (.param .b32 result) inverse(.param .b32 of) {
+    .reg .f32 %f<3>;
+    ld.param.f32 %f1, [of]; rcp.rn.f32 %f2, %f1; st.param.f32 [result], %f2; ret;
+}
+.func (.param .b32 result) is_infinite(.param .b32 of) {
+    .reg .f32 %f<3>; .reg .pred %p; .reg .b32 %r;
+    ld.param.f32 %f1, [of]; abs.f32 %f2, %f1; setp.eq.f32 %p, %f2, 0f7F800000;
+    selp.u32 %r, 1, 0, %p; st.param.b32 [result], %r; ret;
+}
+.visible .entry lines(.param .u64 at) {
+    .reg .b32 %r<3>; .reg .f32 %f<5>; .reg .pred %p; .reg .b64 %w; .param .b32 a, b;
+    .loc 1 1 0
+    ld.param.u64 %w, [at]; mov.u32 %r1, %tid.x; mad.wide.u32 %w, %r1, 4, %w;
+    ld.global.f32 %f1, [%w];
+    .loc 1 2 0
+    st.param.f32 [a], %f1; call (b), inverse, (a); ld.param.f32 %f2, [b];
+    .loc 1 3 0
+    sub.f32 %f3, %f1, 0f3F800000; st.param.f32 [a], %f3; call (b), inverse, (a);
+    ld.param.f32 %f3, [b];
+    .loc 1 4 0
+    st.param.f32 [a], %f2; call (b), is_infinite, (a); ld.param.b32 %r2, [b];
+    setp.ne.u32 %p, %r2, 0; selp.f32 %f2, 0f00000000, %f2, %p;
+    .loc 1 5 0
+    sub.f32 %f4, %f1, 0f40000000; st.param.f32 [a], %f4; call (b), inverse, (a);
+    ld.param.f32 %f4, [b]; add.f32 %f3, %f3, %f4; add.f32 %f2, %f2, %f3;
+    st.global.f32 [%w], %f2; ret;
+}"""
+
+
+def test_a_function_without_lines_has_that_of_its_call_and_may_test_a_value() -> None:
+    with emulator.session(check="nan", raise_findings=False) as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.default_stream
+        kernel = context.load_module(ptx.Image.from_ptx(CALLS)).kernel("lines")
+        numbers = stream.to_device(np.array([0, 1, 2, 3], np.float32))
+        kernel.launch(stream, LaunchConfig(1, 4), numbers)
+        assert stream.to_host(numbers).tolist()[:3] == [-1.5, np.inf, np.inf]
+    found = [each for each in machine.findings if isinstance(each, emulator.Finding)]
+    threads = [each.places[0].where.thread for each in found if each.places[0].where is not None]
+    assert [each.places[0].line for each in found] == [3, 5]
+    assert threads == [(1, 0, 0), (2, 0, 0)]
+    assert all("rcp.rn.f32" in str(each) for each in found)

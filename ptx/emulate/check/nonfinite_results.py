@@ -9,6 +9,7 @@ from ptx.emulate.check.findings import Access, Finding, Findings
 from ptx.emulate.check.nonfinite_values import NonfiniteValues, Origin
 from ptx.emulate.check.nonfinite_writer import NonfiniteWriter
 from ptx.emulate.kernel_facts import Instrument
+from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.threads import ThreadBlocks, Threads
 from ptx.emulate.observer import ObservedLaunch, Observer
 from ptx.isa.model import Instruction
@@ -25,7 +26,7 @@ class NonfiniteResults(Observer):
     def __init__(self, findings: Findings, launch: ObservedLaunch) -> None:
         self._kernel = launch.code.kernel
         self._findings = findings
-        self._reported: dict[tuple[int, bool], tuple[int, int]] = {}
+        self._reported: dict[tuple[int, bool, int], tuple[int, int]] = {}
 
     def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
         """Return the check of a chunk."""
@@ -33,7 +34,7 @@ class NonfiniteResults(Observer):
 
     def report(self, threads: Threads, origin: Origin, lane: int, user: Instruction) -> None:
         """Report a value once for each instruction that made one, with the first such thread."""
-        key = id(origin.use.instruction), origin.is_nan
+        key = id(origin.use.instruction), origin.is_nan, id(origin.caller)
         blocks = threads.blocks
         thread = blocks.first * blocks.geometry.threads_per_block + lane
         index, first = self._reported.get(key, (len(self._findings.found), thread))
@@ -52,7 +53,7 @@ class NonfiniteResults(Observer):
         self, blocks: ThreadBlocks, origin: Origin, lane: int, user: Instruction
     ) -> Finding:
         instruction = origin.use.instruction
-        located = origin.use.located
+        located = origin.located
         kind = "NaN" if origin.is_nan else "infinity"
         use = Access(user.text.partition(" ")[0], blocks.where(None, user)).line
         use = "which stays in memory" if user is instruction else f"used by {use}"
@@ -81,6 +82,11 @@ class ChunkNonfiniteResults(Observer):
     def follow(self, instrument: Instrument) -> object | None:
         """Return the marked values, which generated code follows."""
         return self._values if isinstance(instrument, NonfiniteWriter) else None
+
+    def copy_local(self, lanes: Index | slice, source: int, target: int, nbytes: int) -> None:
+        """Follow parameters and results of functions, which a call or a return copied."""
+        if self._values:
+            self._values.copy_parameters(lanes, source, target, nbytes)
 
 
 def nonfinite_results(findings: Findings, launch: ObservedLaunch) -> NonfiniteResults | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from typing import Any, Final
@@ -28,18 +28,22 @@ from ptx.emulate.check.register_marks import (
     RegisterMarks,
     RegisterUse,
     either,
+    present_lanes,
     slice_of,
 )
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.float_format import FloatFormat, Parts
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.model.threads import Threads
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Register
 
 _Flags = NDArray[np.bool_]
 _MOST_ORIGINS: Final = 1000  # that have a number of their own
 _MOST_TIMES: Final = 64  # of one origin whose operands are retained
 _MOST_PASSED: Final = 128  # cases of marks that are passed on
+_PARAMETERS: Final = -1
+"""In place of the number of calls: parameters and results in memory, by their places there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +62,27 @@ class Origin:
     Attributes:
         target: the register of the result, or its place in memory.
         is_nan: whether it was NaN.
+        caller: the call from a function without lines; None for those with lines.
         times: when it did, the oldest ones first.
     """
 
     use: FloatUse
     target: str
     is_nan: bool
+    caller: Instruction | None = None
     times: deque[_Time] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
 
     @property
     def is_constant(self) -> bool:
         """Whether it is a constant that no operand decides: a number may take its place."""
         return self.use.instruction.opcode == "mov" and not self.use.sources
+
+    @property
+    def located(self) -> Instruction:
+        """The instruction, with the line of the source that it belongs to."""
+        if self.caller is None:
+            return self.use.located
+        return replace(self.use.located, location=self.caller.location)
 
     @property
     def kind(self) -> FloatFormat:
@@ -115,7 +128,7 @@ class NonfiniteValues(RegisterMarks):
         self._passed: dict[tuple[int, ...], tuple[object, bool, Marks | None]] = {}
         self._cleared: dict[int, tuple[Marks, Index | slice, Marks | None]] = {}
         self._origins: list[Origin] = []
-        self._known: dict[tuple[int, str, bool], int] = {}
+        self._known: dict[tuple[int, str, bool, int], int] = {}
 
     def _set(self, key: tuple[int, int], lanes: Index | slice, marks: Marks | None) -> None:
         stored = self.get(key)
@@ -205,7 +218,8 @@ class NonfiniteValues(RegisterMarks):
         for of_nan, chosen in ((True, made & is_nan), (False, made & ~is_nan)):
             if chosen.any():
                 values = (lanes, results, *numbers)
-                new[chosen] = self._made(use, use.calculation.targets[0], of_nan, values, chosen)
+                register = use.calculation.targets[0]
+                new[chosen] = self._made(threads, use, register, of_nan, values, chosen)
         self._set((len(threads.calls), target), lanes, new)
 
     def _passed_on(
@@ -379,7 +393,7 @@ class NonfiniteValues(RegisterMarks):
         made = []
         for register, value in zip(calculation.targets, results, strict=True):
             result = _rows(calculation.result, value, positions)
-            made.append(self._marks_of_result(use, register, lanes, result, operands))
+            made.append(self._marks_of_result(threads, use, register, lanes, result, operands))
             if not calculation.is_of_warp:
                 is_nan: _Flags = np.asarray(calculation.result.are_nans(result).any(axis=1))
                 for lost in operands.lost_nans(is_nan):
@@ -387,7 +401,13 @@ class NonfiniteValues(RegisterMarks):
         return made
 
     def _marks_of_result(
-        self, use: FloatUse, target: Register, lanes: Index, result: Parts, operands: _Operands
+        self,
+        threads: Threads,
+        use: FloatUse,
+        target: Register,
+        lanes: Index,
+        result: Parts,
+        operands: _Operands,
     ) -> Marks:
         """Return the marks that operands pass on to a result, and new ones of what is made here."""
         kind = use.calculation.result
@@ -402,7 +422,7 @@ class NonfiniteValues(RegisterMarks):
         for of_nan, chosen in ((True, made_nan), (False, made.any(axis=1) & ~made_nan)):
             if chosen.any():
                 values = (lanes, result, *operands.numbers)
-                new[chosen] = self._made(use, target, of_nan, values, np.asarray(chosen))
+                new[chosen] = self._made(threads, use, target, of_nan, values, np.asarray(chosen))
         return new
 
     def needs(self, threads: Threads, use: RegisterUse, values: Sequence[Value]) -> None:
@@ -440,6 +460,30 @@ class NonfiniteValues(RegisterMarks):
         """Report marked values that become integers."""
         self._decides(threads, use, values, guard, FloatFormat.are_nonfinite)
 
+    def stores_parameters(self, threads: Threads, use: RegisterUse, places: Sequence[int]) -> None:
+        """Let parameters or results of a function have the marks of registers, before a call."""
+        lanes = present_lanes(threads)
+        for number, place in zip(use.sources, places, strict=True):
+            self._set((_PARAMETERS, place), lanes, self._of(threads, lanes, (number,)))
+
+    def loads_parameters(self, threads: Threads, use: RegisterUse, places: Sequence[int]) -> None:
+        """Let registers have the marks of parameters or results, which lose them."""
+        lanes = present_lanes(threads)
+        for number, place in zip(use.writes, places, strict=True):
+            stored = self.get((_PARAMETERS, place))
+            self._set(
+                (len(threads.calls), number), lanes, None if stored is None else stored[lanes]
+            )
+            self._set((_PARAMETERS, place), lanes, None)
+
+    def copy_parameters(self, lanes: Index | slice, source: int, target: int, nbytes: int) -> None:
+        """Move the marks of parameters or results to where a call or a return copied them."""
+        for kind, place in list(self):
+            if kind == _PARAMETERS and source <= place < source + nbytes:
+                marks = self[kind, place][lanes]
+                self._set((kind, place), lanes, None)
+                self._set((kind, place - source + target), lanes, marks)
+
     def _decides(
         self,
         threads: Threads,
@@ -475,6 +519,7 @@ class NonfiniteValues(RegisterMarks):
 
     def _made(
         self,
+        threads: Threads,
         use: FloatUse,
         target: Register,
         is_nan: bool,
@@ -486,11 +531,13 @@ class NonfiniteValues(RegisterMarks):
         `values`: the numbers of the threads, their results, and their operands. Later values may
         share a mark.
         """
-        key = id(use), target.name, is_nan
+        location = use.located.location
+        caller = None if location is not None and location.line else _caller(threads)
+        key = id(use), target.name, is_nan, id(caller)
         mark = self._known.get(key)
         if mark is None or len(self._origins) < _MOST_ORIGINS:
             mark = self._known[key] = FIRST_MARK - len(self._origins)
-            self._origins.append(Origin(use, target.name, is_nan))
+            self._origins.append(Origin(use, target.name, is_nan, caller))
         lanes, result, *numbers = [each[chosen] for each in values]
         self._origin(mark).times.append(_Time(lanes, result, tuple(numbers)))
         return mark
@@ -517,15 +564,24 @@ class NonfiniteValues(RegisterMarks):
             self._report(threads, self._origin(mark), int(lanes[first]), instruction)
 
 
+def _caller(threads: Threads) -> Instruction | None:
+    """Return the innermost call with a line of the source; None if there is none."""
+    if not isinstance(threads, Fibre) or not threads.calls:
+        return None
+    calls = [threads.blocks.code.last[block] for block in threads.prefix[-len(threads.calls) :]]
+    with_line = (each for each in reversed(calls) if each and each.location and each.location.line)
+    return next(with_line, None)
+
+
 def _distinct(marks: Marks) -> list[int]:
-    """Return the marks that threads have, the smallest one first."""
+    """Return the marks that threads have, the oldest one first."""
     most = np.max(marks, initial=0)
     count = np.count_nonzero(marks)
     if not count:
         return []
     if np.count_nonzero(marks == most) == count:
         return [int(most)]
-    return [int(each) for each in np.unique(marks[marks != 0])]
+    return [int(each) for each in np.unique(marks[marks != 0])[::-1]]
 
 
 def _active(threads: Threads, guard: Value | None) -> Index:

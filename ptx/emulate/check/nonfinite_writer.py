@@ -21,6 +21,7 @@ from ptx.emulate.codegen.analysis.float_flow import (
     calculation_of,
     compared_format,
     integer_source,
+    is_parameter_access,
     summed_format,
 )
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
@@ -34,7 +35,15 @@ from ptx.emulate.model.float_format import FORMATS, FloatFormat, may_be_nonfinit
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of
 from ptx.emulate.ops.wgmma import group_product, shared_factors
-from ptx.isa.model import Address, Instruction, Operand, Register, SpecialRegister, Vector
+from ptx.isa.model import (
+    Address,
+    Instruction,
+    Operand,
+    Register,
+    SpecialRegister,
+    Symbol,
+    Vector,
+)
 from ptx.isa.registers import registers_in
 
 _NUMBERS = ("f32", "f64")  # that NumPy calculates with
@@ -67,6 +76,8 @@ class NonfiniteWriter(BlockInstrument):
             if calculation.is_of_warp:
                 self._uses(e, step, writes=False)
             self._calculates(e, i, calculation)
+        elif is_parameter_access(i, e.scope.frame.offsets):
+            self._passes_parameters(e, i)
         elif step.operation.effect is not Effect.PURE:
             self._uses(e, step, writes=True)
             if (kind := summed_format(i)) is not None:
@@ -93,7 +104,7 @@ class NonfiniteWriter(BlockInstrument):
     def _flow(self, e: Emitter) -> FloatFlow:
         flow = self._flows.get(e.scope)
         if flow is None:
-            flow = self._flows[e.scope] = FloatFlow(e.scope.body)
+            flow = self._flows[e.scope] = FloatFlow(e.scope.body, e.scope.frame.offsets)
         return flow
 
     def _marked(self, e: Emitter, operands: Sequence[Operand]) -> list[Register]:
@@ -175,6 +186,23 @@ class NonfiniteWriter(BlockInstrument):
             e.line(f"if N: N.needs(f, {use}, {_tuple(values)})")
         elif written and self._writes_reached(e, step):
             e.line(f"if N: N.passes(f, {use})")
+
+    def _passes_parameters(self, e: Emitter, i: Instruction) -> None:
+        """Write code for a load or a store of a function's parameters or results."""
+        is_load = i.opcode == "ld"
+        values, memory = i.operands if is_load else i.operands[::-1]
+        assert isinstance(memory, Address)
+        assert isinstance(memory.base, Symbol)
+        items = values.items if isinstance(values, Vector) else (values,)
+        numbers = [_number(e, each) if isinstance(each, Register) else None for each in items]
+        if not self._flow(e).reached or (is_load and None in numbers):
+            return
+        start = e.scope.symbol(memory.base.name, i)[1]
+        nbytes = int(i.facts.types[-1][1:]) // 8
+        places = _tuple([f"{start} + {memory.offset + k * nbytes}" for k in range(len(items))])
+        written = tuple([each for each in numbers if each is not None]) if is_load else ()
+        use = e.scope.bind(RegisterUse(i, () if is_load else tuple(numbers), written), "use")
+        e.line(f"if N: N.{'loads' if is_load else 'stores'}_parameters(f, {use}, {places})")
 
     def _adds(self, e: Emitter, i: Instruction, kind: FloatFormat) -> None:
         """Write code for an addition to memory, which looks at the sums after it."""

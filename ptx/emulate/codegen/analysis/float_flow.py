@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -12,6 +12,7 @@ from ptx.emulate.codegen.table import find_operation, in_table_order
 from ptx.emulate.model.float_format import FORMATS, INTEGERS, FloatFormat
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (
+    Address,
     Body,
     FloatImmediate,
     Immediate,
@@ -229,15 +230,29 @@ def is_moved_nan(i: Instruction) -> bool:
     return i.opcode == "mov" and _is_nan(i.operands[1])
 
 
+def is_parameter_access(i: Instruction, frame: Container[str]) -> bool:
+    """Return whether an instruction loads or stores a parameter or a result in a frame."""
+    if i.opcode not in ("ld", "st") or i.facts.space != "param" or i.guard is not None:
+        return False
+    memory = i.operands[1 if i.opcode == "ld" else 0]
+    base = memory.base if isinstance(memory, Address) else None
+    return isinstance(base, Symbol) and base.name in frame
+
+
 class FloatFlow:
     """What a function does with floats.
+
+    Args:
+        body: its code.
+        frame: the names of parameters, results and variables in its frame.
 
     Attributes:
         reached: the names of the registers that a result may come to, also as bits.
     """
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, frame: Container[str] = ()) -> None:
         self._steps = list(_steps_of(body))
+        self._frame = frame
         self._writers: dict[str, list[BlockStep]] = {}
         self._singles: dict[str, FloatFormat] = {}
         self._lines: dict[tuple[int, tuple[Operand, ...]], SourceLocation | None] = {}
@@ -299,6 +314,7 @@ class FloatFlow:
                     calculation_of(i) is not None
                     or self.poles_of(i)
                     or self.assembly_of(i) is not None
+                    or (i.opcode == "ld" and is_parameter_access(i, self._frame))
                     or any(register.name in reached for register in reads)
                 ):
                     reached.update([each.name for each in writes if each.ptx_type != "pred"])
