@@ -10,12 +10,12 @@ import warnings
 
 OWN_FILES = frozenset((
     "__init__.py", "_nvrtc.py", "argument_checks.py", "assembler.py", "base_errors.py", "cache",
-    "compile_report.py", "compiling.py", "diagnostics.py", "disassembler.py", "emulate",
-    "errors.py", "fatbin.py", "headers.py", "image.py", "image_cache.py", "isa", "kernel_types.py",
-    "latch.py", "linker.py", "linking.py", "nvrtc_build.py", "nvvm.py", "options.py",
-    "ordinary_files.py", "precompiled_headers.py", "prewarming.py", "py.typed", "read_only.py",
-    "shown_path.py", "signature.py", "source_text.py", "standard_streams.py", "target.py",
-    "visible_text.py",
+    "compile_report.py", "compiling.py", "cubin_mark.py", "diagnostics.py", "disassembler.py",
+    "emulate", "errors.py", "fatbin.py", "headers.py", "image.py", "image_cache.py", "isa",
+    "kernel_types.py", "latch.py", "linker.py", "linking.py", "nvrtc_build.py", "nvvm.py",
+    "options.py", "ordinary_files.py", "precompiled_headers.py", "prewarming.py", "py.typed",
+    "read_only.py", "shown_path.py", "signature.py", "source_text.py", "standard_streams.py",
+    "target.py", "visible_text.py",
 ))  # fmt: skip
 _MODULES = (".py", ".so", ".pyd")
 

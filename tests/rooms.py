@@ -111,7 +111,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
             "values",
             "ptx.argument_checks ptx.base_errors ptx.options ptx.target ptx.signature"
             " ptx.diagnostics ptx.errors ptx._nvrtc ptx.visible_text"
-            " ptx.latch ptx.read_only ptx.shown_path ptx.standard_streams ptx.ordinary_files",
+            " ptx.cubin_mark ptx.latch ptx.read_only ptx.shown_path ptx.standard_streams"
+            " ptx.ordinary_files",
         ),
     ),
 }

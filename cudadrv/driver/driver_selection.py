@@ -58,6 +58,7 @@ class Driver:
 
     Attributes:
         api: the functions.
+        accepts_newer_ptx: whether it is an emulated driver that accepts PTX of every NVRTC.
         keeps_blocks: whether freed memory is cached for later allocations: small blocks by their
             streams, large results on the host. False on an emulator, which detects uses of freed
             memory.
@@ -79,9 +80,10 @@ class Driver:
     """
 
     __slots__ = (
-        "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "copy_watch",
-        "has_failed", "has_ranges", "host_accesses", "host_memory", "is_emulated", "is_gone",
-        "keeps_blocks", "launchers", "lock", "memory_watch", "name_kernels", "sharing", "streams",
+        "__weakref__", "_caches", "_has_several_devices", "_pid", "accepts_newer_ptx", "api",
+        "contexts", "copy_watch", "has_failed", "has_ranges", "host_accesses", "host_memory",
+        "is_emulated", "is_gone", "keeps_blocks", "launchers", "lock", "memory_watch",
+        "name_kernels", "sharing", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -90,6 +92,7 @@ class Driver:
             raise failure(api, code, "cuInit", "initialising the CUDA driver")
         self.api: DriverApi = api
         self.is_emulated: bool = getattr(api, "is_emulated", False)
+        self.accepts_newer_ptx: bool = getattr(api, "accepts_newer_ptx", False)
         self.keeps_blocks: bool = _keeps_blocks(api)
         self.memory_watch: MemoryWatch | None = getattr(api, "memory_watch", None)
         self.host_accesses: HostAccesses | None = getattr(api, "host_accesses", None)

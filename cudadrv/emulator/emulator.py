@@ -51,7 +51,7 @@ from .device_state import DeviceState, LentMemory
 from .driver_state import DriverState
 from .environment import emulated_limits, reject_wrong_variables
 from .fault_injection import BadDevice, MemoryLimit, ScheduledAction, ScheduledFault, result_named
-from .modules import NEWEST_DRIVER as NEWEST_DRIVER
+from .modules import NEWEST_DRIVER as NEWEST_DRIVER, accepts_newer_ptx
 from .node_kind import NodeKind
 from .profiles import EmulatedDevice, given_devices
 from .timeline.host_watch import OrderWarning
@@ -118,6 +118,8 @@ class Emulator(
 
     Attributes:
         is_emulated: True; the choice of image format depends on it.
+        accepts_newer_ptx: whether it accepts the PTX of an NVRTC that is newer than the driver, as
+            by default.
         limits: how far a kernel may run before it counts as endless.
         checks: the checks of kernels and their findings.
         copy_watch: the check of copies to the host; None if unwritten memory is not checked.
@@ -147,7 +149,8 @@ class Emulator(
         """`devices` is the number of default devices, or the devices themselves.
 
         `driver_version` is the result of cuDriverGetVersion, and decides which PTX is too new. The
-        default is the newest released driver; that one takes the PTX of a newer NVRTC, too.
+        default is the newest released driver; that one takes the PTX of a newer NVRTC, too. Others
+        take newer PTX of their major version in place of a cubin.
         `limits` are those of kernels' execution; None reads CUDADRV_EMULATOR_STEPS and
         CUDADRV_EMULATOR_THREADS.
         `order` is when operations run (docs/orders.md): "immediate" at their call, "late" when they
@@ -170,6 +173,11 @@ class Emulator(
                 Schedule.chosen(order, seed),
             )
         )
+
+    @property
+    def accepts_newer_ptx(self) -> bool:
+        """Whether it accepts the PTX of an NVRTC that is newer than the driver, as by default."""
+        return accepts_newer_ptx(self._state.process.driver_version)
 
     @property
     def host_accesses(self) -> HostAccesses | None:

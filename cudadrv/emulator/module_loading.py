@@ -10,16 +10,18 @@ import warnings
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from ptx.cubin_mark import CUBIN_MARK, marked
 from ptx.emulate import ExecutionError, OutOfMemory, Program, UndefinedSymbol
 from ptx.errors import ImageFormatError, NvrtcNotFoundError, PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
 from ptx.isa.directives import required_cluster, version_of
-from ptx.isa.fatbin import MAGIC, fatbin_ptx
+from ptx.isa.fatbin import CUBIN, MAGIC, fatbin_ptx, stored_entries
 from ptx.signature import KernelSignature
+from ptx.target import ImageKind, Target
 
 from ..driver._api import CUresult
 from .call_error import CallError, execution_error
-from .modules import NEWEST_DRIVER, KernelFunction, Module, newest_ptx
+from .modules import KernelFunction, Module, accepts_newer_ptx, newest_ptx
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -150,13 +152,19 @@ def _read_text(text: str) -> PtxModule:
 
 
 def ptx_of_fatbin(image: bytes, capability: tuple[int, int]) -> str:
-    """Return the PTX of a fatbin for devices of a capability.
+    """Return the PTX of a fatbin for devices of a capability, in place of a cubin for them.
 
     Raises:
         CallError: CUDA_ERROR_NO_BINARY_FOR_GPU, if it has none that can be read.
     """
     try:
-        return fatbin_ptx(image, capability)
+        text = fatbin_ptx(image, capability)
+        has_cubin = any(
+            Target(ImageKind.CUBIN, entry.architecture, entry.suffix).runs_on(capability)
+            for entry in stored_entries(image)
+            if entry.kind == CUBIN
+        )
+        return marked(text) if has_cubin else text
     except ImageFormatError as error:
         raise CallError(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, str(error), error) from None
 
@@ -180,8 +188,10 @@ def check_device(
         CallError: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
     """
     newest, version = newest_ptx(driver_version), version_of(module.version)
-    if version > newest and driver_version == NEWEST_DRIVER:
+    if version > newest and accepts_newer_ptx(driver_version):
         newest = _ptx_of_nvrtc(newest)
+    if version[0] == newest[0] and module.text.endswith(CUBIN_MARK):
+        newest = max(newest, version)  # minor version compatibility
     if version[1] > _LAST_MINORS.get(version[0], version[1] if version[0] else -1):
         raise CallError(
             CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,

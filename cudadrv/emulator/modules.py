@@ -227,6 +227,11 @@ NEWEST_DRIVER: Final = (13, 5)
 """The newest released driver, which the emulator plays by default."""
 
 
+def accepts_newer_ptx(driver_version: tuple[int, int]) -> bool:
+    """Return whether a driver accepts PTX of a newer NVRTC, whose own driver is released too."""
+    return driver_version == NEWEST_DRIVER
+
+
 def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
     """Return the PTX ISA of a CUDA release: 13.x has 9.x; 12.9 has 8.8 ("Release Notes")."""
     major, minor = toolkit

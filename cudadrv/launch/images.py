@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import ptx
+from ptx.cubin_mark import marked
 from ptx.ordinary_files import read_bytes
 from ptx.visible_text import visible
 
@@ -16,6 +18,7 @@ from ..driver.driver_selection import failure
 from .jit_options import JitLog, JitOptions
 
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
+_AnyImageT = TypeVar("_AnyImageT")
 
 _BINARY: Final = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
 
@@ -48,6 +51,21 @@ def _read(path: Path) -> str | bytes:
         return data.rstrip(b"\0").decode()
     except UnicodeDecodeError:
         return data
+
+
+def executable(image: _AnyImageT, capability: tuple[int, int]) -> _AnyImageT | ptx.Image:
+    """Return an image for an emulated device: of a cubin that runs there the PTX."""
+    if not isinstance(image, ptx.Image) or image.kind is not ptx.ImageKind.CUBIN:
+        return image
+    if image.ptx is None or not image.target.runs_on(capability):
+        return image  # the emulated driver rejects it
+    return in_place_of_cubin(image, image.ptx)
+
+
+def in_place_of_cubin(image: ptx.Image, text: str) -> ptx.Image:
+    """Return the image of PTX that an emulated driver loads in place of a cubin."""
+    target = image.target.as_kind(ptx.ImageKind.PTX)
+    return replace(image, target=target, data=marked(text).encode())
 
 
 def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:

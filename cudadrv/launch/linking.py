@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 import ptx
 
@@ -13,6 +13,7 @@ from .. import border, errors
 from ..driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
 from ..driver.context_handle import ContextHandle
 from ..driver.driver_selection import failure
+from .images import executable, in_place_of_cubin
 from .jit_options import JitLog
 
 LinkerName: TypeAlias = Literal["nvJitLink", "driver"]
@@ -45,9 +46,16 @@ def linked(
     if linker is not None and border.text("link: linker", linker) not in ("nvJitLink", "driver"):
         words = f"link: linker is {linker!r}: give 'nvJitLink', 'driver' or None"
         raise errors.ArgumentValueError(words)
+    is_emulated = context.driver.is_emulated
+    if is_emulated:
+        capability = target.compute_capability
+        given = cast("tuple[ptx.Linkable, ...]", border.elements("link: images", images))
+        images = [executable(image, capability) for image in given]
+        target = target.as_kind(ptx.ImageKind.PTX)
     if linker != "driver":
         try:
-            return ptx.link(images, target, options, cache=cache)
+            image = ptx.link(images, target, options, cache=cache)
+            return in_place_of_cubin(image, image.data.decode()) if is_emulated else image
         except ptx.NvJitLinkNotFoundError:
             if linker == "nvJitLink":
                 raise

@@ -30,7 +30,7 @@ from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
 from .arguments import KernelParameter
 from .config import LaunchConfig, native_config
-from .images import ImageLike, as_loadable, bytes_of, disassembled, loaded
+from .images import ImageLike, as_loadable, bytes_of, disassembled, executable, loaded
 from .jit_options import JitOptions
 from .kernel_attributes import KernelAttributes
 from .kernel_names import names_of, no_kernel, no_variable
@@ -499,7 +499,10 @@ class Module(Closeable):
         self._default_stream = default_stream
         self._kernels: dict[str, Kernel] = {}
         self._names: tuple[str, ...] | None = None
-        data = bytes_of(image)
+        device = context.device
+        data = bytes_of(
+            executable(image, device.compute_capability) if device.is_emulated else image
+        )
         # Those of an image with signatures are read where it lacks one.
         has_signatures = self._image is not None and bool(self._image.signatures)
         self._written = None if has_signatures else WrittenSignatures(data)

@@ -102,7 +102,8 @@ def session(
 
     Args:
         devices: the number of devices, or the devices.
-        driver_version: the CUDA version of the driver, such as (13, 0).
+        driver_version: the CUDA version of the driver, such as (13, 0). If it is older than NVRTC,
+            `Context.target` is a cubin as on a GPU, and its PTX is executed.
         limits: limits of the kernels' execution, by default those of the environment.
         order: when operations run. "immediate" is at their call, "late" when something needs them,
             "random" by `seed`. By default CUDADRV_EMULATOR_ORDER. An error that leaves the block

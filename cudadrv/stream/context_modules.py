@@ -26,6 +26,19 @@ def _default_options() -> ptx.CompileOptions:
     return ptx.CompileOptions()
 
 
+def _target_of(device: Device) -> ptx.Target:
+    capability, driver = device.compute_capability, device._driver
+    if driver.is_emulated and (driver.accepts_newer_ptx or not _loads_only_cubins()):
+        return ptx.nearest_target(capability, ptx.ImageKind.PTX)
+    return ptx.choose_target(capability, driver_version())
+
+
+def _loads_only_cubins() -> bool:
+    """Return whether the driver is of an older minor version than NVRTC."""
+    nvrtc, installed = ptx.default_cache().nvrtc().version, driver_version()
+    return installed < nvrtc and installed[0] == nvrtc[0]
+
+
 class ContextModules(BaseContext):
     """Compiles for the device of a context, and loads modules there; a part of `Context`."""
 
@@ -47,18 +60,15 @@ class ContextModules(BaseContext):
     def target(self) -> ptx.Target:
         """The target to compile for, a cubin for this device, or PTX on the emulator.
 
+        If an emulated driver is older than NVRTC, the target is a cubin there too.
+
         Raises:
             UnsupportedTargetError: the driver cannot load any output of the installed NVRTC; the
                 text has the versions and the remedy.
         """
         target = self._target
         if target is None:
-            capability = self.device.compute_capability
-            if self.device.is_emulated:
-                target = ptx.nearest_target(capability, ptx.ImageKind.PTX)
-            else:
-                target = ptx.choose_target(capability, driver_version())
-            self._target = target
+            target = self._target = _target_of(self.device)
         return target
 
     def compile(
@@ -171,7 +181,8 @@ class ContextModules(BaseContext):
     def load_module(self, image: ImageLike, *, jit: JitOptions | None = None) -> Module:
         """Load an image: a `ptx.Image`, PTX text, the bytes of a cubin, fatbin or PTX, or a file.
 
-        A file is given as a `Path`; a str is PTX. `jit` is for the driver's compiler of PTX.
+        A file is given as a `Path`; a str is PTX. `jit` is for the driver's compiler of PTX. An
+        emulated device executes the PTX of a `ptx.Image` that is a cubin for it.
 
         Raises:
             CudaError: the driver rejects the image; the JIT's log is in the text.
@@ -192,8 +203,8 @@ class ContextModules(BaseContext):
         """Link for this device and load the result, in which the inputs can call each other.
 
         Args:
-            images: as for `ptx.link`: images, PTX, bytes, files. An emulated device takes PTX and
-                LTO-IR.
+            images: as for `ptx.link`: images, PTX, bytes, files. An emulated device takes PTX,
+                LTO-IR, and images of cubins with their PTX.
             options: of the link.
             cache: as for `ptx.link`.
             linker: the linker; None is nvJitLink, or the driver if that is not installed, which the

@@ -79,12 +79,19 @@ class _Command:
     flags: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
+    @property
+    def has_cubin(self) -> bool:
+        """Whether a cubin is in the output."""
+        of_machine = not self.arch or "sm_" in self.arch
+        return self.suffix == ".cubin" or (self.suffix == ".fatbin" and of_machine)
+
 
 def run(arguments: Sequence[str]) -> int:
     """Compile, or let the next nvcc do it; return the exit status."""
     # The packages may be a source tree that is on no path.
     sys.path[0] = str(_FOLDER.parents[2])
     import ptx
+    from ptx.cubin_mark import CUBIN_MARK
     from ptx.visible_text import visible
 
     if {"--version", "-V"} & {*arguments}:
@@ -107,7 +114,7 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         image = _compiled(command, source, text)
         output = Path(command.output or source.with_suffix(command.suffix).name)
-        end = b"" if command.suffix == ".ptx" else b"\0"
+        end = b"" if command.suffix == ".ptx" else CUBIN_MARK.encode() * command.has_cubin + b"\0"
         output.write_bytes(image.data + end)
     except (OSError, ValueError, ptx.PtxError) as error:
         print(visible(f"nvcc fatal   : {error}"), file=sys.stderr)

@@ -14,6 +14,9 @@ from typing import Final
 RELEASE: Final = "13.5"
 """The toolkit whose PTX the emulated driver takes; programs choose their .version by it."""
 
+CUBIN_MARK: Final = b"\n// cudadrv: in place of a cubin\n"
+"""That of `ptx.cubin_mark`: drivers older than the toolkit load such a cubin."""
+
 _VERSION: Final = f"""ptxas: PTX assembler of cudadrv's emulator, which passes PTX on
 Cuda compilation tools, release {RELEASE}, V{RELEASE}.0"""
 _WITH_VALUE: Final = frozenset({
@@ -62,7 +65,7 @@ def _copy(arguments: Sequence[str]) -> None:
         raise _WrongError(f"SM version specified by .target is higher than {arch}")
     output = options.get("--output-file") or options.get("-o") or "elf.o"
     # Callers pass it to the driver as bytes without a length.
-    Path(output).write_bytes(text.encode() + b"\0")
+    Path(output).write_bytes(text.encode() + CUBIN_MARK + b"\0")
     if {"-v", "--verbose"} & options.keys():
         print("ptxas info    : passed on as PTX to cudadrv's emulator", file=sys.stderr)
 

@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ptx.cubin_mark import CUBIN_MARK, is_marked, marked
 from ptx.errors import PtxError
 
 from ...border import instance_of, text
@@ -32,6 +33,7 @@ _ERROR_LOG: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
 _ERROR_LOG_SIZE: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 _PTX: Final = int(CUjitInputType.CU_JIT_INPUT_PTX)
 _FATBIN: Final = int(CUjitInputType.CU_JIT_INPUT_FATBINARY)
+_CUBIN: Final = int(CUjitInputType.CU_JIT_INPUT_CUBIN)
 _KINDS: Final = {0: "a cubin", 3: "an object file", 4: "an archive", 5: "LTO-IR"}
 _MAX_REGISTERS: Final = int(CUjit_option.CU_JIT_MAX_REGISTERS)
 
@@ -194,7 +196,7 @@ class ModuleCalls(DriverCalls):
 
             capability = self._state.handles.current().device.profile.compute_capability
             data = ptx_of_fatbin(data, capability).encode()
-        elif int(kind) != _PTX:
+        elif int(kind) != _PTX and not (int(kind) == _CUBIN and is_marked(data)):
             noun = _KINDS.get(int(kind), f"an input of kind {int(kind)}")
             shown = bytes(name).decode(errors="replace")
             raise self._rejection(
@@ -228,6 +230,8 @@ class ModuleCalls(DriverCalls):
         except PtxError as error:
             code = CUresult.CUDA_ERROR_INVALID_PTX
             raise self._rejection(link, code, str(error), error) from None
+        if all(each.endswith(CUBIN_MARK) for _, each in link.inputs):
+            text = marked(text)
         link.image = ctypes.create_string_buffer(text.encode())
         return SUCCESS, ctypes.addressof(link.image), len(link.image)
 

@@ -1,5 +1,7 @@
 """NVRTC for an emulated device: a requested cubin is the PTX that NVRTC makes on its way to it.
 
+A mark distinguishes it from other PTX: drivers older than NVRTC load such a cubin.
+
 The library is the real one, under any name and path. Two of its symbols lead to functions of this
 file.
 """
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ptx import _nvrtc
+from ptx.cubin_mark import CUBIN_MARK
 
 from ..caller_memory import view_at
 from .early_libraries import REPLACED, address_of, real_addresses
@@ -24,6 +27,7 @@ from .symbol_table import loaded_files, redirect
 
 _INTERNAL_ERROR: Final = 11  # NVRTC_ERROR_INTERNAL_ERROR
 _FORM: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t)
+_MARK: Final = CUBIN_MARK.encode()
 _Address: Final = ctypes.c_size_t
 
 
@@ -95,15 +99,22 @@ class _Nvrtc:
         code: int = self._real_size(program, result)
         if code or not self._is_ptx or not view_at(ctypes.c_size_t, result).value:
             return code
-        return int(self._library.nvrtcGetPTXSize(_Address(program), _Address(result)))
+        code = int(self._library.nvrtcGetPTXSize(_Address(program), _Address(result)))
+        if not code:
+            view_at(ctypes.c_size_t, result).value += len(_MARK)
+        return code
 
     def _cubin(self, program: int, result: int) -> int:
         """Return the PTX, if a cubin was made."""
         size = ctypes.c_size_t()
         code: int = self._real_size(program, ctypes.addressof(size))
-        is_ptx = not code and size.value and self._is_ptx
-        read = self._library.nvrtcGetPTX if is_ptx else self._real_cubin
-        return int(read(_Address(program), _Address(result)))
+        if code or not size.value or not self._is_ptx:
+            return int(self._real_cubin(program, result))
+        code = self._library.nvrtcGetPTXSize(_Address(program), ctypes.byref(size))
+        code = code or int(self._library.nvrtcGetPTX(_Address(program), _Address(result)))
+        if not code:
+            ctypes.memmove(result + size.value - 1, _MARK + b"\0", len(_MARK) + 1)
+        return code
 
     @property
     def _is_ptx(self) -> bool:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Final
 
 import ptx
+from ptx.cubin_mark import is_marked, marked
 from ptx.errors import ImageFormatError, PtxError
 from ptx.isa.fatbin import MAGIC, fatbin_ptx
 from ptx.isa.forms.check import SYSTEM_FUNCTIONS
@@ -75,7 +76,7 @@ _OPTION: Final = re.compile(
 )
 _ARCH: Final = re.compile(r"(?:sm|compute)_(\d+)(\d)[af]?")
 _EMPTY: Final = ".version 9.0\n.target sm_{}{}\n.address_size 64\n"
-_PTX, _LTOIR, _FATBIN, _LIBRARY, _ANY = 2, 3, 4, 6, 10  # nvJitLinkInputType
+_CUBIN, _PTX, _LTOIR, _FATBIN, _LIBRARY, _ANY = 1, 2, 3, 4, 6, 10  # nvJitLinkInputType
 _KINDS: Final = {1: "a cubin", 4: "a fatbin without PTX", 5: "an object file", 6: "a library"}
 _LTO_MAGIC: Final = b"\xed\x43\x4e\x7f"
 
@@ -140,6 +141,8 @@ class Link:
                 kind, data = _PTX, fatbin_ptx(data, self._capability).encode()
             except ImageFormatError as error:
                 self.info += f"info    : {error}\n"
+        if kind == _CUBIN and is_marked(data):
+            kind = _PTX
         if kind == _LIBRARY and NAME in name:
             kind, data = _PTX, DEVICE_RUNTIME.encode()
         if kind in (_PTX, _LTOIR):
@@ -192,7 +195,7 @@ class Link:
             self.errors += f"error   : Undefined reference to {symbol!r} in {name!r}\n"
         if missing:
             return _INTERNAL
-        self.image = text.encode() + b"\0"
+        self.image = marked(text).encode() + b"\0"
         return 0
 
 

@@ -13,10 +13,12 @@ import ptx
 from cudadrv.cli import emulate
 from cudadrv.emulator.emulator import NEWEST_DRIVER
 from cudadrv.emulator.shared_libraries.nvrtc_files import nvrtc_file
+from ptx.cubin_mark import CUBIN_MARK
 from tests.emulator.fatbins import fatbin
 from tests.patience import SECONDS
 
 from .process import BINDINGS, Ended, environment, run, run_program
+from .test_other_libraries import has
 
 NVRTC = """
 from cuda.bindings import nvrtc
@@ -49,6 +51,78 @@ print(built(b"-arch=sm_80")[:4])
 """
     )
     assert printed == "True True 0\n0\nb'\\x7fELF'\nb'\\x7fELF'\n"
+
+
+OLDER = f"stand_in(driver_version=({ptx.nvrtc_version()[0]}, 0))\n"
+needs_minor = pytest.mark.skipif(not ptx.nvrtc_version()[1], reason="NVRTC has no older driver")
+
+
+@pytest.mark.slow
+@needs_minor
+def test_an_older_driver_loads_the_cubins_of_nvrtc_and_nvjitlink_and_rejects_their_ptx() -> None:
+    printed = run_program(
+        NVRTC
+        + OLDER
+        + """
+from cuda.bindings import nvjitlink
+
+def text_of():
+    program = ok(nvrtc.nvrtcCreateProgram(b'extern "C" __global__ void k() {}', b"k.cu", 0, [], []))
+    ok(nvrtc.nvrtcCompileProgram(program, 1, [b"-arch=sm_80"]))
+    made = bytearray(ok(nvrtc.nvrtcGetPTXSize(program)))
+    ok(nvrtc.nvrtcGetPTX(program, made))
+    return bytes(made)
+
+def linked(kind, data):
+    handle = nvjitlink.create(1, ["-arch=sm_80"])
+    nvjitlink.add_data(handle, kind, data, len(data), "k")
+    nvjitlink.complete(handle)
+    image = bytearray(nvjitlink.get_linked_cubin_size(handle))
+    nvjitlink.get_linked_cubin(handle, image)
+    return bytes(image)
+
+prepare()
+cubin, text, kinds = built(b"-arch=sm_80"), text_of(), nvjitlink.InputType
+print(cubin.startswith(text[:-1]), cubin.count(b"\\0"), cubin.endswith(b"\\0"))
+for image in (text, cubin, linked(kinds.PTX, text), linked(kinds.CUBIN, cubin)):
+    print(int(driver.cuModuleLoadData(image)[0]))
+"""
+    )
+    assert printed == "True 1 True\n222\n0\n0\n0\n"
+
+
+@pytest.mark.slow
+@needs_minor
+@pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
+def test_cuda_core_runs_its_cubins_on_an_older_driver() -> None:
+    printed = run_program(
+        OLDER
+        + """
+from cuda.core import Device, LaunchConfig, Linker, LinkerOptions, Program, ProgramOptions, launch
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+memory = device.allocate(4, stream=stream)
+CALLER = 'extern "C" __device__ int f(); extern "C" __global__ void k(int* x) { *x = f(); }'
+CALLED = 'extern "C" __device__ int f() { return VALUE; }'
+
+def cubin(source, **options):
+    options = ProgramOptions(arch=f"sm_{device.arch}", **options)
+    return Program(source, "c++", options).compile("cubin")
+
+def joined(value):
+    parts = [cubin(each, define_macro=("VALUE", value), relocatable_device_code=True)
+             for each in (CALLER, CALLED)]
+    return Linker(*parts, options=LinkerOptions(arch=f"sm_{device.arch}")).link("cubin")
+
+whole = cubin('extern "C" __global__ void k(int* x) { *x = 5; }')
+for code in (whole, joined("7")):
+    launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("k"), memory)
+    stream.sync()
+    print(code.code_type, read(int(memory.handle), 1))
+"""
+    )
+    assert printed == "cubin [5]\ncubin [7]\n"
 
 
 def test_nvrtc_is_open_with_its_library_of_built_in_functions() -> None:
@@ -137,7 +211,7 @@ def test_ptxas_passes_ptx_on(tmp_path: Path) -> None:
     options = ("-lineinfo", "-v", "--fmad=false", "--gpu-name=sm_90", "k.ptx", "-o", "k.cubin")
     ended = tool("ptxas", *options, folder=tmp_path)
     assert ended.status == 0, ended.err
-    assert (tmp_path / "k.cubin").read_text() == PTX + "\0"
+    assert (tmp_path / "k.cubin").read_text() == PTX + CUBIN_MARK + "\0"
 
 
 @pytest.mark.parametrize(
@@ -180,6 +254,7 @@ def test_nvcc_compiles_by_nvrtc(tmp_path: Path, kind: str) -> None:
     made = (tmp_path / f"k.{kind}").read_text()
     assert ".target sm_80" in made
     assert "42" in made
+    assert (CUBIN_MARK in made) == (kind != "ptx")
 
 
 _HOST_CODE = """
