@@ -1,8 +1,8 @@
 """The mark of PTX that an emulated driver loads in place of a cubin.
 
 A driver loads the cubins of every minor version of its CUDA, and rejects the PTX of newer ones. An
-emulated device executes PTX, so its driver has to distinguish the two. A driver of a GPU never
-receives the mark.
+emulated device executes PTX, so its driver has to distinguish the two. The driver of a GPU receives
+no text with the mark.
 """
 
 from __future__ import annotations
