@@ -36,7 +36,7 @@ from ...emulator import (
 from ...emulator.call_site import user_call_site
 from ...emulator.environment import emulated_limits
 from ...emulator.hosting import log_operations
-from ...emulator.profiles import DeviceProperties
+from ...emulator.profiles import MAX_TOTAL_MEMORY, DeviceProperties
 from ...emulator.timeline.operation_log import LoggedOperation
 from ...emulator.timeline.schedule import OrderName
 from ...errors import CudadrvError, CudaError
@@ -64,6 +64,8 @@ _EVERY: Final = 1 << 62  # bytes
 BYTES_NEAR: Final = 256  # before and after an array that still have its name
 GUARD_BYTES: Final = range(0x74, 0x7C)  # huge as floats and as integers: a use changes values
 _GUARD: Final = 64  # bytes after an array
+_VECTOR: Final = 16  # bytes that stay aligned
+_LOWER_HALF: Final = 1 << 32  # bytes that the lower half of an address tells apart
 _MOST_STEPS: Final = 64  # of one instruction of a measured warp
 ORDER_OF_CHECKS: Final = (
     "assemble", FAULT, "bounds", "sync", "race", "init", "divide", "nan", "order", "leak", VALUES,
@@ -287,7 +289,7 @@ class CompiledCase:
                         check=self.checks,
                         limits=self._limits(example),
                         raise_findings=False,
-                        **self._device,
+                        **self._device(example),
                     ) as emulator,
                     nullcontext() if self.wait is None else self.wait.inserted(run.caller),
                 ):
@@ -339,7 +341,7 @@ class CompiledCase:
                     check=["init"],
                     limits=self._limits(example),
                     raise_findings=False,
-                    **self._device,
+                    **self._device(example),
                 ),
             ):
                 warnings.simplefilter("ignore")  # of the order of copies
@@ -378,6 +380,7 @@ class CompiledCase:
                 check=[],
                 limits=_logged(self._limits(example), log),
                 raise_findings=False,
+                **self._device(example),
             ),
         ):
             self._run(example, run)
@@ -399,7 +402,7 @@ class CompiledCase:
                 check=[],
                 limits=limits,
                 raise_findings=False,
-                **self._device,
+                **self._device(example),
             ),
         ):
             warnings.simplefilter("ignore")  # of the order of copies
@@ -438,7 +441,7 @@ class CompiledCase:
     def addresses(self, example: Example) -> dict[str, int]:
         """Return where the arrays of an example begin."""
         order, seed = _order_of(example)
-        with session(order=order, seed=seed, check=[], **self._device):
+        with session(order=order, seed=seed, check=[], **self._device(example)):
             context = cuda_context_for(0)
             with context.new_stream() as own:
                 stream = own if example.stream == "new" else context.default_stream
@@ -471,7 +474,7 @@ class CompiledCase:
                 check=[],
                 raise_findings=False,
                 limits=replace(limits, watchers=(*limits.watchers, trace.watcher)),
-                **self._device,
+                **self._device(example),
             ),
         ):
             self._run(example, run)
@@ -494,7 +497,7 @@ class CompiledCase:
                     seed=seed,
                     check=[],
                     limits=_logged(self._limits(example), log),
-                    **self._device,
+                    **self._device(example),
                 ) as emulator,
                 emulator.counting() as counters,
             ):
@@ -529,11 +532,14 @@ class CompiledCase:
             f"block {where.block}, thread {where.thread}, {place}{f': {text}' if text else ''}"
         )
 
-    @property
-    def _device(self) -> DeviceProperties:
-        """The properties of an emulated device that runs the target; none for the default one."""
-        target = self.image.target.number
-        return {"compute_capability": divmod(target, 10)} if target > _DEFAULT_TARGET else {}
+    def _device(self, example: Example) -> DeviceProperties:
+        """Return the properties of an emulated device that runs the target, and has the memory."""
+        target, device = self.image.target.number, DeviceProperties()
+        if target > _DEFAULT_TARGET:
+            device["compute_capability"] = divmod(target, 10)
+        if example.is_across:
+            device["total_memory"] = MAX_TOTAL_MEMORY  # its pages are host memory where written
+        return device
 
     def _limits(self, example: Example) -> Limits:
         return replace(self.limits, hardware_seed=example.hardware_seed)
@@ -571,7 +577,13 @@ class CompiledCase:
         run = _Run({}, {}, user_call_site())
         with (
             suppress(CudaError),  # a fault here is another check's
-            session(order=order, seed=seed, check=[], limits=self._limits(example), **self._device),
+            session(
+                order=order,
+                seed=seed,
+                check=[],
+                limits=self._limits(example),
+                **self._device(example),
+            ),
         ):
             context = cuda_context_for(0)
             with context.load_module(self.image) as module, context.new_stream() as own:
@@ -724,10 +736,15 @@ def _on_device(stream: Stream, example: Example) -> _DeviceMemory:
         (name, value) for name, value in example.arguments.items() if isinstance(value, DrawnArray)
     ]
     numbered = list(enumerate(arrays, 1))
+    if example.is_across:
+        # The emulator reserves addresses for it, and memory where it is used.
+        memory.allocations.append(stream.empty((len(arrays) + 2) * _LOWER_HALF, np.uint8))
     for number, (name, value) in reversed(numbered) if example.shift else numbered:
         contents = value.contents
         if example.shift:
             array = _guarded(stream, name, contents, number, example.shift, memory)
+        elif example.is_across:
+            array = _across(memory.allocations[0], contents, number)
         else:
             array = stream.empty(contents.shape, contents.dtype)
             memory.allocations.append(array)
@@ -749,6 +766,13 @@ def _guarded(
         stream.copy(zone, _guard_bytes(zone.nbytes, shift))
         memory.guards.append((name, zone))
     return allocation[start:end].view(contents.dtype).reshape(contents.shape)
+
+
+def _across(region: DeviceArray[Any], contents: Host, number: int) -> DeviceArray[Any]:
+    """Return an array for a kernel, in whose middle is the multiple of 4 GiB of this number."""
+    before = contents.nbytes // 2 // _VECTOR * _VECTOR
+    start = -region.ptr % _LOWER_HALF + number * _LOWER_HALF - before
+    return region[start : start + contents.nbytes].view(contents.dtype).reshape(contents.shape)
 
 
 def _guard_bytes(count: int, shift: int) -> npt.NDArray[np.uint8]:

@@ -30,6 +30,7 @@ _MOST_SKIPS: Final = 16
 # Vectors of 16 bytes stay aligned.
 _SHIFTS: Final = (16, 48, 112)
 _ALIGNED: Final = 16
+_MOST_ACROSS: Final = 32  # arrays, of 4 GiB of addresses each
 _WARP: Final = 32
 _SEEDS: Final = (1, 1_000_003, 65_537)  # odd, as a clock's lowest bit is one
 
@@ -105,6 +106,12 @@ def several_warps(example: Example) -> list[LaunchConfig]:
 def moved(example: Example, number: int) -> Example:
     """Return an example whose arrays begin elsewhere, between guard zones."""
     return replace(example, shift=_SHIFTS[number])
+
+
+def across(example: Example) -> Example | None:
+    """Return an example whose arrays lie across 4 GiB; None if these need too many addresses."""
+    count = sum(isinstance(value, DrawnArray) for value in example.arguments.values())
+    return replace(example, is_across=True) if 0 < count <= _MOST_ACROSS else None
 
 
 def barely_aligned(example: Example) -> Example | None:

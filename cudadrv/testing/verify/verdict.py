@@ -99,6 +99,7 @@ class Example:
         skipped: counters in the module's variables are advanced by so many launches before the
             last one.
         in_place: whether the launches use the same memory; their arrays have the same shapes.
+        is_across: whether a multiple of 4 GiB is within each array, as an address.
     """
 
     arguments: Mapping[str, Argument]
@@ -111,6 +112,7 @@ class Example:
     hardware_seed: int = 0
     skipped: int = 0
     in_place: bool = False
+    is_across: bool = False
 
     def to_json(self) -> Json:
         """Return it as JSON; arrays and NumPy numbers as the base64 text of their bytes."""
@@ -125,6 +127,8 @@ class Example:
         if self.earlier:
             fields["earlier"] = [each.to_json() for each in self.earlier]
             fields["in_place"] = self.in_place
+        if self.is_across:
+            fields["is_across"] = True
         return fields | {name: getattr(self, name) for name in _VARIED if getattr(self, name)}
 
     @classmethod
@@ -143,6 +147,8 @@ class Example:
         lines += [f"{name} = {_shown(argument)}" for name, argument in self.arguments.items()]
         if self.shift:
             lines.append(f"array number k begins k x {self.shift} bytes after a multiple of 256")
+        if self.is_across:
+            lines.append("a multiple of 4 GiB is within each array, as an address")
         if self.hardware_seed:
             lines.append(f"other multiprocessors and clocks: hardware_seed={self.hardware_seed}")
         if self.skipped:
@@ -255,7 +261,8 @@ def read_example(value: JsonValue) -> Example:
     Raises:
         ForeignJsonError: it wrote no such value.
     """
-    value.fields(("arguments", "launch", "schedule", "stream", "earlier", "in_place", *_VARIED))
+    known = ("arguments", "launch", "schedule", "stream", "earlier", "in_place", "is_across")
+    value.fields((*known, *_VARIED))
     fields = value.field("arguments").fields()
     for name in fields:
         if not name.isprintable():
@@ -281,6 +288,7 @@ def read_example(value: JsonValue) -> Example:
         hardware_seed=varied["hardware_seed"],
         skipped=varied["skipped"],
         in_place=value.has("in_place") and value.field("in_place").boolean(),
+        is_across=value.has("is_across") and value.field("is_across").boolean(),
     )
 
 

@@ -83,6 +83,37 @@ def test_a_kernel_that_depends_on_addresses_is_found_by_moved_arrays() -> None:
     assert "addresses" in finding.note
 
 
+@pytest.mark.slow
+def test_a_kernel_that_adds_in_the_lower_half_of_an_address_is_found() -> None:
+    body = """if (i < n) {
+        size_t base = (size_t)x; unsigned low = (unsigned)base + 4u * i;
+        out[i] = 2 * *(const float*)((base >> 32 << 32) | low);
+    }"""
+    verdict = verified(case(body), replace(QUICK, checks=("race",)))
+    assert [each.check for each in verdict.findings] == ["values"], str(verdict)
+    finding = verdict.findings[0]
+    assert finding.example.is_across
+    assert "a multiple of 4 GiB is within each array" in str(finding)
+    assert Example.from_json(finding.example.to_json()).is_across
+
+
+@pytest.mark.slow
+def test_a_kernel_of_many_arrays_is_verified_across_4_gib() -> None:
+    names = [f"x{number}" for number in range(6)]
+    kernel = KernelCase(
+        f'extern "C" __global__ void k({", ".join(f"const float* {name}" for name in names)},'
+        f" float* out) {{ out[threadIdx.x] = {' + '.join(f'{n}[threadIdx.x]' for n in names)}; }}",
+        arguments={
+            **{name: st.arrays(np.float32, 32) for name in names},
+            "out": st.unwritten(np.float32, 32),
+        },
+        launch=cudadrv.LaunchConfig(1, 32),
+        reference=lambda x0, x1, x2, x3, x4, x5: {"out": x0 + x1 + x2 + x3 + x4 + x5},
+    )
+    verdict = verified(kernel, QUICK)
+    assert verdict.is_verified, str(verdict)
+
+
 @pytest.mark.parametrize(
     "byte", [0x7B, *(pytest.param(each, marks=pytest.mark.slow) for each in range(0x70, 0x7B))]
 )
