@@ -37,6 +37,7 @@ from .contents import (
 )
 from .example_run import VALUES, CompiledCase, Fault, RunResult
 from .generated import generated_example
+from .ignored import ignored_arguments
 from .kept_conditions import KeptConditions
 from .kernel_case import KernelCase
 from .ptx_edit import EditablePtx
@@ -206,6 +207,7 @@ class Measures:
         """Arrays that the reference never changes must keep their bits."""
         yield from self._touched()
         yield from self._unread()
+        yield from self._ignored()
 
     def _touched(self) -> Iterator[_Found]:
         for name, (example, text) in self.search.touched.items():
@@ -228,6 +230,16 @@ class Measures:
                         note = "the reference's result depends on this array"
                         yield error_of(fault, contents.example), note
                         return
+
+    def _ignored(self) -> Iterator[_Found]:
+        """An argument on which the reference's result depends must change the kernel's."""
+        for example in [] if self._is_late else spread(self.search.passed)[-1:]:
+            quick = replace(self._compiled, checks=())
+            for each in ignored_arguments(quick, example):
+                text = f"values: {each.output} is the same for other values of {each.name}"
+                note = "the reference's result depends on this argument, within the tolerance"
+                yield error_of(Fault(VALUES, text, (), each.output), each.example), note
+                return
 
     def _depends_on(self, name: str, example: Example) -> bool:
         """Return whether the reference gives other arrays after one argument changes."""

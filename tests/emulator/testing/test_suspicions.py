@@ -126,3 +126,26 @@ def test_a_repair_after_which_another_check_reports_a_fault_names_it(
     example = Example({"n": 3}, cudadrv.LaunchConfig(1, 32))
     finding = Finding("race", "k", "race: ...", (), "", example, repairs=(tried,))
     assert str(finding).endswith(f"does not heal it: __syncthreads(){shown}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sum_of", "is_found"), [("x[i]", True), ("x[i] + by", False)])
+def test_an_argument_that_the_tolerance_hides_must_change_the_values(
+    sum_of: str, is_found: bool
+) -> None:
+    kernel = KernelCase(
+        'extern "C" __global__ void k(int n, float by, const float* x, float* out) {\n'
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"    if (i < n) out[i] = {sum_of};\n}}",
+        arguments={
+            "n": N,
+            "by": st.numbers(np.float32, (1e-7, 9e-6)),
+            "x": st.arrays(np.float32, N, (0, 1)),
+            "out": st.unwritten(np.float32, N),
+        },
+        reference=lambda by, x: {"out": x + by},
+        launch=st.launch_configs(threads=N),
+    )
+    verdict = verify(kernel, QUICK)
+    assert verdict.outcome == ("found" if is_found else "verified"), str(verdict)
+    assert ("out is the same for other values of by" in str(verdict)) is is_found
