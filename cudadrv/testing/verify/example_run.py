@@ -551,14 +551,14 @@ class CompiledCase:
             kept = self._kept(module, context.default_stream) if example.skipped else None
             memory = _on_device(own, example) if example.in_place else None
             for number, each in enumerate(example.earlier):
-                self._launch(module, own, each, run, memory)
+                self._launch(module, own, each, run, memory, example.left)
                 if each.arguments is example.arguments:
                     run.repeated[number] = dict(run.arrays)
                 if kept is not None:
                     kept.observe()
             if kept is not None:
                 kept.advance(example.skipped)
-            self._launch(module, own, example, run, memory)
+            self._launch(module, own, example, run, memory, example.left)
 
     def _kept(self, module: Module, stream: Stream) -> KeptVariables:
         return KeptVariables(module, self._variables(), stream)
@@ -600,15 +600,19 @@ class CompiledCase:
         example: Example,
         run: _Run,
         reused: _DeviceMemory | None = None,
+        left: Sequence[str] = (),
     ) -> None:
-        """Run the kernel, in memory of its own or in that of another launch; note its arrays."""
+        """Run the kernel, in memory of its own or in that of another launch; note its arrays.
+
+        The arrays of `left` keep what that launch left in them.
+        """
         # Of an earlier launch, whose sizes may be others, nothing stays if this one fails.
         run.arrays.clear()
         run.unwritten.clear()
         stream = own if example.stream == "new" else own.context.default_stream
         memory = _on_device(stream, example) if reused is None else reused
         if reused is not None:
-            reused.fill(stream, example)
+            reused.fill(stream, example, left)
         launch_arguments = list(memory.arguments.values())
         run.memory |= {
             name: (argument.ptr, argument.ptr + argument.nbytes)
@@ -721,11 +725,18 @@ class _DeviceMemory:
         for allocation in self.allocations:
             allocation.close()
 
-    def fill(self, stream: Stream, example: Example) -> None:
-        """Give the arrays the contents of another example, whose arrays have the same shapes."""
+    def fill(self, stream: Stream, example: Example, left: Sequence[str]) -> None:
+        """Give the arrays the contents of another example, whose arrays have the same shapes.
+
+        Those of `left` stay as they are.
+        """
         for name, value in example.arguments.items():
             array = self.arguments.get(name)
-            if isinstance(value, DrawnArray) and isinstance(array, DeviceArray):
+            if (
+                isinstance(value, DrawnArray)
+                and isinstance(array, DeviceArray)
+                and name not in left
+            ):
                 stream.copy(array, np.ascontiguousarray(value.contents))
 
 

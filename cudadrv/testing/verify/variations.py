@@ -14,10 +14,10 @@ from typing import Final
 
 from ...emulator.timeline.schedule import Schedule
 from ...launch.config import LaunchConfig
-from ..strategies import DrawnArray
+from ..strategies import ArrayInput, DrawnArray
 from .contents import neighbours
 from .example_run import CompiledCase
-from .verdict import Example
+from .verdict import CannotVerifyError, Example
 
 MOST_EXAMPLES: Final = 3
 _REPEATS: Final = 4  # before the fifth launch with the same arguments
@@ -55,8 +55,33 @@ def repeated(
     for earlier in ((example,) * _REPEATS, tuple(others)):
         if earlier:
             yield replace(example, earlier=earlier)
+    left = _scratch(compiled, example)
     for near in neighbours(compiled.case, example):
-        yield replace(example, earlier=(near,), in_place=True)
+        both = replace(example, earlier=(near,), in_place=True)
+        yield both
+        if left:
+            yield replace(both, left=left)
+
+
+def _scratch(compiled: CompiledCase, example: Example) -> tuple[str, ...]:
+    """Return the arrays that the reference leaves open and does not name: any contents will do.
+
+    Those of integers, or of a range of values, may need what the case draws.
+    """
+    case = compiled.case
+    try:
+        known = {*case.expected(example), *case.reference_arguments}
+    except CannotVerifyError:
+        return ()
+    return tuple(
+        name
+        for name, each in case.arguments.items()
+        if isinstance(each, ArrayInput)
+        and each.is_written
+        and name not in known
+        and each.dtype.kind == "f"
+        and isinstance(each.values, str)
+    )
 
 
 def counted(

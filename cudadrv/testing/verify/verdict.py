@@ -100,6 +100,7 @@ class Example:
             last one.
         in_place: whether the launches use the same memory; their arrays have the same shapes.
         is_across: whether a multiple of 4 GiB is within each array, as an address.
+        left: arrays whose contents the launches leave to the next one, if they use the same memory.
     """
 
     arguments: Mapping[str, Argument]
@@ -113,6 +114,7 @@ class Example:
     skipped: int = 0
     in_place: bool = False
     is_across: bool = False
+    left: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
         """Return it as JSON; arrays and NumPy numbers as the base64 text of their bytes."""
@@ -129,6 +131,8 @@ class Example:
             fields["in_place"] = self.in_place
         if self.is_across:
             fields["is_across"] = True
+        if self.left:
+            fields["left"] = list(self.left)
         return fields | {name: getattr(self, name) for name in _VARIED if getattr(self, name)}
 
     @classmethod
@@ -155,6 +159,8 @@ class Example:
             lines.append(f"counters in variables advanced by {self.skipped} launches")
         if self.in_place:
             lines.append("all launches use the same memory")
+        if self.left:
+            lines.append(f"a launch finds {', '.join(self.left)} as the one before leaves it")
         for number, each in enumerate(self.earlier, 1):
             lines += [f"before it, launch {number} of the same module:", _indented(str(each), 2)]
         return "\n".join(lines)
@@ -261,7 +267,16 @@ def read_example(value: JsonValue) -> Example:
     Raises:
         ForeignJsonError: it wrote no such value.
     """
-    known = ("arguments", "launch", "schedule", "stream", "earlier", "in_place", "is_across")
+    known = (
+        "arguments",
+        "launch",
+        "schedule",
+        "stream",
+        "earlier",
+        "in_place",
+        "is_across",
+        "left",
+    )
     value.fields((*known, *_VARIED))
     fields = value.field("arguments").fields()
     for name in fields:
@@ -289,7 +304,14 @@ def read_example(value: JsonValue) -> Example:
         skipped=varied["skipped"],
         in_place=value.has("in_place") and value.field("in_place").boolean(),
         is_across=value.has("is_across") and value.field("is_across").boolean(),
+        left=_read_left(value, arguments),
     )
+
+
+def _read_left(value: JsonValue, arguments: Mapping[str, Argument]) -> tuple[str, ...]:
+    if not value.has("left"):
+        return ()
+    return tuple(item.one_of(tuple(arguments)) for item in value.field("left").items())
 
 
 def _read_earlier(value: JsonValue) -> tuple[Example, ...]:

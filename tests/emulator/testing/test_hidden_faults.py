@@ -1,0 +1,66 @@
+"""Faults that rare inputs, another compiler or leftovers show, and that a tolerance may hide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from cudadrv.testing import strategies as st
+from cudadrv.testing.verify import Example, KernelCase, Verdict, VerifyOptions, verify
+
+QUICK: Final = VerifyOptions(
+    examples=12, seconds=900, database=None, checks=("init", "bounds"), explain=False
+)
+N: Final = st.sizes(1, 300)
+
+
+def verdict_of(body: str, before: str = "", **fields: Any) -> Verdict:
+    more = ", const float* w" if "w" in fields.get("arguments", ()) else ""
+    source = (
+        f'{before}\nextern "C" __global__ void k(int n, const float* x, float* out{more}) {{\n'
+        f"    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    {body}\n}}"
+    )
+    standard = {
+        "arguments": {"n": N, "x": st.arrays(np.float32, N), "out": st.unwritten(np.float32, N)},
+        "reference": lambda x: {"out": 2 * x},
+        "launch": st.launch_configs(threads=N),
+    }
+    return verify(KernelCase(source, **{**standard, **fields}), QUICK)
+
+
+SCRATCH: Final = """extern "C" __global__
+void k(int n, const float* x, float* scratch, float* out) {
+    bool same = KEPT;
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        out[i] = same ? scratch[i] : 2 * x[i];
+        scratch[i] = out[i];
+    }
+    if (threadIdx.x == 0) { scratch[n] = x[0]; scratch[n + 1] = x[n - 1]; scratch[n + 2] = n; }
+}"""
+_SAME: Final = "scratch[n] == x[0] && scratch[n + 1] == x[n - 1] && scratch[n + 2] == n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kept", "outcome"), [(_SAME, "found"), ("false", "verified")])
+def test_a_result_that_is_kept_in_a_scratch_array_is_found(kept: str, outcome: str) -> None:
+    kernel = KernelCase(
+        SCRATCH.replace("KEPT", kept),
+        arguments={
+            "n": N,
+            "x": st.arrays(np.float32, N),
+            "scratch": st.arrays(np.float32, N + 3),
+            "out": st.unwritten(np.float32, N),
+        },
+        reference=lambda x: {"out": 2 * x, "scratch": None},
+        launch=st.launch_configs(blocks=1, block=[32, 64]),
+    )
+    verdict = verify(kernel, replace(QUICK, checks=("bounds",)))
+    assert verdict.outcome == outcome, str(verdict)
+    for finding in verdict.findings:
+        assert finding.example.left == ("scratch",)
+        assert "finds scratch as the one before leaves it" in str(finding)
+        assert Example.from_json(finding.example.to_json()).left == ("scratch",)
