@@ -13,11 +13,21 @@ from .example_run import CompiledCase
 from .kernel_case import KernelCase
 from .verdict import CannotVerifyError
 
+_OTHER: Final = "BUILT_BY_ANOTHER_COMPILER"  # a macro that no compiler has
 _TEXTS: Final = {
-    "__CUDACC_RTC__": "BUILT_BY_ANOTHER_COMPILER",
-    "__DATE__": '"Jan  2 2037"',
-    "__TIME__": '"03:04:05"',
+    r"\b__CUDACC_RTC\w*__\b": (_OTHER,),
+    r"\b__DATE__\b": ('"Jan  2 2037"',),
+    r"\b__TIME(?:STAMP)?__\b": ('"03:04:05"',),
+    r"\b__FILE__\b": ('"another.cu"',),
+    r"\b__(?:BASE_FILE|FILE_NAME)__\b": ('"another.cu"',),
+    # Of the host, which NVRTC does not have, or has in its own way.
+    r"\b__(?:NVCC|GNUC|clang|linux|unix|CUDA|STDC_HOSTED)__\b|\b_(?:MSC_VER|WIN32|WIN64|LP64)\b": (
+        _OTHER,
+        "__CUDACC__",
+    ),
+    r"\b__has_include(?:_next)?\s*\([^()\n]*\)": ("0", "1"),
 }
+"""What a source may name, and in which builds it is another text."""
 _TARGET_MACRO: Final = re.compile(r"\b__CUDA_ARCH(?:_\w+)?__\b")
 _OLDER_TARGETS: Final = ("compute_75", "compute_80")
 _NEWER_TARGETS: Final = ("compute_100", "compute_120")
@@ -43,12 +53,13 @@ def other_builds(compiled: CompiledCase) -> Iterator[Build]:
     """Yield the builds of a source without the macros that it names; not those that fail."""
     case = compiled.case
     source = case.read_source()
-    for macro, text in _TEXTS.items():
-        changed = re.sub(rf"\b{macro}\b", lambda _, text=text: text, source)  # type: ignore[misc]  # mypy sees no default
-        if changed != source:
+    for pattern, texts in _TEXTS.items():
+        named = re.search(pattern, source)
+        for text in texts if named is not None else ():
+            changed = re.sub(pattern, lambda _, text=text: text, source)  # type: ignore[misc]  # mypy sees no default
             build = _built(compiled, case.of_text(changed, case.source_file))
-            if build is not None:
-                yield Build(macro, build, is_older=False)
+            if named is not None and build is not None:
+                yield Build(named[0], build, is_older=False)
     if not _TARGET_MACRO.search(source):
         return
     targets = [(each, True) for each in _OLDER_TARGETS]

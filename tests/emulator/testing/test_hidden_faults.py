@@ -31,6 +31,29 @@ def verdict_of(body: str, before: str = "", **fields: Any) -> Verdict:
     return verify(KernelCase(source, **{**standard, **fields}), QUICK)
 
 
+# What the preprocessor selects, and whether it changes values.
+BUILDS: Final = {
+    "#if __has_include(<climits>)": True,
+    "#ifndef __NVCC__": True,
+    "#if defined(_WIN32) || defined(__GNUC__)": True,
+    "#ifdef __CUDACC_RTC_MINIMAL__": False,
+    "#if __has_include(<cuda_fp16.h>)": False,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("condition", BUILDS)
+def test_a_kernel_that_detects_another_compiler_is_found(condition: str) -> None:
+    is_found = BUILDS[condition]
+    other = "1.f" if is_found else "0.f"
+    first, second = ("0.f", other) if condition.startswith("#ifn") else (other, "0.f")
+    before = f"{condition}\n#define OFFSET {first}\n#else\n#define OFFSET {second}\n#endif"
+    verdict = verdict_of("if (i < n) out[i] = 2 * x[i] + OFFSET;", before)
+    assert verdict.outcome == ("found" if is_found else "verified"), str(verdict)
+    if is_found:
+        assert verdict.findings[0].note.startswith("its results depend on"), str(verdict)
+
+
 SCRATCH: Final = """extern "C" __global__
 void k(int n, const float* x, float* scratch, float* out) {
     bool same = KEPT;
