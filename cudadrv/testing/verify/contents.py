@@ -36,6 +36,8 @@ _SMALL: Final = 2.0**-20
 FEW_OTHERS: Final = "mostly"  # in the names of contents of which few numbers are unlike the others
 _MOST_CONSTANT: Final = 1e6
 _MOST_CONSTANTS: Final = 8
+_MOST_ALONE: Final = 4  # arrays that differ from the others
+_FEW: Final = 1 / 32
 
 Floats = npt.NDArray[np.float64]
 _Fill: TypeAlias = Callable[[np.random.Generator, int], Floats]
@@ -79,32 +81,93 @@ def other_contents(
     """
     source = np.random.default_rng(seed)
     for name in _names(case):
-        changed = _with_contents(case, example, partial(_fill, name, source))
+        changed = with_contents(case, example, partial(_fill, name, source))
         if changed is not None:
             is_wide = name in _WIDE and _is_whole(case)
             yield Contents(name, changed, is_wide, has_other_floats(example, changed))
-    same = _with_contents(
+    same = with_contents(
         case,
         example,
         lambda each, count: _fill("fractions", np.random.default_rng(seed), each, count),
     )
     if same is not None:
         yield Contents("arrays of equal contents", same)
+    yield from _of_one_array(case, example, source)
     for name, most in _INTEGERS.items():
         larger = _with_integers(case, example, most, source)
         if larger is not None:
             yield Contents(name, larger, is_wide=True, has_fractions=False)
     for constant in integers[:_MOST_CONSTANTS]:
-        changed = _with_contents(case, example, _IntegerConstants(constant, integers, source))
+        changed = with_contents(case, example, _IntegerConstants(constant, integers, source))
         if changed is not None:
             yield Contents(
                 "integers of the kernel's comparisons", changed, is_wide=True, has_fractions=False
             )
     near = _near(constants)
     for first in near[:_MOST_CONSTANTS]:
-        changed = _with_contents(case, example, partial(_constants, first, near, source))
+        changed = with_contents(case, example, partial(_constants, first, near, source))
         if changed is not None:
             yield Contents("numbers of the kernel's comparisons", changed)
+
+
+def _of_one_array(
+    case: KernelCase, example: Example, source: np.random.Generator
+) -> Iterator[Contents]:
+    """Yield contents of which one array is zeros but for few numbers, or one, and no other is."""
+    arrays = {
+        name: each
+        for name, each in case.arguments.items()
+        if isinstance(each, ArrayInput) and _has_zeros(each)
+    }
+    for name, chosen in list(arrays.items())[:_MOST_ALONE] if len(arrays) > 1 else ():
+        for few, is_other in (("few numbers", _is_few), ("one number", _is_one)):
+            changed = with_contents(case, example, partial(_with_zeros, chosen, is_other, source))
+            if changed is not None:
+                floats = has_other_floats(example, changed)
+                yield Contents(f"zeros but for {few} in {name} alone", changed, False, floats)
+
+
+def _with_zeros(
+    chosen: ArrayInput,
+    is_other: Callable[[np.random.Generator, int], npt.NDArray[np.bool_]],
+    source: np.random.Generator,
+    each: ArrayInput | NumberInput,
+    count: int,
+) -> Floats | None:
+    """Return fractions, and zeros but for some in the chosen array; integers stay elsewhere."""
+    if each.dtype.kind in "iu":
+        filled = _whole_fractions(each, source, count) if each is chosen else None
+    else:
+        filled = _fill("fractions", source, each, count)
+    if each is chosen and filled is not None:
+        filled = np.where(is_other(source, count), filled, 0.0)  # a product could be -0
+    return filled
+
+
+def _is_few(source: np.random.Generator, count: int) -> npt.NDArray[np.bool_]:
+    return np.asarray(source.random(count) < _FEW, np.bool_)
+
+
+def _is_one(source: np.random.Generator, count: int) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.arange(count) == source.integers(max(count, 1)), np.bool_)
+
+
+def _has_zeros(each: ArrayInput) -> bool:
+    """Return whether the values of an array are drawn, and zero is one of them."""
+    if not each.is_written or each.dtype.kind not in "fiu":
+        return False
+    if isinstance(each.values, tuple):
+        return each.values[0] <= 0 <= each.values[1]
+    return isinstance(each.values, str) and (each.dtype.kind == "f" or each.values == "exact")
+
+
+def _whole_fractions(
+    each: ArrayInput | NumberInput, source: np.random.Generator, count: int
+) -> Floats | None:
+    bounds = _whole_bounds(each)
+    if bounds is None:
+        return None
+    return source.integers(*bounds, count, endpoint=True).astype(np.float64)
 
 
 def _signs(count: int) -> Floats:
@@ -120,7 +183,7 @@ def _one_of(count: int, one: float, others: Floats) -> Floats:
 
 def _few_of(few: float, others: float, source: np.random.Generator, count: int) -> Floats:
     """Return numbers near one share, with few near another: a sample may have none of these."""
-    is_few = source.random(count) < 1 / 32
+    is_few = source.random(count) < _FEW
     return np.where(is_few, few, others) * source.uniform(0.8, 1, count)
 
 
@@ -131,8 +194,8 @@ def _scaled(shares: _Fill, source: np.random.Generator, count: int) -> Floats:
 # Which numbers stand together, as shares from -1 to 1.
 _SHAPES: Final[dict[str, _Fill]] = {
     "zeros": lambda source, count: np.zeros(count),
-    "mostly zeros": lambda source, count: (
-        source.uniform(-1, 1, count) * (source.random(count) < 1 / 32)
+    "mostly zeros": lambda source, count: np.where(
+        source.random(count) < _FEW, source.uniform(-1, 1, count), 0.0
     ),
     "descending numbers": lambda source, count: np.sort(source.uniform(-1, 1, count))[::-1],
     "numbers of alternating signs": lambda source, count: (
@@ -376,7 +439,7 @@ def _bounds(each: ArrayInput | NumberInput) -> tuple[float, float]:
     return -most, most
 
 
-def _with_contents(
+def with_contents(
     case: KernelCase,
     example: Example,
     fill: Callable[[ArrayInput | NumberInput, int], Floats | None],

@@ -54,6 +54,23 @@ def test_a_kernel_that_detects_another_compiler_is_found(condition: str) -> None
         assert verdict.findings[0].note.startswith("its results depend on"), str(verdict)
 
 
+@pytest.mark.slow
+def test_a_product_that_a_probe_of_the_weights_skips_is_found() -> None:
+    verdict = verdict_of(
+        "if (i >= n) return; unsigned any = 0;\n"
+        "    for (int p = 0; p < 8; ++p) any |= __float_as_uint(w[p * (n - 1) / 7]);\n"
+        "    out[i] = any ? x[i] + w[i] * x[i] : x[i];",
+        arguments={
+            "n": N,
+            "x": st.arrays(np.float32, N),
+            "out": st.unwritten(np.float32, N),
+            "w": st.arrays(np.float32, N),
+        },
+        reference=lambda x, w: {"out": x + w * x},
+    )
+    assert verdict.outcome == "found", str(verdict)
+
+
 SCRATCH: Final = """extern "C" __global__
 void k(int n, const float* x, float* scratch, float* out) {
     bool same = KEPT;
