@@ -23,6 +23,10 @@ from ptx.isa.signature import reachable_functions
 _COMPARISONS = ("setp", "set")
 _EQUALITY = ("eq", "ne", "equ", "neu")
 _COPIES = ("mov", "cvt")
+_LIMITS = (*_COMPARISONS, "min", "max", "mov", "selp")
+_SHORT = ("u16", "s16", "u8", "s8")
+_SHORT_MASKS = (0xFF, 0xFFFF)
+_SHORT_SHIFTS = (16, 24, 48, 56)  # of a register, before a shift to the right extends the sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,16 @@ class Compared:
         equal_arguments: the number of a parameter, and a constant that it is compared with for
             equality.
         equal_floats: those of `floats` that are compared for equality.
+        limits: `floats`, and those of minima, maxima, selections and copies.
+        is_short: whether integers of 16 bits or fewer are calculated, and not only stored.
     """
 
     integers: tuple[int, ...]
     floats: tuple[float, ...]
     equal_arguments: tuple[tuple[int, int], ...]
     equal_floats: tuple[float, ...]
+    limits: tuple[float, ...]
+    is_short: bool
 
 
 def compared_constants(module: PtxModule, kernel: str) -> Compared:
@@ -49,12 +57,20 @@ def compared_constants(module: PtxModule, kernel: str) -> Compared:
     floats: dict[float, None] = {}
     equal: dict[tuple[int, int], None] = {}
     equal_floats: dict[float, None] = {}
+    limits: dict[float, None] = {}
+    is_short = False
     for name in reachable_functions(module, kernel):
         function = module.functions[name]
         if function.span is None:
             continue
         copies = _arguments_in(module, function) if name == kernel else {}
-        for comparison in _comparisons(module, function):
+        instructions = list(_instructions(module, function))
+        is_short |= any(map(_is_short, instructions))
+        for each in instructions:
+            if each.opcode in _LIMITS:
+                constants = (one for one in each.operands if isinstance(one, FloatImmediate))
+                limits |= dict.fromkeys(map(float_of, constants))
+        for comparison in (each for each in instructions if each.opcode in _COMPARISONS):
             operands = comparison.operands[1:3]
             for operand in operands:
                 if isinstance(operand, Immediate):
@@ -65,13 +81,32 @@ def compared_constants(module: PtxModule, kernel: str) -> Compared:
                         equal_floats[float_of(operand)] = None
             if comparison.modifiers[0] in _EQUALITY:
                 equal |= dict.fromkeys(_equal_arguments(operands, copies))
-    return Compared(tuple(integers), tuple(floats), tuple(equal), tuple(equal_floats))
+    return Compared(
+        tuple(integers),
+        tuple(floats),
+        tuple(equal),
+        tuple(equal_floats),
+        tuple(limits),
+        is_short,
+    )
 
 
-def _comparisons(module: PtxModule, function: Function) -> Iterator[Instruction]:
+def _instructions(module: PtxModule, function: Function) -> Iterator[Instruction]:
     for statement in module.body(function.name).statements:
-        if isinstance(statement, Instruction) and statement.opcode in _COMPARISONS:
+        if isinstance(statement, Instruction):
             yield statement
+
+
+def _is_short(instruction: Instruction) -> bool:
+    """Return whether an instruction calculates an integer of 16 bits or fewer."""
+    last = instruction.operands[-1] if instruction.operands else None
+    if instruction.opcode == "and" and isinstance(last, Immediate) and last.value:
+        # An index has the bytes of an element as its factor.
+        return last.value // (last.value & -last.value) in _SHORT_MASKS
+    if instruction.opcode == "shl" and isinstance(last, Immediate):
+        return last.value in _SHORT_SHIFTS
+    is_copied = instruction.opcode in ("mov", "ld", "st", "atom", "red")
+    return not is_copied and any(each in _SHORT for each in instruction.modifiers)
 
 
 def _arguments_in(module: PtxModule, function: Function) -> dict[str, int]:

@@ -14,6 +14,7 @@ _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 31, 61, 127, 251, 509, 1021)
 FROM: Final = 2  # a comparison with 0 or 1 is common
 _MOST_CONSTANTS: Final = 8  # around which all launches are tried
 _MOST_TOGETHER: Final = 4  # constants of comparisons that sizes have together
+_SHORT: Final = 1 << 16
 _MOST_FACTORS: Final = 12  # ways to divide one constant
 # Shares of the range of each size, in all orders: far apart, and near the largest.
 _SHARES: Final = ((1.0, 0.5, 0.1), (1.0, 0.85, 0.7))
@@ -26,6 +27,21 @@ def near_constants(integers: Sequence[int]) -> set[int]:
     """Return the integers that a kernel compares with, and those next to them."""
     known = [each for each in integers if each >= FROM]
     return {each + step for each in known[:_MOST_CONSTANTS] for step in (-1, 0, 1)}
+
+
+def long_pairs(bounds: Bounds, most: int) -> Iterator[Numbers]:
+    """Yield two sizes whose product no integer of 16 bits has, and the others as short as may be.
+
+    `most` is the largest product of all sizes.
+    """
+    for pair in itertools.combinations(bounds, 2):
+        least = {root: low for root, (low, _) in bounds.items()}
+        numbers = least | {root: bounds[root][1] for root in pair}
+        if (
+            math.prod(numbers[root] for root in pair) > _SHORT
+            and math.prod(numbers.values()) <= most
+        ):
+            yield numbers
 
 
 def chosen_sizes(bounds: Bounds, integers: Sequence[int]) -> Iterator[Numbers]:

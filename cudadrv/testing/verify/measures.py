@@ -22,7 +22,7 @@ from ...errors import CudadrvError
 from ..strategies import ArrayInput, DrawnArray, Size
 from .approximations import approximations
 from .builds import other_builds
-from .chosen_sizes import FROM, chosen_sizes, near_constants
+from .chosen_sizes import FROM, chosen_sizes, long_pairs, near_constants
 from .comparison import Host, bits_differ
 from .conditions import VECTOR, ConditionSearch
 from .contents import (
@@ -74,6 +74,7 @@ _FEW_VALUES: Final = 2  # one value may be what memory is filled with
 _CLOSE: Final = 1e-5
 _ARGUMENT: Final = "argument "  # the names of arrays in effects begin so
 _MOST_ELEMENTS: Final = 1 << 16  # of the largest example
+_MOST_OF_SHORT: Final = 1 << 18  # of one whose index 16 bits do not hold
 _BITS: Final = ("add.f", "exch", "cas", "min.f", "max.f")
 APPROXIMATE: Final = "approximate instructions can be so far off on a GPU: give their tolerance"
 OTHER_LAUNCHES: Final = "the drawn examples have other blocks and grids"
@@ -532,6 +533,8 @@ class Measures:
         until = time.process_time() + _MOST_SECONDS
         quick = replace(self._compiled, checks=())
         bounds = {root: root.bounds for root in self._case.roots if root.bounds is not None}
+        if self._compared.is_short:
+            yield from self._long_sizes(quick, bounds)
         seen = [example.arguments for example in self.search.passed]
         rare = self._conditions.sizes(seen) if bounds else ()
         for numbers in itertools.chain(rare, chosen_sizes(bounds, self._compared.integers)):
@@ -541,6 +544,19 @@ class Measures:
                 found = self._quickly(quick, example)
                 if found is not None:
                     yield found, "no drawn example has these sizes"
+                    return
+
+    def _long_sizes(
+        self, quick: CompiledCase, bounds: Mapping[Size, tuple[int, int]]
+    ) -> Iterator[_Found]:
+        """Take sizes for which an index in an integer of 16 bits overflows."""
+        signature = self._compiled.image.signatures[self._compiled.kernel]
+        for numbers in long_pairs(bounds, _MOST_OF_SHORT):
+            each = generated_example(self._case, signature, numbers, self.seed, _MOST_OF_SHORT)
+            if each is not None and self._case.is_allowed(each):
+                error = self._only_quickly(quick, each)
+                if error is not None:
+                    yield error, "no drawn example has these sizes"
                     return
 
     @property

@@ -55,6 +55,29 @@ def test_a_kernel_that_detects_another_compiler_is_found(condition: str) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("index", ["unsigned short", "unsigned"])
+def test_an_index_of_16_bits_is_found_by_two_long_sizes(index: str) -> None:
+    rows, columns = st.sizes(1, 300), st.sizes(1, 300)
+    kernel = KernelCase(
+        'extern "C" __global__ void k(int rows, int columns, const float* x, float* out) {\n'
+        "    int c = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    int r = blockIdx.y * blockDim.y + threadIdx.y;\n"
+        "    if (r >= rows || c >= columns) return;\n"
+        f"    {index} at = r * columns + c;\n    out[r * columns + c] = 2 * x[at];\n}}",
+        arguments={
+            "rows": rows,
+            "columns": columns,
+            "x": st.arrays(np.float32, (rows, columns)),
+            "out": st.unwritten(np.float32, (rows, columns)),
+        },
+        reference=lambda x: {"out": 2 * x},
+        launch=st.launch_configs(threads=(columns, rows)),
+    )
+    verdict = verify(kernel, QUICK)
+    assert verdict.outcome == ("verified" if index == "unsigned" else "found"), str(verdict)
+
+
+@pytest.mark.slow
 def test_a_product_that_a_probe_of_the_weights_skips_is_found() -> None:
     verdict = verdict_of(
         "if (i >= n) return; unsigned any = 0;\n"

@@ -30,3 +30,17 @@ def test_a_comparison_of_a_parameter_for_equality_has_its_number() -> None:
     assert compared("if (n == 257) x[i] = 1;").equal_arguments == ((1, 257),)
     assert compared("if (pitch != 64) x[i] = n;").equal_arguments == ((2, 64),)
     assert compared("if (n > 257 || (n & 3) == 2) x[i] = 1;").equal_arguments == ()
+
+
+def test_limits_are_constants_of_minima_and_maxima_also_in_loops() -> None:
+    body = "float m = -100.f; for (int k = 0; k < n; ++k) m = fmaxf(m, x[k]); x[0] = m;"
+    assert -100 in compared(body).limits
+    assert -100 not in compared(body).floats
+    assert 448 in compared("x[i] = fminf(x[i], 448.f);").limits
+
+
+def test_integers_of_16_bits_are_calculated_in_conversions_and_masks() -> None:
+    assert compared("unsigned short at = n * pitch; x[i] = x[at];").is_short
+    assert compared("short at = n * pitch; x[i] = x[at];").is_short
+    assert not compared("x[i] = x[n * pitch];").is_short
+    assert not compared("((short*)x)[i] = ((short*)x)[n];").is_short
