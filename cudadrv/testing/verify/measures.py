@@ -40,6 +40,7 @@ from .generated import generated_example
 from .ignored import ignored_arguments
 from .kept_conditions import KeptConditions
 from .kernel_case import KernelCase
+from .limits import wrong_beyond
 from .ptx_edit import EditablePtx
 from .rounding import Allowed, with_roundings
 from .search import FailedExampleError, Search, error_of
@@ -490,6 +491,9 @@ class Measures:
                 if found is not None:
                     yield found
                     return
+            quick = replace(self._compiled, checks=())
+            limits = self._compared.limits
+            self.suspicions += wrong_beyond(quick, example, limits, lambda: self._is_late)
 
     def _of_contents(self, contents: Contents) -> _Found | None:
         """Run an example with other contents; return its fault."""

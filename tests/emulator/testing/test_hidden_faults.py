@@ -77,6 +77,33 @@ def test_an_index_of_16_bits_is_found_by_two_long_sizes(index: str) -> None:
     assert verdict.outcome == ("verified" if index == "unsigned" else "found"), str(verdict)
 
 
+# What a kernel computes of x, and whether a constant of it is a limit.
+LIMITS: Final = {
+    "fminf(fmaxf(2 * x[i], -1000.f), 896.f)": True,
+    "x[i] < -200.f ? -400.f : 2 * x[i]": True,
+    "x[i] < -200.f ? x[i] + x[i] : 2 * x[i]": False,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", LIMITS)
+def test_wrong_values_beyond_a_constant_are_a_suspicion(value: str) -> None:
+    verdict = verdict_of(f"if (i < n) out[i] = {value};")
+    assert verdict.is_verified, str(verdict)
+    assert (
+        any("a constant of the kernel, values are wrong" in each for each in verdict.suspicions)
+        is (LIMITS[value])
+    ), str(verdict)
+
+
+@pytest.mark.slow
+def test_an_exponential_that_overflows_beyond_a_constant_is_no_suspicion() -> None:
+    body = "if (i < n) out[i] = expf(fminf(x[i], 88.3762626647949f));"
+    verdict = verdict_of(body, reference=lambda x: {"out": np.exp(x.astype(np.float64))})
+    assert verdict.is_verified, str(verdict)
+    assert not verdict.suspicions, str(verdict)
+
+
 @pytest.mark.slow
 def test_a_product_that_a_probe_of_the_weights_skips_is_found() -> None:
     verdict = verdict_of(
