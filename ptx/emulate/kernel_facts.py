@@ -163,6 +163,7 @@ class KernelFacts:
             offsets are pointers.
         find_sites: the accesses of all code so far.
         uses_of: what becomes of each element that an instruction loads; () where it loads none.
+        has_droppable_loads: whether some threads may drop the value of a load.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         instruments: what wrote code for observers into it.
         memo: what observers find out about it for its further launches, by their classes.
@@ -187,6 +188,7 @@ class KernelFacts:
     find_origins: Callable[[frozenset[int]], Origins]
     find_sites: Callable[[], Iterator[Site]]
     uses_of: Callable[[Instruction], tuple[Use, ...]]
+    has_droppable_loads: Callable[[], bool]
     count_registers: Callable[[], int]
     instruments: tuple[Instrument, ...]
     memo: dict[type, object] = field(default_factory=dict)

@@ -53,8 +53,9 @@ def _divide(limits: Limits) -> Watcher:
 
 def _race(limits: Limits) -> Watcher:
     from ptx.emulate.check.chunk_races import LaunchRaces
+    from ptx.emulate.check.held_loads_writer import HeldLoadsWriter
 
-    return _watcher(partial(LaunchRaces, _findings(limits), limits.accessed))
+    return _watcher(partial(LaunchRaces, _findings(limits), limits.accessed), HeldLoadsWriter)
 
 
 def _undefined(limits: Limits) -> Watcher:

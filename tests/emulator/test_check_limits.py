@@ -120,16 +120,18 @@ def test_the_last_256_proxy_fences_are_known_and_with_more_nothing_is_reported(
 
 
 @pytest.mark.slow
-def test_a_load_that_the_compiler_moves_before_its_condition_is_reported() -> None:
+@pytest.mark.parametrize(("threads", "checks"), [(1, []), (2, ["race", "race"])])
+def test_a_load_that_the_compiler_moves_before_its_condition_is_reported_where_it_is_used(
+    threads: int, checks: list[str]
+) -> None:
     source = """
-__device__ TYPE int count;
+__device__ int count;
 extern "C" __global__ void k(int* out, int number) {
-  if (blockIdx.x * blockDim.x + threadIdx.x == number && count < 100) count = count + 1;
+  bool first = blockIdx.x * blockDim.x + threadIdx.x < number;
+  if (first && count < 100) count = count + 1 + threadIdx.x;
 }
 """
-    moved, volatile = (found("race", source.replace("TYPE", each), 2) for each in ("", "volatile"))
-    assert [each.check for each in moved] == ["race"]
-    assert volatile == []
+    assert [each.check for each in found("race", source, 2, 32, threads)] == checks
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
@@ -16,18 +16,20 @@ from ptx.emulate.check.async_copies import AsyncCopies, Kind
 from ptx.emulate.check.data_races import DataRaces, MemoryAccess, VolatileAccesses
 from ptx.emulate.check.findings import Findings
 from ptx.emulate.check.happens_before import HappensBefore
+from ptx.emulate.check.held_loads import HeldLoads
+from ptx.emulate.check.held_loads_writer import HeldLoadsWriter
 from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import Stamps
 from ptx.emulate.check.tensor_cores import PendingRegisters, TensorMemoryRaces, TensorWorkers
-from ptx.emulate.kernel_facts import PendingUse, WorkerKind
+from ptx.emulate.kernel_facts import Instrument, PendingUse, WorkerKind
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.generic_addresses import owners
 from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Where
-from ptx.emulate.model.geometry import Geometry, Value
+from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import ThreadBlocks, Threads
 from ptx.emulate.observer import Access, ObservedLaunch, Observer, TexelFlags
 from ptx.isa.instruction_facts import ASYNC, NARROW, READ_ONLY, TENSOR_MAP
@@ -44,8 +46,13 @@ class ChunkRaces(Observer):
     """
 
     def __init__(
-        self, launch: RaceCheck, geometry: Geometry, first: int, shared: NDArray[np.uint8]
+        self,
+        launch: RaceCheck,
+        blocks: ThreadBlocks,
+        shared: NDArray[np.uint8],
+        held: Mapping[int, int] | None = None,
     ) -> None:
+        geometry, first = blocks.geometry, blocks.first
         self.first: int = first
         self.order: HappensBefore = HappensBefore(launch, geometry, first)
         self._launch = launch
@@ -58,6 +65,7 @@ class ChunkRaces(Observer):
         self._volatile = VolatileAccesses(launch, self.order, self._races, geometry.threads)
         self._copies = AsyncCopies(geometry.threads)
         self._bulk = AsyncCopies(geometry.threads)
+        self._held = None if held is None else HeldLoads(blocks, held, self._note)
 
     # Only kernels with tensor cores need these, so they are made on first use.
 
@@ -82,11 +90,15 @@ class ChunkRaces(Observer):
         self._races.own = stores
         self._launch.hidden.append(stores)
 
+    def follow(self, instrument: Instrument) -> object | None:
+        """Return the values of held loads in registers, which generated code follows."""
+        return self._held if isinstance(instrument, HeldLoadsWriter) else None
+
     # Accesses by threads.
 
     def access(self, access: Access) -> None:
         """Check an access that threads are about to make."""
-        if access.is_complete:
+        if access.is_complete and (self._held is None or not self._held.takes(access)):
             self._note(access)
 
     def swap(self, access: Access, wrote: Value) -> None:
@@ -526,6 +538,8 @@ class LaunchRaces(Observer):
         launch: ObservedLaunch,
     ) -> None:
         self._accessed = accessed
+        writers = [each for each in launch.code.instruments if isinstance(each, HeldLoadsWriter)]
+        self._held = writers[0].numbers if writers else None
         self._races = RaceCheck(
             launch.code,
             launch.block,
@@ -538,7 +552,7 @@ class LaunchRaces(Observer):
 
     def begin(self, blocks: ThreadBlocks, shared: NDArray[np.uint8]) -> Observer:
         """Return the race check of a chunk."""
-        return ChunkRaces(self._races, blocks.geometry, blocks.first, shared)
+        return ChunkRaces(self._races, blocks, shared, self._held)
 
     def end(self) -> None:
         """Report all accesses."""

@@ -129,9 +129,9 @@ class Finding:
     Attributes:
         check: the check that found it: "race", "init", "divide" or "nan".
         kernel: the kernel, that of the second access where two race; "" where none has part.
-        first, second: both accesses of a race, in the order in which the emulator executed them; of
-            a read of what nothing has written, or an access to a block that may not have begun, the
-            only one.
+        first, second: both accesses of a race, in the order in which the emulator executed them, a
+            load where its value is needed; of a read of what nothing has written, or an access to a
+            block that may not have begun, the only one.
         space: "global", "shared", "texture" or "register"; of a texture `address` is where its
             image begins.
         address: of the first byte that both access; 0 of registers.

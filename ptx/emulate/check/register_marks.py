@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,12 @@ class RegisterMarks(dict[_Key, Marks]):
 
     Args:
         lanes: how many threads the chunk has.
+
+    Attributes:
+        joins: makes the mark of a result from those of two sources.
     """
+
+    joins: ClassVar[np.ufunc] = np.maximum
 
     def __init__(self, lanes: int) -> None:
         super().__init__()
@@ -84,7 +89,7 @@ class RegisterMarks(dict[_Key, Marks]):
             threads,
             lanes,
             use,
-            of_chosen if selector_marks is None else np.maximum(of_chosen, selector_marks),
+            of_chosen if selector_marks is None else self.joins(of_chosen, selector_marks),
             guard,
         )
 
@@ -94,7 +99,8 @@ class RegisterMarks(dict[_Key, Marks]):
         marks_of_registers = (
             self.get((depth, register)) for register in registers if register is not None
         )
-        return either([None if marks is None else marks[lanes] for marks in marks_of_registers])
+        of_each = [None if marks is None else marks[lanes] for marks in marks_of_registers]
+        return either(of_each, self.joins)
 
     def _write(
         self,
@@ -119,7 +125,7 @@ class RegisterMarks(dict[_Key, Marks]):
                 no_marks if marks is None else marks,
                 no_marks if old is None else old,
             )
-            self._set(key, lanes, new if by is None else np.maximum(new, by))
+            self._set(key, lanes, new if by is None else self.joins(new, by))
 
     def _set(self, key: _Key, lanes: Index | slice, marks: Marks | None) -> None:
         stored = self.get(key)
@@ -155,9 +161,9 @@ def of_present(threads: Threads, value: Value) -> NDArray[np.bool_]:
     return flags if flags.ndim == 0 or threads.present is None else flags[threads.present]
 
 
-def either(alternatives: Sequence[Marks | None]) -> Marks | None:
-    """Return for each thread the largest of its marks; None if none is given."""
+def either(alternatives: Sequence[Marks | None], joins: np.ufunc = np.maximum) -> Marks | None:
+    """Return for each thread its marks joined, the largest by default; None if none is given."""
     present = [marks for marks in alternatives if marks is not None]
     if not present:
         return None
-    return reduce(np.maximum, present)
+    return reduce(joins, present)

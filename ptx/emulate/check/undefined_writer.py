@@ -6,19 +6,17 @@ As long as there is no such value, that is one test of a dictionary for an instr
 from __future__ import annotations
 
 from ptx.emulate.check.register_marks import RegisterUse
+from ptx.emulate.check.register_uses import decides, guard_argument, register_use
+from ptx.emulate.codegen.analysis.droppable_loads import COMBINES
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import MARKS, Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
-from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.generic_addresses import are_global
-from ptx.emulate.model.types import kind_of
 from ptx.isa.instruction_facts import GENERIC, InstructionKind
-from ptx.isa.model import Address, Instruction, Operand, Vector
+from ptx.isa.model import Instruction, Operand, Vector
 from ptx.isa.registers import registers_in
-
-_COMBINES = ("and", "or")
 
 
 class UndefinedWriter(BlockInstrument):
@@ -49,11 +47,11 @@ class UndefinedWriter(BlockInstrument):
         i = step.instruction
         facts = step.instruction.facts
         if facts.kind is InstructionKind.LOAD:
-            _line(e, "loads", _use(e, step, ()), "")
+            _line(e, "loads", register_use(e, step, ()), "")
         elif facts.kind is InstructionKind.STORE:
             value = i.operands[1]
             elements = value.items if isinstance(value, Vector) else (value,)
-            _line(e, "stores", _use(e, step, elements), f", {_outside(e, i)}")
+            _line(e, "stores", register_use(e, step, elements), f", {_outside(e, i)}")
         elif facts.kind is InstructionKind.EXCHANGE:
             lanes = tuple(e.scope.number(register) for register in registers_in(i.operands[-1]))
             _line(e, "meets", RegisterUse(i, (), (), lanes), "")
@@ -102,53 +100,25 @@ def _outside(e: Emitter, store: Instruction) -> str:
 
 def _follow_pure(e: Emitter, step: BlockStep) -> None:
     i = step.instruction
-    guard = ""
-    if i.guard is not None:
-        guard_value = e.value(i.guard.register, "pred")
-        guard = f", guard={'~' if i.guard.negated else ''}{guard_value}"
+    guard = guard_argument(e, i)
     kind, words = step.instruction.facts.type_suffix, step.instruction.facts.words
-    if i.opcode in _COMBINES and len(i.operands) == 3:
+    if i.opcode in COMBINES and len(i.operands) == 3:
         sources = i.operands[1:]
-        left, right = [_decides(e, i.opcode, source, kind) for source in sources]
-        _line(e, "combines", _use(e, step, sources), f", ({left}, {right}){guard}")
-    elif i.opcode == "setp" and len(i.operands) == 4 and any(word in words for word in _COMBINES):
+        left, right = [decides(e, i.opcode, source, kind) for source in sources]
+        _line(e, "combines", register_use(e, step, sources), f", ({left}, {right}){guard}")
+    elif i.opcode == "setp" and len(i.operands) == 4 and any(word in words for word in COMBINES):
         joins = "or" if "or" in words else "and"
-        decided = _decides(e, joins, i.operands[3], "pred")
-        _line(e, "compares", _use(e, step, i.operands[1:]), f", {decided}{guard}")
+        decided = decides(e, joins, i.operands[3], "pred")
+        _line(e, "compares", register_use(e, step, i.operands[1:]), f", {decided}{guard}")
     elif i.opcode == "selp":
         chosen = e.value(i.operands[3], "pred")
-        _line(e, "selects", _use(e, step, i.operands[1:]), f", {chosen}{guard}")
+        _line(e, "selects", register_use(e, step, i.operands[1:]), f", {chosen}{guard}")
     elif i.opcode == "slct" and kind.endswith(".s32"):
         chosen = f"({e.value(i.operands[3], 's32')} >= 0)"
-        _line(e, "selects", _use(e, step, i.operands[1:]), f", {chosen}{guard}")
+        _line(e, "selects", register_use(e, step, i.operands[1:]), f", {chosen}{guard}")
     else:
         operands = i.operands[0 if step.operation.updates else step.operation.writes :]
-        _line(e, "passes", _use(e, step, operands), guard)
-
-
-def _decides(e: Emitter, joins: str, operand: Operand, kind: str) -> str:
-    """Return the condition that a value decides an `and` or `or` alone: no bits set, or all."""
-    value = e.value(operand, kind)
-    if kind == "pred":
-        return value if joins == "or" else f"(~{value})"
-    return f"({value} == {e.constant(-1 if joins == 'or' else 0, kind_of(kind))})"
-
-
-def _use(e: Emitter, step: BlockStep, sources: tuple[Operand, ...]) -> RegisterUse:
-    i = step.instruction
-    carry = [e.scope.number(CARRY)] if step.operation.reads_carry else []
-    address = [
-        e.scope.number(register)
-        for operand in i.operands
-        if isinstance(operand, Address)
-        for register in registers_in(operand)
-    ]
-    numbers: list[int | None] = []
-    for operand in sources:
-        registers = [e.scope.number(register) for register in registers_in(operand)]
-        numbers += registers or [None]
-    guard = None if i.guard is None else e.scope.number(i.guard.register)
-    return RegisterUse(i, (*numbers, *carry), step.writes, tuple(address), guard)
+        _line(e, "passes", register_use(e, step, operands), guard)
 
 
 def _line(e: Emitter, method: str, use: RegisterUse, arguments: str) -> None:

@@ -9,13 +9,14 @@ from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins, SharedVariables
 from ptx.emulate.codegen.analysis.shared_places import guessed_reads, polls_of, updates_of
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
-from ptx.emulate.codegen.block_writer import BlockWriter, Unit
+from ptx.emulate.codegen.block_writer import BlockWriter
 from ptx.emulate.codegen.call_graph import CallGraph, call_target
 from ptx.emulate.codegen.cfg import BlockStep, CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
+from ptx.emulate.codegen.unit import Unit
 from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_code import LaneCode
 from ptx.emulate.kernel_facts import NOTHING_LATE, FunctionFacts, LateWork
@@ -267,6 +268,7 @@ class _KernelWriter:
             find_sites=self._sites,
             uses_of=self._uses_of,
             count_registers=self._count_registers,
+            has_droppable_loads=self._has_droppable_loads,
             instruments=self._instruments,
             blocks=self._blocks,
             lanes=self._lane_code(calls_by_address=calls_by_address),
@@ -288,6 +290,9 @@ class _KernelWriter:
 
     def _count_registers(self) -> int:
         return max(unit.registers_at_once() for unit in self._units)
+
+    def _has_droppable_loads(self) -> bool:
+        return any(unit.droppable_loads for unit in self._units)
 
     def find_function(self, address: int) -> int | None:
         """The number of the function at an address, generated if need be; None if there is none.
@@ -374,6 +379,8 @@ class _KernelWriter:
         emitter = Emitter(unit.scope, self._instruments)
         emitter.functions = unit.functions = functions
         emitter.first = unit.first
+        for instrument in self._instruments:
+            instrument.begin_function(unit)
         written = [
             BlockWriter(unit, block, emitter, self._instruments).write() for block in unit.blocks
         ]

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.emitter import Emitter, OperationInstrument
+from ptx.emulate.codegen.unit import Unit
 
 
 class BlockInstrument(OperationInstrument):
@@ -18,6 +19,9 @@ class BlockInstrument(OperationInstrument):
     """
 
     keeps_registers: ClassVar[bool] = False
+
+    def begin_function(self, unit: Unit) -> None:
+        """The code of a function begins."""
 
     def begin_block(self, e: Emitter, block: Block) -> None:
         """The code of a basic block begins."""

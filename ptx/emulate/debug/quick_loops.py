@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from ptx.emulate.codegen.block_writer import Unit
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_registers import NoLaneCode
@@ -23,6 +22,7 @@ from ptx.emulate.codegen.lane.lane_table import find_lane
 from ptx.emulate.codegen.lane.lane_writer import loops_of, next_block, write_step
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
+from ptx.emulate.codegen.unit import Unit
 from ptx.emulate.debug.expression import NO_VALUE, Conditions
 from ptx.emulate.debug.stops import Breakpoint, CodePoint, LaunchStops, ReportedBlock, Stop, Stops
 from ptx.emulate.exec.kernel_code import BlockFunction, BlockFunctions, KernelCode

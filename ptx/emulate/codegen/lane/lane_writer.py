@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from ptx.emulate.codegen.block_writer import Unit
 from ptx.emulate.codegen.call_graph import call_target
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
@@ -27,6 +26,7 @@ from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_registers import NoLaneCode
 from ptx.emulate.codegen.lane.lane_table import find_lane
 from ptx.emulate.codegen.table import Effect
+from ptx.emulate.codegen.unit import Unit
 from ptx.emulate.exec.kernel_code import BlockFunctions
 from ptx.emulate.exec.lane.lane_code import GOES_ON, LanePart, Loop, Part, VectorPart
 from ptx.emulate.model.types import NUMPY
