@@ -625,32 +625,48 @@ _CHANGES_OF_FEW: Final[tuple[Callable[[Host, np.random.Generator], Host], ...]] 
 
 
 def allowed_differences(
-    case: KernelCase, example: Example, expected: Mapping[str, Host]
+    case: KernelCase, example: Example, expected: Mapping[str, Host], *, is_wide: bool
 ) -> dict[str, Floats]:
     """Return how far each element of the arrays may be from the reference.
 
-    It is 64 times what changes of the last bit of the inputs change, and 64 last bits of the
-    result. Integers and elements that are not finite may have any value.
+    A float may be off by 64 times what changes of the last bit of the inputs change, and 64 last
+    bits of the result. An integer may have any value if changes of 64 last bits of the inputs
+    change it, or if the inputs are beyond what the case draws. So may elements that are not finite.
     """
     source = np.random.default_rng(0)
-
-    def changed(value: Any) -> Any:
-        directions = source.choice([-np.inf, np.inf], np.shape(value))
-        return np.nextafter(value, directions.astype(value.dtype))
-
     allowed: dict[str, Floats] = {}
     for name, array in expected.items():
-        allowed[name] = np.full(array.shape, np.inf)
-        if array.dtype.kind == "f":
+        is_open = array.dtype.kind not in "fciub" or (is_wide and array.dtype.kind in "iub")
+        allowed[name] = np.full(array.shape, np.inf if is_open else 0.0)
+        if array.dtype.kind in "fc":
             last_bits: Any = np.spacing(np.abs(_in_type(array, example.arguments[name])))
-            allowed[name] = last_bits.astype(np.float64)
+            allowed[name] = _LAST_BITS * last_bits.astype(np.float64)
+    changes: list[tuple[int, int]] = [(1, 0)] * _CHANGES
+    if any(array.dtype.kind in "iub" for array in expected.values()) and not is_wide:
+        changes += [(_LAST_BITS, direction) for direction in (1, -1, *[0] * _CHANGES)]
     with np.errstate(all="ignore"):
-        for _ in range(_CHANGES):
-            other = _changed(example, changed)
+        for bits, direction in changes:
+            other = _changed(example, partial(_off_by, source, bits, direction))
             for name, array in case.expected(other).items():
                 apart = np.abs(array.astype(np.complex128) - expected[name].astype(np.complex128))
-                allowed[name] = np.maximum(allowed[name], np.where(np.isnan(apart), np.inf, apart))
-    return {name: _LAST_BITS * array for name, array in allowed.items()}
+                if array.dtype.kind in "iub":
+                    apart[apart > 0] = np.inf
+                elif bits > 1:
+                    continue
+                apart = np.where(np.isnan(apart), np.inf, _LAST_BITS * apart)
+                allowed[name] = np.maximum(allowed[name], apart)
+    return allowed
+
+
+def _off_by(source: np.random.Generator, bits: int, direction: int, value: Any) -> Any:
+    """Return numbers that are some last bits larger or smaller; direction 0 is any of both."""
+    directions = np.full(np.shape(value), direction)
+    if not direction:
+        directions = source.choice([-1, 1], np.shape(value))
+    step = np.spacing(np.abs(value))
+    return np.where(np.isfinite(step), value + (directions * bits * step), value).astype(
+        value.dtype
+    )
 
 
 def coarse_differences(expected: Mapping[str, Host]) -> dict[str, Floats]:

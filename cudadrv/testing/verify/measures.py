@@ -504,7 +504,9 @@ class Measures:
             expected = self._case.expected(example)
             is_exact = self._case.is_exact or not contents.has_fractions
             allowed: Allowed = (
-                {} if is_exact else allowed_differences(self._case, example, expected)
+                {}
+                if is_exact
+                else allowed_differences(self._case, example, expected, is_wide=contents.is_wide)
             )
             result = self._compiled.result(
                 example, expected, allowed, is_strict=not contents.is_wide

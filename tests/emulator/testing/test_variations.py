@@ -644,6 +644,30 @@ def test_a_kernel_that_computes_in_a_smaller_type_is_found_with_fractions(kind: 
     assert ("fractions do not" if kind == "int" else "smaller type") in found(kernel).note
 
 
+INTEGER_RESULTS = {
+    "an index": ("f4", "int b = 0; for (int k = 1; k < n; ++k) if ((int)x[k] > (int)x[b]) b = k;"
+                 " out[i] = b;", lambda x: np.full(len(x), x.argmax(), np.int32)),
+    "a mask": ("f4", "out[i] = (int)x[i] > 3;", lambda x: (x > 3).astype(np.int32)),
+    "a rounded number": ("f8", "out[i] = __float2int_rn((float)(int)x[i]);",
+                         lambda x: np.rint(x).astype(np.int32)),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INTEGER_RESULTS)
+def test_an_integer_result_of_truncated_floats_is_found_with_fractions(name: str) -> None:
+    dtype, body, reference = INTEGER_RESULTS[name]
+    kernel = KernelCase(
+        f"""extern "C" __global__ void k(int n, const {"float" if dtype == "f4" else "double"}* x,
+                                         int* out) {{
+            int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) {{ {body} }} }}""",
+        arguments={"n": N, "x": st.arrays(dtype, N), "out": st.unwritten(np.int32, N)},
+        launch=st.launch_configs(threads=N),
+        reference=lambda x: {"out": reference(x)},
+    )
+    assert "give the right values, and" in found(kernel).note
+
+
 SIZE = st.sizes(1, 300)
 RIGHT = {
     "sum in any order": (
