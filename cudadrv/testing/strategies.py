@@ -71,9 +71,11 @@ _MOST_BYTES: Final = 1 << 28  # the host and the checks hold several copies of a
 _SEEDS: Final = hypothesis_strategies.integers(0, 1 << 16)
 _EXACT: Final = 8
 _KINDS: Final[tuple[str, ...]] = ("exact", "finite", "special")
-_LINE_BLOCKS: Final = (1, 2, 4, 8, 16, 32, 64, 96, 128, 256, 512, 1024)
-_PLANE_BLOCKS: Final = ((1, 1), (2, 2), (4, 2), (4, 4), (8, 8), (16, 16), (32, 8), (32, 32))
-_SPACE_BLOCKS: Final = ((1, 1, 1), (2, 2, 2), (4, 4, 4), (8, 8, 8))
+_LINE_BLOCKS: Final = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_PLANE_BLOCKS: Final = (
+    (1, 1), (2, 2), (4, 2), (2, 4), (4, 4), (8, 8), (16, 16), (32, 8), (8, 32), (32, 32),
+)  # fmt: skip
+_SPACE_BLOCKS: Final = ((1, 1, 1), (2, 2, 2), (4, 2, 1), (1, 2, 4), (4, 4, 4), (8, 8, 8))
 UNWRITTEN_BYTE: Final = 0xCD
 """The bytes of memory that nothing has written (docs/orders.md)."""
 
@@ -500,11 +502,12 @@ def _drawn_alternatives(
 
 
 def configs_of(
-    configs: LaunchConfigs, signature: KernelSignature | None
+    configs: LaunchConfigs, signature: KernelSignature | None, further: Sequence[int] = ()
 ) -> tuple[LaunchConfig, ...]:
     """Return all configurations, those with few threads of a block first.
 
-    All extents must be numbers, as of `LaunchConfigs.at`.
+    All extents must be numbers, as of `LaunchConfigs.at`. `further` has more sizes of blocks of one
+    dimension, where the case gives none.
     """
     limit = None if signature is None else signature.max_threads
     most = limit if isinstance(limit, int) else _MOST_THREADS
@@ -515,6 +518,8 @@ def configs_of(
         blocks = [tuple(required)]
     elif not blocks:
         usual = _blocks_for(len(threads or (1,)))
+        if len(usual[0]) == 1:
+            usual = sorted({*usual, *((size,) for size in further)})
         blocks = [shape for shape in usual if math.prod(shape) <= most]
     shared = configs.shared_bytes
     return tuple(

@@ -11,6 +11,7 @@ from ..strategies import Size
 
 _EVERY_SIZE: Final = 400  # sizes that are all tried
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 31, 61, 127, 251, 509, 1021)
+_DECIMAL: Final = (1, 2, 3, 5, 6)  # times powers of ten, as people write sizes
 FROM: Final = 2  # a comparison with 0 or 1 is common
 _MOST_CONSTANTS: Final = 8  # around which all launches are tried
 _MOST_TOGETHER: Final = 4  # constants of comparisons that sizes have together
@@ -88,7 +89,8 @@ def _numbers(low: int, high: int, constants: Sequence[int]) -> dict[int, None]:
     """Return the sizes to try: those of comparisons first, then others of a range."""
     near = [constant + step for constant in constants for step in (0, 1, -1)]
     powers = [(1 << power) + step for power in range(high.bit_length()) for step in (0, 1, -1)]
-    chosen = [*near, low, high, high - 1, *powers, *_PRIMES, (low + high) // 2]
+    tens = [digit * 10**power for power in range(1, len(str(high))) for digit in _DECIMAL]
+    chosen = [*near, low, high, high - 1, *powers, *tens, *_PRIMES, (low + high) // 2]
     if high - low < _EVERY_SIZE:
         # In an order in which a limit of time leaves out none of a part.
         span = high - low + 1
@@ -98,9 +100,10 @@ def _numbers(low: int, high: int, constants: Sequence[int]) -> dict[int, None]:
 
 
 def _unequal(bounds: Bounds) -> Iterator[Numbers]:
-    """Yield shapes that are not square: one size long or short, all orders, simple ratios."""
+    """Yield the largest shape, then others: one size long or short, all orders, simple ratios."""
     if len(bounds) < 2:
         return
+    yield {root: high for root, (_, high) in bounds.items()}
     for end, other in ((1, 0), (0, 1)):
         for root in bounds:
             yield {each: limits[end if each is root else other] for each, limits in bounds.items()}

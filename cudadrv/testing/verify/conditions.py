@@ -48,6 +48,7 @@ VECTOR: Final = 16  # bytes
 _LARGEST_SHIFT: Final = 4096
 _STACK: Final = 1 << 24  # addresses of local and shared memory begin at multiples of 16 below
 _THREADS: Final = (0, 1, 2, 37)
+_WARPS: Final = range(32, 1025, 32)
 _LOOPS: Final = (0, 1, 2)  # values of what a loop counts
 
 Numbers = dict[Size, int]
@@ -138,7 +139,7 @@ class ConditionSearch:
             numbers = dict(zip(roots, row, strict=True))
             sized = self._case.with_sizes(numbers)
             with suppress(CudadrvError):  # such as a launch that no device has
-                configs = configs_of(sized.launch, signature)
+                configs = configs_of(sized.launch, signature, further=_WARPS)
                 rows += [(numbers, sized.arguments, config) for config in configs]
 
         def of_leaf(leaf: Leaf) -> Table:

@@ -76,6 +76,7 @@ _CLOSE: Final = 1e-5
 _ARGUMENT: Final = "argument "  # the names of arrays in effects begin so
 _MOST_ELEMENTS: Final = 1 << 16  # of the largest example
 _MOST_OF_SHORT: Final = 1 << 18  # of one whose index 16 bits do not hold
+_MOST_QUICK_ELEMENTS: Final = 1 << 18  # of an example without checks
 _BITS: Final = ("add.f", "exch", "cas", "min.f", "max.f")
 APPROXIMATE: Final = "approximate instructions can be so far off on a GPU: give their tolerance"
 OTHER_LAUNCHES: Final = "the drawn examples have other blocks and grids"
@@ -569,7 +570,7 @@ class Measures:
     def _most_elements(self) -> int:
         """The largest product of sizes: one size has all of its numbers."""
         bounds = [root.bounds[1] for root in self._case.roots if root.bounds is not None]
-        return max([_MOST_ELEMENTS, *bounds])
+        return max([_MOST_QUICK_ELEMENTS, *bounds])
 
     def _of_size(self, numbers: Mapping[Size, int]) -> Sequence[Example]:
         """Return examples of given sizes; all launches of one that the kernel compares with."""
@@ -598,6 +599,11 @@ class Measures:
         yield from rare
         most = self._runs + self.examples
         for example in () if rare else spread(self.search.passed):
+            for each in self._with_more_blocks(example):
+                found = self._only_quickly(quick, each)
+                if found is not None and found.fault.check == VALUES:
+                    yield found, OTHER_LAUNCHES
+                    return
             for config in example.alternatives:
                 if self._runs > most:
                     return
@@ -605,6 +611,14 @@ class Measures:
                 if found is not None:
                     yield found, OTHER_LAUNCHES
                     return
+
+    def _with_more_blocks(self, example: Example) -> Sequence[Example]:
+        """Return an example with more blocks than its threads need, if the case allows it."""
+        launch = self._case.launch
+        if not launch.threads or launch.base.cooperative or launch.base.cluster:
+            return ()
+        x, y, z = example.config.grid
+        return (replace(example, config=replace(example.config, grid=(x + 1, y, z))),)
 
     def _rare_launches(self, quick: CompiledCase) -> Iterator[_Found]:
         """Take sizes with a launch for which conditions of both have rare outcomes."""

@@ -21,6 +21,7 @@ WRONG: dict[str, tuple[tuple[int, ...], Callable[[int, int, int], bool]]] = {
     "another product": ((600, 7), lambda n, m, k: n * k == 600 and m == 7),
     "a product of three": ((6000,), lambda n, m, k: n * m * k == 6000),
     "a sum and a constant": ((61, 7), lambda n, m, k: n + m == 61 and k == 7),
+    "all the largest": ((), lambda n, m, k: n == m == k == MOST),
     "all equal": ((), lambda n, m, k: n == m == k == 31),
 }
 
@@ -36,6 +37,12 @@ def test_some_chosen_sizes_have_each_relation() -> None:
         if not any(is_wrong(*each) for each in numbers):
             missed[name] = len(chosen)
     assert missed == {}
+
+
+def test_numbers_as_people_write_them_are_chosen_from_a_long_range() -> None:
+    root = st.sizes(1, 5000)
+    chosen = {sizes[root] for sizes in chosen_sizes({root: (1, 5000)}, ())}
+    assert {10, 100, 200, 1000, 2000, 3000, 5000} <= chosen
 
 
 def test_each_number_of_a_short_range_is_chosen_for_each_size_alone() -> None:

@@ -1,0 +1,100 @@
+"""Kernels that are wrong for launches, sizes and contents that users have, and few draws have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudadrv.testing import strategies as st
+from cudadrv.testing.verify import KernelCase, Verdict, VerifyOptions, verify
+
+QUICK = VerifyOptions(examples=20, seconds=900, database=None, explain=False)
+
+
+def scale(body: str, most: int = 300, before: str = "", **fields: Any) -> KernelCase:
+    """Return a case of `y = 2 * x`; `body` may change the value `v` of element `i`."""
+    n = st.sizes(1, most)
+    source = f"""{before}
+    extern "C" __global__ void scale(int n, const float* x, float* y) {{
+        int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return;
+        float v = 2 * x[i]; {body} y[i] = v; }}"""
+    standard = {
+        "arguments": {"n": n, "x": st.arrays(np.float32, n), "y": st.unwritten(np.float32, n)},
+        "launch": st.launch_configs(threads=n),
+        "reference": lambda x: {"y": 2 * x},
+    }
+    return KernelCase(source, **{**standard, **fields})
+
+
+def plane(body: str, most: int) -> KernelCase:
+    """Return a case of `y = 2 * x` with rows and columns."""
+    n, m = st.sizes(1, most), st.sizes(1, most)
+    source = f"""extern "C" __global__ void scale(int n, int m, const float* x, float* y) {{
+        int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+        if (r >= n || c >= m) return;
+        int i = r * m + c; float v = 2 * x[i]; {body} y[i] = v; }}"""
+    arrays = {"x": st.arrays(np.float32, (n, m)), "y": st.unwritten(np.float32, (n, m))}
+    return KernelCase(
+        source,
+        arguments={"n": n, "m": m, **arrays},
+        launch=st.launch_configs(threads=(m, n)),
+        reference=lambda x: {"y": 2 * x},
+    )
+
+
+def found_by(kernel: KernelCase) -> str:
+    """Return the measure that finds wrong values, or "drawn"; "" if nothing does."""
+    verdict = verify(kernel, QUICK)
+    assert {finding.check for finding in verdict.findings} <= {"values"}, str(verdict)
+    return last_measure(verdict) if verdict.findings else ""
+
+
+def last_measure(verdict: Verdict) -> str:
+    return ["drawn", *(measure.name for measure in verdict.measures)][-1]
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_wrong_where_all_sizes_are_large_is_found() -> None:
+    assert found_by(plane("if (n * m > 85000) v = 0;", 300)) == "sizes"
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_wrong_for_round_sizes_is_found() -> None:
+    assert found_by(scale("v += __clz(n % 1000) >> 5;", most=4096)) == "sizes"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("condition", ["blockDim.x % 192 == 0", "blockDim.x == 320"])
+def test_a_kernel_that_is_wrong_for_some_multiples_of_a_warp_is_found(condition: str) -> None:
+    assert found_by(scale(f"if ({condition}) v = 0;")) in ("drawn", "geometry")
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_wrong_for_blocks_higher_than_wide_is_found() -> None:
+    assert found_by(plane("if (blockDim.y > blockDim.x) v = 0;", 20)) in ("drawn", "geometry")
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_wrong_with_more_blocks_than_needed_is_found() -> None:
+    assert found_by(scale("if ((gridDim.x - 1) * blockDim.x >= n) v = 0;")) == "geometry"
+
+
+@pytest.mark.slow
+def test_a_kernel_that_needs_its_number_of_blocks_is_verified() -> None:
+    n = st.sizes(1, 300)
+    kernel = KernelCase(
+        """extern "C" __global__ void sums(int n, const int* x, int* y) {
+            int i = blockIdx.x * 32 + threadIdx.x, v = i < n ? x[i] : 0;
+            v = __reduce_add_sync(~0u, v); if (threadIdx.x == 0) y[blockIdx.x] = v; }""",
+        arguments={
+            "n": n,
+            "x": st.arrays(np.int32, n),
+            "y": st.unwritten(np.int32, (n + 31) // 32),
+        },
+        launch=st.launch_configs(threads=n, block=32),
+        reference=lambda x: {"y": np.add.reduceat(x, np.arange(0, len(x), 32))},
+    )
+    verdict = verify(kernel, QUICK)
+    assert verdict.is_verified, str(verdict)
