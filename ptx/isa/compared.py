@@ -20,7 +20,7 @@ from ptx.isa.model import (
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import reachable_functions
 
-_COMPARISONS = ("setp", "set")
+_COMPARISONS = ("setp", "set", "min", "max")
 _EQUALITY = ("eq", "ne", "equ", "neu")
 _COPIES = ("mov", "cvt")
 _LIMITS = (*_COMPARISONS, "min", "max", "mov", "selp")
@@ -31,7 +31,7 @@ _SHORT_SHIFTS = (16, 24, 48, 56)  # of a register, before a shift to the right e
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The constants of a kernel's comparisons, each once.
+    """The constants of a kernel's comparisons, minima and maxima, each once.
 
     Attributes:
         integers: with which integers are compared; also the bits of floats.

@@ -34,7 +34,8 @@ _LAST_BITS: Final = 64  # a sum of some hundred terms in any order
 LARGEST: Final = 76.5  # exp of it is finite: right kernels may clamp numbers above
 _SMALL: Final = 2.0**-20
 FEW_OTHERS: Final = "mostly"  # in the names of contents of which few numbers are unlike the others
-_MOST_CONSTANT: Final = 1e6
+MOST_CONSTANT: Final = 1e6
+_BEYOND: Final = 1.25  # of a limit: further off than a tolerance
 _MOST_CONSTANTS: Final = 8
 _MOST_ALONE: Final = 4  # arrays that differ from the others
 _FEW: Final = 1 / 32
@@ -93,6 +94,10 @@ def other_contents(
     if same is not None:
         yield Contents("arrays of equal contents", same)
     yield from _of_one_array(case, example, source)
+    for name, start, step in (("ones", 1, 0), ("counting numbers", 0, 1)):
+        changed = with_contents(case, example, partial(_counted, start, step))
+        if changed is not None:
+            yield Contents(name, changed, step > 0, has_other_floats(example, changed))
     for name, most in _INTEGERS.items():
         larger = _with_integers(case, example, most, source)
         if larger is not None:
@@ -103,11 +108,17 @@ def other_contents(
             yield Contents(
                 "integers of the kernel's comparisons", changed, is_wide=True, has_fractions=False
             )
-    near = _near(constants)
+    wide = [each for each in constants if LARGEST < abs(each) <= MOST_CONSTANT and _is_whole(case)]
+    near = _near([each for each in constants if each not in wide])
     for first in near[:_MOST_CONSTANTS]:
         changed = with_contents(case, example, partial(_constants, first, near, source))
         if changed is not None:
             yield Contents("numbers of the kernel's comparisons", changed)
+    for limit in wide[:_MOST_CONSTANTS]:
+        beyond = (limit, _BEYOND * limit)
+        changed = with_contents(case, example, partial(_constants, beyond[1], beyond, source))
+        if changed is not None:
+            yield Contents("numbers beyond the kernel's comparisons", changed, is_wide=True)
 
 
 def _of_one_array(
@@ -338,6 +349,18 @@ def _fill(
     return None
 
 
+def _counted(first: int, step: int, each: ArrayInput | NumberInput, count: int) -> Floats | None:
+    """Return numbers that count, within the values of an argument."""
+    if not isinstance(each.values, (str, tuple)):
+        return None
+    low, high = each.values if isinstance(each.values, tuple) else (-math.inf, math.inf)
+    if each.dtype.kind in "iu":
+        limits = np.iinfo(each.dtype.name)
+        low, high = max(np.ceil(low), limits.min), min(np.floor(high), limits.max)
+    counted: Floats = np.clip(first + step * np.arange(count, dtype=np.float64), low, high)
+    return counted
+
+
 def _fill_integers(
     name: str, source: np.random.Generator, each: ArrayInput | NumberInput, count: int
 ) -> Floats | None:
@@ -435,7 +458,7 @@ def _constants(
 def _bounds(each: ArrayInput | NumberInput) -> tuple[float, float]:
     if isinstance(each.values, tuple):
         return each.values
-    most = _MOST_CONSTANT if each.values == "exact" else float(np.finfo(each.dtype).max)
+    most = MOST_CONSTANT if each.values == "exact" else float(np.finfo(each.dtype).max)
     return -most, most
 
 

@@ -27,7 +27,7 @@ from .comparison import Host, bits_differ
 from .conditions import VECTOR, ConditionSearch
 from .contents import (
     FEW_OTHERS,
-    LARGEST,
+    MOST_CONSTANT,
     PRECISION,
     Contents,
     allowed_differences,
@@ -456,7 +456,7 @@ class Measures:
         """The numbers that the kernel compares floats with, also by their bits."""
         bits = (struct.pack("<I", each & 0xFFFFFFFF) for each in self._compared.integers)
         floats = (float(struct.unpack("<f", each)[0]) for each in bits)
-        limits = (each for each in self._compared.floats if abs(each) <= LARGEST)
+        limits = (each for each in self._compared.floats if abs(each) <= MOST_CONSTANT)
         bits_of = (each for each in floats if 1e-20 < abs(each) < 1e20)
         return [*self._compared.equal_floats, *limits, *bits_of]
 
@@ -771,7 +771,7 @@ def _without_work(compiled: CompiledCase) -> CompiledCase:
 
 
 def _overflows(result: RunResult, expected: Mapping[str, Host]) -> bool:
-    """Return whether a kernel fails, or has no finite number where the reference has one."""
+    """Return whether a kernel fails, or only one of both has a finite number."""
     if any(fault.check != VALUES for fault in result.faults):
         return True
     with np.errstate(all="ignore"):
@@ -779,9 +779,9 @@ def _overflows(result: RunResult, expected: Mapping[str, Host]) -> bool:
 
 
 def _exceeds(reference: Host, array: Host) -> bool:
-    """Return whether an array cannot hold a reference, or is not finite where that is."""
+    """Return whether an array cannot hold a reference, or is finite where that is not."""
     if array.dtype.kind == "f":
-        return bool(np.any(np.isfinite(reference) & ~np.isfinite(array)))
+        return bool(np.any(np.isfinite(reference.astype(array.dtype)) != np.isfinite(array)))
     if array.dtype.kind not in "iu" or not reference.size:
         return False
     limits = np.iinfo(array.dtype.name)

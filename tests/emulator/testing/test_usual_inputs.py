@@ -98,3 +98,58 @@ def test_a_kernel_that_needs_its_number_of_blocks_is_verified() -> None:
     )
     verdict = verify(kernel, QUICK)
     assert verdict.is_verified, str(verdict)
+
+
+ALL: dict[str, str] = {"ones": "x[k] == 1", "counting numbers": "x[k] == k"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("dtype", ["f4", "i4"])
+def test_a_kernel_that_is_wrong_for_usual_arrays_is_found(name: str, dtype: str) -> None:
+    n, kind = st.sizes(1, 300), {"f4": "float", "i4": "int"}[dtype]
+    kernel = KernelCase(
+        f"""extern "C" __global__ void scale(int n, const {kind}* x, {kind}* y) {{
+            int all = n > 4;
+            for (int k = threadIdx.x; k < n; k += 64) all &= {ALL[name]};
+            all = __syncthreads_and(all);
+            for (int k = threadIdx.x; k < n; k += 64) y[k] = 2 * x[k] + all; }}""",
+        arguments={"n": n, "x": st.arrays(dtype, n), "y": st.unwritten(dtype, n)},
+        launch=st.launch_configs(blocks=1, block=64),
+        reference=lambda x: {"y": 2 * x},
+    )
+    assert found_by(kernel) in ("drawn", "contents")
+
+
+LIMITS = {
+    "an element": scale("v = fminf(v, 200);"),
+    "a comparison": scale("if (x[i] > 1000) v = 2000;"),
+    "a sum": scale("float s = 0; for (int k = 0; k < n; k++) s += x[k]; if (s > 3000) v = 0;"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_kernel_that_is_wrong_above_its_own_limit_is_found(name: str) -> None:
+    assert found_by(LIMITS[name]) == "contents"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "function"),
+    [
+        ("v = expf(fminf(x[i], 88));", np.exp),
+        ("v = x[i] > 100 ? x[i] : log1pf(expf(x[i]));", lambda x: np.logaddexp(0, x)),
+        ("v = sinf(x[i]);", np.sin),
+        ("v = powf(fabsf(x[i]), 1.5f);", lambda x: np.abs(x) ** 1.5),
+        ("v = tanhf(x[i]);", np.tanh),
+        ("v = erff(x[i]) + lgammaf(1 + x[i] * x[i]);", None),
+    ],
+)
+def test_a_right_kernel_with_limits_is_verified(body: str, function: Any) -> None:
+    if function is None:
+        scipy = pytest.importorskip("scipy.special")
+        function = lambda x: scipy.erf(x) + scipy.gammaln(1 + x * x)  # noqa: E731
+    kernel = scale(body, reference=lambda x: {"y": function(x.astype(np.float64))})
+    verdict = verify(kernel, QUICK)
+    assert verdict.is_verified, str(verdict)

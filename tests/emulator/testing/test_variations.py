@@ -644,7 +644,7 @@ def test_a_kernel_that_computes_in_a_smaller_type_is_found_with_fractions(kind: 
     assert ("fractions do not" if kind == "int" else "smaller type") in found(kernel).note
 
 
-INTEGER_RESULTS = {
+INTEGER_RESULTS: Final[dict[str, tuple[str, str, Any]]] = {
     "an index": ("f4", "int b = 0; for (int k = 1; k < n; ++k) if ((int)x[k] > (int)x[b]) b = k;"
                  " out[i] = b;", lambda x: np.full(len(x), x.argmax(), np.int32)),
     "a mask": ("f4", "out[i] = (int)x[i] > 3;", lambda x: (x > 3).astype(np.int32)),
