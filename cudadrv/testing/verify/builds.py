@@ -21,10 +21,8 @@ _TEXTS: Final = {
     r"\b__FILE__\b": ('"another.cu"',),
     r"\b__(?:BASE_FILE|FILE_NAME)__\b": ('"another.cu"',),
     # Of the host, which NVRTC does not have, or has in its own way.
-    r"\b__(?:NVCC|GNUC|clang|linux|unix|CUDA|STDC_HOSTED)__\b|\b_(?:MSC_VER|WIN32|WIN64|LP64)\b": (
-        _OTHER,
-        "__CUDACC__",
-    ),
+    r"\b__(?:NVCC|GNUC|clang|linux|unix|x86_64|CUDA|CUDACC_RDC|STDC_HOSTED)__\b"
+    r"|\b(?:_MSC_VER|_WIN32|_WIN64|_LP64|CUDART_VERSION|NDEBUG)\b": (_OTHER, "__CUDACC__"),
     r"\b__has_include(?:_next)?\s*\([^()\n]*\)": ("0", "1"),
 }
 """What a source may name, and in which builds it is another text."""

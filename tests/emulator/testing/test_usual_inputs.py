@@ -153,3 +153,28 @@ def test_a_right_kernel_with_limits_is_verified(body: str, function: Any) -> Non
     kernel = scale(body, reference=lambda x: {"y": function(x.astype(np.float64))})
     verdict = verify(kernel, QUICK)
     assert verdict.is_verified, str(verdict)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "directive", ["#ifdef __NVCC__", "#if __GNUC__ > 0", "#if __has_include(<stdio.h>)"]
+)
+def test_a_kernel_that_is_wrong_with_the_compiler_of_a_user_is_found(directive: str) -> None:
+    assert found_by(scale(f"\n{directive}\nv += 1;\n#endif\n")) in ("drawn", "builds")
+
+
+@pytest.mark.slow
+def test_a_source_for_several_compilers_is_verified() -> None:
+    before = """
+    #if defined(_MSC_VER) && !defined(__CUDACC__)
+    #include <intrin.h>
+    #elif defined(__GNUC__)
+    #define RESTRICT __restrict__
+    #endif
+    #ifdef NDEBUG
+    #define CHECK(condition)
+    #else
+    #define CHECK(condition) assert(condition)
+    #endif"""
+    verdict = verify(scale("CHECK(i < n);", before=before), QUICK)
+    assert verdict.is_verified, str(verdict)
