@@ -130,8 +130,8 @@ class _Tracing:
                 found["hardware"] |= dict.fromkeys(_hardware(instruction))
                 if instruction.facts.is_atomic:
                     found["atomics"][_atomic_name(instruction)] = None
-                if instruction.facts.kind is InstructionKind.CALL and not any(
-                    isinstance(each, Symbol) for each in instruction.operands
+                if instruction.facts.kind is InstructionKind.CALL and any(
+                    isinstance(each, Register) for each in instruction.operands
                 ):
                     found["calls"]["an address"] = None
         found["calls"] |= dict.fromkeys(self._external)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ptx.isa.errors import PtxSyntaxError
-from ptx.isa.model import Function, Parameter, Variable
+from ptx.isa.model import Function, Parameter, SymbolValue, Variable
 from ptx.isa.module import NamesUsed, PtxModule, parse
 from ptx.signature import KernelParam, KernelSignature
 
@@ -58,15 +60,31 @@ def shared_layout(shared: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
 
 
 def _reached(module: PtxModule, name: str) -> dict[str, NamesUsed]:
-    """Return the names used by a function, and by all functions whose names it reaches."""
+    """Return the names used by a function, and by all functions whose names it reaches.
+
+    A variable that has addresses of functions reaches these.
+    """
     uses_by_function = {name: module.uses(name)}
     waiting = [name]
     while waiting:
-        called = uses_by_function[waiting.pop()].names & module.device_functions
+        used = uses_by_function[waiting.pop()].names
+        called = (used | _in_initialisers(module, used)) & module.device_functions
         for function in sorted(called - uses_by_function.keys()):
             uses_by_function[function] = module.uses(function)
             waiting.append(function)
     return uses_by_function
+
+
+def _in_initialisers(module: PtxModule, names: Set[str]) -> set[str]:
+    """Return the names that the initial values of variables have, and so on."""
+    found: set[str] = set()
+    waiting = list(names & module.variables.keys())
+    while waiting:
+        elements = module.variables[waiting.pop()].initialiser
+        held = {each.name for each in elements if isinstance(each, SymbolValue)} - found
+        found |= held
+        waiting += held & module.variables.keys()
+    return found
 
 
 def reachable_functions(module: PtxModule, name: str) -> tuple[str, ...]:

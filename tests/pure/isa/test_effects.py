@@ -19,9 +19,9 @@ __device__ __noinline__ void through(float* p, float v) { *p = v; }
 ALL = ("argument 0", "argument 1", "argument 2", "argument 3")
 
 
-def effects(body: str) -> Effects:
+def effects(body: str, before: str = HEAD) -> Effects:
     source = (
-        f'{HEAD}extern "C" __global__ void k(const float* x, float* y, int n, size_t pitch) {{\n'
+        f'{before}extern "C" __global__ void k(const float* x, float* y, int n, size_t pitch) {{\n'
         f"    int i = threadIdx.x;\n    {body}\n}}"
     )
     options = ptx.CompileOptions(extra=("--diag-suppress=177",))  # unused variables
@@ -79,6 +79,16 @@ def test_a_kernel_may_touch_what_its_addresses_come_from(
 
 def test_a_call_without_a_body_is_listed() -> None:
     assert effects('if (i == 0) printf("%d", n);').calls == ("vprintf",)
+
+
+def test_functions_of_a_table_are_followed() -> None:
+    before = """__device__ int calls;
+    __device__ __noinline__ int count(int v) { return v + atomicAdd(&calls, 1); }
+    __device__ __noinline__ int late(int v) { return v + clock64(); }
+    __device__ int (*table[2])(int) = {count, late};
+    """
+    found = effects("y[i] = table[n & 1](n);", before)
+    assert (found.kept, found.hardware, found.calls) == (("calls",), ("%clock64",), ("an address",))
 
 
 def test_atomic_operations_are_listed_with_their_types() -> None:
