@@ -182,7 +182,7 @@ def _ptx_of_nvrtc(newest: tuple[int, int]) -> tuple[int, int]:
 def check_device(
     module: PtxModule, capability: tuple[int, int], driver_version: tuple[int, int]
 ) -> None:
-    """Reject PTX that is newer than the driver, or for another architecture.
+    """Reject PTX that is newer than the driver, for another architecture, or not for the device.
 
     Raises:
         CallError: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
@@ -221,6 +221,24 @@ def check_device(
             CUresult.CUDA_ERROR_INVALID_PTX,
             f"the PTX is for .target {module.target}, the device has compute capability "
             f"{capability[0]}.{capability[1]}",
+        )
+    if capability >= (9, 0):
+        _reject_short_addresses(module)
+
+
+def _reject_short_addresses(module: PtxModule) -> None:
+    """Reject conversions of addresses in 32 bits, as the assembler does for these devices."""
+    words = [
+        (module.line_of(word), word)
+        for word in module.instruction_words
+        if word.startswith("cvta.") and "u32" in word.split(".")
+    ]
+    if words:
+        line, word = min(words)
+        raise CallError(
+            CUresult.CUDA_ERROR_INVALID_PTX,
+            f"{word} at PTX line {line} converts an address of 32 bits, which compute capability"
+            " 9.0 and newer do not have",
         )
 
 

@@ -74,7 +74,9 @@ def test_a_load_has_the_same_outcome_whatever_was_loaded_before() -> None:
     ]
     late = ".visible .entry late(.param .u64 p) { .reg .b32 %r; redux.sync.add.s32 %r, 1, -1; }"
     large = ".visible .entry large() { .shared .b8 s[50000]; ret; }"
-    images = [text(kernel, header=each) for each in headers for kernel in (EMPTY, late, large)]
+    short = ".visible .entry short() { .reg .b32 %r; cvta.shared.u32 %r, %r; ret; }"
+    kernels = EMPTY, late, large, short
+    images = [text(kernel, header=each) for each in headers for kernel in kernels]
     images += [b"no PTX", BROKEN, text(TRAP, TRAP), fatbin((1, 70, text(TRAP)))]
     drivers = [((12, 4), (8, 0)), ((13, 0), (9, 0)), ((13, 0), (10, 0)), ((13, 2), (9, 0))]
 
@@ -173,6 +175,19 @@ def test_what_no_gpu_loads_is_rejected_with_the_reason(
     assert said is not None
     assert expected in said.decode()
     assert ok(emulator.cuMemGetInfo()) == memory
+
+
+@pytest.mark.parametrize(("capability", "expected"), [((8, 9), 0), ((9, 0), 218), ((12, 0), 218)])
+@pytest.mark.parametrize("instruction", ["cvta.shared.u32", "cvta.u32.global"])
+def test_an_address_of_32_bits_is_converted_below_sm_90_only(
+    instruction: str, capability: tuple[int, int], expected: int
+) -> None:
+    body = f".reg .u32 %r; {instruction} %r, %r; ret;"
+    image = f".version 7.0\n.target sm_75\n.address_size 64\n.entry k() {{ {body} }}"
+    emulator = Emulator([EmulatedDevice(compute_capability=capability)])
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    assert code(emulator.cuModuleLoadData(image.encode())) == expected
 
 
 @pytest.mark.parametrize("version", ["7.9", "6.6", "8.9", "0.9", "3.3"])
