@@ -129,9 +129,9 @@ def expression(table: int) -> str:
 
 def _logic(e: Emitter, i: Instruction) -> None:
     target, *sources, table = i.operands[:5]
-    if not isinstance(table, Immediate) or not 0 <= table.value <= 255:
-        raise e.reject("it needs a table from 0 to 255")
-    tokens = expression(table.value)
+    if not isinstance(table, Immediate):
+        raise e.reject("it needs a constant table")
+    tokens = expression(table.value & 0xFF)  # as ptxas has it
     if tokens in "01":
         result = e.constant(-int(tokens), "u32")
     else:

@@ -82,12 +82,19 @@ def test_guarded_instructions_leave_the_threads_that_are_excluded() -> None:
         assert np.array_equal(bits, np.where(taken, every[text], old)), text
 
 
+@pytest.mark.parametrize("table", [-3, 0x1EA, 0x1_0000_00EA])
+def test_lop3_reads_the_lowest_byte_of_its_table(table: int) -> None:
+    rows = sample_rows(2)
+    texts = [f"lop3.b32 %d, %a, %b, %c, {each}" for each in (table, table & 0xFF)]
+    given, masked = emulate(texts, rows)
+    assert given.tolist() == masked.tolist()
+
+
 @all_rows
 @pytest.mark.parametrize(
     "instruction",
     [
         "shf.l.b32 %d, %a, %b, %c",
-        "lop3.b32 %d, %a, %b, %c, 256",
         "lop3.and.b32 %d, %a, %b, %c, 1",
         "bmsk.b32 %d, %a, %b",
         "dp2a.s32.s32 %d, %a, %b, %c",
