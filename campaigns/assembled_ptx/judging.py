@@ -93,6 +93,7 @@ class Judge:
     def compare_forms(self, forms: Sequence[str], opening: Opening) -> None:
         """Compare instructions, which are assembled together and, where they differ, alone."""
         rejected = self.rejected(forms, opening)
+        rejected |= self._without_code([f for f in forms if f not in rejected], opening)
         for form in forms:
             self.modules += 1
             text = kernel_of([form], opening)
@@ -144,6 +145,18 @@ class Judge:
                 return found
             left = left[fatal + 1 :]
         return found
+
+    def _without_code(self, forms: Sequence[str], opening: Opening) -> set[str]:
+        """Return the instructions of which the assembler makes no code: it names no lines then."""
+        assembly = self._assembler.assemble(kernel_of(forms, opening), opening.target)
+        if not forms or not (assembly.errors or assembly.skipped):
+            return set()
+        middle = len(forms) // 2
+        if not middle:
+            has_crashed = assembly.skipped or _CRASHED in assembly.errors
+            return set() if has_crashed else set(forms)
+        halves = forms[:middle], forms[middle:]
+        return set[str]().union(*(self._without_code(half, opening) for half in halves))
 
     def compare_module(self, module: DeclaredModule) -> None:
         """Compare one module; where both accept it, also the values of its variables."""
