@@ -29,6 +29,7 @@ class Bodies:
         self._variables = variables
         self._functions: list[tuple[str, list[str], list[str]]] = []
         self._number = 0
+        self._declared: set[str] = set()
 
     def functions(self) -> list[str]:
         """Functions of all kinds of parameters, which `body` calls."""
@@ -158,6 +159,9 @@ class Bodies:
     def _variable(self) -> str:
         source, number = self._source, self._number
         name = source.choice(_NAMES) if source.random() < 0.2 else f"own{number}"
+        if name in self._declared:  # once in a body, as the braces of a statement are made later
+            name = f"own{number}"
+        self._declared.add(name)
         space = source.choice(("const", "global"))
         kind = source.choice(("u8", "u16", "u32", "s32", "f32", "f64", "b64"))
         size, values = source.choice((("", "3"), ("[2]", "{1, 2}"), ("[]", "{4, 5, 6}")))
