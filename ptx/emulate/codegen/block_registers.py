@@ -17,6 +17,7 @@ from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Immediate, Operand, Register
 
 _LONGEST_CHAIN = 8  # sums of sums that are put off together
+_LARGEST = 1 << 31  # constant in a sum that is put off
 _Terms = tuple[Operand, Operand]  # a Register or an Immediate each
 
 
@@ -124,8 +125,8 @@ class BlockRegisters:
                     return False
                 sources.append(source)
                 depth += self._depths.get(source, 0)
-            elif not isinstance(operand, Immediate):
-                return False
+            elif not (isinstance(operand, Immediate) and -_LARGEST <= operand.value < _LARGEST):
+                return False  # sums of addresses do not wrap around
         if depth > _LONGEST_CHAIN:
             for source in sources:
                 self._settle(source)
