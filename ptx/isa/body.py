@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from ptx.isa.computed_addresses import is_far
 from ptx.isa.errors import PtxSyntaxError, syntax_error
 from ptx.isa.lexer import NAME, Cursor, LineIndex
 from ptx.isa.model import (
@@ -154,6 +155,8 @@ class _BodyReader(BodyContent):
             name, number, base, offset = plain.groups()
             if number is not None:
                 return Immediate(int(number))
+            if offset is not None and is_far(int(offset)):
+                return None  # other instructions calculate the address
             register = self.names.register(name or base)
             if register is not None:
                 return Address(register, int(offset or 0)) if base else register
@@ -168,6 +171,8 @@ class _BodyReader(BodyContent):
             isinstance(item, Immediate | FloatImmediate) for item in operand.items
         ):
             return None  # except in a call, this is an expression
+        if isinstance(operand, Address) and is_far(operand.offset):
+            return None
         return operand if cursor.kind == "end" else None
 
     def _slow(self) -> None:

@@ -209,6 +209,18 @@ class Names:
             self._element_bytes.setdefault(name, TYPE_BYTES[variable.ptx_type])
         return self._element_bytes.get(name)
 
+    def space(self, name: str) -> Space | None:
+        """The space of a variable or parameter, by its unique name; None for another name."""
+        variable = self._variables.get(name)
+        space = self._spaces.get(name) or (variable.space if variable else None)
+        return space or next((each.space for each in self._parameters if each.name == name), None)
+
+    def temporary(self, ptx_type: str) -> Register:
+        """Add a register whose name no text has."""
+        register = Register(f"%computed[{len(self.registers)}]", ptx_type)
+        self.registers.append(register)
+        return register
+
     def fault_of_address(self, symbol: SymbolValue) -> str:
         """Return why no initialiser has the address of a variable, "" if one may have it."""
         name = self.resolve(symbol.name)

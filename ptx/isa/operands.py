@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ptx.isa.computed_addresses import ComputedAddresses
 from ptx.isa.constant_expressions import constant, integer_constant
 from ptx.isa.lexer import Cursor
 from ptx.isa.model import (
@@ -35,18 +36,27 @@ class OperandReader:
     """Reads operands at a cursor; `names` resolves their names.
 
     In a call, parentheses are lists of arguments; elsewhere they are part of an expression. In
-    `ld`, `ldu` and `st` an element of an array is accessed; elsewhere it is an address.
+    `ld`, `ldu` and `st` an element of an array is accessed; elsewhere it is an address. `computed`
+    takes elements at a register's index.
     """
 
-    __slots__ = ("_cursor", "_is_access", "_is_call", "_names")
+    __slots__ = ("_computed", "_cursor", "_depth", "_is_access", "_is_call", "_names")
 
     def __init__(
-        self, cursor: Cursor, names: Names, *, is_call: bool = False, is_access: bool = False
+        self,
+        cursor: Cursor,
+        names: Names,
+        *,
+        is_call: bool = False,
+        is_access: bool = False,
+        computed: ComputedAddresses | None = None,
     ) -> None:
         self._cursor = cursor
         self._names = names
         self._is_call = is_call
         self._is_access = is_access
+        self._computed = computed
+        self._depth = 0  # of braces and parentheses
 
     def read(self) -> Operand:
         """`single [| single]`."""
@@ -128,27 +138,33 @@ class OperandReader:
         if names.is_later(name):
             raise self._cursor.error(f"{name} is not declared before", self._cursor.index - 1)
         resolved = names.resolve(name)
-        if self._cursor.word == "[":
-            offset = self._element(resolved)
-            return (
-                Address(Symbol(resolved), offset) if self._is_access else Symbol(resolved, offset)
-            )
+        if self._cursor.word == "[" and not self._depth:
+            return self._element(resolved)
         return Symbol(resolved, self._offset())
 
     def _offset(self) -> int:
         """`[+ expression]` after a name."""
         return integer_constant(self._cursor) if self._cursor.accept("+") else 0
 
-    def _element(self, name: str) -> int:
-        """`[n]` after the name of an array: the offset of its element in bytes."""
+    def _element(self, name: str) -> Operand:
+        """`[n]`, `[%r]` or `[%r+n]` after the name of an array: an element, or its address."""
         cursor = self._cursor
         nbytes = self._names.element_bytes(name)
         if nbytes is None:
             cursor.fail(f"{name} is no array that has elements")
         cursor.expect("[")
-        index = integer_constant(cursor)
+        index = self._names.register(cursor.word) if cursor.kind == "word" else None
+        if index is None or self._computed is None:
+            offset = integer_constant(cursor) * nbytes
+            cursor.expect("]")
+            return Address(Symbol(name), offset) if self._is_access else Symbol(name, offset)
+        fault = self._computed.fault_of_element(name, index)
+        if fault:
+            cursor.fail(fault)
+        cursor.advance()
+        address = self._computed.element(name, nbytes, index, self._offset())
         cursor.expect("]")
-        return index * nbytes
+        return Address(address, 0) if self._is_access else address
 
     def _list(self, opening: str, closing: str) -> tuple[Operand, ...]:
         cursor = self._cursor
@@ -156,10 +172,12 @@ class OperandReader:
         items: list[Operand] = []
         if cursor.accept(closing):
             return ()
+        self._depth += 1
         while True:
             items.append(self.read())
             if not cursor.accept(","):
                 break
+        self._depth -= 1
         cursor.expect(closing)
         return tuple(items)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ptx.isa.computed_addresses import ComputedAddresses
 from ptx.isa.constant_expressions import integer_literal, source_number
 from ptx.isa.declarations import (
     SPACES,
@@ -261,25 +262,25 @@ class Statement:
             # Inline assembly may have blanks before a modifier: `prmt .b32`.
             word += cursor.advance()
         opcode, modifiers = self._body.opcode(word)
-        is_access = opcode in ("ld", "ldu", "st")
-        reader = OperandReader(cursor, self._names, is_call=opcode == "call", is_access=is_access)
+        computed = ComputedAddresses(self._names, opcode, modifiers)
+        reader = OperandReader(
+            cursor,
+            self._names,
+            is_call=opcode == "call",
+            is_access=opcode in ("ld", "ldu", "st"),
+            computed=computed,
+        )
         operands: list[Operand] = []
         if cursor.word != ";":
-            operands.append(reader.read())
+            operands.append(computed.near(reader.read()))
             while cursor.accept(","):
-                operands.append(reader.read())
+                operands.append(computed.near(reader.read()))
         cursor.expect(";")
         used_bytes, self._body.used_bytes = self._body.used_bytes, None
+        where = self._line, self._body.location
+        self._body.statements += [Instruction(*step, None, *where) for step in computed.steps]
         self._body.statements.append(
-            Instruction(
-                opcode,
-                modifiers,
-                tuple(operands),
-                guard,
-                self._line,
-                self._body.location,
-                used_bytes=used_bytes,
-            )
+            Instruction(opcode, modifiers, tuple(operands), guard, *where, used_bytes=used_bytes)
         )
 
 

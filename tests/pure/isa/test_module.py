@@ -580,7 +580,7 @@ def test_the_address_of_an_element_is_that_of_its_variable_and_an_offset(
 
 
 @pytest.mark.parametrize(
-    "operand", ["absent[0]", "a[%x]", "a[", "a[1.5]", "a[0]+4", "k[0]", "one[0]"]
+    "operand", ["absent[0]", "a[%x-1]", "a[", "a[1.5]", "a[0]+4", "k[0]", "one[0]"]
 )
 @pytest.mark.parametrize("opcode", ["mov.u64", "ld.shared.u64"])
 def test_an_element_of_something_else_is_rejected(opcode: str, operand: str) -> None:
