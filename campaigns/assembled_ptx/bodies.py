@@ -16,6 +16,7 @@ _INTEGERS: Final = ("5", "-1", "1+2", "WARP_SZ")
 _FLOATS: Final = ("1.0", "-2.5")
 _NUMBERS: Final = ("5", "-1", "1+2", "WARP_SZ", "0f3F800000", "0d3FF0000000000000", "1.0")
 _ALIKE: Final = {"u": "usb", "s": "usb", "b": "usbf", "f": "fb"}
+_INDICES: Final = ("%u32_1", "%s32_2+1", "%b16_1+-1", "%u64_1", "%f32_1", "%pred_1", "%tid.x")
 # Names that a body may declare again.
 _NAMES: Final = ("w", "x", "k", "f")
 
@@ -182,7 +183,7 @@ class Bodies:
         name = source.choice(self._variables)
         where, moved = source.choice((f"[{name}]", f"[{name}+1]")), name
         if self._slips.at("an access of another form"):
-            index = source.choice(("0", "1", "-1", "1+1"))
+            index = source.choice(("0", "1", "-1", "1+1", *_INDICES))
             where = moved = source.choice((name, f"{name}[{index}]", f"[{name}+{index}]"))
         way = source.random()
         if way < 0.3:
