@@ -207,7 +207,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
             "emulator: NEWEST_DRIVER",
             "hosting: log_operations still_queued",
             "occupancy: OccupancyLimit occupancy_limits",
-            "profiles: given_devices",
+            "profiles: MAX_TOTAL_MEMORY given_devices",
             "timeline.operation_log: LoggedOperation",
             "timeline.schedule: OrderName Schedule",
         ),

@@ -645,12 +645,18 @@ def test_a_kernel_that_computes_in_a_smaller_type_is_found_with_fractions(kind: 
 
 
 INTEGER_RESULTS: Final[dict[str, tuple[str, str, Any]]] = {
-    "an index": ("f4", "int b = 0; for (int k = 1; k < n; ++k) if ((int)x[k] > (int)x[b]) b = k;"
-                 " out[i] = b;", lambda x: np.full(len(x), x.argmax(), np.int32)),
+    "an index": (
+        "f4",
+        "int b = 0; for (int k = 1; k < n; ++k) if ((int)x[k] > (int)x[b]) b = k; out[i] = b;",
+        lambda x: np.full(len(x), x.argmax(), np.int32),
+    ),
     "a mask": ("f4", "out[i] = (int)x[i] > 3;", lambda x: (x > 3).astype(np.int32)),
-    "a rounded number": ("f8", "out[i] = __float2int_rn((float)(int)x[i]);",
-                         lambda x: np.rint(x).astype(np.int32)),
-}  # fmt: skip
+    "a rounded number": (
+        "f8",
+        "out[i] = __float2int_rn((float)(int)x[i]);",
+        lambda x: np.rint(x).astype(np.int32),
+    ),
+}
 
 
 @pytest.mark.slow
