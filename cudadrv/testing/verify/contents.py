@@ -664,12 +664,16 @@ def allowed_differences(
         if array.dtype.kind in "fc":
             last_bits: Any = np.spacing(np.abs(_in_type(array, example.arguments[name])))
             allowed[name] = _LAST_BITS * last_bits.astype(np.float64)
-    changes: list[tuple[int, int]] = [(1, 0)] * _CHANGES
+    changes: list[tuple[int, int, str | None]] = [(1, 0, None)] * _CHANGES
+    # Alone: changes of both factors of a product may cancel.
+    changes += [(1, 0, name) for name in example.arguments if len(example.arguments) > 1]
     if any(array.dtype.kind in "iub" for array in expected.values()) and not is_wide:
-        changes += [(_LAST_BITS, direction) for direction in (1, -1, *[0] * _CHANGES)]
+        changes += [(_LAST_BITS, direction, None) for direction in (1, -1, *[0] * _CHANGES)]
     with np.errstate(all="ignore"):
-        for bits, direction in changes:
-            other = _changed(example, partial(_off_by, source, bits, direction))
+        for bits, direction, alone in changes:
+            other = _changed(example, partial(_off_by, source, bits, direction), alone)
+            if other is None:
+                continue
             for name, array in case.expected(other).items():
                 apart = np.abs(array.astype(np.complex128) - expected[name].astype(np.complex128))
                 if array.dtype.kind in "iub":
@@ -701,16 +705,18 @@ def coarse_differences(expected: Mapping[str, Host]) -> dict[str, Floats]:
     }
 
 
-def _changed(example: Example, changed: Callable[[Any], Any]) -> Example:
-    """Return an example whose floats are changed by a function."""
-    arguments: dict[str, Argument] = dict(example.arguments)
+def _changed(example: Example, changed: Callable[[Any], Any], alone: str | None) -> Example | None:
+    """Return an example whose floats, or those of one argument, are changed; None without any."""
+    others: dict[str, Argument] = {}
     for name, value in example.arguments.items():
+        if alone not in (None, name):
+            continue
         if isinstance(value, DrawnArray):
             if value.is_written and value.contents.dtype.kind == "f":
-                arguments[name] = replace(value, contents=changed(value.contents))
+                others[name] = replace(value, contents=changed(value.contents))
         elif isinstance(value, np.floating):
-            arguments[name] = changed(value)
-    return replace(example, arguments=arguments)
+            others[name] = changed(value)
+    return replace(example, arguments={**example.arguments, **others}) if others else None
 
 
 def _in_type(array: Host, argument: Argument) -> Host:

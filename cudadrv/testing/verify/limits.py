@@ -12,7 +12,7 @@ import numpy as np
 
 from ..strategies import ArrayInput, NumberInput
 from .comparison import Host, ReferenceArrays
-from .contents import Floats, coarse_differences, with_contents
+from .contents import Floats, allowed_differences, coarse_differences, with_contents
 from .example_run import VALUES, CompiledCase
 from .verdict import CannotVerifyError, Example
 
@@ -61,7 +61,9 @@ def _wrong(compiled: CompiledCase, example: Example) -> str:
             return ""
         expected = compiled.case.expected(example)
         allowed = coarse_differences(expected)
+        sensitive = allowed_differences(compiled.case, example, expected, is_wide=True)
         for name, each in allowed.items():
+            np.maximum(each, sensitive[name], out=each)
             each[_overflows(expected, name)] = np.inf
         result = compiled.result(example, expected, allowed)
     except CannotVerifyError:

@@ -80,9 +80,14 @@ def test_an_index_of_16_bits_is_found_by_two_long_sizes(index: str) -> None:
 # What a kernel computes of x, and whether a constant of it is a limit.
 LIMITS: Final = {
     "fminf(fmaxf(2 * x[i], -1000.f), 896.f)": True,
-    "x[i] < -200.f ? -400.f : 2 * x[i]": True,
     "x[i] < -200.f ? x[i] + x[i] : 2 * x[i]": False,
 }
+
+
+@pytest.mark.slow
+def test_wrong_values_beyond_a_comparison_are_found() -> None:
+    verdict = verdict_of("if (i < n) out[i] = x[i] < -200.f ? -400.f : 2 * x[i];")
+    assert [finding.check for finding in verdict.findings] == ["values"], str(verdict)
 
 
 @pytest.mark.slow

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cudadrv import LaunchConfig
 from cudadrv.testing import strategies as st
+from cudadrv.testing.strategies import DrawnArray
 from cudadrv.testing.verify import KernelCase, Verdict, VerifyOptions, verify
+from cudadrv.testing.verify.contents import allowed_differences
+from cudadrv.testing.verify.verdict import Example
 
 QUICK = VerifyOptions(examples=20, seconds=900, database=None, explain=False)
 
@@ -153,6 +157,24 @@ def test_a_right_kernel_with_limits_is_verified(body: str, function: Any) -> Non
     kernel = scale(body, reference=lambda x: {"y": function(x.astype(np.float64))})
     verdict = verify(kernel, QUICK)
     assert verdict.is_verified, str(verdict)
+
+
+def test_a_result_may_be_off_by_what_either_factor_changes_alone() -> None:
+    """Where changes of both factors cancel, no element of a right kernel had any allowance."""
+    n = st.sizes(64, 64)
+    case = KernelCase(
+        """extern "C" __global__ void k(const float* x, float s, float* y)
+           { y[threadIdx.x] = sinf(x[threadIdx.x] * s); }""",
+        arguments={"x": st.arrays("f4", n), "s": st.numbers("f4"), "y": st.unwritten("f4", n)},
+        launch=st.launch_configs(blocks=1, block=64),
+        reference=lambda x, s: {"y": np.sin(x.astype(np.float64) * float(s))},
+    )
+    large = np.float32(132018.75)
+    x = DrawnArray(np.full(64, large), True)
+    y = DrawnArray(np.zeros(64, np.float32), False)
+    example = Example({"x": x, "s": large, "y": y}, LaunchConfig(1, 64))
+    allowed = allowed_differences(case, example, case.expected(example), is_wide=True)
+    assert allowed["y"].min() > 1
 
 
 @pytest.mark.slow
