@@ -444,7 +444,7 @@ class NonfiniteValues(RegisterMarks):
         lanes = threads.lane_numbers()
         for is_nan, position, result, sources in sums.made():
             use = sums.place.use
-            origin = Origin(use, sums.place.memory, is_nan)
+            origin = Origin(use, sums.place.memory, is_nan, _caller_of(threads, use))
             origin.times.append(_Time(lanes[[position]], result, sources))
             self._report(threads, origin, int(lanes[position]), use.instruction)
 
@@ -531,8 +531,7 @@ class NonfiniteValues(RegisterMarks):
         `values`: the numbers of the threads, their results, and their operands. Later values may
         share a mark.
         """
-        location = use.located.location
-        caller = None if location is not None and location.line else _caller(threads)
+        caller = _caller_of(threads, use)
         key = id(use), target.name, is_nan, id(caller)
         mark = self._known.get(key)
         if mark is None or len(self._origins) < _MOST_ORIGINS:
@@ -564,9 +563,12 @@ class NonfiniteValues(RegisterMarks):
             self._report(threads, self._origin(mark), int(lanes[first]), instruction)
 
 
-def _caller(threads: Threads) -> Instruction | None:
-    """Return the innermost call with a line of the source; None if there is none."""
-    if not isinstance(threads, Fibre) or not threads.calls:
+def _caller_of(threads: Threads, use: FloatUse) -> Instruction | None:
+    """Return the innermost call with a line of the source, for an instruction without one."""
+    location = use.located.location
+    if (location is not None and location.line) or not isinstance(threads, Fibre):
+        return None
+    if not threads.calls:
         return None
     calls = [threads.blocks.code.last[block] for block in threads.prefix[-len(threads.calls) :]]
     with_line = (each for each in reversed(calls) if each and each.location and each.location.line)

@@ -260,6 +260,8 @@ class FloatFlow:
             self._singles |= single_floats(step.instruction)
             for register in reads_and_writes(step)[1]:
                 self._writers.setdefault(register.name, []).append(step)
+        for half in [each for step in self._steps for each in self._halves(step.instruction)]:
+            self._singles.pop(half, None)
         self._poles: dict[tuple[int, tuple[Operand, ...]], Sequence[Pole]] = {}
         self._assembled: dict[tuple[int, tuple[Operand, ...]], Calculation] = {}
         for step in self._steps:
@@ -270,6 +272,14 @@ class FloatFlow:
             if assembled is not None:
                 self._assembled[place] = assembled
         self.reached: frozenset[str] = self._reached()
+
+    def _halves(self, i: Instruction) -> list[str]:
+        """Return the registers of the halves of a double, also if they are compared as floats."""
+        if i.opcode != "mov" or not isinstance(i.operands[0], Vector):
+            return []
+        source = i.operands[1]
+        is_double = isinstance(source, Register) and self._single(source) == FORMATS["f64"]
+        return [each.name for each in registers_in(i.operands[0])] if is_double else []
 
     def poles_of(self, i: Instruction) -> Sequence[Pole]:
         """Return why a selection makes an infinity or a NaN; none if it makes none."""
@@ -325,7 +335,8 @@ class FloatFlow:
 
         A logarithm selects the infinity where its operand is zero, of which the other result is
         calculated. A power that overflows selects an infinity or zero, by the sign of a calculated
-        number. Selected NaNs are made wherever they are constants.
+        number, and `expm1` an infinity or -1, by the sign of its operand. Selected NaNs are made
+        wherever they are constants.
         """
         if i.opcode != "selp" or len(i.operands) != 4:
             return ()
@@ -352,7 +363,7 @@ class FloatFlow:
         writers = (step for name in self._roots(value) for step in self._writers.get(name, ()))
         is_calculated = any(calculation_of(step.instruction) for step in writers)
         is_sign = self._single(value) is None and bool(self._floats_behind((value,)))
-        return (is_calculated or is_sign) and _is_zero(other)
+        return is_sign or (is_calculated and _is_zero(other))
 
     def _decides(self, predicate: Operand) -> _Decision | None:
         """Return what a predicate compares with zero or an infinity."""
