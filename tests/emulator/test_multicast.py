@@ -76,6 +76,17 @@ def test_another_access_to_the_address_is_a_fault() -> None:
             team.stream.synchronize()
 
 
+def test_a_store_opens_the_memory_of_a_team_to_no_other_access() -> None:
+    with session(devices=2):
+        team = Team()
+        own = team.bind()
+        out = team.stream.zeros(32, np.int32)
+        config = LaunchConfig(2, 32)
+        with pytest.raises(IllegalAddressError, match="out-of-bounds read"):
+            team.module.kernel("store").launch(team.stream, config, team.shared, own[1].ptr, out, 1)
+            team.stream.synchronize()
+
+
 def test_memory_that_is_not_bound_is_a_fault() -> None:
     with session(devices=2):
         team = Team()

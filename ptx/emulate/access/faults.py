@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.memory.address_ranges import Allocation
 from ptx.emulate.memory.generic_addresses import PARAM_WINDOW, WINDOW_BYTES
+from ptx.emulate.memory.mapped_memory import PeerMemory
 from ptx.emulate.memory.pointer_extents import Span, outside
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Addresses, Index
@@ -70,7 +71,7 @@ def find_memory(threads: Fibre, addresses: Addresses, offset: int, site: Site) -
     if memory is not launch.memory:
         site.is_elsewhere = True
     spans = launch.spans(site, "global") if launch.bounding else ()
-    allocation = None if memory is None else memory.find(low)
+    allocation = None if memory is None else _allocation(memory, low, site)
     is_one = allocation is not None and high <= allocation.end
     if (
         memory is not None
@@ -190,6 +191,12 @@ def _memory_of(address: int, device: DeviceModel) -> Memory | None:
     return device.host(address)
 
 
+def _allocation(memory: Memory, address: int, site: Site) -> Allocation | None:
+    if site.is_of_team and isinstance(memory, PeerMemory):
+        return memory.find_of_team(address)
+    return memory.find(address)
+
+
 def _groups(device: DeviceModel, every: NDArray[np.int64], site: Site) -> list[Index]:
     """Positions of the addresses of each memory; [] unless every address is in an allocation."""
     remaining = np.ones(len(every), dtype=np.bool_)
@@ -207,7 +214,10 @@ def _groups(device: DeviceModel, every: NDArray[np.int64], site: Site) -> list[I
 
 
 def _inside(memory: Memory, every: NDArray[np.int64], site: Site) -> NDArray[np.bool_]:
-    starts, ends = memory.bounds()
+    if site.is_of_team and isinstance(memory, PeerMemory):
+        starts, ends = memory.bounds_of_team()
+    else:
+        starts, ends = memory.bounds()
     if not len(starts):
         return np.zeros(len(every), dtype=np.bool_)
     indices = np.searchsorted(starts, every + site.first, side="right") - 1

@@ -77,15 +77,12 @@ class PeerMemory:
 
     Attributes:
         base, nbytes: where it lies.
-        is_open_to_team: whether all of it may be accessed now, by an instruction that reaches
-            memory bound to a multicast object.
     """
 
     def __init__(self, memory: DeviceMemory, is_open: Callable[[Allocation], bool]) -> None:
         """Take `is_open`, which returns whether kernels may access an allocation."""
         self.base: int = memory.base
         self.nbytes: int = memory.nbytes
-        self.is_open_to_team: bool = False
         self._memory = memory
         self._is_open = is_open
 
@@ -101,8 +98,11 @@ class PeerMemory:
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds `address`, if it may be accessed."""
         allocation = self._memory.find(address)
-        is_open = allocation is not None and (self.is_open_to_team or self._is_open(allocation))
-        return allocation if is_open else None
+        return allocation if allocation is not None and self._is_open(allocation) else None
+
+    def find_of_team(self, address: int) -> Allocation | None:
+        """The live allocation that holds `address`, for instructions on a multicast object."""
+        return self._memory.find(address)
 
     def find_freed(self, address: int) -> Allocation | None:
         """The allocation freed last that held `address`."""
@@ -117,3 +117,7 @@ class PeerMemory:
         starts, ends = self._memory.bounds()
         is_open = [self.find(int(start)) is not None for start in starts]
         return starts[is_open], ends[is_open]
+
+    def bounds_of_team(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and ends of all live allocations, for instructions on a multicast object."""
+        return self._memory.bounds()

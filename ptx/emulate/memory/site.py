@@ -82,6 +82,11 @@ class Site:
         self.window: Window = _CLOSED
         self.neighbours: list[tuple[int, Site]] = []
 
+    @property
+    def is_of_team(self) -> bool:
+        """Whether it accesses the memory of each device that is bound to a multicast object."""
+        return self.instruction.opcode == "multimem"
+
     def open_window(self) -> None:
         """Give single threads direct access to the memory of the last access, if it is known."""
         least, end, version, memory = self.bounds

@@ -8,8 +8,6 @@ the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -22,7 +20,6 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.ieee.formats import BF16, F16, Format
 from ptx.emulate.ieee.half import nearest, widen
-from ptx.emulate.memory.mapped_memory import PeerMemory
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses
 from ptx.emulate.model.errors import OutOfBounds
@@ -72,21 +69,6 @@ def _members(
     return results
 
 
-@contextmanager
-def _open_to_team(fibre: Fibre) -> Iterator[None]:
-    """Let accesses in the block reach memory of other devices, which is bound to a team."""
-    peers = [
-        memory for memory in fibre.blocks.launch.device.peers if isinstance(memory, PeerMemory)
-    ]
-    for peer in peers:
-        peer.is_open_to_team = True
-    try:
-        yield
-    finally:
-        for peer in peers:
-            peer.is_open_to_team = False
-
-
 def load_reduced(
     fibre: Fibre,
     addresses: Addresses,
@@ -98,20 +80,18 @@ def load_reduced(
 ) -> list[Value]:
     """`multimem.ld_reduce`: combine the elements of all devices. `wide`: sum halves in f32."""
     results: list[Value] = []
-    with _open_to_team(fibre):
-        for group, members in _members(fibre, addresses, offset, site):
-            part = fibre if group is None else group[1]
-            loaded = [load_vector(part, member, offset, site) for member in members]
-            combined = [
-                _combined(name, ptx_type, list(values), wide)
-                for values in zip(*loaded, strict=True)
-            ]
-            if group is None:
-                return combined
-            if not results:
-                results = [np.empty(fibre.n, dtype=site.dtype) for _ in combined]
-            for result, piece in zip(results, combined, strict=True):
-                result[group[0]] = piece
+    for group, members in _members(fibre, addresses, offset, site):
+        part = fibre if group is None else group[1]
+        loaded = [load_vector(part, member, offset, site) for member in members]
+        combined = [
+            _combined(name, ptx_type, list(values), wide) for values in zip(*loaded, strict=True)
+        ]
+        if group is None:
+            return combined
+        if not results:
+            results = [np.empty(fibre.n, dtype=site.dtype) for _ in combined]
+        for result, piece in zip(results, combined, strict=True):
+            result[group[0]] = piece
     return results
 
 
@@ -153,28 +133,27 @@ def write_all(
 
     `late`: whether the launch is ordered, in which others may see writes later.
     """
-    with _open_to_team(fibre):
-        for group, members in _members(fibre, addresses, offset, site):
-            part = fibre if group is None else group[1]
-            own_values = values if group is None else tuple(at(value, group[0]) for value in values)
-            for member in members:
-                if late:
-                    note_write(part, member, offset, site, strong=site.facts.is_strong)
-                if name:
-                    atomic(
-                        part,
-                        member,
-                        offset,
-                        site,
-                        name,
-                        ptx_type,
-                        own_values,
-                        own_values[0],
-                        False,
-                        keeps_subnormals=True,
-                    )
-                else:
-                    store(part, member, offset, site, *own_values)
+    for group, members in _members(fibre, addresses, offset, site):
+        part = fibre if group is None else group[1]
+        own_values = values if group is None else tuple(at(value, group[0]) for value in values)
+        for member in members:
+            if late:
+                note_write(part, member, offset, site, strong=site.facts.is_strong)
+            if name:
+                atomic(
+                    part,
+                    member,
+                    offset,
+                    site,
+                    name,
+                    ptx_type,
+                    own_values,
+                    own_values[0],
+                    False,
+                    keeps_subnormals=True,
+                )
+            else:
+                store(part, member, offset, site, *own_values)
 
 
 def _emit_load(e: Emitter, i: Instruction) -> None:
