@@ -90,15 +90,9 @@ def _source(
         lines.append(f"st.global.b{width} [%at], {value};")
     count = len(leaves) + len(results)
     parameters = ", ".join(f".param .u64 p{number}" for number in range(count))
-    # Newer instructions need the version of the kernel's own PTX.
-    header = [
-        line
-        for line in compiled.image.data.decode().split("\n")
-        if line.startswith((".version", ".target", ".address_size"))
-    ]
     return "\n".join(
         [
-            *header,
+            *_header(compiled),
             f".visible .entry conditions({parameters}, .param .u32 count) {{",
             ".reg .pred %past; .reg .b32 %i, %n, %b, %t, %flag; .reg .b64 %at, %w;",
             f"mov.u32 %b, %ctaid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %b, {_BLOCK}, %t;",
@@ -107,6 +101,15 @@ def _source(
             "ret; }",
         ]
     )
+
+
+def _header(compiled: CompiledCase) -> Sequence[str]:
+    """Return the header of the kernel's own PTX, whose version newer instructions need."""
+    return [
+        line
+        for line in compiled.image.data.decode().split("\n")
+        if line.startswith((".version", ".target", ".address_size"))
+    ]
 
 
 def _address(number: int, width: int) -> tuple[str, str]:

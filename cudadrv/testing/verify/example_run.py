@@ -277,6 +277,20 @@ class CompiledCase:
             is_strict: whether the default tolerance of small numbers is smaller.
         """
         run = _Run({}, {}, user_call_site())
+        faults = self._observed(example, run)
+
+        def differences(of: _Run) -> Sequence[Fault]:
+            return self._differences(of, expected, example, allowed or {}, is_strict=is_strict)
+
+        faults += [Fault("bounds", text, (), name) for name, text in run.overwritten.items()]
+        faults += differences(run)
+        faults.sort(key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
+        repeated = run.repeated.items()
+        wrong = (n for n, arrays in repeated if differences(replace(run, arrays=arrays)))
+        return RunResult(tuple(faults), run.arrays, next(wrong, None))
+
+    def _observed(self, example: Example, run: _Run) -> list[Fault]:
+        """Run an example; return what the driver and the checks report."""
         faults: list[Fault] = []
         order, seed = _order_of(example)
         with warnings.catch_warnings():
@@ -300,27 +314,9 @@ class CompiledCase:
                     raise CannotVerifyError(f"{error}\n{example}") from error
                 if not any(finding.is_told for finding in emulator.findings):
                     faults.append(Fault(FAULT, f"fault: {run.named(str(error))}"))
-        faults += [
+        return faults + [
             self._fault_of(finding, run) for finding in emulator.findings if not finding.benign
         ]
-        faults += [Fault("bounds", text, (), name) for name, text in run.overwritten.items()]
-        faults += self._differences(run, expected, example, allowed or {}, is_strict=is_strict)
-        faults.sort(key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
-        wrong = next(
-            (
-                number
-                for number, arrays in run.repeated.items()
-                if self._differences(
-                    replace(run, arrays=arrays),
-                    expected,
-                    example,
-                    allowed or {},
-                    is_strict=is_strict,
-                )
-            ),
-            None,
-        )
-        return RunResult(tuple(faults), run.arrays, wrong)
 
     def arrays(self, example: Example) -> dict[str, Host]:
         """Run an example under no check of its accesses; return its arrays.
@@ -613,35 +609,34 @@ class CompiledCase:
         memory = _on_device(stream, example) if reused is None else reused
         if reused is not None:
             reused.fill(stream, example, left)
-        launch_arguments = list(memory.arguments.values())
         run.memory |= {
             name: (argument.ptr, argument.ptr + argument.nbytes)
             for name, argument in memory.arguments.items()
             if isinstance(argument, DeviceArray)
         }
-        if self.case.program is not None:
-            try:
-                self.case.program(stream, module, example.config, *launch_arguments)
-            except CudadrvError:
-                raise
-            except (Exception, SystemExit) as error:
-                raise failed_call("program=", error) from error
-        else:
-            module.kernel(self.kernel).launch(stream, example.config, *launch_arguments)
+        self._call(module, stream, example, memory)
         for name, argument in memory.arguments.items():
             if isinstance(argument, DeviceArray):
                 _read_array(stream, name, argument, run)
-        for name, zone in memory.guards:
-            before = _guard_bytes(zone.nbytes, example.shift)
-            changed = int(np.count_nonzero(stream.to_host(zone) != before))
-            if changed:
-                run.overwritten[name] = (
-                    f"bounds: the kernel writes {changed} bytes before the start or after the end "
-                    f"of {name}"
-                )
+        run.overwritten |= _overwritten(stream, memory, example)
         stream.synchronize()
         if reused is None:
             memory.close()
+
+    def _call(
+        self, module: Module, stream: Stream, example: Example, memory: _DeviceMemory
+    ) -> None:
+        """Call the program of the case, or launch its kernel."""
+        arguments = memory.arguments.values()
+        if self.case.program is None:
+            module.kernel(self.kernel).launch(stream, example.config, *arguments)
+            return
+        try:
+            self.case.program(stream, module, example.config, *arguments)
+        except CudadrvError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise failed_call("program=", error) from error
 
     def _differences(
         self,
@@ -693,6 +688,20 @@ def _order_of(example: Example) -> tuple[OrderName, int | None]:
     if schedule.name == "random":
         return "random", schedule.seed
     return ("immediate" if schedule.name == "held" else schedule.name), None
+
+
+def _overwritten(stream: Stream, memory: _DeviceMemory, example: Example) -> dict[str, str]:
+    """Return the findings of the guard zones that a launch has changed, by array."""
+    findings: dict[str, str] = {}
+    for name, zone in memory.guards:
+        before = _guard_bytes(zone.nbytes, example.shift)
+        changed = int(np.count_nonzero(stream.to_host(zone) != before))
+        if changed:
+            findings[name] = (
+                f"bounds: the kernel writes {changed} bytes before the start or after the end "
+                f"of {name}"
+            )
+    return findings
 
 
 def _read_array(stream: Stream, name: str, array: DeviceArray[Any], run: _Run) -> None:
