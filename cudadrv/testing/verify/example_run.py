@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import ptx
+from ptx.emulate.check.race_check import GUESS, SAME_VALUE
 from ptx.emulate.history.access_log import AccessLog, LoggedAccess
 from ptx.emulate.history.value_chain import ChainStep, ValueChain
 from ptx.emulate.history.value_trace import ValueTrace
@@ -71,6 +72,8 @@ ORDER_OF_CHECKS: Final = (
     "assemble", FAULT, "bounds", "sync", "race", "init", "divide", "nan", "order", "leak", VALUES,
 )  # fmt: skip
 """Causes before their effects: the first one that an example shows names it."""
+# Likely intentional races that cannot be the cause of wrong values.
+_WITHOUT_EFFECT: Final = (GUESS, SAME_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,20 +280,26 @@ class CompiledCase:
             is_strict: whether the default tolerance of small numbers is smaller.
         """
         run = _Run({}, {}, user_call_site())
-        faults = self._observed(example, run)
+        faults, findings = self._observed(example, run)
 
         def differences(of: _Run) -> Sequence[Fault]:
             return self._differences(of, expected, example, allowed or {}, is_strict=is_strict)
 
         faults += [Fault("bounds", text, (), name) for name, text in run.overwritten.items()]
-        faults += differences(run)
+        wrong_values = differences(run)
+        faults += wrong_values
+        faults += [
+            self._fault_of(finding, run)
+            for finding in findings
+            if not finding.benign or (wrong_values and finding.benign not in _WITHOUT_EFFECT)
+        ]
         faults.sort(key=lambda fault: ORDER_OF_CHECKS.index(fault.check))
         repeated = run.repeated.items()
         wrong = (n for n, arrays in repeated if differences(replace(run, arrays=arrays)))
         return RunResult(tuple(faults), run.arrays, next(wrong, None))
 
-    def _observed(self, example: Example, run: _Run) -> list[Fault]:
-        """Run an example; return what the driver and the checks report."""
+    def _observed(self, example: Example, run: _Run) -> tuple[list[Fault], Sequence[Found]]:
+        """Run an example; return what the driver and what the checks report."""
         faults: list[Fault] = []
         order, seed = _order_of(example)
         with warnings.catch_warnings():
@@ -314,9 +323,7 @@ class CompiledCase:
                     raise CannotVerifyError(f"{error}\n{example}") from error
                 if not any(finding.is_told for finding in emulator.findings):
                     faults.append(Fault(FAULT, f"fault: {run.named(str(error))}"))
-        return faults + [
-            self._fault_of(finding, run) for finding in emulator.findings if not finding.benign
-        ]
+        return faults, emulator.findings
 
     def arrays(self, example: Example) -> dict[str, Host]:
         """Run an example under no check of its accesses; return its arrays.

@@ -195,7 +195,7 @@ class _Verification:
             ptx=self._ran.image.data.decode(),
             contractions=tuple(self._editable.source(each.total, "sum") for each in self._fused),
             measures=tuple(self._measures.done),
-            suspicions=tuple(self._measures.suspicions),
+            suspicions=tuple(dict.fromkeys(self._measures.suspicions)),
             left_out=tuple(left_out),
             unreached=tuple(self._measures.unreached),
         )

@@ -24,6 +24,7 @@ from cudadrv.testing.verify import (
     saved_findings,
     verify,
 )
+from cudadrv.testing.verify.contents import allowed_differences
 from cudadrv.testing.verify.replay import SavedFinding
 
 QUICK: Final = VerifyOptions(
@@ -122,6 +123,27 @@ def test_a_reference_that_leaves_all_open_is_a_suspicion() -> None:
     verdict = verify(case_of("int", "1", lambda y: {"y": None}), QUICK)
     assert verdict.outcome == "verified"
     assert "no value was compared: the reference leaves each array open" in verdict.suspicions
+
+
+def test_an_infinity_is_open_where_the_last_bits_of_the_inputs_make_it_finite() -> None:
+    def reference(
+        x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        with np.errstate(divide="ignore"):
+            return {"out": np.where(np.isinf(x), x, 1 / (x - y))}
+
+    array = st.arrays(np.float64, 4, "special")
+    case = KernelCase(
+        "",
+        arguments={"x": array, "y": array, "out": st.unwritten(np.float64, 4)},
+        launch=LaunchConfig(1, 4),
+        reference=reference,
+    )
+    x, y = np.array([1.1, np.inf, -np.inf, 3.0]), np.array([1.1, 1.0, 2.0, np.nan])
+    out = DrawnArray(np.zeros(4), is_written=False)
+    example = Example({"x": DrawnArray(x), "y": DrawnArray(y), "out": out}, LaunchConfig(1, 4))
+    allowed = allowed_differences(case, example, case.expected(example), is_wide=False)["out"]
+    assert list(np.isinf(allowed)) == [True, False, False, False]
 
 
 @pytest.mark.slow

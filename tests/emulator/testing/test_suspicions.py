@@ -100,6 +100,13 @@ def test_an_equality_of_elements_that_no_run_meets_is_not_verified(name: str) ->
 
 
 @pytest.mark.slow
+def test_two_comparisons_of_one_line_are_one_suspicion() -> None:
+    value = "n * n + n == 77777 || n * n - n == 88888 ? 0 : 2 * x[i]"
+    verdict = verdict_of(f"if (i < n) out[i] = {value};", examples=3)
+    assert len(verdict.suspicions) == len({*verdict.suspicions}) >= 1, str(verdict)
+
+
+@pytest.mark.slow
 def test_a_race_is_reported_before_the_wrong_values_that_it_makes() -> None:
     verdict = verdict_of(
         "__shared__ float s[1024]; s[threadIdx.x] = i < n ? 2 * x[i] : 0;\n"
@@ -116,6 +123,33 @@ def test_a_race_that_is_likely_intentional_is_not_reported() -> None:
         "__shared__ volatile int any; any = 1; if (i < n) out[i] = (1 + any) * x[i];"
     )
     assert not [each for each in verdict.findings if each.check == "race"], str(verdict)
+
+
+# A warp sums without __syncwarp().
+IN_STEP: Final = """
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ volatile float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    if (t < 16) s[t] += s[t + 16];
+    if (t < 8) s[t] += s[t + 8];
+    if (t < 4) s[t] += s[t + 4];
+    if (t == 0) out[0] = s[0] + s[1] + s[2] + s[3];
+}"""
+
+
+@pytest.mark.slow
+def test_a_race_that_is_likely_intentional_is_reported_if_values_are_wrong() -> None:
+    kernel = KernelCase(
+        IN_STEP,
+        arguments={"x": st.arrays(np.float32, 32), "out": st.unwritten(np.float32, 1)},
+        reference=lambda x: {"out": np.array([x.sum()])},
+        launch=st.launch_configs(blocks=1, block=32),
+    )
+    verdict = verify(kernel, QUICK)
+    assert [each.check for each in verdict.findings] == ["race"], str(verdict)
+    assert "nothing orders these lanes since compute capability 7.0" in str(verdict)
 
 
 @pytest.mark.parametrize(("leaves", "shown"), [("values", " (leaves values)"), ("race", "")])
