@@ -190,6 +190,14 @@ class DeviceArena(NotCopyable, Generic[_ScalarT]):
     def __init__(
         self, dtype: TypedDType[_ScalarT], *, max_cached_bytes: int | None = None
     ) -> None: ...
+    # For mypy, which would take the last form for another dtype than that of the declared type.
+    @overload
+    def __init__(
+        self: DeviceArena[np.generic],
+        dtype: TypedDType[np.generic],
+        *,
+        max_cached_bytes: int | None = None,
+    ) -> None: ...
     # A dtype given as text has no static type.
     @overload
     def __init__(

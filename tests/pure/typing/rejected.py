@@ -20,7 +20,7 @@ def other_elements(stream: cudadrv.Stream, slab: cudadrv.DeviceArray[np.float32]
     wrong: cudadrv.DeviceArray[np.int64] = slab  # type: ignore[assignment]
     stream.to_host(slab, np.empty(8, np.int16))  # type: ignore[arg-type, misc, unused-ignore]
     cudadrv.DeviceArena(np.int64).release(3, slab)  # type: ignore[arg-type]
-    arena: cudadrv.DeviceArena[np.float64] = cudadrv.DeviceArena(np.float32)  # type: ignore[arg-type, assignment, unused-ignore]
+    arena: cudadrv.DeviceArena[np.float64] = cudadrv.DeviceArena(np.float32)  # type: ignore[assignment]
     del wrong, arena
 
 
