@@ -18,7 +18,7 @@ _ON_CHIP: Final = ("shared", "local", "param")
 
 @dataclass(frozen=True, slots=True)
 class KeptComparison:
-    """A comparison of a value that a variable decides with one that none does.
+    """A comparison of a value that a variable decides.
 
     Attributes:
         function: the name of its function.
@@ -52,13 +52,13 @@ class _Following:
             pass
 
     def comparisons(self) -> Iterator[KeptComparison]:
-        """Yield the comparisons of which one operand alone depends on a variable."""
+        """Yield the comparisons of which an operand depends on a variable."""
         for function, i in self._memory:
             if i.opcode not in ("setp", "set") or i.guard is not None:
                 continue
-            first, second = (self._of(function, [operand]) for operand in i.operands[1:3])
-            if bool(first) != bool(second) and isinstance(i.operands[0], Register):
-                yield KeptComparison(function, i, tuple(sorted(first | second)))
+            variables = self._of(function, i.operands[1:3])
+            if variables and isinstance(i.operands[0], Register):
+                yield KeptComparison(function, i, tuple(sorted(variables)))
 
     def _follow(self) -> bool:
         """Pass dependencies on once; return whether any is new."""

@@ -197,11 +197,11 @@ class ConditionSearch:
     def forced(self) -> Iterator[Forced]:
         """Yield builds in which a condition of the hardware alone has another outcome.
 
-        Such are conditions of clocks, multiprocessors and the addresses of local and shared memory,
-        if both outcomes are possible.
+        Such are conditions of clocks, multiprocessors and addresses, if both outcomes are possible.
         """
-        hardware = {Source.HARDWARE, Source.ADDRESS}
-        chosen = [each for each in self._known if each.sources and each.sources <= hardware]
+        chosen = [
+            each for each in self._known if each.leaves and all(map(self._is_hardware, each.leaves))
+        ]
         editable = EditablePtx(self._compiled) if chosen else None
         for condition in chosen[:_MOST_CONDITIONS]:
             tables = self._hardware(condition)
@@ -219,6 +219,11 @@ class ConditionSearch:
                 place = editable.source(instruction, "").text or instruction.text
                 yield Forced(build, f"{place} is {'true' if outcome else 'false'}")
 
+    def _is_hardware(self, leaf: Leaf) -> bool:
+        if leaf.source is Source.ARGUMENT:
+            return isinstance([*self._case.arguments.values()][int(leaf.name)], ArrayInput)
+        return leaf.source in (Source.HARDWARE, Source.ADDRESS)
+
     def _hardware(self, condition: Comparison) -> dict[str, Table]:
         """Return values that the hardware may have: later clocks are larger."""
         tables: dict[str, Table] = {}
@@ -229,6 +234,10 @@ class ConditionSearch:
                 # Variables of one function are near to each other.
                 start = self._random.integers(1, _STACK >> 4, _MOST_HARDWARE) << 4
                 values = tables.setdefault("", start.astype(np.uint64))
+            elif leaf.source is Source.ARGUMENT:
+                # A GPU has addresses of 47 bits, and the emulator those above.
+                most = 1 << self._random.choice([32, 39, 44], _MOST_HARDWARE)
+                values = (self._random.integers(most >> 4, most) << 8).astype(np.uint64)
             elif leaf.name in _SPANS:
                 values = self._random.integers(0, _SPANS[leaf.name], _MOST_HARDWARE, np.uint64)
             else:

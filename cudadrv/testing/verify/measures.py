@@ -325,6 +325,10 @@ class Measures:
 
     def _kept(self) -> Iterator[_Found]:
         """Force outcomes of comparisons with kept variables; those of no launch must be right."""
+        if self._effects.kept and "malloc" in self._effects.calls:
+            self.unreached.append(
+                "a variable may keep the address of memory from malloc, which is not observed"
+            )
         if not self._launched or self._case.program is not None or self._is_late:
             return
         chosen = spread(self.search.passed)[::-1]

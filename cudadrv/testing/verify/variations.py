@@ -26,7 +26,8 @@ _IRREGULAR_REPEATS: Final = 400  # such as of a generator of random numbers
 _COUNTED: Final = 3  # launches that show what a counter counts
 # Those below 256 also for counters of a byte.
 _STEPS: Final = (60, 100, 150, 200, 250, 1_000, 10_000, 1_000_000, 1_000_000_000)
-_MOST_SKIPS: Final = 16
+_FINE_STEPS: Final = tuple(round(60 * 1.4**power) for power in range(50))
+_MOST_CONSTANTS: Final = 7
 # Vectors of 16 bytes stay aligned.
 _SHIFTS: Final = (16, 48, 112)
 _ALIGNED: Final = 16
@@ -90,7 +91,7 @@ def counted(
     """Yield an example after many launches, if each launch changes a variable of its module.
 
     Counters are advanced, also to the constants that the kernel compares with. The first example
-    has more launches if they change a variable that is no counter.
+    has finer steps, and more launches if they change a variable that is no counter.
     """
     kept = compiled.kept_after((example,) * _COUNTED)
     if not kept.changes:
@@ -105,8 +106,8 @@ def counted(
         for near in (-step, 0, step)
         if (constant - value) % step == 0
     )
-    chosen = [skip for skip in skips if 0 < skip < 1 << 31][: _MOST_SKIPS - len(_STEPS)]
-    for skipped in (*_STEPS, *chosen):
+    chosen = [skip for skip in skips if 0 < skip < 1 << 31][:_MOST_CONSTANTS]
+    for skipped in (*_STEPS, *chosen, *(_FINE_STEPS if is_first else ())):
         yield replace(example, earlier=(example,) * _COUNTED, skipped=skipped)
 
 

@@ -157,6 +157,7 @@ def test_a_kernel_with_a_condition_is_verified_for_a_narrow_range(
         "(clock() & 0xffff) == 513",
         "((size_t)local >> 8 & 0xffff) == 0x3f",
         "clock64() - first == 4711",
+        "!((size_t)out >> 48)",
     ],
 )
 def test_a_condition_of_the_hardware_must_not_change_values(relation: str) -> None:

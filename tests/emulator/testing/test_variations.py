@@ -513,6 +513,7 @@ PATIENT: Final = VerifyOptions(seconds=900, database=None)
 COUNTERS: Final = {
     "every third launch": ("c, t", "c >= 500", "t = (t + 1) % 3; if (t == 0) c++;"),
     "growing steps": ("c, t", "c > 100000000", "t += 3; c += t;"),
+    "two values of it": ("c", "c * 3 == c + 2468", "c++;"),
     "a hash": ("c", "(c * 2654435761u >> 12) == 0x12345", "c++;"),
     "one number twice": ("c", "c == 1 && x[0] == 7777", "if (x[0] == 4444) c = 1;"),
     "a maximum": ("c", "c > 1000000000", "c = max((int)c, (int)x[0]);"),
@@ -540,6 +541,27 @@ def counting(variables: str, bad: str, step: str) -> KernelCase:
         "".join(f"__device__ unsigned {name};\n" for name in variables.split(", ")),
         launch=st.launch_configs(blocks=1, block=[96, 128]),
     )
+
+
+@pytest.mark.slow
+def test_a_kernel_that_may_keep_memory_of_the_heap_is_not_verified() -> None:
+    verdict = verified(
+        case(
+            "if (i == 0) { if (!heap) heap = (int*)malloc(4); *heap = 0; }"
+            " if (i < n) out[i] = 2 * x[i];",
+            "__device__ int* heap;\n",
+            launch=st.launch_configs(blocks=1, block=80),
+        ),
+        QUICK,
+    )
+    assert verdict.outcome == "unfinished", str(verdict)
+    assert "memory from malloc" in str(verdict)
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_wrong_for_some_launches_without_a_comparison_is_found() -> None:
+    finding = found(counting("c", "(300 - c & c - 900) >> 31", "c++;"), PATIENT)
+    assert 300 <= finding.example.skipped < 900
 
 
 @pytest.mark.slow

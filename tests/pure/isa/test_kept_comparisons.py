@@ -54,6 +54,11 @@ def test_a_comparison_is_found_behind_memory_functions_and_shuffles(way: str) ->
     assert lines(WAYS[way]) == [(0, ("calls",))]
 
 
+def test_a_comparison_of_two_values_of_a_variable_is_found() -> None:
+    body = "ld.global.u32 %b, [calls]; add.u32 %a, %b, 300; setp.lt.u32 %p, %b, %a;"
+    assert lines(body) == [(-1, ("calls",)), (0, ("calls",))]
+
+
 @pytest.mark.parametrize(
     "body",
     [
