@@ -163,7 +163,9 @@ def test_a_repair_after_which_another_check_reports_a_fault_names_it(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sum_of", "is_found"), [("x[i]", True), ("x[i] + by", False)])
+@pytest.mark.parametrize(
+    ("sum_of", "is_found"), [("x[i]", True), ("x[i] + by", False), ("x[i] + 4e-6f", True)]
+)
 def test_an_argument_that_the_tolerance_hides_must_change_the_values(
     sum_of: str, is_found: bool
 ) -> None:
@@ -173,8 +175,8 @@ def test_an_argument_that_the_tolerance_hides_must_change_the_values(
         f"    if (i < n) out[i] = {sum_of};\n}}",
         arguments={
             "n": N,
-            "by": st.numbers(np.float32, (1e-7, 9e-6)),
-            "x": st.arrays(np.float32, N, (0, 1)),
+            "by": st.numbers(np.float32, (1e-6, 6e-6)),
+            "x": st.arrays(np.float32, N, (1, 1.9)),
             "out": st.unwritten(np.float32, N),
         },
         reference=lambda by, x: {"out": x + by},
