@@ -157,6 +157,7 @@ FACES: dict[str, dict[str, tuple[str, ...]]] = {
         "cudadrv.sessions": ("check.findings: Found",),
         "cudadrv.testing": (
             "check.findings: demangled",
+            "check.race_check: GUESS SAME_VALUE",
             "codegen.analysis.control_flow: ControlFlow InsertionPoint",
             "codegen.table: find_operation",
             "count.warp_rows: traffic_of",
