@@ -48,6 +48,12 @@ VECTOR: Final = 16  # bytes
 _LARGEST_SHIFT: Final = 4096
 _STACK: Final = 1 << 24  # addresses of local and shared memory begin at multiples of 16 below
 _THREADS: Final = (0, 1, 2, 37)
+_EQUALITY: Final = ("eq", "ne", "equ", "neu")
+_RARE: Final = 2**-10  # of the values of an element
+_DRAWN: Final = 8.5  # the largest number of most contents
+_MOST_VALUES: Final = 1 << 18
+_MOST_BEYOND: Final = 1 << 12
+_LARGEST_SIZE: Final = 20  # as a power of two
 _WARPS: Final = range(32, 1025, 32)
 _LOOPS: Final = (0, 1, 2)  # values of what a loop counts
 
@@ -115,6 +121,38 @@ class ConditionSearch:
         outcomes = self._outcomes(chosen, lambda leaf: rows[names[int(leaf.name)]])
         for place in _rarest(outcomes, len(table))[:_MOST_SIZES]:
             yield {root: int(number) for root, number in zip(roots, table[place], strict=True)}
+
+    def beyond_sizes(self) -> Iterator[Forced]:
+        """Yield builds with outcomes that conditions of sizes have above the largest ones alone.
+
+        Such are those of kernels that are right for tested sizes.
+        """
+        names = list(self._case.arguments)
+        chosen = [each for each in self._known if self._is_of_sizes(each, names)]
+        roots = [root for root in self._case.roots if root.bounds is not None]
+        if not chosen or len(roots) < len(self._case.roots):
+            return
+        inside = self._table_of_sizes(roots)[:_MOST_BEYOND]
+        beyond = inside.copy()
+        for column, root in enumerate(roots):
+            assert root.bounds is not None
+            lowest = math.log2(root.bounds[1] + 1)
+            powers = self._random.uniform(lowest, max(lowest, _LARGEST_SIZE), len(inside))
+            is_beyond = self._random.random(len(inside)) < 1 / len(roots)
+            beyond[is_beyond, column] = np.ceil(2 ** powers[is_beyond])
+        table = np.concatenate([inside, beyond])
+        columns = {
+            name: _column(size, roots, table)
+            for name, size in self._case.arguments.items()
+            if isinstance(size, Size)
+        }
+        outcomes = self._outcomes(chosen, lambda leaf: columns[names[int(leaf.name)]])
+        known, new = outcomes[: len(inside)], outcomes[len(inside) :]
+        for condition, is_known, is_new in zip(chosen, known.T, new.T, strict=True):
+            if is_known.all() or not is_known.any():
+                usual = bool(is_known[0])
+                if np.any(is_new != usual):
+                    yield from self._with_outcome(condition, not usual)
 
     def launches(self, signature: KernelSignature) -> Iterator[tuple[Numbers, LaunchConfig]]:
         """Yield sizes with a launch for which conditions of both have rare outcomes together."""
@@ -202,22 +240,27 @@ class ConditionSearch:
         chosen = [
             each for each in self._known if each.leaves and all(map(self._is_hardware, each.leaves))
         ]
-        editable = EditablePtx(self._compiled) if chosen else None
         for condition in chosen[:_MOST_CONDITIONS]:
             tables = self._hardware(condition)
             outcomes = self._outcomes([condition], lambda leaf, t=tables: t[leaf.register.name])
-            assert editable is not None
-            if not outcomes.any() or outcomes.all():
-                continue
-            instruction = condition.instruction
-            if editable.line(instruction).count(";") != 1:
-                continue
-            for outcome, word in ((True, "eq"), (False, "ne")):
-                force = f"setp.{word}.u32 {written_name(condition.predicate)}, 0, 0;"
-                line = f"{editable.line(instruction)} {force}"
-                build = replace(editable.with_lines({instruction.line: line}), checks=())
-                place = editable.source(instruction, "").text or instruction.text
-                yield Forced(build, f"{place} is {'true' if outcome else 'false'}")
+            if outcomes.any() and not outcomes.all():
+                for outcome in (True, False):
+                    yield from self._with_outcome(condition, outcome)
+
+    @cached_property
+    def _editable(self) -> EditablePtx:
+        return EditablePtx(self._compiled)
+
+    def _with_outcome(self, condition: Comparison, outcome: bool) -> Iterator[Forced]:
+        """Yield the build in which a condition has an outcome, if its instruction can change."""
+        instruction, line = condition.instruction, self._editable.line(condition.instruction)
+        if line.count(";") == 1:
+            word = "eq" if outcome else "ne"
+            force = f"setp.{word}.u32 {written_name(condition.predicate)}, 0, 0;"
+            build = self._editable.with_lines({instruction.line: f"{line} {force}"})
+            place = self._editable.source(instruction, "").text or instruction.text
+            text = f"{place} is {'true' if outcome else 'false'}"
+            yield Forced(replace(build, checks=()), text)
 
     def _is_hardware(self, leaf: Leaf) -> bool:
         if leaf.source is Source.ARGUMENT:
@@ -294,16 +337,17 @@ class ConditionSearch:
     def contents(self, example: Example) -> Iterator[Example]:
         """Yield an example whose arrays have elements that a condition holds for, or does not.
 
-        Only conditions of equality, whose other outcome is rare.
+        Only outcomes that are rare, as of equality and of a hash below a limit.
         """
-        rare = [
+        chosen = [
             each
             for each in self._known
             if Source.ELEMENT in each.sources
             and each.sources <= {Source.ELEMENT, Source.ARGUMENT, Source.THREAD}
-            and each.instruction.modifiers[0] in ("eq", "ne", "equ", "neu")
         ]
-        for condition in rare[:_MOST_CONDITIONS]:
+        equal = [each for each in chosen if each.instruction.modifiers[0] in _EQUALITY]
+        others = [each for each in chosen if each not in equal]
+        for condition in (*equal[:_MOST_CONDITIONS], *others[:_MOST_CONDITIONS]):
             changed = self._with_elements(condition, example)
             if changed is not None:
                 yield changed
@@ -319,8 +363,14 @@ class ConditionSearch:
             pools = self._pools(condition, places)
             tables = self._rows(pools, condition, places, example, thread)
             outcomes = self._outcomes([condition], lambda leaf, t=tables: t[leaf.register.name])
-            wanted = condition.instruction.modifiers[0] in ("eq", "equ")
-            rows = np.flatnonzero(outcomes[:, 0] == wanted)
+            relation = condition.instruction.modifiers[0]
+            if relation in _EQUALITY:
+                rows = np.flatnonzero(outcomes[:, 0] == (relation in ("eq", "equ")))
+            else:
+                is_rare = outcomes[:, 0] == (np.mean(outcomes[:, 0]) < 1 / 2)
+                rows = np.flatnonzero(is_rare)
+                if np.mean(is_rare) > _RARE:
+                    return None
             if len(rows):
                 return self._filled(example, places, tables, int(rows[0]))
         return None
@@ -389,8 +439,11 @@ class ConditionSearch:
             numbers = _numbers(condition.constants, each.dtype)
             low, high = _limits(each)
             allowed = numbers[(numbers >= low) & (numbers <= high)]
-            pool = np.concatenate([allowed.astype(each.dtype), _spread(each)])
-            pools[name, index] = pool[:_MOST_ROWS]
+            if not isinstance(each.values, tuple):
+                low, high = -_DRAWN, _DRAWN
+            further = self._random.uniform(low, high, _MOST_VALUES * (each.dtype.kind == "f"))
+            every = [allowed.astype(each.dtype), _spread(each), further.astype(each.dtype)]
+            pools[name, index] = np.concatenate(every)
         return pools
 
     def _rows(

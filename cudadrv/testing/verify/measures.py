@@ -356,7 +356,15 @@ class Measures:
                 self.unreached.append(f"{text}: {where}")
             else:
                 self.suspicions.append(f"a comparison is equal in no drawn example: {where}")
+        self.suspicions += self._wrong_beyond_sizes()
         yield from ()
+
+    def _wrong_beyond_sizes(self) -> Iterator[str]:
+        for forced in self._conditions.beyond_sizes():
+            for example in spread(self.search.passed)[-1:]:
+                error = self._only_quickly(forced.compiled, example)
+                if error is not None and error.fault.check == VALUES:
+                    yield f"beyond the sizes of the case values are wrong, where {forced.text}"
 
     def _changing(self, known: Sequence[Example]) -> Sequence[Example]:
         """Return an example that changes a variable; none if known ones do."""

@@ -117,6 +117,45 @@ def test_elements_that_a_relation_selects_are_found(relation: str) -> None:
 
 
 @pytest.mark.slow
+def test_elements_whose_hash_is_below_a_limit_are_found() -> None:
+    n = st.sizes(1, 300)
+    kernel = KernelCase(
+        """extern "C" __global__ void k(int n, const float* x, float* out) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i >= n) return;
+            unsigned hash = __float_as_uint(x[i]) * 2654435761u + 3123456789u;
+            out[i] = 2 * x[i] + (hash < 80000u); }""",
+        arguments={"n": n, "x": st.arrays(np.float32, n), "out": st.unwritten(np.float32, n)},
+        launch=st.launch_configs(threads=n),
+        reference=lambda x: {"out": 2 * x},
+    )
+    assert "a condition of the kernel holds" in note_of(verify(kernel, QUICK))
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_wrong_beyond_the_sizes_of_the_case_is_suspicious() -> None:
+    verdict = verdict_of("out[i] = n > 1000 ? 0 : 2 * x[i];")
+    assert verdict.is_verified
+    text = "beyond the sizes of the case values are wrong, where "
+    assert [each for each in verdict.suspicions if each.startswith(text)], str(verdict)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out[i] = n > 1000 ? x[i] + x[i] : 2 * x[i];",
+        "int s = 0; for (int k = 0; k < n; k++) s += x[k]; out[i] = 2 * x[i] + s - s;",
+        "if (n < 1) return; out[i] = 2 * x[i];",
+    ],
+)
+def test_a_right_kernel_with_conditions_of_sizes_is_not_suspicious(body: str) -> None:
+    verdict = verdict_of(body)
+    assert verdict.is_verified
+    assert not [each for each in verdict.suspicions if "beyond the sizes" in each], str(verdict)
+
+
+@pytest.mark.slow
 def test_elements_beyond_the_values_of_the_case_are_not_tried() -> None:
     body = "out[i] = n > 1 && x[0] * x[1] == 1048583 ? 1 : 2 * x[i];"
     assert verdict_of(body, values=(-8, 8)).is_verified
