@@ -214,7 +214,7 @@ def test_an_atomic_heals_a_race_of_several_blocks() -> None:
     )
     repairs = repairs_of(case, "race")
     assert healing(repairs) == {"atomic": ["an atomic operation at kernel.cu:3"]}
-    assert [each.leaves for each in repairs if each.kind == "volatile"] == ["values"]
+    assert [each.leaves for each in repairs if each.kind == "volatile"] == ["race"]
 
 
 @pytest.mark.slow
