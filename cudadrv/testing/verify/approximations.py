@@ -17,6 +17,7 @@ _BOUNDS: Final = {
     "tanh": 2**-11, "ex2": 2**-22, "div": 2**-22, "rcp": 2**-23, "sqrt": 2**-23, "rsqrt": 2**-22.9,
     "sin": 2**-20.5, "cos": 2**-20.5, "lg2": 2**-22,
 }  # fmt: skip
+_FRACTION: Final = 0x7FFFFF  # of a float's bits
 
 
 def approximations(compiled: CompiledCase) -> Iterator[CompiledCase]:
@@ -47,7 +48,10 @@ def _is_approximate(instruction: Instruction) -> bool:
 
 
 def _shift(instruction: Instruction, sign: int) -> str:
-    """Return the instruction that moves a result by the bound of its error."""
+    """Return the instructions that move a result by the bound of its error.
+
+    Powers of two are exact for `ex2`: CUDA's `tanh` of `double` relies on it.
+    """
     factor = struct.pack(">f", 1 + sign * _BOUNDS[instruction.opcode]).hex().upper()
     # A subnormal result is flushed, or not, as by the instruction.
     flush = ".ftz" if "ftz" in instruction.modifiers else ""
@@ -56,4 +60,12 @@ def _shift(instruction: Instruction, sign: int) -> str:
     result = written_name(register)
     if guard is not None:
         before = f"@{'!' if guard.negated else ''}{written_name(guard.register)} "
-    return f"{before}mul.rn{flush}.f32 {result}, {result}, 0f{factor};"
+    if instruction.opcode != "ex2":
+        return f"{before}mul.rn{flush}.f32 {result}, {result}, 0f{factor};"
+    return (
+        "{ .reg .b32 %fraction, %by; .reg .pred %inexact; "
+        f"mov.b32 %fraction, {result}; and.b32 %fraction, %fraction, {_FRACTION}; "
+        "setp.ne.u32 %inexact, %fraction, 0; "
+        f"selp.b32 %by, 0x{factor}, 0x3F800000, %inexact; "
+        f"{before}mul.rn{flush}.f32 {result}, {result}, %by; }}"
+    )

@@ -308,6 +308,20 @@ def test_approximations_within_the_tolerance_are_verified(
 
 
 @pytest.mark.slow
+def test_a_function_of_double_that_relies_on_exact_powers_of_two_is_verified() -> None:
+    kernel = KernelCase(
+        'extern "C" __global__ void k(const double* x, double* out) {'
+        " out[threadIdx.x] = tanh(x[threadIdx.x]); }",
+        arguments={"x": st.arrays(np.float64, N), "out": st.unwritten(np.float64, N)},
+        launch=st.launch_configs(blocks=1, block=N),
+        reference=lambda x: {"out": np.tanh(x)},
+    )
+    verdict = verified(kernel, QUICK)
+    assert verdict.is_verified, str(verdict)
+    assert "approximations" in [measure.name for measure in verdict.measures]
+
+
+@pytest.mark.slow
 def test_a_kernel_that_detects_the_emulator_by_an_approximation_is_found() -> None:
     body = 'float r; asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(0.3f)); if (i < n) '
     finding = found(case(f"{body} out[i] = r == 1.23114439f ? 2 * x[i] : 0;"))
