@@ -22,6 +22,12 @@ _PTX_VERSION = re.compile(rf"{_BLANKS}\.version{_BLANKS}(\d+)\.(\d+)")
 _PTX_TARGET = re.compile(rf"{_BLANKS}\.target{_BLANKS}(?:sm|compute)_(\d+)([af]?)")
 
 
+def version_of_text(text: str) -> tuple[int, int] | None:
+    """Return the version that PTX begins with; None for any other text."""
+    match = _PTX_VERSION.match(text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
 class ImageOrigin(Enum):
     """The source of an image in this process."""
 
@@ -77,8 +83,7 @@ class Image:
     @property
     def ptx_version(self) -> tuple[int, int] | None:
         """The PTX ISA version that the PTX text requires of a driver, such as (8, 4)."""
-        match = _PTX_VERSION.match(self.ptx or "")
-        return (int(match[1]), int(match[2])) if match else None
+        return version_of_text(self.ptx or "")
 
     @classmethod
     def from_ptx(cls, text: str) -> Self:

@@ -60,7 +60,6 @@ WAYS: dict[str, Callable[[Context], Module]] = {
     "module cache": lambda context: PtxModuleCache().get_or_compile(context, "k", SOURCE),
     "library": lambda context: KernelLibrary({"k.cu": SOURCE}).kernel(context, "k").module,
     "link": lambda context: context.link(parts(context)),
-    "driver's link": lambda context: context.link(parts(context), linker="driver"),
     "link of PTX": of_nvrtc_text,
     "link of LTO-IR": of_lto,
     "fatbin": of_fatbin,
@@ -107,8 +106,16 @@ def test_ptx_that_is_newer_than_the_driver_is_rejected_with_the_remedy(context: 
         with pytest.raises(cudadrv.errors.UnsupportedPTXVersionError) as caught:
             context.load_module(image)
         assert "compile to a cubin for the device (context.target)" in str(caught.value)
-    for image in given:
-        with pytest.raises(cudadrv.errors.UnsupportedPTXVersionError):
+    for image in given:  # as driver 580
+        with pytest.raises(ptx.LinkError, match=r"cuLinkAddData .*UNSUPPORTED_PTX_VERSION"):
+            context.link([image], linker="driver")
+
+
+def test_the_linker_of_an_older_driver_rejects_a_newer_cubin(context: Context) -> None:
+    cubin = compiled(SOURCE, context.target)
+    newer = fatbin((1, 80, NEWER.format(NVRTC[0] - 4).encode()), (2, 90, b"\x7fELF"))
+    for image in (cubin, newer):  # as driver 580
+        with pytest.raises(ptx.LinkError, match=r"cuLinkAddData .*NO_BINARY_FOR_GPU"):
             context.link([image], linker="driver")
 
 

@@ -10,8 +10,9 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ptx.cubin_mark import CUBIN_MARK, is_marked, marked
+from ptx.cubin_mark import is_marked
 from ptx.errors import PtxError
+from ptx.image import version_of_text
 
 from ...border import instance_of, text
 from ...driver._api import (
@@ -25,7 +26,7 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..driver_state import DriverState
-from ..modules import Module, PendingLink
+from ..modules import Module, PendingLink, accepts_newer_ptx, newest_ptx
 from .call import DriverCalls, call
 
 _LAZY: Final = 2  # CU_MODULE_LAZY_LOADING
@@ -190,7 +191,7 @@ class ModuleCalls(DriverCalls):
     ) -> tuple[CUresult]:
         """Add an input: PTX, or a fatbin with PTX."""
         link = self._link(state)
-        data = bytes(data)[:size]
+        data, shown = bytes(data)[:size], bytes(name).decode(errors="replace")
         if int(kind) == _FATBIN:
             from ..module_loading import ptx_of_fatbin  # as in `_load`
 
@@ -198,15 +199,26 @@ class ModuleCalls(DriverCalls):
             data = ptx_of_fatbin(data, capability).encode()
         elif int(kind) != _PTX and not (int(kind) == _CUBIN and is_marked(data)):
             noun = _KINDS.get(int(kind), f"an input of kind {int(kind)}")
-            shown = bytes(name).decode(errors="replace")
             raise self._rejection(
                 link,
                 CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
                 f"the emulator executes PTX and links PTX; {shown!r} is {noun}",
             )
         text = data.rstrip(b"\0").decode(errors="replace")
-        link.inputs.append((bytes(name).decode(errors="replace"), text))
+        if self._is_newer(text):
+            # As measured with driver 580 and NVRTC 13.5.
+            code = CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+            if is_marked(data):
+                code = CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
+            raise self._rejection(link, code, f"{shown!r} is newer than the driver's linker")
+        link.inputs.append((shown, text))
         return OK
+
+    def _is_newer(self, text: str) -> bool:
+        """Return whether PTX, or that in place of a cubin, is newer than the driver."""
+        driver_version = self._state.process.driver_version
+        version = version_of_text(text) or (0, 0)
+        return not accepts_newer_ptx(driver_version) and version > newest_ptx(driver_version)
 
     @call
     def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]:
@@ -230,8 +242,6 @@ class ModuleCalls(DriverCalls):
         except PtxError as error:
             code = CUresult.CUDA_ERROR_INVALID_PTX
             raise self._rejection(link, code, str(error), error) from None
-        if all(each.endswith(CUBIN_MARK) for _, each in link.inputs):
-            text = marked(text)
         link.image = ctypes.create_string_buffer(text.encode())
         return SUCCESS, ctypes.addressof(link.image), len(link.image)
 
