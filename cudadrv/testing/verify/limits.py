@@ -1,6 +1,6 @@
 """Constants beyond which a kernel has wrong values, where the case draws no such numbers.
 
-A kernel may clamp what it computes, such as an argument of `exp`. So these are suspicions.
+A kernel may clamp what it computes, as it does for an exponential. So these are suspicions.
 """
 
 from __future__ import annotations

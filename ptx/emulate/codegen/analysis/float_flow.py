@@ -335,8 +335,8 @@ class FloatFlow:
 
         A logarithm selects the infinity where its operand is zero, of which the other result is
         calculated. A power that overflows selects an infinity or zero, by the sign of a calculated
-        number, and `expm1` an infinity or -1, by the sign of its operand. Selected NaNs are made
-        wherever they are constants.
+        number, and CUDA's expm1 an infinity or -1, by the sign of its operand. Selected NaNs are
+        made wherever they are constants.
         """
         if i.opcode != "selp" or len(i.operands) != 4:
             return ()
@@ -426,7 +426,7 @@ class FloatFlow:
         return ()
 
     def _exponential(self, i: Instruction) -> Instruction | None:
-        """Return the power of two that a sum multiplies by one of integers, as `expf` does."""
+        """Return the power of two that a sum multiplies by one of integers, as CUDA's expf does."""
         of_factors = [
             step.instruction
             for each in i.operands[1:3]
