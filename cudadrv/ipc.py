@@ -116,17 +116,17 @@ class _Pool(ChildHandle[CUmemoryPool]):
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
-        doing, driver = f"closing a memory pool of device {self.context.ordinal}", self.driver
+        api, ordinal = self.api, self.context.ordinal
         if self.is_foreign:
-            wait_for_contexts(driver)
-            (code,) = self.api.cuMemPoolDestroy(self.raw)
-            check(self, code, "cuMemPoolDestroy", doing)
+            wait_for_contexts(self.driver)
+            (code,) = api.cuMemPoolDestroy(self.raw)
+            check(self, code, "cuMemPoolDestroy", f"closing a memory pool of device {ordinal}")
             return
-        code, call = empty(self.api, self.raw)
-        check(self, code, call, doing)
-        retired = RetiredPools.of(driver, self.context.ordinal)
+        empty(api, self.raw)
+        retired = RetiredPools.of(self.driver, ordinal)
         if self.is_given:
-            check(self, retired.add_given(self.api, self.raw), "cuMemPoolDestroy", doing)
+            retired.add_given(self.raw)
+            retired.destroy_given(api)
         else:
             retired.add(self.raw, self.kind)
 

@@ -21,7 +21,7 @@ from ..driver._api import (
     cuuint64_t,
 )
 from ..driver.driver_api import DriverApi
-from ..driver.driver_selection import Driver
+from ..driver.driver_selection import Driver, failure
 
 _Attribute: Final = CUmemPool_attribute
 # As a new pool has them. Zero starts the highest sizes again.
@@ -35,7 +35,7 @@ _OF_NEW: Final = (
 
 
 class RetiredPools:
-    """The retired pools of one device. It takes no lock."""
+    """The retired pools of one device. It takes no lock; a pool whose calls fail is abandoned."""
 
     def __init__(self) -> None:
         self._own: dict[Hashable, list[CUmemoryPool]] = {}
@@ -50,87 +50,99 @@ class RetiredPools:
         """Store an emptied pool for later ones of its kind."""
         self._own.setdefault(kind, []).append(pool)
 
-    def add_given(self, api: DriverApi, pool: CUmemoryPool) -> CUresult:
-        """Store an emptied pool that other processes may have; return as `destroy_given`."""
+    def add_given(self, pool: CUmemoryPool) -> None:
+        """Store an emptied pool that other processes may have, until it can be destroyed."""
         self._given.append(pool)
-        return self.destroy_given(api)
 
     def take(self, driver: Driver, ordinal: int, kind: Hashable) -> CUmemoryPool | None:
-        """Return a pool as the driver makes new ones; None if all have queued frees."""
+        """Return a pool as the driver makes new ones; None if all have queued frees.
+
+        Raises:
+            CudaError: the driver reported an error.
+        """
         pools = self._own.get(kind, [])
         for _ in range(len(pools)):
             try:
                 pool = pools.pop(0)
             except IndexError:  # another thread was faster
                 return None
-            if _is_made_new(driver, ordinal, pool):
+            if _is_drained(driver.api, pool):
+                _make_new(driver, ordinal, pool)
                 return pool
             pools.append(pool)
         return None
 
-    def destroy_given(self, api: DriverApi) -> CUresult:
-        """Destroy the pools of which the driver has no memory any more; return its result."""
+    def destroy_given(self, api: DriverApi) -> None:
+        """Destroy the pools of which the driver has no memory any more.
+
+        Raises:
+            CudaError: the driver reported an error.
+        """
         for _ in range(len(self._given)):
             try:
                 pool = self._given.pop(0)
             except IndexError:
-                break
+                return
             if _is_drained(api, pool):
                 (code,) = api.cuMemPoolDestroy(pool)
-                if code:
-                    return code
+                _check(api, code, "cuMemPoolDestroy")
             else:
                 self._given.append(pool)
-        return CUresult.CUDA_SUCCESS
 
 
-def empty(api: DriverApi, pool: CUmemoryPool) -> tuple[CUresult, str]:
+def empty(api: DriverApi, pool: CUmemoryPool) -> None:
     """Free the memory of a pool, and let it retain none that is freed later.
 
-    Returns: the result, and the name of the call that failed.
+    Raises:
+        CudaError: the driver reported an error.
     """
-    threshold = _Attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-    (code,) = api.cuMemPoolSetAttribute(pool, threshold, cuuint64_t(0))
-    if code:
-        return code, "cuMemPoolSetAttribute"
+    _set(api, pool, _Attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 0)
     (code,) = api.cuMemPoolTrimTo(pool, 0)
-    return code, "cuMemPoolTrimTo"
+    _check(api, code, "cuMemPoolTrimTo")
 
 
 def _is_drained(api: DriverApi, pool: CUmemoryPool) -> bool:
     """Return whether a pool has no memory. Memory whose free is queued counts as reserved alone."""
-    if empty(api, pool)[0]:
-        return False
-    code, reserved = api.cuMemPoolGetAttribute(
-        pool, _Attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
-    )
-    return not code and not int(reserved)
+    empty(api, pool)
+    reserved = _Attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+    code, nbytes = api.cuMemPoolGetAttribute(pool, reserved)
+    _check(api, code, "cuMemPoolGetAttribute")
+    return not int(nbytes)
 
 
-def _is_made_new(driver: Driver, ordinal: int, pool: CUmemoryPool) -> bool:
-    """Give a pool the attributes of a new one; return False if frees are queued or a call fails."""
+def _make_new(driver: Driver, ordinal: int, pool: CUmemoryPool) -> None:
+    """Give a pool the attributes of a new one, which no other device may access."""
     api = driver.api
-    if not _is_drained(api, pool):
-        return False
     for attribute, value in _OF_NEW:
-        (code,) = api.cuMemPoolSetAttribute(pool, attribute, cuuint64_t(value))
-        if code:
-            return False
+        _set(api, pool, attribute, value)
     code, count = api.cuDeviceGetCount()
-    others = [other for other in range(count) if other != ordinal]
-    return not code and all(_is_closed_to(api, pool, other) for other in others)
+    _check(api, code, "cuDeviceGetCount")
+    for other in range(count):
+        if other != ordinal:
+            _close_to(api, pool, other)
 
 
-def _is_closed_to(api: DriverApi, pool: CUmemoryPool, ordinal: int) -> bool:
-    """Take the access of a device to a pool away; return False if a call fails."""
+def _set(api: DriverApi, pool: CUmemoryPool, attribute: CUmemPool_attribute, value: int) -> None:
+    (code,) = api.cuMemPoolSetAttribute(pool, attribute, cuuint64_t(value))
+    _check(api, code, "cuMemPoolSetAttribute")
+
+
+def _close_to(api: DriverApi, pool: CUmemoryPool, ordinal: int) -> None:
+    """Take the access of a device to a pool away."""
     location = CUmemLocation()
     location.type, location.id = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, ordinal
     code, flags = api.cuMemPoolGetAccess(pool, location)
-    if code or flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE:
-        return not code
+    _check(api, code, "cuMemPoolGetAccess")
+    if flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE:
+        return
     access = CUmemAccessDesc()
     access.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     access.location.id = ordinal
     access.flags = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
     (code,) = api.cuMemPoolSetAccess(pool, [access], 1)
-    return not code
+    _check(api, code, "cuMemPoolSetAccess")
+
+
+def _check(api: DriverApi, code: CUresult, call: str) -> None:
+    if code:
+        raise failure(api, code, call, "emptying a closed memory pool")

@@ -48,22 +48,31 @@ def test_a_pool_that_is_not_made_is_reported() -> None:
             with pytest.raises(CudaError, match="querying <MemoryPool of device 0>"):
                 pool.statistics()
             machine.fail("cuMemPoolTrimTo", with_=1)
-            with pytest.raises(CudaError, match="closing a memory pool of device 0"):
+            with pytest.raises(CudaError, match="emptying a closed memory pool"):
                 pool.close()
 
 
 @pytest.mark.parametrize(
-    "call", ["cuMemPoolSetAttribute", "cuMemPoolTrimTo", "cuMemPoolGetAttribute"]
+    "call",
+    [
+        "cuMemPoolSetAttribute",
+        "cuMemPoolTrimTo",
+        "cuMemPoolGetAttribute",
+        "cuDeviceGetCount",
+        "cuMemPoolGetAccess",
+        "cuMemPoolSetAccess",
+    ],
 )
-def test_a_retired_pool_that_does_not_become_as_new_is_not_taken(call: str) -> None:
-    with emulator.session() as machine:
+def test_a_retired_pool_whose_calls_fail_is_reported_and_abandoned(call: str) -> None:
+    with emulator.session(devices=2) as machine:
         with MemoryPool() as pool:
             number = int(pool.handle)
+            pool.open_to(1)
         machine.fail(call, with_=1)
+        with pytest.raises(CudaError, match=f"emptying a closed memory pool: {call} returned"):
+            MemoryPool()
         with MemoryPool() as other:
             assert int(other.handle) != number
-            with MemoryPool() as later:
-                assert int(later.handle) == number
 
 
 def test_memory_that_is_not_pinned_is_not_unpinned() -> None:
