@@ -30,7 +30,8 @@ _FRACTION: Final = {32: 23, 64: 52}
 _EXPONENTS: Final = 0x7FF  # of doubles
 _OF_ONE: Final = {32: 127 + 23, 64: 1023 + 52}
 """The exponents of numbers whose last place is 1, by the width."""
-_LEAST_LOSS: Final = 2.0**7  # of the last place that a step must add to be the cause
+_LEAST_LOSS: Final = {"f16": 2.0**4, "bf16": 2.0**3, "f32": 2.0**7, "f64": 2.0**7}
+"""Of the last place that a step must add to be the cause, by the type of its result."""
 _CANCELS: Final = frozenset({"add", "sub", "fma", "mad"})
 _UNITS: Final = {"f32": 2.0**-24, "f64": 2.0**-53}
 """By the type of a result: half of its last place. Narrower types have none: they are a choice."""
@@ -296,7 +297,11 @@ class ValueChain:
         """Set the exact result of a step, whose sources have theirs."""
         opcode = node.step.use.instruction.opcode
         calculation = calculation_of(node.step.use.instruction)
-        if calculation is None or calculation.is_of_warp or calculation.result.part.itemsize < 4:
+        if (
+            calculation is None
+            or calculation.is_of_warp
+            or calculation.result.ptx_type not in _PRECISION
+        ):
             registers = enumerate(node.step.use.sources)
             predicates = {index for index, each in registers if each.ptx_type == "pred"}
             behind = [
@@ -351,10 +356,18 @@ class ValueChain:
 
     def _rounds_to_integer(self, node: _Node) -> bool:
         """Return whether an addition of a constant, whose last place is 1, rounds to an integer."""
-        behind = (self._nodes[key] for key in node.sources.values() if key in self._nodes)
-        moves = (each.step.use.instruction for each in behind)
-        constants = (each.operands[1] for each in moves if each.opcode == "mov")
-        return any(map(_is_integral, (*node.step.use.instruction.operands, *constants)))
+        i, sources = node.step.use.instruction, node.step.use.sources
+        if i.opcode not in _CANCELS:
+            return False
+        for added in i.operands[1 if i.opcode in ("add", "sub") else 3 :]:
+            if isinstance(added, Register):
+                behind = self._nodes.get(node.sources.get(sources.index(added), (-1, -1)))
+                if behind is None or behind.step.use.instruction.opcode != "mov":
+                    continue
+                added = behind.step.use.instruction.operands[1]
+            if _is_integral(added):
+                return True
+        return False
 
     def _result_equals(self, node: _Node, behind: _Node) -> bool:
         if not node.step.results:
@@ -396,20 +409,63 @@ class ValueChain:
                 if made:
                     return key, made
         start = self._nodes[self._start or (0, 0)]
-        lossy = [node for node in self._nodes.values() if node.loss >= _LEAST_LOSS]
-        if not lossy or (start.exact is not None and start.error == 0):
+        if start.exact is not None and start.error == 0:
             return None
+        lossy = [node for node in self._nodes.values() if node.loss >= self._least_loss(node)]
+        if not lossy:
+            return self._gradual()
         worst = max(lossy, key=lambda node: (node.loss, -node.number))
         name = "cancellation" if worst.step.use.instruction.opcode in _CANCELS else "lost precision"
         precision = max(_PRECISION.values())
         bits = f"{math.log2(worst.loss):.0f}" if worst.loss < 2.0**precision else "all"
         return (worst.number, worst.thread), f"{name}, {bits} bits lost"
 
+    def _gradual(self) -> tuple[tuple[int, int], str] | None:
+        """Return the sums of one line, as of a loop, that lose bits together; None if none do."""
+        lines: dict[object, list[_Node]] = {}
+        for node in self._nodes.values():
+            i = node.step.use.instruction
+            if i.opcode in _CANCELS and node.exact is not None:
+                place = i.location and (i.location.file, i.location.line)
+                lines.setdefault(place or id(i), []).append(node)
+        worst: _Node | None = None
+        most = 1.0
+        for nodes in lines.values():
+            of_line = {(node.number, node.thread) for node in nodes}
+            givers = (self._giver_of(key) for node in nodes for key in node.sources.values())
+            others = (
+                each.error for each in givers if each and (each.number, each.thread) not in of_line
+            )
+            last = max(nodes, key=lambda node: (node.number, node.thread))
+            calculation = calculation_of(last.step.use.instruction)
+            assert calculation is not None
+            unit = 2.0 ** -_PRECISION[calculation.result.ptx_type]
+            loss = last.error / max(unit, *others, 0.0)
+            if loss >= self._least_loss(last) and loss > most:
+                worst, most = last, loss
+        if worst is None:
+            return None
+        bits = f"{math.log2(most):.0f}" if most < 2.0 ** max(_PRECISION.values()) else "all"
+        return (worst.number, worst.thread), f"cancellation in several steps, {bits} bits lost"
+
+    def _giver_of(self, key: tuple[int, int]) -> _Node | None:
+        """Return the step that calculated a value which loads, stores and moves pass on."""
+        node = self._nodes.get(key)
+        while node is not None and _moves(node.step) and len(node.sources) == 1:
+            node = self._nodes.get(next(iter(node.sources.values())))
+        return node
+
+    def _least_loss(self, node: _Node) -> float:
+        calculation = calculation_of(node.step.use.instruction)
+        return math.inf if calculation is None else _LEAST_LOSS[calculation.result.ptx_type]
+
     def _nonfinite(self, node: _Node) -> str:
         """Return what a step made of other operands; "" if it made no NaN or infinity."""
         calculation = calculation_of(node.step.use.instruction)
-        if calculation is None or not node.step.results:
+        if not node.step.results:
             return ""
+        if calculation is None:
+            return self._assembled(node)
         kind = calculation.result
         word = kind.of_bits(self._result(node))
         if not kind.are_nonfinite(word).any():
@@ -423,6 +479,23 @@ class ValueChain:
                 if wrong.any():
                     return ""
         return "NaN" if is_nan else "infinity"
+
+    def _assembled(self, node: _Node) -> str:
+        """Return what integers made of bits of finite floats; "" if they made none."""
+        kind = node.step.use.assembled
+        if kind is None or not node.sources:
+            return ""
+        made = kind.of_bits(self._result(node))
+        waiting = [self._nodes[key] for key in node.sources.values() if key in self._nodes]
+        for behind in waiting:  # it grows
+            sources = [self._nodes[key] for key in behind.sources.values() if key in self._nodes]
+            if calculation_of(behind.step.use.instruction) is None and sources:
+                waiting += sources
+            elif kind.are_nonfinite(kind.of_bits(self._result(behind))).any():
+                return ""
+        if not kind.are_nonfinite(made).any():
+            return ""
+        return "NaN" if kind.are_nans(made).any() else "infinity"
 
     def _constant(self, node: _Node) -> str:
         """Return what an infinite or NaN constant is that a step gives; "" if it gives none."""
@@ -441,7 +514,9 @@ class ValueChain:
     def _shown(self, node: _Node, cause: str) -> ChainStep:
         step, i = node.step, node.step.use.instruction
         position = step.position(node.thread) or 0
-        where = step.blocks.where(int(step.lanes[position]), i)
+        has_line = i.location is not None and bool(i.location.line)
+        located = i if has_line and cause not in ("NaN", "infinity") else step.use.located
+        where = step.blocks.where(int(step.lanes[position]), located)
         calculation = calculation_of(i)
         kinds: dict[Register, FloatFormat] = {}
         if calculation is not None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.codegen.analysis.float_flow import FloatFlow
 from ptx.emulate.codegen.cfg import BlockStep
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.instrument import BlockInstrument
+from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.kernel_facts import Instrument
 from ptx.emulate.memory.generic_addresses import by_space
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.float_format import FloatFormat
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import ThreadBlocks, Threads
 from ptx.emulate.observer import ObservedLaunch, Observer, Watcher
@@ -31,11 +34,18 @@ Place = tuple[str, Index | None, Index]
 
 @dataclass(frozen=True, slots=True)
 class TracedUse:
-    """An instruction with the registers that it reads and writes, but those of addresses."""
+    """An instruction with the registers that it reads and writes, but those of addresses.
+
+    Attributes:
+        located: the instruction, with the line of the function of which it is a step.
+        assembled: the format of a float whose bits it makes of integers; None for others.
+    """
 
     instruction: Instruction
     sources: tuple[Register, ...]
     targets: tuple[Register, ...]
+    located: Instruction
+    assembled: FloatFormat | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,7 @@ class ValueWriter(BlockInstrument):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
+        self._flows: dict[FunctionScope, FloatFlow] = {}
         self._use = ""
         self._targets: tuple[Register, ...] = ()
         self._sources: list[str] = []
@@ -90,7 +101,11 @@ class ValueWriter(BlockInstrument):
         count = step.operation.writes
         sources = _values_of(e, i.operands[0 if step.operation.updates else count :])
         self._targets = _values_of(e, i.operands[:count])
-        self._use = e.scope.bind(TracedUse(i, sources, self._targets), "use")
+        flow = self._flows.get(e.scope) or self._flows.setdefault(e.scope, FloatFlow(e.scope.body))
+        assembly = flow.assembly_of(i)
+        located = replace(i, location=flow.location_of(i))
+        kind = None if assembly is None else assembly.result
+        self._use = e.scope.bind(TracedUse(i, sources, self._targets, located, kind), "use")
         self._sources = [e.temporary(_bits(e, each)) for each in sources]
         self._guard = ""
         if i.guard is not None:

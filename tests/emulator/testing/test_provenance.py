@@ -85,13 +85,53 @@ FAULTS: Final = {
         "cancellation", "T e = exp(x[i] + 8);\nT d = e - exp((T)8); // fault\no[i] = d / x[i];",
         (1e-10, 2e-10), (1, 2), lambda x, y: np.expm1(x) / x * np.exp(8), np.float64,
     ),
+    "in the steps of a loop": Planted(
+        "cancellation in several steps", "T t = 1, s = 1;\nfor (int j = 1; j < 50; j++) {\n"
+        "t *= x[i] / j;\ns += t; // fault\n}\no[i] = s;", (-10, -9), (1, 2),
+        lambda x, y: np.exp(x),
+    ),
+    "in memory of the thread": Planted(
+        "cancellation", "T a[8] = {1, -7, 21, -35, 35, -21, 7, -1}, s[8] = {1};\n"
+        "for (int j = 1; j < (int)y[i]; j++)\ns[j] = fma(s[j - 1], x[i], a[j]); // fault\n"
+        "o[i] = s[(int)y[i] - 1] * (T)3e5;", (1.0625, 1.125), (8, 8),
+        lambda x, y: 3e5 * (x - 1) ** 7,
+    ),
+    "then times a large integer": Planted(
+        "cancellation", "T a = sqrt(x[i] + 1);\nT b = a - sqrt(x[i]); // fault\n"
+        "o[i] = b * (T)1e7;", (1e5, 2e5), (1, 2),
+        lambda x, y: 1e7 / (np.sqrt(x + 1) + np.sqrt(x)),
+    ),
+    "of bfloat16": Planted(
+        "cancellation", "T a = (__nv_bfloat16)x[i];\nT b = (__nv_bfloat16)y[i];\n"
+        "o[i] = a - b; // fault", (101.125, 101.25), (101.375, 101.5), lambda x, y: x - y,
+    ),
+    "of halves": Planted(
+        "cancellation", "__half u = __float2half(x[i]), v = __float2half(y[i]);\n"
+        "__half a = __hmul(u, v);\n__half b = __hmul(u, u);\n"
+        "__half c = __hsub(a, b); // fault\no[i] = __half2float(c);", (33.25, 33.375),
+        (33.375, 33.5), lambda x, y: x * (y - x),
+    ),
+    "an exponent of an integer": Planted(
+        "infinity", "T a = __int_as_float(((int)x[i] + 127) << 23); // fault\no[i] = a / 4;",
+        (128, 128), (1, 2), lambda x, y: np.exp2(x - 2),
+    ),
+    "a NaN before a branch": Planted(
+        "NaN", "T a = pow(-x[i], T(1.5)); // fault\no[i] = max(a, T(0)) + a;", (1, 2), (1, 2),
+        lambda x, y: 0 * x,
+    ),
+    "an exponential in a sum": Planted(
+        "infinity", "T a = exp(x[i] * 100); // fault\no[i] = a + y[i];", (1, 2), (1, 2),
+        lambda x, y: y,
+    ),
 }  # fmt: skip
 
 
 def source_of(planted: Planted) -> str:
     real = "float" if planted.dtype is np.float32 else "double"
     mark = " // fault" if "inverse" in planted.body else ""
-    return f"""typedef {real} T;
+    headers = "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n"
+    has_halves = "half" in planted.body or "float16" in planted.body
+    return f"""{headers if has_halves else ""}typedef {real} T;
 __device__ __noinline__ T inverse(T a) {{
     T b = 1 / a;{mark}
     return b;
