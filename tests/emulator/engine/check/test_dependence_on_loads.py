@@ -31,7 +31,7 @@ class Program:
         self.results = 0
         self.space = self.random.choice(["global", "shared"])
         self.place = "v" if self.space == "shared" else "%rd1"
-        lines = [*self.statements(2, 0), self.load(), *self.statements(12, 2)]
+        lines = [*self.statements(2, 0), *self.loads(), *self.statements(10, 2)]
         if self.random.random() < 0.3:
             lines += ["bar.warp.sync 0xffffffff;", *self.statements(3, 1)]
         self.body = "\n".join([*_BEGINNING, *lines, *self.stores(2), "ret;", *self.writer()])
@@ -50,6 +50,14 @@ class Program:
     @property
     def predicate(self) -> str:
         return f"%p{self.random.randrange(4)}"
+
+    def loads(self) -> list[str]:
+        """A load and uses of its value, sometimes in a loop."""
+        lines = [self.load(), *self.statements(3, 1)]
+        if self.random.random() < 0.4:
+            step = ["add.s32 %r9, %r9, 1;", "setp.lt.s32 %p5, %r9, 3;", "@%p5 bra AGAIN;"]
+            return ["mov.u32 %r9, 0;", "AGAIN:", *self.statements(2, 0), *lines, *step]
+        return lines
 
     def load(self) -> str:
         """The load of what the last thread writes: one element, or one of a vector."""
