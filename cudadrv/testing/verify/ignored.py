@@ -51,6 +51,17 @@ def ignored_arguments(compiled: CompiledCase, example: Example) -> Iterator[Igno
                 yield Ignored(name, output, other)
 
 
+def _others(source: ArrayInput | NumberInput, contents: Host) -> Host:
+    """Return other values of an argument; of a range the end that is farther from each one."""
+    drawn = pattern(source.dtype, contents.size, source.values, _SEED).reshape(contents.shape)
+    if not isinstance(source.values, tuple) or source.dtype.kind != "f":
+        return drawn
+    low, high = source.values
+    is_low = contents.astype(np.float64) < (low + high) / 2
+    ends: Host = np.where(is_low, high, low).astype(source.dtype)
+    return ends
+
+
 @dataclass(frozen=True, slots=True)
 class _Result:
     """The arrays of a run, and of the reference."""
@@ -82,11 +93,9 @@ def _with_other(compiled: CompiledCase, example: Example, name: str) -> Example 
     if isinstance(value, DrawnArray):
         if not value.is_written:
             return None
-        shape = value.contents.shape
-        drawn = pattern(source.dtype, value.contents.size, source.values, _SEED)
-        other = DrawnArray(drawn.reshape(shape))
+        other = DrawnArray(_others(source, value.contents))
     else:
-        other = pattern(source.dtype, 1, source.values, _SEED)[0]
+        other = _others(source, np.asarray(value))[()]
     return replace(example, arguments={**example.arguments, name: other})
 
 
