@@ -13,15 +13,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from itertools import chain
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.nonfinite_sums import FloatUse, MemorySums
-from ptx.emulate.check.number_classes import ClassesOfValues, NumberClasses
+from ptx.emulate.check.number_classes import ClassesOfValues, NumberClasses, any_number
 from ptx.emulate.check.register_marks import (
     FIRST_MARK,
     Marks,
@@ -39,9 +37,16 @@ from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Register
 
 _Flags = NDArray[np.bool_]
+_User = tuple[int, int]  # a mark, and the first thread that uses it
+_Found = TypeVar("_Found")
+_Element = TypeVar("_Element", np.int32, np.bool_)
+_Known = dict[tuple[int, ...], tuple[tuple[object, ...], _Found]]
+"""Results by the addresses of the objects that they depend on, which each entry owns."""
 _MOST_ORIGINS: Final = 1000  # that have a number of their own
 _MOST_TIMES: Final = 64  # of one origin whose operands are retained
-_MOST_PASSED: Final = 128  # cases of marks that are passed on
+_MOST_RETAINED: Final = 64  # results of each sort
+_MOST_ALIKE: Final = 64  # numbers of marks whose arrays are retained
+_MOST_PLACES: Final = 4  # of as many marks
 _PARAMETERS: Final = -1
 """In place of the number of calls: parameters and results in memory, by their places there."""
 
@@ -53,6 +58,11 @@ class _Time:
     lanes: Index
     result: Parts
     sources: tuple[Parts, ...]
+
+    @classmethod
+    def of(cls, chosen: _Flags, lanes: Index, result: Parts, sources: Sequence[Parts]) -> _Time:
+        """Return that of the chosen ones of some threads."""
+        return cls(lanes[chosen], result[chosen], tuple([each[chosen] for each in sources]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,33 +135,27 @@ class NonfiniteValues(RegisterMarks):
         super().__init__(lanes)
         self._report = report
         self._classes = ClassesOfValues()
-        self._passed: dict[tuple[int, ...], tuple[object, bool, Marks | None]] = {}
-        self._cleared: dict[int, tuple[Marks, Index | slice, Marks | None]] = {}
+        self._passed: _Known[Marks | None] = {}
+        self._joined: _Known[Marks | None] = {}
+        self._selected: _Known[Marks | None] = {}
+        self._used: _Known[Sequence[_User]] = {}
+        self._alike: dict[int, list[Marks]] = {}
         self._origins: list[Origin] = []
         self._known: dict[tuple[int, str, bool, int], int] = {}
 
     def _set(self, key: tuple[int, int], lanes: Index | slice, marks: Marks | None) -> None:
         stored = self.get(key)
-        if stored is None or marks is not None:
-            if stored is not None:
-                self[key] = stored.copy()  # registers with the same marks share an array
-            super()._set(key, lanes, marks)
+        if stored is None and (marks is None or not np.count_nonzero(marks)):
             return
-        cleared = self._cleared.get(id(stored))
-        if cleared is None or cleared[1] is not lanes:
-            rest = stored.copy()
-            rest[lanes] = 0
-            cleared = stored, lanes, rest if np.count_nonzero(rest) else None
-            self._cleared[id(stored)] = cleared
-        self._put(key, cleared[2])
+        new = np.zeros(self._lanes, np.int32) if stored is None else stored.copy()
+        new[lanes] = 0 if marks is None else marks
+        self._put(key, self._shared(new))
+
+    def _discard(self, threads: Threads, keys: Sequence[tuple[int, int]]) -> None:
+        for key in keys:
+            self._join(key, threads, ())
 
     # Called by generated code.
-
-    def enter(self, threads: Threads, live: frozenset[int]) -> None:
-        """Begin a basic block, and discard values that are not read any more."""
-        self._classes.forget()
-        super().enter(threads, live)
-        self._cleared.clear()
 
     def calculated(
         self,
@@ -162,9 +166,20 @@ class NonfiniteValues(RegisterMarks):
         guard: Value | None = None,
     ) -> None:
         """Mark results, after a calculation."""
-        if guard is None and use.calculation.is_of_numbers:
+        if guard is None and use.calculation.is_of_threads:
             self._calculated_alone(threads, use, sources, results[0])
-            return
+        else:
+            self._calculated_at(threads, use, sources, results, guard)
+
+    def _calculated_at(
+        self,
+        threads: Threads,
+        use: FloatUse,
+        sources: Sequence[Value],
+        results: Sequence[Value],
+        guard: Value | None,
+    ) -> None:
+        """Mark results by looking at each thread; also those of warps, or under a guard."""
         positions = _active(threads, guard)
         if not use.calculation.is_of_warp:
             positions = positions[self._are_concerned(threads, use, results)[positions]]
@@ -178,20 +193,94 @@ class NonfiniteValues(RegisterMarks):
     def _calculated_alone(
         self, threads: Threads, use: FloatUse, sources: Sequence[Value], result: Value
     ) -> None:
-        """Mark the numbers that all threads calculate, each one for itself."""
-        of_sources, of_result = [*map(self._classes.of, sources)], self._classes.of(result)
-        depth = len(threads.calls)
-        if self._passes_same_on(threads, use, of_sources, of_result):
-            return
-        if of_result.are_all_nan and self._passes_nans_on(threads, depth, use, sources):
-            return
-        marks, positions = self._passed_on(threads, use, of_sources, of_result)
-        if len(positions):
-            new = self._new_marks(threads, use, sources, (result,), positions)
-            marks = np.zeros(threads.n, np.int32) if marks is None else marks
-            marks[positions] = new[0]
+        """Mark the numbers that all threads calculate, each one for itself.
+
+        What was found for the same classes and marks is found again, as in a loop.
+        """
+        depth, of = len(threads.calls), self._classes.of
         target = depth, use.targets[0]
-        self._put(target, self._replaced(threads, self.get(target), marks))
+        old = self.get(target)
+        of_result = of(result, use.calculation.result)
+        of_sources = [*map(of, sources, use.calculation.formats)]
+        of_marks = [None if number is None else self.get((depth, number)) for number in use.sources]
+        given = of_result, old, threads.lanes, threads.present, *of_sources, *of_marks
+        key = tuple(map(id, given))
+        passed = self._passed.get(key)
+        if passed is None:
+            marks, made, lost = self._passed_on(threads, of_result, of_sources, of_marks)
+            if made is not None:
+                values = sources, result
+                nans = any_number(made & of_result.nans)
+                infinite = any_number(made) > nans
+                marks = self._marked(threads, use, values, marks, nans, is_nan=True)
+                marks = self._marked(threads, use, values, marks, infinite, is_nan=False)
+            for each in lost:
+                self._use_each(threads, _users(threads, each), use.instruction, of_constants=False)
+            passed = given, self._replaced(threads, old, marks)
+            if made is None and not lost:
+                _retain(self._passed, key, passed)
+        self._put(target, passed[1])
+
+    def _passed_on(
+        self,
+        threads: Threads,
+        of_result: NumberClasses,
+        of_sources: Sequence[NumberClasses],
+        of_marks: Sequence[Marks | None],
+    ) -> tuple[Marks | None, _Flags | None, list[Marks]]:
+        """Return what becomes of the marks of operands.
+
+        That is the marks of the results, which results are made here, if any, and the marks of NaNs
+        of which an operation makes a number.
+        """
+        lanes, is_nan = _lanes_of(threads), of_result.nans
+        marks: Marks | None = None
+        lost: list[Marks] = []
+        explained = np.asarray(False)
+        for classes, stored in zip(of_sources, of_marks, strict=True):
+            explained = explained | classes.nans | (classes.wrong > is_nan)
+            if stored is None:
+                continue
+            of_source = stored[lanes]
+            is_lost = classes.with_nan > of_result.with_nan
+            if np.count_nonzero(is_lost):
+                lost.append(_of_present(threads, of_source * is_lost))
+            inherited = of_source * classes.with_wrong
+            marks = inherited if marks is None else np.maximum(marks, inherited)
+        made = _of_present(threads, of_result.wrong > explained)
+        if marks is not None:
+            made = made & (marks == 0)
+            marks = marks * of_result.with_wrong
+        return (
+            marks,
+            made if np.count_nonzero(made) else None,
+            [each for each in lost if np.count_nonzero(each)],
+        )
+
+    def _marked(
+        self,
+        threads: Threads,
+        use: FloatUse,
+        values: tuple[Sequence[Value], Value],
+        marks: Marks | None,
+        made: _Flags,
+        *,
+        is_nan: bool,
+    ) -> Marks | None:
+        """Return marks with that of the results that are made here; `values`: operands, result."""
+        positions = np.broadcast_to(made, (threads.n,)).nonzero()[0]
+        if not len(positions):
+            return marks
+        calculation = use.calculation
+        numbers = [
+            _rows(kind, value, positions)
+            for kind, value in zip(calculation.formats, values[0], strict=True)
+        ]
+        result = _rows(calculation.result, values[1], positions)
+        time = _Time(threads.lane_numbers()[positions], result, tuple(numbers))
+        marks = np.zeros(threads.n, np.int32) if marks is None else marks
+        marks[positions] = self._mark_of(threads, use, calculation.targets[0], is_nan, time)
+        return marks
 
     def assembled(
         self,
@@ -217,149 +306,47 @@ class NonfiniteValues(RegisterMarks):
         is_nan: _Flags = np.asarray(kind.are_nans(results).any(axis=1))
         for of_nan, chosen in ((True, made & is_nan), (False, made & ~is_nan)):
             if chosen.any():
-                values = (lanes, results, *numbers)
-                register = use.calculation.targets[0]
-                new[chosen] = self._made(threads, use, register, of_nan, values, chosen)
+                time, register = (
+                    _Time.of(chosen, lanes, results, numbers),
+                    use.calculation.targets[0],
+                )
+                new[chosen] = self._mark_of(threads, use, register, of_nan, time)
         self._set((len(threads.calls), target), lanes, new)
-
-    def _passed_on(
-        self,
-        threads: Threads,
-        use: FloatUse,
-        of_sources: Sequence[NumberClasses],
-        of_result: NumberClasses,
-    ) -> tuple[Marks | None, Index]:
-        """Return the marks that operands pass on, and the positions with more to do.
-
-        They make an infinity or a NaN of others, or a number of a NaN.
-        """
-        lanes, is_nan = slice_of(threads.lane_numbers()), of_result.nans
-        is_wrong = ~of_result.finite
-        marks: Marks | None = None
-        has_more: _Flags = np.zeros(threads.n, dtype=np.bool_)
-        for number, classes in zip(use.sources, of_sources, strict=True):
-            stored = None if number is None else self.get((len(threads.calls), number))
-            if stored is None:
-                continue
-            of_source = stored[lanes]
-            is_lost = classes.nans > is_nan
-            if is_lost.any():
-                has_more |= is_lost & (of_source != 0)
-            inherited = of_source * ~classes.finite
-            marks = inherited if marks is None else np.maximum(marks, inherited)
-        is_new = is_wrong if marks is None else is_wrong > (marks != 0)
-        if is_new.any():
-            of_nan = of_wrong = np.asarray(False)
-            for classes in of_sources:
-                of_nan, of_wrong = of_nan | classes.nans, of_wrong | ~classes.finite
-            has_more |= is_new & ~np.where(is_nan, of_nan, of_wrong)
-        if threads.present is not None:
-            has_more &= threads.present
-        return None if marks is None else marks * is_wrong, has_more.nonzero()[0]
-
-    def _passes_same_on(
-        self,
-        threads: Threads,
-        use: FloatUse,
-        of_sources: Sequence[NumberClasses],
-        of_result: NumberClasses,
-    ) -> bool:
-        """Pass marks on to a result that is NaN, or infinite, exactly where an operand is.
-
-        What was found for the same classes and marks is found again, as in a loop.
-        """
-        depth = len(threads.calls)
-        arrays = [
-            (classes, None if number is None else self.get((depth, number)))
-            for number, classes in zip(use.sources, of_sources, strict=True)
-            if classes.nans.ndim
-        ]
-        if not arrays or not all(each.finite for each in of_sources if not each.nans.ndim):
-            return False
-        target = depth, use.targets[0]
-        old = self.get(target)
-        given = (of_result, old, threads.lanes, threads.present, *chain.from_iterable(arrays))
-        key = tuple(map(id, given))
-        passed = self._passed.get(key)
-        if passed is None:
-            if len(self._passed) >= _MOST_PASSED:
-                self._passed.clear()
-            # The entry owns what its key has the addresses of.
-            passed = self._passed[key] = given, *self._same(threads, arrays, of_result, old)
-        if passed[1]:
-            self._put(target, passed[2])
-        return passed[1]
-
-    def _same(
-        self,
-        threads: Threads,
-        arrays: Sequence[tuple[NumberClasses, Marks | None]],
-        of_result: NumberClasses,
-        old: Marks | None,
-    ) -> tuple[bool, Marks | None]:
-        """Return whether a result has the classes of its operands, and the marks that it gets."""
-        nans = reduce(np.logical_or, [each.nans for each, _ in arrays])
-        finite = reduce(np.logical_and, [each.finite for each, _ in arrays])
-        if not (np.array_equal(nans, of_result.nans) and np.array_equal(finite, of_result.finite)):
-            return False, None
-        lanes = slice_of(threads.lane_numbers())
-        marks = either(
-            [
-                None if stored is None else stored[lanes] * ~classes.finite
-                for classes, stored in arrays
-            ]
-        )
-        new = self._replaced(threads, old, marks)
-        given = [each for _, each in arrays if each is not None]
-        alike = [each for each in given if new is not None and np.array_equal(each, new)]
-        return True, alike[0] if alike else new
 
     def _replaced(self, threads: Threads, old: Marks | None, marks: Marks | None) -> Marks | None:
         """Return a register's marks with those of a fibre's threads; those of absent ones stay."""
         if old is None and marks is None:
             return None
-        lanes = slice_of(threads.lane_numbers())
+        present = threads.present
+        if threads.lanes is None and marks is not None and (old is None or present is None):
+            return self._shared(_of_present(threads, marks))
+        lanes, given = _lanes_of(threads), np.int32(0) if marks is None else marks
         new = np.zeros(self._lanes, np.int32) if old is None else old.copy()
-        if threads.present is None:
-            new[lanes] = 0 if marks is None else marks
-        else:
-            given = np.int32(0) if marks is None else marks
-            new[lanes] = np.where(threads.present, given, new[lanes])
-        return new if np.count_nonzero(new) else None
+        new[lanes] = given if present is None else np.where(present, given, new[lanes])
+        return self._shared(new)
+
+    def _shared(self, marks: Marks) -> Marks | None:
+        """Return marks as one object for all that are alike; None if there are none."""
+        count = int(np.count_nonzero(marks))
+        if not count:
+            return None
+        alike = self._alike.get(count)
+        if alike is None:
+            if len(self._alike) >= _MOST_ALIKE:
+                self._alike.clear()
+            alike = self._alike[count] = []
+        for each in alike:
+            if np.array_equal(each, marks):
+                return each
+        alike.append(marks)
+        del alike[:-_MOST_PLACES]
+        return marks
 
     def _put(self, key: tuple[int, int], marks: Marks | None) -> None:
         if marks is not None:
             self[key] = marks
         else:
             self.pop(key, None)
-
-    def _passes_nans_on(
-        self, threads: Threads, depth: int, use: FloatUse, sources: Sequence[Value]
-    ) -> bool:
-        """Pass marks on to results that are NaN; False if an operand with marks is not all NaN."""
-        if threads.present is not None:
-            return False
-        target = depth, use.targets[0]
-        marked = [
-            (stored, value)
-            for number, value in zip(use.sources, sources, strict=True)
-            if number is not None and (stored := self.get((depth, number))) is not None
-        ]
-        if not marked:
-            if not any(map(_are_all_nan, sources)):
-                return False
-            if target in self:
-                self._set(target, slice_of(threads.lane_numbers()), None)
-            return True
-        if not all(_are_all_nan(value) for _, value in marked):
-            return False
-        first = marked[0][0]
-        if all(stored is first for stored, _ in marked) and self.get(target) is first:
-            return True  # as of a sum in a loop
-        lanes = slice_of(threads.lane_numbers())
-        marks = reduce(np.maximum, [stored[lanes] for stored, _ in marked])
-        self._set(target, lanes, marks)
-        return True
 
     def _are_concerned(self, threads: Threads, use: FloatUse, results: Sequence[Value]) -> _Flags:
         """Return which threads have a wrong result, or a mark of an operand or the target."""
@@ -397,7 +384,8 @@ class NonfiniteValues(RegisterMarks):
             if not calculation.is_of_warp:
                 is_nan: _Flags = np.asarray(calculation.result.are_nans(result).any(axis=1))
                 for lost in operands.lost_nans(is_nan):
-                    self._use_each(threads, lanes, lost, use.instruction, of_constants=False)
+                    users = _first_of_each(lanes, lost)
+                    self._use_each(threads, users, use.instruction, of_constants=False)
         return made
 
     def _marks_of_result(
@@ -421,23 +409,78 @@ class NonfiniteValues(RegisterMarks):
         made_nan: _Flags = np.asarray((made & is_nan).any(axis=1))
         for of_nan, chosen in ((True, made_nan), (False, made.any(axis=1) & ~made_nan)):
             if chosen.any():
-                values = (lanes, result, *operands.numbers)
-                new[chosen] = self._made(threads, use, target, of_nan, values, np.asarray(chosen))
+                time = _Time.of(np.asarray(chosen), lanes, result, operands.numbers)
+                new[chosen] = self._mark_of(threads, use, target, of_nan, time)
         return new
+
+    def passes(self, threads: Threads, use: RegisterUse, guard: Value | None = None) -> None:
+        """Pass the marks of all operands on to the results."""
+        if guard is not None:
+            super().passes(threads, use, guard)
+            return
+        depth = len(threads.calls)
+        stored = [self.get((depth, number)) for number in use.sources if number is not None]
+        for number in use.writes:
+            self._join((depth, number), threads, stored)
+
+    def _join(
+        self, target: tuple[int, int], threads: Threads, of_sources: Sequence[Marks | None]
+    ) -> None:
+        """Give a register the marks of others, of none if there are none."""
+        old = self.get(target)
+        given = old, threads.lanes, threads.present, *of_sources
+        key = tuple(map(id, given))
+        joined = self._joined.get(key)
+        if joined is None:
+            lanes = _lanes_of(threads)
+            marks = either([None if each is None else each[lanes] for each in of_sources])
+            joined = given, self._replaced(threads, old, marks)
+            _retain(self._joined, key, joined)
+        self._put(target, joined[1])
+
+    def selects(
+        self, threads: Threads, use: RegisterUse, chosen: Value, guard: Value | None = None
+    ) -> None:
+        """Pass on the marks of the operand that `selp` chooses."""
+        if guard is not None:
+            super().selects(threads, use, chosen, guard)
+            return
+        depth = len(threads.calls)
+        first, second = (
+            None if number is None else self.get((depth, number)) for number in use.sources[:2]
+        )
+        target = depth, use.writes[0]
+        if first is second:
+            self._join(target, threads, (first,))
+            return
+        old = self.get(target)
+        given = chosen, first, second, old, threads.lanes, threads.present
+        key = tuple(map(id, given))
+        selected = self._selected.get(key)
+        if selected is None:
+            lanes, none = _lanes_of(threads), np.int32(0)
+            yes, no = (none if each is None else each[lanes] for each in (first, second))
+            selected = given, self._replaced(threads, old, np.where(chosen, yes, no))
+            _retain(self._selected, key, selected)
+        self._put(target, selected[1])
 
     def needs(self, threads: Threads, use: RegisterUse, values: Sequence[Value]) -> None:
         """Report marked values that an instruction hands on, before it."""
-        positions = _active(threads, None)
-        lanes = threads.lane_numbers()[positions]
+        depth, lanes = len(threads.calls), _lanes_of(threads)
         for number, value in zip(use.sources, values, strict=True):
-            marks = self._of(threads, lanes, (number,))
-            if marks is None or not marks.any():
+            stored = None if number is None else self.get((depth, number))
+            if stored is None:
                 continue
-            words = np.broadcast_to(np.atleast_1d(value), (threads.n,))[positions]
+            words = np.broadcast_to(value, (threads.n,))
+            marks = _of_present(threads, stored[lanes])
+            wrong: dict[int, Marks] = {}  # by the format of the origin
             for mark in _distinct(marks):
-                is_used = (marks == mark) & _are_nonfinite(words, self._origin(mark).kind)
-                self._use(threads, lanes, is_used, mark, use.instruction)
-        self._write(threads, lanes, use, None, None)
+                kind = self._origin(mark).kind
+                if id(kind) not in wrong:
+                    wrong[id(kind)] = marks * _are_nonfinite(words, kind)
+                self._use_each(threads, _users(threads, wrong[id(kind)], [mark]), use.instruction)
+        if use.writes:
+            self._write(threads, present_lanes(threads), use, None, None)
 
     def added(self, threads: Threads, sums: MemorySums) -> None:
         """Report sums in memory that an atomic operation made infinite or NaN."""
@@ -451,14 +494,14 @@ class NonfiniteValues(RegisterMarks):
     def compares(
         self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None = None
     ) -> None:
-        """Report marked NaNs that are compared."""
-        self._decides(threads, use, values, guard, FloatFormat.are_nans, of_constants=False)
+        """Report marked NaNs that are compared, unless they are constants."""
+        self._decides(threads, use, values, guard, of_nans=True)
 
     def converts(
         self, threads: Threads, use: FloatUse, values: Sequence[Value], guard: Value | None = None
     ) -> None:
         """Report marked values that become integers."""
-        self._decides(threads, use, values, guard, FloatFormat.are_nonfinite)
+        self._decides(threads, use, values, guard, of_nans=False)
 
     def stores_parameters(self, threads: Threads, use: RegisterUse, places: Sequence[int]) -> None:
         """Let parameters or results of a function have the marks of registers, before a call."""
@@ -490,46 +533,43 @@ class NonfiniteValues(RegisterMarks):
         use: FloatUse,
         values: Sequence[Value],
         guard: Value | None,
-        are_wrong: Callable[[FloatFormat, Parts], _Flags],
         *,
-        of_constants: bool = True,
+        of_nans: bool,
     ) -> None:
         depth = len(threads.calls)
-        marked = [
-            (kind, number, value)
-            for (_, kind), number, value in zip(
-                use.calculation.sources, use.sources, values, strict=True
-            )
-            if number is not None and (depth, number) in self
-        ]
-        if not marked:
-            return
-        positions = _active(threads, guard)
-        lanes = threads.lane_numbers()[positions]
-        for kind, number, value in marked:
-            wrong = are_wrong(kind, _rows(kind, value, positions))
-            flags = wrong[:, 0] if wrong.shape[1] == 1 else wrong.any(axis=1)
-            used = self[depth, number][lanes] * flags
-            self._use_each(threads, lanes, used, use.instruction, of_constants=of_constants)
+        for kind, number, value in zip(use.calculation.formats, use.sources, values, strict=True):
+            stored = None if number is None else self.get((depth, number))
+            if stored is None:
+                continue
+            classes = self._classes.of(value, kind)
+            wrong = classes.with_nan if of_nans else classes.with_wrong
+            if guard is None:
+                users = self._users_of(threads, stored, wrong)
+            else:
+                users = _users(threads, stored[_lanes_of(threads)] * (wrong & guard))
+            self._use_each(threads, users, use.instruction, of_constants=not of_nans)
+
+    def _users_of(self, threads: Threads, stored: Marks, wrong: _Flags) -> Sequence[_User]:
+        """Return the marks of wrong elements, each with the first thread that has it."""
+        given = wrong, stored, threads.lanes, threads.present
+        key = tuple(map(id, given))
+        found = self._used.get(key)
+        if found is None:
+            found = given, _users(threads, stored[_lanes_of(threads)] * wrong)
+            _retain(self._used, key, found)
+        return found[1]
 
     # Origins.
 
     def _origin(self, mark: int) -> Origin:
         return self._origins[FIRST_MARK - int(mark)]
 
-    def _made(
-        self,
-        threads: Threads,
-        use: FloatUse,
-        target: Register,
-        is_nan: bool,
-        values: tuple[NDArray[Any], ...],
-        chosen: _Flags,
+    def _mark_of(
+        self, threads: Threads, use: FloatUse, target: Register, is_nan: bool, time: _Time
     ) -> int:
-        """Return the mark of the chosen values, which an instruction makes now.
+        """Return the mark of values that an instruction makes now.
 
-        `values`: the numbers of the threads, their results, and their operands. Later values may
-        share a mark.
+        Later values may share a mark.
         """
         caller = _caller_of(threads, use)
         key = id(use), target.name, is_nan, id(caller)
@@ -537,30 +577,60 @@ class NonfiniteValues(RegisterMarks):
         if mark is None or len(self._origins) < _MOST_ORIGINS:
             mark = self._known[key] = FIRST_MARK - len(self._origins)
             self._origins.append(Origin(use, target.name, is_nan, caller))
-        lanes, result, *numbers = [each[chosen] for each in values]
-        self._origin(mark).times.append(_Time(lanes, result, tuple(numbers)))
+        self._origin(mark).times.append(time)
         return mark
 
     def _use_each(
         self,
         threads: Threads,
-        lanes: Index,
-        marks: Marks,
+        users: Sequence[_User],
         instruction: Instruction,
         *,
         of_constants: bool = True,
     ) -> None:
-        for mark in _distinct(marks):
-            if of_constants or not self._origin(mark).is_constant:
-                self._use(threads, lanes, marks == mark, mark, instruction)
+        """Report uses of marks by the first thread that uses each."""
+        for mark, lane in users:
+            origin = self._origin(mark)
+            if of_constants or not origin.is_constant:
+                self._report(threads, origin, lane, instruction)
 
-    def _use(
-        self, threads: Threads, lanes: Index, flags: _Flags, mark: int, instruction: Instruction
-    ) -> None:
-        """Report a use by the threads that have a flag, of which the first one is named."""
-        first = int(np.argmax(flags))
-        if flags[first]:
-            self._report(threads, self._origin(mark), int(lanes[first]), instruction)
+
+def _retain(
+    known: _Known[_Found],
+    key: tuple[int, ...],
+    found: tuple[tuple[object, ...], _Found],
+) -> None:
+    """Add a result, of which only some are retained."""
+    if len(known) >= _MOST_RETAINED:
+        known.clear()
+    known[key] = found
+
+
+def _lanes_of(threads: Threads) -> Index | slice:
+    return slice(None) if threads.lanes is None else slice_of(threads.lanes)
+
+
+def _of_present(threads: Threads, values: NDArray[_Element]) -> NDArray[_Element]:
+    """Return values that are zero for absent threads."""
+    if threads.present is None:
+        return values
+    of_present: NDArray[_Element] = values * threads.present
+    return of_present
+
+
+def _users(threads: Threads, marks: Marks, of: Sequence[int] | None = None) -> list[_User]:
+    """Return some or all of the marks that present threads have."""
+    return _first_of_each(threads.lane_numbers(), _of_present(threads, marks), of)
+
+
+def _first_of_each(lanes: Index, marks: Marks, of: Sequence[int] | None = None) -> list[_User]:
+    """Return each mark with the first thread that has it, the oldest mark first."""
+    users = []
+    for mark in _distinct(marks) if of is None else of:
+        first = int(np.argmax(marks == mark))
+        if marks[first] == mark:
+            users.append((mark, int(lanes[first])))
+    return users
 
 
 def _caller_of(threads: Threads, use: FloatUse) -> Instruction | None:
@@ -593,10 +663,6 @@ def _active(threads: Threads, guard: Value | None) -> Index:
         if mask is not None:
             flags = flags & mask
     return flags.nonzero()[0]
-
-
-def _are_all_nan(value: Value) -> bool:
-    return not np.count_nonzero(value == value)  # faster than `all`
 
 
 def _rows(kind: FloatFormat, value: Value, positions: Index) -> Parts:

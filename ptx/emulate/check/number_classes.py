@@ -8,60 +8,65 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.model.float_format import FloatFormat
 from ptx.emulate.model.geometry import Value
 
 _Flags = NDArray[np.bool_]
-_MOST_ALIKE: Final = 64
+_MOST_VALUES: Final = 16  # a value that stays here keeps its memory from being used again
+_MOST_CLASSES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberClasses:
-    """The classes of the elements of a value.
+    """The classes of the numbers of a value.
 
     Attributes:
-        nans, finite: which elements are NaN, and which are finite.
-        are_all_nan: whether each one is NaN.
+        nans, wrong: which numbers are NaN, and which are NaN or infinite; by thread, or (numbers of
+            a register, threads) if a register has several.
+        with_nan, with_wrong: which threads have such a number.
     """
 
     nans: _Flags
-    finite: _Flags
-    are_all_nan: bool
-    content: bytes
+    wrong: _Flags
+    with_nan: _Flags
+    with_wrong: _Flags
+    content: tuple[object, ...]
 
 
 class ClassesOfValues:
     """Finds the classes of values. Those that are alike are one object, to compare by identity."""
 
     def __init__(self) -> None:
-        self._of_values: dict[int, tuple[Value, NumberClasses]] = {}
-        self._alike: dict[tuple[int, int, int, int], NumberClasses] = {}
+        self._of_values: dict[int, tuple[Value, FloatFormat, NumberClasses]] = {}
+        self._classes: list[NumberClasses] = []  # the one that was found last is the first
 
-    def of(self, value: Value) -> NumberClasses:
-        """Return the classes of the elements of a value."""
+    def of(self, value: Value, kind: FloatFormat) -> NumberClasses:
+        """Return the classes of the numbers of a value."""
         known = self._of_values.get(id(value))
-        if known is None:
-            known = self._of_values[id(value)] = value, self._found(value)
-        return known[1]
+        if known is not None and known[1] is kind:
+            return known[2]
+        classes = self._found(value, kind)
+        if len(self._of_values) >= _MOST_VALUES:
+            del self._of_values[next(iter(self._of_values))]
+        self._of_values[id(value)] = value, kind, classes
+        return classes
 
-    def forget(self) -> None:
-        """Forget the values, of which later code has others; their classes stay."""
-        self._of_values.clear()
-        if len(self._alike) > _MOST_ALIKE:
-            self._alike.clear()
+    def _found(self, value: Value, kind: FloatFormat) -> NumberClasses:
+        nans, finite = kind.nans_and_finite(value)
+        content = nans.shape, nans.tobytes(), finite.tobytes()
+        known = self._classes
+        for number, classes in enumerate(known):
+            if classes.content == content:
+                if number:
+                    known.insert(0, known.pop(number))
+                return classes
+        wrong = np.asarray(~finite)
+        classes = NumberClasses(nans, wrong, any_number(nans), any_number(wrong), content)
+        known.insert(0, classes)
+        del known[_MOST_CLASSES:]
+        return classes
 
-    def _found(self, value: Value) -> NumberClasses:
-        finite: _Flags = np.asarray(np.isfinite(value))
-        nans: _Flags = np.asarray(np.isnan(value))
-        size = value.size
-        with_nan, with_number = int(np.count_nonzero(nans)), int(np.count_nonzero(finite))
-        key = value.ndim, size, with_nan, with_number
-        alike = self._alike.get(key)
-        if size in (with_nan, with_number, size - with_nan - with_number):
-            content = b""  # all elements are of one class
-        elif size == with_nan + with_number:
-            content = nans.tobytes()
-        else:
-            content = nans.tobytes() + finite.tobytes()
-        if alike is None or alike.content != content:
-            alike = self._alike[key] = NumberClasses(nans, finite, size == with_nan, content)
-        return alike
+
+def any_number(flags: _Flags) -> _Flags:
+    """Return for each thread whether any number of its register has a flag."""
+    return np.logical_or.reduce(flags, axis=0) if flags.ndim == 2 else flags

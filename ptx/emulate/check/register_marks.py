@@ -62,9 +62,13 @@ class RegisterMarks(dict[_Key, Marks]):
         depth = len(threads.calls)
         dead = [key for key in self if key[0] > depth or (key[0] == depth and key[1] not in live)]
         if dead:
-            lanes = slice_of(present_lanes(threads))
-            for key in dead:
-                self._set(key, lanes, None)
+            self._discard(threads, dead)
+
+    def _discard(self, threads: Threads, keys: Sequence[_Key]) -> None:
+        """Discard the marks that present threads have of some registers."""
+        lanes = slice_of(present_lanes(threads))
+        for key in keys:
+            self._set(key, lanes, None)
 
     def passes(self, threads: Threads, use: RegisterUse, guard: Value | None = None) -> None:
         """The results depend on all that is taken."""

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.model.types import NUMPY, kind_of, unsigned
+from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
 
 _INFINITY: Final = float("inf")
 _MOST_IN_PRODUCT: Final = 4096
+_OF_NUMPY: Final = ("f32", "f64")  # what NumPy calculates with
 Parts = NDArray[Any]  # unsigned (n, parts) or (1, parts); of a format's own width
 
 
@@ -34,6 +35,11 @@ class FloatFormat:
     exponent: int
     fraction: int
 
+    @property
+    def count(self) -> int:
+        """How many numbers a register has."""
+        return width_of(kind_of(self.held)) // self.part.itemsize
+
     def parts(self, value: Value) -> Parts:
         """Return the numbers of each thread, as their bits."""
         kind = unsigned(kind_of(self.held))
@@ -51,16 +57,35 @@ class FloatFormat:
         has_fraction: NDArray[np.bool_] = (parts & self.part.type(self.fraction)) != 0
         return self.are_nonfinite(parts) & has_fraction
 
+    def nans_and_finite(self, value: Value) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which numbers are NaN, and which are finite.
+
+        By thread, or (numbers of a register, threads) if a register has several.
+        """
+        if self.held in _OF_NUMPY:
+            return np.asarray(np.isnan(value)), np.asarray(np.isfinite(value))
+        if value.itemsize == self.part.itemsize:
+            numbers = value.view(self.part)
+        else:
+            numbers = np.ascontiguousarray(self.parts(value).T)
+        mask = self.part.type(self.exponent)
+        finite = (numbers & mask) != mask
+        nans = ((numbers & self.part.type(self.fraction)) != 0) > finite
+        return np.asarray(nans), np.asarray(finite)
+
     def are_wrong(self, value: Value) -> NDArray[np.bool_]:
         """Return for each thread whether one of its numbers is an infinity or a NaN."""
-        if self.held in ("f32", "f64"):
+        if self.held in _OF_NUMPY:
             are_wrong: NDArray[np.bool_] = ~np.isfinite(value)
             return are_wrong
         return np.asarray(self.are_nonfinite(self.parts(value)).any(axis=1))
 
     def has_nonfinite(self, value: Value) -> bool:
         """Return whether a number of any thread is an infinity or a NaN."""
-        return bool(self.are_wrong(value).any())
+        if self.held in _OF_NUMPY:
+            return not np.isfinite(value).all()
+        numbers = np.ascontiguousarray(value).view(self.part) & self.part.type(self.exponent)
+        return bool(numbers.max() == self.exponent)
 
     def of_bits(self, bits: int) -> Parts:
         """Return (1, parts) the numbers of the bits of a register."""

@@ -66,11 +66,15 @@ class Calculation:
     is_of_warp: bool = False
 
     @cached_property
-    def is_of_numbers(self) -> bool:
-        """Whether the result and the operands are single floats of NumPy, of one thread."""
-        formats = (self.result, *(kind for _, kind in self.sources))
-        are_floats = all(each.held in ("f32", "f64") for each in formats)
-        return are_floats and len(self.targets) == 1 and not self.is_of_warp
+    def formats(self) -> tuple[FloatFormat, ...]:
+        """The formats of the operands."""
+        return tuple([kind for _, kind in self.sources])
+
+    @cached_property
+    def is_of_threads(self) -> bool:
+        """Whether each thread calculates one register, each number of it of those beside it."""
+        numbers = {each.count for each in (self.result, *self.formats)}
+        return len(numbers) == len(self.targets) == 1 and not self.is_of_warp
 
 
 def calculation_of(i: Instruction) -> Calculation | None:
