@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final, TypeVar
 
 import numpy as np
@@ -236,21 +237,24 @@ class NonfiniteValues(RegisterMarks):
         lanes, is_nan = _lanes_of(threads), of_result.nans
         marks: Marks | None = None
         lost: list[Marks] = []
-        explained = np.asarray(False)
         for classes, stored in zip(of_sources, of_marks, strict=True):
-            explained = explained | classes.nans | (classes.wrong > is_nan)
             if stored is None:
                 continue
             of_source = stored[lanes]
             is_lost = classes.with_nan > of_result.with_nan
             if np.count_nonzero(is_lost):
                 lost.append(_of_present(threads, of_source * is_lost))
-            inherited = of_source * classes.with_wrong
+            inherited = of_source & classes.of_wrong
             marks = inherited if marks is None else np.maximum(marks, inherited)
-        made = _of_present(threads, of_result.wrong > explained)
+        made = of_result.wrong
+        if of_sources:
+            of_nan = reduce(np.logical_or, [each.nans for each in of_sources])
+            of_wrong = reduce(np.logical_or, [each.wrong for each in of_sources])
+            made = made > (of_nan | (of_wrong > is_nan))
+        made = _of_present(threads, made)
         if marks is not None:
             made = made & (marks == 0)
-            marks = marks * of_result.with_wrong
+            marks = marks & of_result.of_wrong
         return (
             marks,
             made if np.count_nonzero(made) else None,
@@ -268,9 +272,9 @@ class NonfiniteValues(RegisterMarks):
         is_nan: bool,
     ) -> Marks | None:
         """Return marks with that of the results that are made here; `values`: operands, result."""
-        positions = np.broadcast_to(made, (threads.n,)).nonzero()[0]
-        if not len(positions):
+        if not np.count_nonzero(made):
             return marks
+        positions = np.broadcast_to(made, (threads.n,)).nonzero()[0]
         calculation = use.calculation
         numbers = [
             _rows(kind, value, positions)
@@ -478,7 +482,8 @@ class NonfiniteValues(RegisterMarks):
                 kind = self._origin(mark).kind
                 if id(kind) not in wrong:
                     wrong[id(kind)] = marks * _are_nonfinite(words, kind)
-                self._use_each(threads, _users(threads, wrong[id(kind)], [mark]), use.instruction)
+                users = _first_of_each(threads.lane_numbers(), wrong[id(kind)], [mark])
+                self._use_each(threads, users, use.instruction)
         if use.writes:
             self._write(threads, present_lanes(threads), use, None, None)
 
@@ -618,13 +623,13 @@ def _of_present(threads: Threads, values: NDArray[_Element]) -> NDArray[_Element
     return of_present
 
 
-def _users(threads: Threads, marks: Marks, of: Sequence[int] | None = None) -> list[_User]:
-    """Return some or all of the marks that present threads have."""
-    return _first_of_each(threads.lane_numbers(), _of_present(threads, marks), of)
+def _users(threads: Threads, marks: Marks) -> list[_User]:
+    """Return the marks that present threads have."""
+    return _first_of_each(threads.lane_numbers(), _of_present(threads, marks))
 
 
 def _first_of_each(lanes: Index, marks: Marks, of: Sequence[int] | None = None) -> list[_User]:
-    """Return each mark with the first thread that has it, the oldest mark first."""
+    """Return some marks, or all, with the first thread that has each; the oldest mark first."""
     users = []
     for mark in _distinct(marks) if of is None else of:
         first = int(np.argmax(marks == mark))

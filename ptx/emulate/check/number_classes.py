@@ -24,12 +24,14 @@ class NumberClasses:
         nans, wrong: which numbers are NaN, and which are NaN or infinite; by thread, or (numbers of
             a register, threads) if a register has several.
         with_nan, with_wrong: which threads have such a number.
+        of_wrong: all bits of the latter, and none of others, to mask marks with.
     """
 
     nans: _Flags
     wrong: _Flags
     with_nan: _Flags
     with_wrong: _Flags
+    of_wrong: NDArray[np.int32]
     content: tuple[object, ...]
 
 
@@ -61,7 +63,9 @@ class ClassesOfValues:
                     known.insert(0, known.pop(number))
                 return classes
         wrong = np.asarray(~finite)
-        classes = NumberClasses(nans, wrong, any_number(nans), any_number(wrong), content)
+        with_wrong = any_number(wrong)
+        of_wrong = np.negative(with_wrong.astype(np.int32))
+        classes = NumberClasses(nans, wrong, any_number(nans), with_wrong, of_wrong, content)
         known.insert(0, classes)
         del known[_MOST_CLASSES:]
         return classes
