@@ -12,7 +12,6 @@ from typing import Final
 
 from ptx.cubin_mark import is_marked
 from ptx.errors import PtxError
-from ptx.image import version_of_text
 
 from ...border import instance_of, text
 from ...driver._api import (
@@ -216,6 +215,8 @@ class ModuleCalls(DriverCalls):
 
     def _is_newer(self, text: str) -> bool:
         """Return whether PTX, or that in place of a cubin, is newer than the driver."""
+        from ptx.image import version_of_text  # few programs link
+
         driver_version = self._state.process.driver_version
         version = version_of_text(text) or (0, 0)
         return not accepts_newer_ptx(driver_version) and version > newest_ptx(driver_version)

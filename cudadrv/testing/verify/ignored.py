@@ -95,7 +95,7 @@ def _with_other(compiled: CompiledCase, example: Example, name: str) -> Example 
             return None
         other = DrawnArray(_others(source, value.contents))
     else:
-        other = _others(source, np.asarray(value))[()]
+        (other,) = _others(source, np.atleast_1d(np.asarray(value)))
     return replace(example, arguments={**example.arguments, name: other})
 
 
