@@ -457,7 +457,9 @@ class ValueChain:
 
     def _least_loss(self, node: _Node) -> float:
         calculation = calculation_of(node.step.use.instruction)
-        return math.inf if calculation is None else _LEAST_LOSS[calculation.result.ptx_type]
+        if calculation is None:
+            return math.inf
+        return _LEAST_LOSS.get(calculation.result.ptx_type, math.inf)  # none of packed types
 
     def _nonfinite(self, node: _Node) -> str:
         """Return what a step made of other operands; "" if it made no NaN or infinity."""

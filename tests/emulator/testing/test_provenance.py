@@ -192,3 +192,19 @@ def test_a_wrong_value_without_a_lossy_step_begins_where_it_was_loaded() -> None
     opcodes = [line.what.partition(":")[0] for line in finding.lines]
     assert opcodes == ["ld.global.f32", "add.f32", "st.global.f32"]
     assert "(" not in finding.lines[0].what
+
+
+@pytest.mark.parametrize(("kind", "header"), [("half", "fp16"), ("bfloat16", "bf16")])
+def test_a_wrong_value_of_packed_numbers_has_its_steps(kind: str, header: str) -> None:
+    """The last places of two numbers in one register are not compared: this raised a KeyError."""
+    case = KernelCase(
+        f"""#include <cuda_{header}.h>
+        extern "C" __global__ void k(const float* x, float* y) {{
+            auto both = __float2{kind}2_rn(x[threadIdx.x]);
+            y[threadIdx.x] = __low2float(__hmul2(both, both)) / 3; }}""",
+        arguments={"x": st.arrays(np.float32, 32, (1, 2)), "y": st.unwritten(np.float32, 32)},
+        launch=LaunchConfig(1, 32),
+        reference=lambda x: {"y": x * x + 1},
+    )
+    (finding,) = verify(case, QUICK).findings
+    assert any(line.what.startswith("mul") for line in finding.lines), finding.lines
