@@ -91,9 +91,29 @@ def test_an_image_that_came_while_a_thread_was_on_its_way_is_shared_and_not_made
     assert images._makings == {}
 
 
+class Makings(dict[tuple[int, str], Any]):
+    """Sets `waiting` once a second thread has found the making that `begun` tells of."""
+
+    def __init__(self, begun: threading.Event, waiting: threading.Event) -> None:
+        super().__init__()
+        self._begun, self._waiting = begun, waiting
+
+    def setdefault(self, key: tuple[int, str], default: Any = None) -> Any:
+        making = super().setdefault(key, default)
+        if self._begun.is_set():
+            self._waiting.set()
+        return making
+
+
+def images_with_second() -> tuple[MemoryImages, threading.Event, threading.Event]:
+    """Images; an event for the first maker to set, and one that is set when a second one waits."""
+    images, begun, waiting = MemoryImages(1000), threading.Event(), threading.Event()
+    images._makings = Makings(begun, waiting)
+    return images, begun, waiting
+
+
 def test_a_thread_that_waits_for_an_interrupted_making_makes_the_image() -> None:
-    images = MemoryImages(1000)
-    begun, waiting = threading.Event(), threading.Event()
+    images, begun, waiting = images_with_second()
 
     def interrupted(_: bool) -> Made:
         begun.set()
@@ -107,15 +127,13 @@ def test_a_thread_that_waits_for_an_interrupted_making_makes_the_image() -> None
 
     def second() -> object:
         begun.wait(SECONDS)
-        threading.Timer(0.05, waiting.set).start()
         return images.make_once("a", make)
 
     assert in_time(first, second) == [None, (IMAGE, False)]
 
 
 def test_an_image_that_does_not_last_is_returned_to_no_other_caller() -> None:
-    images = MemoryImages(1000)
-    begun, waiting = threading.Event(), threading.Event()
+    images, begun, waiting = images_with_second()
     other = Image(IMAGE.target, b"of another header")
 
     def passing(_: bool) -> Made:
@@ -125,7 +143,6 @@ def test_an_image_that_does_not_last_is_returned_to_no_other_caller() -> None:
 
     def second() -> object:
         begun.wait(SECONDS)
-        threading.Timer(0.05, waiting.set).start()
         return images.make_once("a", make)
 
     assert in_time(lambda: images.make_once("a", passing), second) == [
@@ -177,8 +194,7 @@ def test_errors_that_threads_share_have_each_their_own_traceback(
 ) -> None:
     if is_kept:
         monkeypatch.setitem(copyreg.dispatch_table, CompileError, with_traceback)
-    images = MemoryImages(1000)
-    begun, waiting = threading.Event(), threading.Event()
+    images, begun, waiting = images_with_second()
 
     def refused(_: bool) -> Made:
         begun.set()
@@ -187,7 +203,6 @@ def test_errors_that_threads_share_have_each_their_own_traceback(
 
     def second() -> object:
         begun.wait(SECONDS)
-        threading.Timer(0.05, waiting.set).start()
         return images.make_once("a", make)
 
     one, two = in_time(lambda: images.make_once("a", refused), second)
