@@ -73,4 +73,4 @@ class ClassesOfValues:
 
 def any_number(flags: _Flags) -> _Flags:
     """Return for each thread whether any number of its register has a flag."""
-    return np.logical_or.reduce(flags, axis=0) if flags.ndim == 2 else flags
+    return np.any(flags, axis=0) if flags.ndim == 2 else flags
